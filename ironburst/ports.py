@@ -109,6 +109,8 @@ class Observation:
     # of two schedulers the one, by its kind, that gave no answer: its jobs and nodes aren't here, and are what they are
     silent: tuple[str, ...] = ()
     answered: frozenset[str] = frozenset()  # then: the nodes of the other, there or only declared
+    # what the scheduler shows its users beside a job, by id, where it shows something: theirs isn't ours to change
+    comments: Mapping[int, str] = field(default_factory=dict)
 
     def node(self, name: str) -> Node | None:
         """None: the scheduler doesn't know it."""
@@ -200,6 +202,9 @@ class Scheduler(Protocol):
         """Tell these nodes that the controller lives, and for how many seconds each is paid; `at_s` makes this
         heartbeat another one than the last.
         """
+
+    def comment(self, said: Mapping[int, str]) -> None:
+        """Show these sentences to the users beside their jobs (by id), where the scheduler has a place for them."""
 
 
 # ---- the cloud

@@ -53,6 +53,7 @@ class Both:
             permits=frozenset().union(*(each.permits for each in found.values())),
             unreadable=(*silent, *twice, *(text for each in found.values() for text in each.unreadable)),
             silent=tuple(self._down),
+            comments={job: text for each in found.values() for job, text in each.comments.items()},
             answered=frozenset({name for name, kind in self._nodes.items() if kind in found} | shown),
         )
 
@@ -144,6 +145,11 @@ class Both:
     def beat(self, nodes: Mapping[str, int], at_s: float) -> None:
         """See Scheduler."""
         self._to(list(nodes), lambda side, names: side.beat({name: nodes[name] for name in names}, at_s))
+
+    def comment(self, said: Mapping[int, str]) -> None:
+        """At each job's own scheduler."""
+        for kind in {scheduler_of(job) for job in said}:
+            self._side(kind).comment({job: text for job, text in said.items() if scheduler_of(job) == kind})
 
     def limit(self, shares: Sequence[Share], now: Mapping[str, Quota], gpus: int) -> None:
         """Not here: a share would be one of both sides, and each counts its own."""

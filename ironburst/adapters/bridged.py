@@ -182,6 +182,10 @@ class Bridged:
                 if shown.has("DRAIN"):
                     self._slurm.drain([name], shown.reason)
 
+    def comment(self, said: Mapping[int, str]) -> None:
+        """See Scheduler. Those of slurm-bridge's jobs are its own."""
+        self._slurm.comment(said)
+
     # ---- jobs
     def place(self, job: int, partitions: Sequence[str], excluded: Sequence[str], *, begin_now: bool = False) -> None:
         """slurm-bridge writes the partitions of its jobs anew, so theirs are said by the nodes that are excluded."""

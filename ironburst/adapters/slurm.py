@@ -64,8 +64,14 @@ class Slurm:
             "find", f"{self._spool}/leases", "-mindepth", "1", "-maxdepth", "1", "-printf", "%f\\n"
         ).split()
         unreadable = jobs.unreadable + nodes.unreadable
-        counted = slurm_json.shares(queue)
-        return Observation(tuple(jobs.items), tuple(nodes.items), frozenset(permits), unreadable, counted)
+        return Observation(
+            tuple(jobs.items),
+            tuple(nodes.items),
+            frozenset(permits),
+            unreadable,
+            slurm_json.shares(queue),
+            comments=slurm_json.comments(queue),
+        )
 
     def _read_jobs(self, queue: Any) -> Read:
         """slurm-bridge's are known, and not rented for: nothing is declared of it."""
@@ -182,6 +188,17 @@ class Slurm:
         ]
         if updates:
             self._call("scontrol", stdin="".join(updates))
+
+    def comment(self, said: Mapping[int, str]) -> None:
+        """As AdminComment, which `scontrol show job` and `squeue -O AdminComment` show. One of a job that has gone
+        meanwhile is no error.
+        """
+        lines = [
+            shlex.join(["scontrol", "update", f"jobid={self._called(job)}", f"admincomment={text}"])
+            for job, text in said.items()
+        ]
+        if lines:  # one by one: scontrol keeps the quotes of what it reads from stdin
+            self._call("sh", "-c", "; ".join([*lines, "true"]))
 
     # ---- commands
     def _called(self, job: int) -> str:

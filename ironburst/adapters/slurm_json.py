@@ -8,6 +8,7 @@ node among others that isn't understood stops nobody: it is told, nothing is ren
 from __future__ import annotations
 
 import math
+import posixpath
 import re
 from collections.abc import Callable
 from dataclasses import replace
@@ -69,6 +70,18 @@ def shares(answer: Any) -> dict[int, str]:
         except _SHAPES:
             continue  # told already, where the jobs are read
     return {job: kind for job, kind in found.items() if kind}
+
+
+def comments(answer: Any) -> dict[int, str]:
+    """The administrator's comments of jobs with an id of their own, by id, from `squeue --json`."""
+    found = {}
+    for raw in _rows(answer, "jobs", "squeue"):
+        try:
+            if said := str(raw.get("admin_comment") or ""):
+                found[slurm_arrays.job_id(raw)] = said
+        except _SHAPES:
+            continue  # told already, where the jobs are read
+    return found
 
 
 def occupancy(queue: Any, shown: Any) -> dict[str, Occupancy]:
@@ -218,6 +231,7 @@ def _job(raw: dict[str, Any]) -> Job:
         licences=_licences(raw),
         fabric=",".join(_told(raw, "fabric")),
         called=_called(raw),
+        folders=_folders(raw),
     )
 
 
@@ -348,6 +362,15 @@ def _called(raw: dict[str, Any]) -> str:
         return f"{int(array)}_[{together}]" if together else f"{int(array)}_{int(task or 0)}"
     whole, part = number(raw.get("het_job_id", 0)), number(raw.get("het_job_offset", 0))
     return f"{int(whole)}+{int(part or 0)}" if whole else ""
+
+
+def _folders(raw: dict[str, Any]) -> tuple[str, ...]:
+    """Its working folder, and those of its input and output; not of devices, and as far as no pattern (%j) is in it."""
+    works = str(raw.get("current_working_directory") or "")
+    files = (str(raw.get(f"standard_{name}") or "") for name in ("input", "output", "error"))
+    paths = (posixpath.join(works, file).partition("%")[0] for file in files if file)
+    found = [works, *(posixpath.dirname(path) for path in paths if not path.startswith("/dev/"))]
+    return tuple(dict.fromkeys(posixpath.normpath(path) for path in found if path.startswith("/")))
 
 
 def _deadline(raw: dict[str, Any]) -> float | None:

@@ -32,7 +32,7 @@ class Alternatives:
 
     def of_waiting(self, job: Job, why: str) -> tuple[Alternative, ...]:
         """Of a job that waits at home and needs nothing better: `why` it isn't rented for."""
-        if not_rentable(job):
+        if not_rentable(job, self.renting.policy):
             return ()
         shared = self._sharing(job, why) if self.renting.slots.there else None
         cheapest = self._cheapest(job, (why,) * BEST)

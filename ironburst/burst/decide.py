@@ -139,7 +139,7 @@ class _Tick:
     def _sooner_on_prepaid(self, job: Job, verdict: NotYet) -> bool:
         """Whether it needn't wait: what is prepaid costs nothing more."""
         waits = verdict.start_s > self.snapshot.now_s
-        return waits and self.renting.prepaid_before(job, verdict.start_s) and not not_rentable(job)
+        return waits and self.renting.prepaid_before(job, verdict.start_s) and not not_rentable(job, self.policy)
 
     def _rent(self, job: Job, late: Late) -> bool:
         """Find it rented nodes; False: it stays at home."""
@@ -184,7 +184,7 @@ class _Tick:
                 limits
                 and not limits.small(self.lateness.gpu_hours(staying))
                 and (less_usd := self.renting.least_usd(staying)) < usd
-                and not not_rentable(staying)
+                and not not_rentable(staying, self.policy)
                 and self.snapshot.now_s - staying.since_s >= self.policy.settle_s
             ):
                 yield less_usd, staying.id, staying, placement.start

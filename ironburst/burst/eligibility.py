@@ -64,15 +64,27 @@ def refused(job: Job) -> bool:
     return word in _REFUSED or (word in _REFUSED_BEHIND and _REFUSED_BEHIND[word] in job.reason)
 
 
-def not_rentable(job: Job) -> Reason | None:
-    """Why no pool can take it, whatever is declared."""
+def not_rentable(job: Job, policy: Policy) -> Reason | None:
+    """Why no pool can take it, whatever pools are declared."""
     if job.each.gpus == 0:
         return "no_gpu", "it asks for no GPU, and only GPU nodes are rented"
     if job.time_limit_s is None:
         return "no_time_limit", "it has no finite time limit, so its cost has no limit either: submit it with --time"
     if job.demands:
         return "demands", f"it insists on {job.demands}, which a rented node can't promise"
+    if policy.accounts and job.account not in policy.accounts:
+        charged = f"account {job.account} isn't" if job.account else "it is charged to no account, which isn't"
+        return "not_opted_in", f"{charged} among those whose jobs may leave home (burst.accounts)"
+    if policy.folders is not None and (folder := _missing_folder(job, policy.folders)):
+        has = " and ".join(policy.folders) or "none"
+        return "folder", f"it works in {folder}, and of home's file systems rented nodes have {has}"
     return None
+
+
+def _missing_folder(job: Job, there: tuple[str, ...]) -> str | None:
+    """One of its folders that no rented node has. Slurm would run it in /tmp instead, without its files."""
+    tops = tuple(top.rstrip("/") + "/" for top in there)
+    return next((folder for folder in job.folders if not f"{folder}/".startswith(tops)), None)
 
 
 def not_in_pool(job: Job, pool: Pool, however_long: bool = False) -> Reason | None:

@@ -29,5 +29,9 @@ class Policy:
     # A job isn't rented for before it has waited so long: while jobs are being submitted,
     # the scheduler and its priorities settle first.
     settle_s: float = 0.0
+    # file systems that rented nodes have, by path; None: jobs' folders aren't looked at
+    folders: tuple[str, ...] | None = field(default=None, metadata=IF_SAID)
+    # whose jobs may be rented for; empty: everybody's
+    accounts: tuple[str, ...] = field(default=(), metadata=IF_SAID)
     # home partitions of the site's other schedulers, whose jobs and nodes are apart (ironburst.burst.sides)
     other_homes: tuple[str, ...] = field(default=(), metadata=IF_SAID)

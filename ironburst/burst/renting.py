@@ -106,7 +106,7 @@ class Renting:
 
     def _impossible(self, job: Job) -> list[Reason]:
         """Why nothing can ever be rented for it: one reason of its own, or one a pool. Empty: something can."""
-        if reason := not_rentable(job):
+        if reason := not_rentable(job, self.policy):
             return [reason]
         if self.snapshot.budget is None:
             return [("no_budget", "no budget is declared, so nothing is rented")]

@@ -66,6 +66,8 @@ class Job:
     fabric: str = ""  # the fabric, or InfiniBand partition, that its nodes must be on; empty: any
     # as Slurm's users call a task of an array (8_1) or a part of a heterogeneous job (8+1); empty: by its id
     called: str = field(default="", metadata=IF_SAID)
+    # that it starts in, and those of the files that it reads and writes by itself; empty: not known
+    folders: tuple[str, ...] = field(default=(), metadata=IF_SAID)
 
     @property
     def pending(self) -> bool:

@@ -9,10 +9,12 @@ import time
 from typing import Any
 
 from ironburst import naming
+from ironburst.adapters.slurm import Slurm
 from ironburst.burst import Infeasible, Wait, explain, from_json, sentence
 from ironburst.burst.sentence import Asked
 from ironburst.cli import Subparsers, shown, site_options
-from ironburst.controller.ledger import Ledger
+from ironburst.controller import comments
+from ironburst.controller.ledger import Ledger, NotForYou
 from ironburst.controller.records import DecisionRow, EventRow, LeaseRow
 
 
@@ -36,13 +38,29 @@ def add_parser(subparsers: Subparsers) -> None:
 
 @site_options.guarded
 def run(arguments: argparse.Namespace) -> int:
-    """Tell one job's story."""
-    ledger = site_options.open_ledger(arguments)
+    """Tell one job's story; to whoever may not read the ledger, what Slurm shows of it."""
+    try:
+        ledger = site_options.open_ledger(arguments)
+    except NotForYou as error:
+        return _shown_by_slurm(arguments, error)
     said = [gather(ledger, job, time.time()) for job in numbers(ledger, arguments.job)]
     if arguments.json:
         print(json.dumps(said[0] if len(said) == 1 else {"jobs": said}))
     else:
         print("\n\n".join("\n".join(shown.wrapped(lines(each), shown.width())) for each in said))
+    return 0
+
+
+def _shown_by_slurm(arguments: argparse.Namespace, error: NotForYou) -> int:
+    """What the controller wrote beside the job, as far as Slurm lets them look. Raises BadInput or SchedulerError."""
+    if not re.fullmatch(r"[0-9]{1,10}([_+][0-9]+)?", arguments.job):
+        raise site_options.BadInput(f"{error}; Slurm shows what is meant to be done with a job by its number alone")
+    said = Slurm().show("squeue", "--noheader", "--jobs", arguments.job, "--Format", "AdminComment:400").strip()
+    text = said.removeprefix(comments.OURS) if said.startswith(comments.OURS) else ""
+    if arguments.json:
+        print(json.dumps({"called": arguments.job, "text": text}))
+    else:
+        print(f"Job {arguments.job}: {text or 'nothing is said of it: it runs, has ended, or came just now'}.")
     return 0
 
 

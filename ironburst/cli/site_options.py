@@ -127,6 +127,8 @@ def guarded(verb: Callable[[argparse.Namespace], int]) -> Callable[[argparse.Nam
             return verb(arguments)
         except (BadInput, DocumentError, LedgerError, RecordError) as error:
             code, text = 2, str(error)
+        except PermissionError as error:
+            code, text = 2, f"{error.filename or 'the ledger'} is for the controller's group alone: ask somebody of it"
         except (SchedulerError, CloudError) as error:
             code, text = 3, str(error)
         except LockedError as error:

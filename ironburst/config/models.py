@@ -20,6 +20,7 @@ from ironburst.config.types import (
     Account,
     Duration,
     Fingerprint,
+    Folder,
     Mac,
     Mail,
     Name,
@@ -241,6 +242,15 @@ class Burst(Strict):
         default=None,
         gt=0,
         description="spot is for jobs of at most so many nodes; none: one, for a gang loses its work with any node",
+    )
+    folders: list[Folder] | None = Field(
+        default=None,
+        description="file systems that rented nodes have as home has them: a job that works, reads or writes elsewhere "
+        "isn't rented for: Slurm would start it in /tmp. None: the scheduler's shared_filesystem; []: not looked at",
+        examples=[["/shared", "/home"]],
+    )
+    accounts: list[Account] = Field(
+        default=[], description="whose jobs may be rented for, for their data leaves home; none: everybody's"
     )
     dead_man: Duration = Field(
         default="30m",

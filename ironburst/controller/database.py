@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import sqlite3
 from pathlib import Path
 
@@ -11,6 +13,8 @@ from ironburst.controller import private, schema
 def connect(path: Path, version: str, *, read_only: bool) -> sqlite3.Connection:
     """To write: with every table that is missing. Raises sqlite3.Error or OSError."""
     if read_only:
+        if not os.access(path, os.R_OK):
+            raise PermissionError(errno.EACCES, "Permission denied", str(path))
         return _connect(path, f"mode=ro{'' if _in_use(path) else '&immutable=1'}")
     private.parent(path)
     for part in (path, *path.parent.glob(f"{path.name}-*")):  # new ones beside it get the ledger's mode

@@ -35,17 +35,22 @@ class LedgerError(Exception):
     """The ledger can't be used; the text is one sentence."""
 
 
+class NotForYou(LedgerError):
+    """Whoever asks may not read it."""
+
+
 class Ledger:
     """Opened once by the controller (read_only=False), and by any reader beside it."""
 
     def __init__(self, path: Path | str, *, read_only: bool = False):
         self.path = path = Path(path)
-        if read_only and not path.exists():
-            what_to_do = "give --ledger, or start the controller with `ironburst run`"
-            raise LedgerError(f"there is no ledger at {path}: {what_to_do}")
         try:
+            if read_only and not path.exists():
+                raise LedgerError(f"there is no ledger at {path}: give --ledger, or start `ironburst run`")
             self._db = database.connect(path, VERSION, read_only=read_only)
             version = self._db.execute("SELECT value FROM meta WHERE key = 'version'").fetchone()[0]
+        except PermissionError:
+            raise NotForYou(f"{path} is for the controller's group alone: ask somebody of it") from None
         except (sqlite3.Error, OSError, TypeError) as error:
             raise LedgerError(f"{path} can't be used as a ledger: {error}") from None
         if version != VERSION:
@@ -305,9 +310,8 @@ class Ledger:
 
     def decisions(self, job: int | None = None) -> list[DecisionRow]:
         """Of one job, or all; the oldest first."""
-        if job is None:
-            return [records.decision(row) for row in self._rows("SELECT * FROM decisions ORDER BY id")]
-        return [records.decision(row) for row in self._rows("SELECT * FROM decisions WHERE job = ? ORDER BY id", job)]
+        where, values = ("", ()) if job is None else ("WHERE job = ?", (job,))
+        return [records.decision(row) for row in self._rows(f"SELECT * FROM decisions {where} ORDER BY id", *values)]
 
     def last_decisions(self) -> dict[int, DecisionRow]:
         """Of each job that waits."""
@@ -378,11 +382,9 @@ class Ledger:
         leases, nor events of launches and leases.
         """
         with self.transaction():
-            self._db.execute(
-                "DELETE FROM jobs WHERE state = 'LEFT_QUEUE' AND last_s < ?"
-                " AND job NOT IN (SELECT job FROM assignments)",
-                (at_s,),
-            )
+            had_leases = "(SELECT job FROM assignments)"
+            gone = "DELETE FROM jobs WHERE state = 'LEFT_QUEUE' AND last_s < ?"
+            self._db.execute(f"{gone} AND job NOT IN {had_leases}", (at_s,))
             self._db.execute("DELETE FROM decisions WHERE last_s < ? AND job NOT IN (SELECT job FROM jobs)", (at_s,))
             self._db.execute("DELETE FROM events WHERE at_s < ? AND launch = '' AND lease = ''", (at_s,))
 

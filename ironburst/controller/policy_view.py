@@ -33,6 +33,8 @@ def policy(document: ClusterDocument, silent: Sequence[str] = ()) -> Policy:
         limits=limits,
         settle_s=float(burst.settle_s),
         other_homes=tuple(homes[1:]),
+        folders=None if burst.folders is None else tuple(burst.folders),
+        accounts=tuple(burst.accounts),
         **declared,
     )
 

@@ -12,6 +12,7 @@ from ironburst.burst import Decision, Snapshot, decide
 from ironburst.controller import (
     ceilings,
     clock_repair,
+    comments,
     cool_downs,
     foreign,
     idle_store,
@@ -85,6 +86,7 @@ class Controller:
     _heartbeat: Heartbeat = field(default_factory=Heartbeat, init=False)
     _told: Told = field(default_factory=Told, init=False)
     _brake: Brake = field(default_factory=Brake, init=False)
+    _comments: comments.Comments = field(default_factory=comments.Comments, init=False)
     _logbook: Logbook = field(init=False)
 
     def __post_init__(self) -> None:
@@ -165,6 +167,7 @@ class Controller:
             observation = self._carry_on(site, observation)
         if shown:
             karpenter.offer(site)
+        self._comments.say(site, observation, decision)
         shares.hold(site, observation)
         reaper.tidy(site, observation)
         reaper.reap_safely(site, observation)

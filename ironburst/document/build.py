@@ -143,8 +143,17 @@ def _burst(config: ClusterConfig) -> Burst:
         wait_target=_wait_target(config),
         patience=declared.patience,
         spot_max_nodes=declared.spot_max_nodes,
+        folders=_folders(config),
+        accounts=declared.accounts,
         dead_man_s=declared.dead_man,
     )
+
+
+def _folders(config: ClusterConfig) -> list[str] | None:
+    """Of Slurm's jobs: pods say what they mount by themselves."""
+    if config.burst.folders is not None:
+        return config.burst.folders or None
+    return [config.slurm.shared_filesystem] if config.slurm else None
 
 
 def _wait_target(config: ClusterConfig) -> WaitTarget | None:

@@ -37,6 +37,10 @@ class Burst(Part):
     wait_target: WaitTarget | None = Field(default=None, description="null: wait_limit_s counts, for every job")
     patience: float = Field(default=1.0, description="jobs may wait as if wait_target were so many times as long")
     spot_max_nodes: int | None = Field(default=None, description="null: the burst policy's own")
+    folders: list[str] | None = Field(
+        default=None, description="file systems that rented nodes have, too; null: jobs' folders aren't looked at"
+    )
+    accounts: list[str] = Field(default=[], description="whose jobs may be rented for; none: everybody's")
     dead_man_s: int = Field(default=1800, description="a rented node without jobs ends itself after so long alone")
 
 

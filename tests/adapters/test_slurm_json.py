@@ -392,3 +392,35 @@ def test_tasks_of_an_array_are_called_as_squeue_calls_them(version):
         naming.task_of_array(3, 0): "3_0",
         4: "2+1",
     }
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_the_folders_of_a_job_are_where_it_works_reads_and_writes(version):
+    jobs = {job.id: job for job in slurm_json.jobs(load(version, "squeue"))}
+    assert all(job.folders == ("/shared/alice",) for job in jobs.values())
+
+
+@pytest.mark.parametrize(
+    ("works", "output", "folders"),
+    [
+        ("/home/ann", "/scratch/ann/log/slurm-7.out", ("/home/ann", "/scratch/ann/log")),
+        ("/home/ann", "logs/slurm-7.out", ("/home/ann", "/home/ann/logs")),
+        ("/home/ann", "/home/ann/%j/out", ("/home/ann",)),
+        ("/home/ann/../bob/", "/dev/null", ("/home/bob",)),
+        ("", "", ()),
+    ],
+)
+def test_patterns_devices_and_relative_paths(works, output, folders):
+    raw = load("24.11", "squeue")["jobs"][0] | {
+        "current_working_directory": works,
+        "standard_output": output,
+        "standard_error": output,
+        "standard_input": "/dev/null",
+    }
+    assert slurm_json.jobs({"jobs": [raw]})[0].folders == folders
+
+
+def test_the_comments_of_administrators():
+    answer = load("24.11", "squeue")
+    answer["jobs"][0]["admin_comment"] = "ironburst: being rented for it"
+    assert slurm_json.comments(answer) == {answer["jobs"][0]["job_id"]: "ironburst: being rented for it"}

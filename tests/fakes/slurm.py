@@ -75,6 +75,7 @@ class FakeSlurm:
         self.refused: dict[tuple[int, str], str] = {}  # (job, partition) that isn't started there, and its reason
         self.limits: list[dict] = []  # of the teams, as written
         self.counted: dict[int, str] = {}  # what jobs count in of their teams' shares
+        self.comments: dict[int, str] = {}  # the administrator's, of jobs
         self.maintained: set[str] = set()  # nodes in a maintenance reservation: no job starts there
 
     # ---- what users do
@@ -230,7 +231,14 @@ class FakeSlurm:
         self.live()
         jobs = tuple(fake.job for fake in self.jobs.values() if not fake.done)
         nodes = tuple(map(self._record, self.nodes.values()))
-        return Observation(jobs, nodes, frozenset(self.permits), tuple(self.unreadable), dict(self.counted))
+        return Observation(
+            jobs,
+            nodes,
+            frozenset(self.permits),
+            tuple(self.unreadable),
+            dict(self.counted),
+            comments=dict(self.comments),
+        )
 
     def claim(self, owner, said, stale_s):
         self._takes()
@@ -310,6 +318,11 @@ class FakeSlurm:
         for name, left_s in nodes.items():
             self.nodes[name].comment = f"ironburst,at={int(at_s)},left={int(left_s)}"
         self.beats += 1
+
+    def comment(self, said):
+        """Of a job that has gone it takes none."""
+        self._takes()
+        self.comments |= {job: text for job, text in said.items() if not self.jobs[job].done}
 
     def requeue(self, *jobs):
         self._takes()

@@ -172,6 +172,9 @@ class Kubernetes:
         del shares, gpus  # each team has both, whatever its share is
         quotas.write(self._client, now)
 
+    def comment(self, said: Mapping[int, str]) -> None:
+        """Nowhere: whoever may look at a pod may ask `ironburst explain`."""
+
     def beat(self, nodes: Mapping[str, int], at_s: float) -> None:
         """In an annotation of each Node. A node whose gate has stopped passing is cordoned here, for nothing else comes
         by once a minute.

@@ -36,6 +36,40 @@ def test_what_makes_a_job_unrentable_is_said(change, code):
     assert decision.launches == () and code_of(decision, 1) == code
 
 
+SHARED = replace(POLICY, folders=("/shared", "/home"), accounts=("vision", "nlp"))
+
+
+@pytest.mark.parametrize(
+    ("folders", "missing"),
+    [
+        (("/shared/ann/run", "/home/ann"), None),
+        (("/shared",), None),
+        ((), None),  # a pod, or a recording of before: not known
+        (("/sharedx/ann",), "/sharedx/ann"),
+        (("/shared/ann", "/tmp"), "/tmp"),
+        (("/scratch/ann",), "/scratch/ann"),
+    ],
+)
+def test_a_job_is_rented_for_only_where_its_folders_are(folders, missing):
+    decision = decide(snapshot([*BUSY, job(folders=folders, account="vision")]), SHARED)
+    assert bool(decision.launches) == (missing is None)
+    if missing:
+        assert code_of(decision, 1) == "folder"
+        assert f"it works in {missing}, and of home's file systems rented nodes have /shared and /home" in text_of(
+            decision, 1
+        )
+
+
+def test_folders_that_are_not_looked_at_keep_nobody_at_home():
+    assert decide(snapshot([*BUSY, job(folders=("/nowhere",))]), POLICY).launches
+
+
+@pytest.mark.parametrize(("account", "words"), [("bio", "account bio isn't"), ("", "charged to no account")])
+def test_a_job_of_an_account_that_has_not_opted_in_stays_at_home(account, words):
+    decision = decide(snapshot([*BUSY, job(account=account)]), SHARED)
+    assert decision.launches == () and code_of(decision, 1) == "not_opted_in" and words in text_of(decision, 1)
+
+
 MAINTENANCE = "ReqNodeNotAvail, Reserved for maintenance"
 NOT_PERMITTED = "PartitionConfig, Job's account not permitted to use this partition (home)"
 REFUSED = [

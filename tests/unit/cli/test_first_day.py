@@ -109,3 +109,27 @@ def test_status_says_that_the_controller_is_silent(site, capsys):
     assert "the controller has not ticked for 1 h" in said.err and "has not ticked for 1 h" in said.out
     assert cli.main(["status", "--json"]) == 5
     assert json.loads(capsys.readouterr().out)["late_s"] == pytest.approx(3600, abs=1)
+
+
+def test_a_user_who_may_not_read_the_ledger_is_told_what_slurm_shows(site, array, monkeypatch, capsys):
+    """As root everybody may read everything, so the refusal is the test's."""
+
+    def refuses(path):
+        raise PermissionError(13, "Permission denied")
+
+    asked = []
+
+    class Slurm:
+        def show(self, *command):
+            asked.append(command)
+            return "ironburst: being rented for it: p5-1 (spot), by 2026-11-21 12:30:00Z\n"
+
+    monkeypatch.setattr("ironburst.controller.ledger.Path.exists", refuses)
+    monkeypatch.setattr("ironburst.cli.explain.Slurm", Slurm)
+    assert cli.main(["explain", "83"]) == 0
+    assert capsys.readouterr().out == "Job 83: being rented for it: p5-1 (spot), by 2026-11-21 12:30:00Z.\n"
+    assert asked == [("squeue", "--noheader", "--jobs", "83", "--Format", "AdminComment:400")]
+    assert cli.main(["explain", "train; id"]) == 2
+    assert "is for the controller's group alone" in capsys.readouterr().err
+    assert cli.main(["status"]) == 2
+    assert "is for the controller's group alone" in capsys.readouterr().err
