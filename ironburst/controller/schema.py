@@ -1,9 +1,68 @@
-"""The ledger's tables, also in ledgers that were written before a table or a column was there."""
+"""The ledger's file and tables, also of ledgers that were written before a table or a column was there, or by a newer
+ironburst. VERSION counts what an older one couldn't go on with; a table or a column more, it doesn't see.
+"""
 
 from __future__ import annotations
 
 import sqlite3
+from contextlib import closing
 from importlib import resources
+from pathlib import Path
+
+from ironburst.controller import private
+
+VERSION = "1"
+
+
+class LedgerError(Exception):
+    """The ledger can't be used; the text is one sentence."""
+
+
+def opened(path: Path, *, read_only: bool) -> sqlite3.Connection:
+    """The ledger's file; made, or brought up to date, unless it is only read. Of another version nothing is changed.
+    Raises LedgerError.
+    """
+    if read_only and not path.exists():
+        what_to_do = "give --ledger, or start the controller with `ironburst run`"
+        raise LedgerError(f"there is no ledger at {path}: {what_to_do}")
+    try:
+        if path.exists():
+            with closing(_connected(path, "ro")) as db:
+                _refuse_others(path, db)
+        if read_only:
+            db = _connected(path, "ro")
+            db.execute("SELECT value FROM meta LIMIT 1").fetchone()  # it has tables
+            return db
+        private.parent(path)
+        for part in (path, *path.parent.glob(f"{path.name}-*")):  # new ones beside it get the ledger's mode
+            private.file(part)
+        db = _connected(path, "rwc")
+        db.execute("PRAGMA journal_mode=WAL")
+        db.execute("PRAGMA synchronous=FULL")  # an intent must survive a power cut
+        apply(db)
+        db.execute("INSERT OR IGNORE INTO meta (key, value) VALUES ('version', ?)", (VERSION,))
+        return db
+    except (sqlite3.Error, OSError) as error:
+        raise LedgerError(f"{path} can't be used as a ledger: {error}") from None
+
+
+def _connected(path: Path, mode: str) -> sqlite3.Connection:
+    uri = f"{path.absolute().as_uri()}?mode={mode}"
+    db = sqlite3.connect(uri, uri=True, isolation_level=None, timeout=10)
+    db.row_factory = sqlite3.Row
+    return db
+
+
+def _refuse_others(path: Path, db: sqlite3.Connection) -> None:
+    """Raises LedgerError for a ledger of another version; one without tables is new."""
+    if not _columns(db, "meta"):
+        return
+    row = db.execute("SELECT value FROM meta WHERE key = 'version'").fetchone()
+    if row and row[0] != VERSION:
+        raise LedgerError(
+            f"{path} is a ledger of version {row[0]}; this ironburst reads version {VERSION}: start the ironburst that "
+            "wrote it, or give the copy from before the upgrade; nothing was changed"
+        )
 
 
 def apply(db: sqlite3.Connection) -> None:

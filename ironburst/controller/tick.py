@@ -14,6 +14,7 @@ from ironburst.controller import (
     clock_repair,
     cool_downs,
     foreign,
+    going,
     idle_store,
     karpenter,
     leases,
@@ -86,6 +87,7 @@ class Controller:
     _told: Told = field(default_factory=Told, init=False)
     _brake: Brake = field(default_factory=Brake, init=False)
     _logbook: Logbook = field(init=False)
+    _spare: set[str] = field(default_factory=set, init=False)
 
     def __post_init__(self) -> None:
         self._logbook = Logbook(self.ledger, self.recorder)
@@ -155,10 +157,11 @@ class Controller:
         snapshot = policy_view.snapshot(site, observation, images)
         decision = decide(snapshot, policy)
         self._logbook.write(policy, snapshot, decision, observation)
-        checked, dropped = decision, list[str]()
+        checked, dropped, spare = decision, list[str](), frozenset(self._spare)
         if acts(decision):
             observation = self.scheduler.observe()
-            checked, dropped = recheck(decision, observation, karpenter.budget_of(site), snapshot.leases, site.now)
+            budget, leases_ = karpenter.budget_of(site), snapshot.leases
+            checked, dropped = recheck(decision, observation, budget, leases_, site.now, snapshot.spare)
             for text in dropped:
                 site.event("dropped", text)
             apply(site, checked, observation, images)
@@ -167,6 +170,7 @@ class Controller:
             karpenter.offer(site)
         shares.hold(site, observation)
         reaper.tidy(site, observation)
+        going.let_go(site, spare.difference(*(launch.nodes for launch in checked.launches)), observation)
         reaper.reap_safely(site, observation)
         self.ledger.note(
             "last_tick", json.dumps({"at_s": began, "took_s": self.clock.now() - began, "serial": document.serial})
@@ -178,7 +182,9 @@ class Controller:
         late_s = self.clock.now() + document.burst.tick_s
         instances = {instance.id: instance for instance in self.cloud.instances(document.cluster)}
         told, way = self._told, self.karpenter
-        return Site(document, self.scheduler, self.cloud, self.ledger, self.clock, instances, told, late_s, way)
+        site = Site(document, self.scheduler, self.cloud, self.ledger, self.clock, instances, told, late_s, way)
+        site.spare = self._spare
+        return site
 
     def _carry_on(self, site: Site, observation: Observation) -> Observation:
         """Go on with what was just decided: the scheduler's answer to a

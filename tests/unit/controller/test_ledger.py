@@ -21,7 +21,7 @@ def test_a_damaged_or_newer_ledger_is_refused_in_one_sentence(tmp_path):
     db = sqlite3.connect(tmp_path / "new")
     db.execute("UPDATE meta SET value = '9'")
     db.commit()
-    with pytest.raises(LedgerError, match="version 9; this ironburst reads version 1"):
+    with pytest.raises(LedgerError, match="version 9; this ironburst reads version 1: start the"):
         Ledger(tmp_path / "new")
 
 
