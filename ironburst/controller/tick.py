@@ -109,6 +109,12 @@ class Controller:
                 error.add_note(said)
             raise
 
+    def stopped(self, document: ClusterDocument) -> None:
+        """Nothing comes after this: say so, so that a controller elsewhere need not wait. Raises SchedulerError."""
+        if self._said:
+            ownership.say(Site(document, self.scheduler, self.cloud, self.ledger, self.clock, {}), stopped=True)
+            self._said = False
+
     def tell(self, kind: str, text: str) -> None:
         """An event for as long as the same holds. A ledger that takes nothing is no reason to stop."""
         if self._told.is_new(text):
