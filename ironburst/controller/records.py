@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from dataclasses import dataclass, fields
-from functools import cache
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar, cast
 
 from ironburst.burst import Lease
 
@@ -247,9 +246,5 @@ def of(kind: type[T], row: sqlite3.Row, **read: Any) -> T:
     """A row as the dataclass that its table has. An older ledger may lack columns; those that a newer ironburst added
     are left out. `read`: columns that aren't taken as they are.
     """
-    return kind(**{name: row[name] for name in _names(kind).intersection(row.keys())} | read)
-
-
-@cache
-def _names(kind: type[Any]) -> frozenset[str]:
-    return frozenset(field.name for field in fields(kind))
+    names = {field.name for field in fields(cast(Any, kind))}.intersection(row.keys())
+    return kind(**{name: row[name] for name in names} | read)
