@@ -36,7 +36,7 @@ from ironburst.controller.ledger import Ledger
 from ironburst.controller.logbook import Logbook
 from ironburst.controller.recorder import Recorder
 from ironburst.controller.records import EventRow
-from ironburst.controller.site import Site, Told, pool_images
+from ironburst.controller.site import PoolImage, Site, Told, pool_images
 from ironburst.document import ClusterDocument
 from ironburst.karpenter_port import Karpenter
 from ironburst.ports import Clock, Cloud, CloudError, Observation, Scheduler, SchedulerError
@@ -165,13 +165,7 @@ class Controller:
         self._logbook.write(policy, snapshot, decision, observation)
         checked, dropped, spare = decision, list[str](), frozenset(self._spare)
         if acts(decision):
-            observation = self.scheduler.observe()
-            budget, leases_ = karpenter.budget_of(site), snapshot.leases
-            checked, dropped = recheck(decision, observation, budget, leases_, site.now, snapshot.spare)
-            for text in dropped:
-                site.event("dropped", text)
-            apply(site, checked, observation, images)
-            observation = self._carry_on(site, observation)
+            checked, dropped, observation = self._act(site, decision, snapshot, images)
         if shown:
             karpenter.offer(site)
         shares.hold(site, observation)
@@ -191,6 +185,17 @@ class Controller:
         site = Site(document, self.scheduler, self.cloud, self.ledger, self.clock, instances, told, late_s, way)
         site.spare = self._spare
         return site
+
+    def _act(
+        self, site: Site, decision: Decision, snapshot: Snapshot, images: dict[str, PoolImage]
+    ) -> tuple[Decision, list[str], Observation]:
+        """Re-check and apply: what was done, what was dropped and why, and what is there then."""
+        observation, budget = self.scheduler.observe(), karpenter.budget_of(site)
+        checked, dropped = recheck(decision, observation, budget, snapshot.leases, site.now, snapshot.spare)
+        for text in dropped:
+            site.event("dropped", text)
+        apply(site, checked, observation, images)
+        return checked, dropped, self._carry_on(site, observation)
 
     def _carry_on(self, site: Site, observation: Observation) -> Observation:
         """Go on with what was just decided: the scheduler's answer to a
