@@ -28,7 +28,8 @@ class Launches:
         self.made: list[Launch] = []
         self._snapshot, self._offers, self._slots, self._commitments = snapshot, offers, slots, commitments
         leased = {lease.node for lease in snapshot.leases}
-        free = {node.name for node in snapshot.nodes if node.launchable} - leased
+        spare = frozenset(snapshot.spare)
+        free = {node.name for node in snapshot.nodes if node.launchable or node.name in spare} - leased
         self._names = {pool.name: [name for name in pool.nodes if name in free] for pool in snapshot.pools}
         self._most_names = max(map(len, self._names.values()), default=0)  # of one pool
         self._too_few: dict[tuple[str, int, int], Obstacle] = {}  # said of thousands of jobs
@@ -153,6 +154,7 @@ class Launches:
         }
         asked = {name for launch in self.made for name in launch.nodes}
         nodes = {node.name: node for node in self._snapshot.nodes}
+        refused_s = max((self._snapshot.refused_s.get(name, 0.0) for name in pool.nodes), default=0.0)  # said once
         taken: dict[str, list[str]] = {}
         for name in pool.nodes:
             if name in asked:
@@ -162,7 +164,7 @@ class Launches:
             elif name in self._names[pool.name]:
                 continue
             else:
-                words = not_launchable(nodes.get(name))
+                words = not_launchable(nodes.get(name), refused_s if name in self._snapshot.refused_s else None)
             taken.setdefault(words, []).append(name)
         return taken
 

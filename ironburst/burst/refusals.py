@@ -53,8 +53,10 @@ def too_few_names(pool: Pool, free: int, needs: int, others: Mapping[str, Sequen
     return Obstacle("max_nodes", f"pool {pool.name} has {text}" + (f" ({why})" if why else ""))
 
 
-def not_launchable(node: Node | None) -> str:
-    """Why a node of a pool that nobody rents can't be launched now, in words behind its number."""
+def not_launchable(node: Node | None, refused_s: float | None = None) -> str:
+    """Why a node of a pool that nobody rents can't be launched now, in words behind its number. `refused_s`: when the
+    cloud refused its last launch; None: it didn't.
+    """
     if node is None:
         return "that the scheduler doesn't know"
     if node.held_by_person:
@@ -62,7 +64,8 @@ def not_launchable(node: Node | None) -> str:
     if node_states.reserved(node.states):
         return "reserved"
     if node_states.moving(node.states):
-        return "given back or refused by the cloud, and being powered down by the scheduler"
+        why = "given back" if refused_s is None else f"refused by the cloud at {explain.at(refused_s)}"
+        return f"{why} and being powered down by the scheduler"
     if node.has("DOWN"):
         return "down"
     return "not rented, and not yet off and drained in the scheduler"

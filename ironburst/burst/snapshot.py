@@ -117,6 +117,12 @@ class Node:
         return off and not node_states.reserved(self.states) and not self.held_by_person
 
     @cached_property
+    def coming_up(self) -> bool:
+        """A rentable node that is being powered up behind its drain, and no person holds it."""
+        up = self.has("POWERING_UP", "DRAIN") and not node_states.going_down(self.states)
+        return up and not node_states.reserved(self.states) and not self.held_by_person
+
+    @cached_property
     def held_by_person(self) -> bool:
         """A person drained it, or set it down: only a person lifts that."""
         return (self.has("DRAIN") or self.has("DOWN")) and drains.by_person(self.reason, self.reason_by)
@@ -301,4 +307,8 @@ class Snapshot:
     experience: Experience = Experience()
     # ids of jobs that didn't start on the rented nodes that were open to them: none are rented for them again
     unstarted: tuple[int, ...] = ()
+    # names of nodes that the scheduler has powered up for a launch that the cloud refused: the next one may have them
+    spare: tuple[str, ...] = field(default=(), metadata=IF_SAID)
+    # when the cloud refused the last launch of a node that nobody rents and the scheduler powers down, by its name
+    refused_s: dict[str, float] = field(default_factory=dict, metadata=IF_SAID)
     notes: dict[str, str] = field(default_factory=dict)  # for readers only: where this was observed

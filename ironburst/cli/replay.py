@@ -5,17 +5,19 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from ironburst import naming
 from ironburst.burst import Policy, explain
-from ironburst.cli import Subparsers, site_options, stack_file
+from ironburst.cli import Subparsers, site_options, stack_file, trials
 from ironburst.cli.site_options import BadInput
 from ironburst.controller import policy_view, recorder
 from ironburst.controller.recorder import RecordError
-from ironburst.replay import ticks
+from ironburst.replay import pictures, ticks
+from ironburst.replay.pictures import Panel, Series
 from ironburst.replay.ticks import Act, Comparison, Difference, Side
 
 SHOWN = 20  # jobs, without --json
@@ -42,6 +44,7 @@ def add_parser(subparsers: Subparsers) -> None:
     config_help = "decide by this file's policy (default: each tick's own)"
     parser.add_argument("--config", type=Path, metavar="STACK_FILE", help=config_help)
     site_options.add(parser, needs_scheduler=False, needs_document=False)
+    trials.add_out(parser, "replay")
     parser.set_defaults(func=run)
 
 
@@ -50,6 +53,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Decide the ticks again, and print how that differs."""
     policy: Policy | None = policy_view.policy(stack_file.document(arguments.config)) if arguments.config else None
     folder = arguments.folder or site_options.ticks_path(arguments)
+    trials.make(arguments.out)
     damaged: list[RecordError] = []
     comparison = ticks.compare(recorder.ticks(folder, damaged.append), policy)
     if not comparison.ticks and not damaged:
@@ -58,6 +62,9 @@ def run(arguments: argparse.Namespace) -> int:
         print(f"ironburst: {error}", file=sys.stderr)
     a_day = recorder.usage(folder).mb_a_day if folder.is_dir() else None
     said = as_json(comparison) | {"mb_a_day": a_day, "damaged": [str(error) for error in damaged]}
+    if arguments.out:
+        printed = lines(comparison, a_day)
+        trials.write(arguments.out, "replay", said, picture(comparison), [f"{folder}: {printed[0]}", *printed[1:]])
     print(json.dumps(said) if arguments.json else "\n".join(lines(comparison, a_day)))
     return 2 if damaged else 0
 
@@ -120,6 +127,30 @@ def lines(comparison: Comparison, a_day: float | None) -> list[str]:
     out += ["", f"jobs that both rent for: {hours.sooner_h:.1f} h sooner and {hours.later_h:.1f} h later in all"]
     unknown = f"of {explain.plural(hours.unknown, 'job')} no record can tell"
     return [*out, f"jobs that only the replay rents for: {hours.saved_h:.1f} h less wait; {unknown}"]
+
+
+def picture(comparison: Comparison) -> str:
+    """The money that was committed, and the jobs that were decided otherwise, over time; SVG."""
+    sides = {"recorded": comparison.recorded.course, "replayed": comparison.replayed.course}
+    otherwise = [(first.at_s, number) for number, first in enumerate(comparison.jobs, 1)]
+    money = {name: _steps(comparison, course) for name, course in sides.items()}
+    return pictures.svg(
+        [
+            Panel("Committed to launches so far", "days", "USD", money),
+            Panel("Jobs decided otherwise so far", "days", "jobs", {"jobs": _steps(comparison, otherwise)}),
+        ]
+    )
+
+
+def _steps(comparison: Comparison, course: Sequence[tuple[float, float]]) -> Series:
+    """What has one value up to the next moment, over days since the first tick."""
+    from_s, to_s = comparison.from_s or 0.0, comparison.to_s or 0.0
+    moments, values = [from_s], [0.0]
+    for at_s, value in course:
+        moments += [at_s, at_s]
+        values += [values[-1], value]
+    moments, values = [*moments, max(to_s, moments[-1])], [*values, values[-1]]
+    return Series([(moment - from_s) / 86400 for moment in moments], values)
 
 
 def _table(recorded: dict[str, Any], replayed: dict[str, Any]) -> list[str]:

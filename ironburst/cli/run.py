@@ -5,18 +5,23 @@ from __future__ import annotations
 import argparse
 import json
 import signal
+import sqlite3
 import sys
 from pathlib import Path
 
 from ironburst import document
 from ironburst.adapters.aws import Aws
+from ironburst.burst import explain
 from ironburst.cli import Subparsers, scheduler, site_options, stack_file
 from ironburst.cli.tick import as_json, lines
-from ironburst.controller import loop, recorder, retention
+from ironburst.controller import loop, ownership, recorder, retention
 from ironburst.controller.loop import SystemClock
 from ironburst.controller.shadow import Shadow
 from ironburst.controller.tick import Controller, Report
-from ironburst.document import ClusterDocument
+from ironburst.document import ClusterDocument, DocumentError
+from ironburst.ports import SchedulerError
+
+_STALE = explain.duration(ownership.STALE_S)
 
 
 def add_parser(subparsers: Subparsers) -> None:
@@ -109,4 +114,9 @@ def run(arguments: argparse.Namespace) -> int:
             return declared
 
         loop.run(controller, clock, read, told)
+        if isinstance(controller, Controller):
+            try:
+                controller.stopped(reader())
+            except (SchedulerError, DocumentError, sqlite3.Error) as error:
+                print(f"ironburst: {error}; another controller waits for {_STALE}", file=sys.stderr)
     return 0

@@ -5,14 +5,17 @@ whole lines, never wrapped.
 from __future__ import annotations
 
 import io
+import re
 import shutil
 import sys
-import textwrap
 from collections.abc import Sequence
 
+from rich.cells import cell_len, chop_cells
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
+
+from ironburst.cli import site_options
 
 UNLIMITED = 100_000
 COLOURS = {
@@ -43,7 +46,7 @@ def table(
     for title in titles:
         made.add_column(title, justify="right" if title in right else "left", overflow="fold")
     for row in rows:
-        made.add_row(*(Text(cell, style=_style(cell)) for cell in row))
+        made.add_row(*(Text(site_options.local(cell), style=_style(cell)) for cell in row))
     out = io.StringIO()
     Console(file=out, width=columns - 2, force_terminal=colour, color_system="standard" if colour else None).print(made)
     return [f"  {line.rstrip()}" for line in out.getvalue().splitlines()]
@@ -55,12 +58,21 @@ def _style(cell: str) -> str:
 
 
 def wrapped(lines: Sequence[str], columns: int) -> list[str]:
-    """The lines, broken at spaces to so many columns; what follows is set two spaces further in."""
+    """The lines, with moments in local time, broken at spaces to so many columns; what follows is set two spaces
+    further in.
+    """
     out: list[str] = []
-    for line in lines:
+    for line in map(site_options.local, lines):
         indent = line[: len(line) - len(line.lstrip())] + "  "
-        broken = textwrap.wrap(
-            line, columns, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False, tabsize=1
-        )
-        out += broken or [""]
+        now = ""
+        for word in re.findall(r" *[^ ]+", line):
+            if now and cell_len(now) + cell_len(word) > columns:
+                out.append(now)
+                now = indent + word.lstrip()
+            else:
+                now += word
+            if cell_len(now) > columns:  # a word that no line has room for
+                *full, now = chop_cells(now, columns)
+                out += full
+        out.append(now)
     return out

@@ -32,7 +32,7 @@ DESCRIPTION = (
     "Start, a CSV's start_s), with home alone, and with rent; money; for which late jobs nothing was rented, and why; "
     "and how far the rent is from what no policy can beat within the same waits. Boots, whole instances, minimum "
     "billing, idle leases and spot interruptions count; the monthly budget stops nothing here, and is said where it "
-    f"would be passed. {site_options.EXIT_CODES}"
+    f"would be passed. `size` counts some things otherwise, and says which. {site_options.EXIT_CODES}"
 )
 WAITS = {
     "mean_h": "mean wait",
@@ -236,11 +236,13 @@ def _why(code: str) -> str:
 def _columns(said: dict[str, Any]) -> list[str]:
     """The waits side by side, and of how many jobs they are where that isn't all."""
     kinds = {"recorded": said["recorded"], "home_only": said["home_only"], "with_rent": said}
-    shown = {COLUMNS[kind]: each for kind, each in kinds.items() if each and each["waits"]}
-    out = ["", f"{'wait':22}" + "".join(f"{title:>14}" for title in shown)]
+    shown = {kind: each for kind, each in kinds.items() if each and each["waits"]}
+    out = ["", f"{'wait':22}" + "".join(f"{COLUMNS[kind]:>14}" for kind in shown)]
     for name, word in WAITS.items():
         values = [explain.duration(3600 * each["waits"][name]) for each in shown.values()]
         out.append(f"{word:22}" + "".join(f"{value:>14}" for value in values))
+    dollars = {"recorded": "-", "home_only": explain.usd(0.0), "with_rent": explain.usd(said["usd"]["total"])}
+    out.append(f"{'rent':22}" + "".join(f"{dollars[kind]:>14}" for kind in shown))
     if never := said["home_only"]["never"]:
         out.append(f"home only is without {explain.plural(never, 'job')} that no home node has room for.")
     if said["recorded"] and said["recorded"]["jobs"] < said["jobs"]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import sys
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -15,6 +16,7 @@ from ironburst.cli.site_options import BadInput
 from ironburst.replay import pictures, sizing
 from ironburst.replay.pictures import Panel, Series
 from ironburst.replay.sizing import Candidate, Prices, Sizing, SizingError, Wanted
+from ironburst.replay.traces import Trace
 
 JOBS = 2000
 DESCRIPTION = (
@@ -46,12 +48,6 @@ COLUMNS = (
     Column("total_usd", "total", "USD", 14, ",.0f"),
     Column("p50_h", "wait p50", "h", 10, ".2f"),
     Column("p95_h", "p95", "h", 8, ".2f"),
-)
-
-
-UNLIKE_SIMULATE = (
-    "Unlike simulate: one pool, on demand, with nodes for every job and no max_run; jobs without a time limit have the "
-    "longest one; where a wait is wanted, each row has the most patient policy that keeps it; a long trace is sampled."
 )
 
 
@@ -113,11 +109,31 @@ def run(arguments: argparse.Namespace) -> int:
         "wanted": asdict(wanted),
         "usd_per_gpu_hour": asdict(prices),
         "rented_price_from": source,
+        "unlike_simulate": unlike_simulate(trace, part, declared.cloud.pools, pool, wanted, source),
     }
     if arguments.out:
         trials.write(arguments.out, "size", said, picture(sized), lines(said))
     print(json.dumps(said) if arguments.json else "\n".join(lines(said)))
     return 0
+
+
+def unlike_simulate(
+    trace: Trace, part: Trace, pools: tuple[Pool, ...], pool: Pool, wanted: Wanted, source: str
+) -> list[str]:
+    """What is counted otherwise than `simulate` counts it on the same trace and stack file."""
+    unlimited = trace.limit_s is not None and any(map(math.isnan, trace.limit_s))
+    markets = set(pool.markets)
+    one = sum(len(each.by_type) for each in pools) > 1
+    said = {
+        f"one pool, {pool.name} of {pool.instance_type}": one,
+        "on demand alone": markets != {"on-demand"} or bool(markets & set(pool.prepaid_markets)),
+        "nodes for every job, and no max_run": True,
+        f"a price of {source}": source.startswith("--"),
+        "jobs without a time limit have the longest one": unlimited,
+        "each row has the most patient policy that keeps the wanted waits": wanted.any,
+        f"a sample of {len(part):,} jobs": len(part) < len(trace),
+    }
+    return [words for words, so in said.items() if so]
 
 
 def counts(text: str | None) -> list[int] | None:
@@ -170,7 +186,7 @@ def lines(said: dict[str, Any]) -> list[str]:
         wanted = [(name, limit) for name, limit in said["wanted"].items() if limit is not None]
         asked = " and ".join(f"{name[:3]} of {limit:g} h" for name, limit in wanted)
         out += ["", f"no candidate keeps the wanted waits ({asked}): allow more, or give more --nodes"]
-    return [*out, "", UNLIKE_SIMULATE]
+    return [*out, "", f"Unlike simulate: {'; '.join(said['unlike_simulate'])}; and figures are of a year."]
 
 
 def _heading(said: dict[str, Any]) -> list[str]:

@@ -60,7 +60,7 @@ def run(arguments: argparse.Namespace) -> int:
         raise site_options.BadInput(f"--watch {arguments.watch:g}: write seconds, 0.5 or more")
     with suppress(KeyboardInterrupt):
         while True:
-            print(CLEAR, end="")
+            print(CLEAR if sys.stdout.isatty() else "", end="")
             _once(arguments)
             sys.stdout.flush()
             time.sleep(arguments.watch)

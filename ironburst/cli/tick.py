@@ -62,5 +62,5 @@ def lines(report: Report) -> list[str]:
     out = [f"{site_options.at(report.at_s)}  pending {report.pending}, on nodes {report.running}, leases: {leases}"]
     for event in report.events:
         about = f"job {naming.called(event.job)} " if event.job is not None else ""
-        out.append(f"  {event.kind}: {about}{event.text}")
+        out.append(f"  {event.kind}: {about}{site_options.local(event.text)}")
     return out

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import TypeVar
 
 from ironburst import naming
-from ironburst.burst import Assign, Budget, Decision, Launch, Lease, Narrow, Release, Widen
+from ironburst.burst import Assign, Budget, Decision, Launch, Lease, Narrow, Node, Release, Widen
 from ironburst.burst.headroom import Charge, Headroom, charges, named
 from ironburst.controller import idle_store, policy_view, records, spending
 from ironburst.controller.site import PoolImage, Site
@@ -24,12 +24,17 @@ def acts(decision: Decision) -> bool:
 
 
 def recheck(
-    decision: Decision, observation: Observation, budget: Budget | None, leases: Iterable[Lease], now_s: float
+    decision: Decision,
+    observation: Observation,
+    budget: Budget | None,
+    leases: Iterable[Lease],
+    now_s: float,
+    spare: Collection[str] = (),
 ) -> tuple[Decision, list[str]]:
-    """Drop what the queue, the nodes or the money have overtaken since.
+    """Drop what the queue, the nodes or the money have overtaken since. `spare`: as the snapshot had it.
     The rest, and what was dropped and why. Pure.
     """
-    check = _Recheck(observation, budget, {lease.id: lease for lease in leases}, now_s)
+    check = _Recheck(observation, budget, {lease.id: lease for lease in leases}, now_s, spare)
     assigns = check.assigns(decision.assigns)
     unpaid = {assign.job for assign in decision.assigns} - {assign.job for assign in assigns}
     launches = tuple(kept for launch in decision.launches if (kept := check.launch(launch)))
@@ -43,8 +48,16 @@ def recheck(
 class _Recheck:
     """What is left of the money, and what was dropped so far: the order of the questions matters."""
 
-    def __init__(self, observation: Observation, budget: Budget | None, leases: dict[str, Lease], now_s: float):
+    def __init__(
+        self,
+        observation: Observation,
+        budget: Budget | None,
+        leases: dict[str, Lease],
+        now_s: float,
+        spare: Collection[str],
+    ):
         self._observation, self._budget, self._leases, self._now_s = observation, budget, leases, now_s
+        self._spare = spare
         self._headroom = Headroom(budget)
         self.dropped: list[str] = []
 
@@ -70,12 +83,15 @@ class _Recheck:
         """For the jobs that still wait; None: it is dropped."""
         jobs = tuple(job for job in launch.jobs if self.waits(job, "renting"))
         nodes = [(name, self._observation.node(name)) for name in launch.nodes]
-        taken = [name for name, node in nodes if node is None or not node.launchable]
+        taken = [name for name, node in nodes if node is None or not (node.launchable or self._kept_up(node))]
         if jobs and taken:
             self.dropped.append(f"renting for job {naming.called(jobs[0])}: {', '.join(taken)} can't be launched now")
         elif jobs and self._pays(f"renting for job {naming.called(jobs[0])}", self._asked_for(launch)):
             return replace(launch, jobs=jobs)
         return None
+
+    def _kept_up(self, node: Node) -> bool:
+        return node.name in self._spare and node.coming_up
 
     def is_free(self, release: Release) -> bool:
         if self._observation.on(release.node):
@@ -172,6 +188,7 @@ def _launch(site: Site, launch: Launch, images: dict[str, PoolImage]) -> None:
         what = f"{', '.join(launch.nodes)} ({launch.market} {kind})"
         text = f"{what}, ${launch.committed_usd:,.2f} set aside: {launch.reason}"
         site.event("rent", text, launch=id, job=launch.jobs[0])
+    site.spare.difference_update(launch.nodes)
 
 
 def _widen(site: Site, widen: Widen) -> None:

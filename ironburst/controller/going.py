@@ -5,7 +5,7 @@ Where a call for all is refused, each is tried by itself: one that fails keeps n
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from functools import partial
 
 from ironburst import node_states
@@ -76,7 +76,16 @@ def _leave(site: Site, leases: list[LeaseRow], observation: Observation) -> bool
     return end(site, list(of.values()))
 
 
-def _powered(of: _By, observation: Observation) -> dict[str, list[str]]:
+def let_go(site: Site, names: Collection[str], observation: Observation) -> None:
+    """Nodes that were spare and that no decision took: the scheduler powers them down."""
+    rented = {lease.node for lease in site.ledger.leases()}
+    unused = sorted(name for name in names if name not in rented and not observation.unseen(name))
+    site.spare.difference_update(unused, rented)
+    for why, powered in _powered(_each(site, unused, site.scheduler.remove_permit), observation).items():
+        _each(site, sorted(powered), partial(site.scheduler.abandon, reason=why))
+
+
+def _powered(of: Iterable[str], observation: Observation) -> dict[str, list[str]]:
     """The nodes that still have power, by what their drain is to say. A person's own words stay."""
     words: dict[str, list[str]] = {}
     for name in of:

@@ -152,7 +152,7 @@ def _intents(site: Site, id: str) -> list[tuple[list[LeaseRow], IntentRow]]:
     left = [zone for zone in launch.zones if zone not in {intent.zone for intent in done}]
     if not left:
         why = "; ".join(f"{intent.zone}: {intent.code or intent.error}" for intent in done)
-        leave(site, leases, f"no capacity ({why})")
+        _spared(site, leases, f"no capacity ({why})")
         return []
     attempt = len(done) + 1
     request = launch_request(site.document, launch, left[0], attempt)
@@ -289,7 +289,19 @@ def _refused(
         text = f"{launch.market} {launch.instance_type} in {intent.zone}: {error}"
         site.event("refused", text, launch=launch.id)
     if len(places) > 1 or seconds is None:  # the other zones are closed with it
-        return leave(site, site.ledger.leases_of(launch.id), f"refused: {why}")
+        return _spared(site, site.ledger.leases_of(launch.id), f"refused: {why}")
+    return True
+
+
+def _spared(site: Site, leases: list[LeaseRow], reason: str) -> bool:
+    """Nothing was started, and nothing will be: they end here. Their nodes, which the scheduler has powered up, are for
+    whom the next decision rents for; what it leaves is powered down (`going.let_go`), which takes minutes.
+    """
+    with site.ledger.transaction():
+        site.ledger.update(leases, site.now, state=records.ENDED, end_reason=reason)
+        nodes = ", ".join(lease.node for lease in leases)
+        site.event("given_up", f"{nodes}: {reason}", launch=leases[0].launch)
+    site.spare.update(lease.node for lease in leases)
     return True
 
 

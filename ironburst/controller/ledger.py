@@ -6,14 +6,14 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import astuple
+from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any
 
 from ironburst.burst import CoolDown, Job, Launch
-from ironburst.controller import database, records
+from ironburst.controller import records, schema
 from ironburst.controller.records import (
     CoolDownRow,
     DecisionRow,
@@ -26,35 +26,18 @@ from ironburst.controller.records import (
     Rate,
     storable,
 )
+from ironburst.controller.schema import LedgerError as LedgerError
+from ironburst.controller.schema import NotForYou as NotForYou
 
-VERSION = "1"
 _EVENTS = "SELECT at_s, kind, launch, lease, job, text FROM events"
-
-
-class LedgerError(Exception):
-    """The ledger can't be used; the text is one sentence."""
-
-
-class NotForYou(LedgerError):
-    """Whoever asks may not read it."""
 
 
 class Ledger:
     """Opened once by the controller (read_only=False), and by any reader beside it."""
 
     def __init__(self, path: Path | str, *, read_only: bool = False):
-        self.path = path = Path(path)
-        try:
-            if read_only and not path.exists():
-                raise LedgerError(f"there is no ledger at {path}: give --ledger, or start `ironburst run`")
-            self._db = database.connect(path, VERSION, read_only=read_only)
-            version = self._db.execute("SELECT value FROM meta WHERE key = 'version'").fetchone()[0]
-        except PermissionError:
-            raise NotForYou(f"{path} is for the controller's group alone: ask somebody of it") from None
-        except (sqlite3.Error, OSError, TypeError) as error:
-            raise LedgerError(f"{path} can't be used as a ledger: {error}") from None
-        if version != VERSION:
-            raise LedgerError(f"{path} is a ledger of version {version}; this ironburst reads version {VERSION}")
+        self.path = Path(path)
+        self._db = schema.opened(self.path, read_only=read_only)
 
     def close(self) -> None:
         """No call after this."""
@@ -97,8 +80,8 @@ class Ledger:
             for job in launch.jobs:
                 self.assign(job, leases, now_s)
 
-    def _insert(self, table: str, **values: Any) -> None:
-        query = f"INSERT INTO {table} ({', '.join(values)}) VALUES ({', '.join('?' * len(values))})"
+    def _insert(self, table: str, instead: str = "", /, **values: Any) -> None:
+        query = f"INSERT {instead} INTO {table} ({', '.join(values)}) VALUES ({', '.join('?' * len(values))})"
         self._db.execute(query, tuple(map(storable, values.values())))
 
     def _update(self, table: str, id: int | str, values: dict[str, Any]) -> None:
@@ -108,7 +91,7 @@ class Ledger:
     def launch(self, id: str) -> LaunchRow:
         """Raises IndexError for one that isn't there."""
         row = self._rows("SELECT * FROM launches WHERE id = ?", id)[0]
-        return LaunchRow(**{**row, "zones": tuple(json.loads(row["zones"])), "nodes": tuple(json.loads(row["nodes"]))})
+        return records.of(LaunchRow, row, zones=tuple(json.loads(row["zones"])), nodes=tuple(json.loads(row["nodes"])))
 
     def leases(self, *, open_only: bool = True) -> list[LeaseRow]:
         """In the order in which they were decided."""
@@ -144,7 +127,7 @@ class Ledger:
     def assign(self, job: int, leases: Iterable[str], now_s: float) -> None:
         """Leases are meant for a job."""
         rows = [(job, lease, now_s) for lease in leases]
-        self._db.executemany("INSERT OR REPLACE INTO assignments VALUES (?,?,?)", rows)
+        self._db.executemany("INSERT OR REPLACE INTO assignments (job, lease, at_s) VALUES (?,?,?)", rows)
 
     def jobs_of(self, lease: str) -> tuple[int, ...]:
         """The jobs that a lease was meant for, in that order."""
@@ -158,6 +141,16 @@ class Ledger:
             " ORDER BY made_s, leases.rowid"
         )
         return [records.lease(row) for row in self._rows(query, job)]
+
+    def refused_s(self, nodes: Sequence[str]) -> dict[str, float]:
+        """When the cloud refused the last lease of each of these nodes; of the others that started none or ended."""
+        query = (
+            "SELECT node, max(rowid), changed_s, launch, from_s, state FROM leases"
+            f" WHERE node IN ({','.join('?' * len(nodes))}) GROUP BY node"  # all columns are of the newest row
+        )
+        never = [row for row in self._rows(query, *nodes) if row["from_s"] is None and row["state"] == records.ENDED]
+        refused = "SELECT 1 FROM intents WHERE launch = ? AND state = 'refused'"
+        return {row["node"]: row["changed_s"] for row in never if self._rows(refused, row["launch"])}
 
     # ---- intents
     def add_intent(
@@ -178,7 +171,8 @@ class Ledger:
     def intents(self, launch: str) -> list[IntentRow]:
         """Of a launch, the oldest first."""
         return [
-            IntentRow(**row) for row in self._rows("SELECT * FROM intents WHERE launch = ? ORDER BY attempt", launch)
+            records.of(IntentRow, row)
+            for row in self._rows("SELECT * FROM intents WHERE launch = ? ORDER BY attempt", launch)
         ]
 
     def open_tokens(self) -> set[str]:
@@ -198,7 +192,7 @@ class Ledger:
     # ---- cool-downs
     def put_cool_down(self, row: CoolDownRow) -> None:
         """Close a place; one that is closed already is closed anew."""
-        self._db.execute("INSERT OR REPLACE INTO cool_downs VALUES (?,?,?,?,?,?,?,?,?,?)", astuple(row))
+        self._insert("cool_downs", "OR REPLACE", **asdict(row))
 
     def cool_down_of(self, place: Place) -> CoolDownRow | None:
         """The last one of exactly this place, over or not."""
@@ -206,11 +200,11 @@ class Ledger:
             "SELECT * FROM cool_downs WHERE pool = ? AND zone = ? AND market = ? AND nodes = ? AND instance_type = ?"
         )
         rows = self._rows(query, *place)
-        return CoolDownRow(**rows[0]) if rows else None
+        return records.of(CoolDownRow, rows[0]) if rows else None
 
     def all_cool_downs(self) -> list[CoolDownRow]:
         """Also those that are over and not forgiven yet."""
-        return [CoolDownRow(**row) for row in self._rows("SELECT * FROM cool_downs")]
+        return [records.of(CoolDownRow, row) for row in self._rows("SELECT * FROM cool_downs")]
 
     def cool_downs(self, now_s: float) -> list[CoolDown]:
         """The places that are closed now."""
@@ -258,11 +252,11 @@ class Ledger:
     def rate(self, lease: str, from_s: float, account: str, usd_per_hour: float) -> None:
         """What a lease costs from then on, and who pays."""
         self._db.execute(  # one of an older ironburst has none yet
-            "INSERT INTO rates SELECT id, 0, '', usd_per_hour FROM leases"
+            "INSERT INTO rates (lease, from_s, account, usd_per_hour) SELECT id, 0, '', usd_per_hour FROM leases"
             " WHERE id = ?1 AND ?1 NOT IN (SELECT lease FROM rates)",
             (lease,),
         )
-        self._db.execute("INSERT OR REPLACE INTO rates VALUES (?,?,?,?)", (lease, from_s, account, usd_per_hour))
+        self._insert("rates", "OR REPLACE", lease=lease, from_s=from_s, account=account, usd_per_hour=usd_per_hour)
 
     def charge(self, launch: str, instance_id: str, from_s: float, now_s: float) -> bool:
         """Count an instance of a launch that has no lease, as one that ends now, at the first price of the launch's
@@ -311,21 +305,24 @@ class Ledger:
     def decisions(self, job: int | None = None) -> list[DecisionRow]:
         """Of one job, or all; the oldest first."""
         where, values = ("", ()) if job is None else ("WHERE job = ?", (job,))
-        return [records.decision(row) for row in self._rows(f"SELECT * FROM decisions {where} ORDER BY id", *values)]
+        rows = self._rows(f"SELECT * FROM decisions {where} ORDER BY id", *values)
+        return [records.of(DecisionRow, row) for row in rows]
 
     def last_decisions(self) -> dict[int, DecisionRow]:
         """Of each job that waits."""
         newest = "(SELECT max(id) FROM decisions WHERE job = jobs.job)"
         query = f"SELECT decisions.* FROM jobs JOIN decisions ON id = {newest} WHERE state = 'PENDING'"
-        return {row["job"]: records.decision(row) for row in self._rows(query)}
+        return {row["job"]: records.of(DecisionRow, row) for row in self._rows(query)}
 
     def newest_decisions(self, count: int) -> list[DecisionRow]:
         """The newest ones of all jobs, the newest first."""
-        return [records.decision(row) for row in self._rows("SELECT * FROM decisions ORDER BY id DESC LIMIT ?", count)]
+        rows = self._rows("SELECT * FROM decisions ORDER BY id DESC LIMIT ?", count)
+        return [records.of(DecisionRow, row) for row in rows]
 
     def saw_jobs(self, jobs: Iterable[Job], now_s: float) -> None:
         """Remember jobs, so that they can be explained after they have left the queue."""
-        query = """INSERT INTO jobs VALUES (?,?,?,?,?,?,?,?,?,?,?,?) ON CONFLICT (job) DO UPDATE SET
+        names = ", ".join(field.name for field in fields(JobRow))
+        query = f"""INSERT INTO jobs ({names}) VALUES (?,?,?,?,?,?,?,?,?,?,?,?) ON CONFLICT (job) DO UPDATE SET
             state = excluded.state, last_s = excluded.last_s, time_limit_s = excluded.time_limit_s,
             start_s = coalesce(excluded.start_s, start_s), called = excluded.called,
             ran_on = CASE excluded.ran_on WHEN '' THEN ran_on ELSE excluded.ran_on END"""
@@ -343,16 +340,16 @@ class Ledger:
         """By its number, or its name (of several the last). None: it was never seen, or is forgotten."""
         which = "job = ?" if isinstance(job, int) else "name = ? ORDER BY submit_s DESC LIMIT 1"
         rows = self._rows(f"SELECT * FROM jobs WHERE {which}", job)
-        return JobRow(**rows[0]) if rows else None
+        return records.of(JobRow, rows[0]) if rows else None
 
     def jobs_since(self, at_s: float) -> list[JobRow]:
         """Those that were seen in the queue then or later."""
-        return [JobRow(**row) for row in self._rows("SELECT * FROM jobs WHERE last_s >= ?", at_s)]
+        return [records.of(JobRow, row) for row in self._rows("SELECT * FROM jobs WHERE last_s >= ?", at_s)]
 
     def parts(self, whole: int) -> list[JobRow]:
         """The tasks of an array, and the parts of a heterogeneous job, by the number of the whole."""
         # an older ledger has no column to ask for
-        found = (JobRow(**row) for row in self._rows("SELECT * FROM jobs ORDER BY job"))
+        found = (records.of(JobRow, row) for row in self._rows("SELECT * FROM jobs ORDER BY job"))
         return [row for row in found if row.called.startswith((f"{whole}_", f"{whole}+"))]
 
     def in_queue(self) -> set[int]:
@@ -390,7 +387,7 @@ class Ledger:
 
     def note(self, key: str, value: str) -> None:
         """Keep a value under a key; it replaces the one before."""
-        self._db.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (key, value))
+        self._insert("meta", "OR REPLACE", key=key, value=value)
 
     def noted(self, key: str) -> str | None:
         """The value of a key; None: there is none."""

@@ -20,7 +20,7 @@ from ironburst.controller.site import Site
 from ironburst.ports import Claim
 
 STALE_S = 600.0  # a controller that said nothing for so long is gone: another may take its site over
-_KEY, _SAID = "owner", "said_s"
+_KEY, _SAID, _PLACE = "owner", "said_s", "place"
 _PREDECESSORS = 10
 _MOST_RUNNING = 1000  # what is said is one argument of a command: the kernel takes 128 KiB
 
@@ -60,6 +60,7 @@ class Said:
     before: tuple[str, ...] = ()
     spent: Spent = field(default_factory=Spent)
     running: tuple[Running, ...] = ()
+    stopped: bool = False  # it was told to stop, and does nothing more: another one need not wait
 
     def same_place(self, other: Said) -> bool:
         """The same ledger's path of the same running host: its lock is ours, so who said this has ended."""
@@ -80,13 +81,15 @@ def claim(site: Site, *, first: bool) -> Said | None:
     Returns what was said that this ledger may not know: by another owner, or since this ledger was copied.
     Raises OwnedElsewhere, or SchedulerError.
     """
-    owner, now = owner_of(site.ledger), site.now
+    owner, now = _here(site.ledger) if first else owner_of(site.ledger), site.now
     before = site.scheduler.claim(owner.id, "" if first else _words(site, owner), STALE_S)
     heard, foreign = heard_of(before), before.owner not in ("", owner.id)
     if foreign and before.age_s <= STALE_S:
-        if not heard.same_place(_said(site, owner)):
+        if not (heard.stopped or heard.same_place(_said(site, owner))):
             raise OwnedElsewhere(_held(before, heard))
         site.scheduler.claim(owner.id, "", -1.0)
+    known_s = float(site.ledger.noted(_SAID) or 0.0)
+    news = heard.at_s > known_s if before.owner in ("", owner.id, *owner.before) else True
     if before.owner != owner.id:
         known = [*owner.before, *heard.before, *([before.owner] if foreign else [])]
         owner = replace(owner, since_s=now, before=tuple(dict.fromkeys(known))[-_PREDECESSORS:])
@@ -94,13 +97,29 @@ def claim(site: Site, *, first: bool) -> Said | None:
     if foreign:
         text = f"took the site over from controller {before.owner}, which said so {before.age_s:.0f} s ago"
         site.event("owner", text)
-    return heard if foreign or heard.at_s > float(site.ledger.noted(_SAID) or 0.0) else None
+    return heard if news else None
 
 
-def say(site: Site) -> None:
-    """Say what the next one would have to know. Raises SchedulerError."""
+def _here(ledger: Ledger) -> Owner:
+    """The ledger's owner, as of this place. A ledger that was copied to another one is another owner, which has taken
+    over from the first: else the two would not be told apart. The same path on the same host is the same place, and so
+    is the same file: a container has a new host name at each start.
+    """
+    owner, path = owner_of(ledger), ledger.path.absolute()
+    here = {"host": socket.gethostname(), "path": str(path), "file": path.stat().st_ino}
+    was = json.loads(ledger.noted(_PLACE) or "null")
+    if was and (was["path"] != here["path"] or (was["host"] != here["host"] and was["file"] != here["file"])):
+        owner = Owner(secrets.token_hex(6), before=(*owner.before, owner.id)[-_PREDECESSORS:])
+        ledger.note(_KEY, json.dumps(asdict(owner)))
+    if was != here:
+        ledger.note(_PLACE, json.dumps(here))
+    return owner
+
+
+def say(site: Site, *, stopped: bool = False) -> None:
+    """Say what the next one would have to know; `stopped`: that there may be a next one now. Raises SchedulerError."""
     owner = owner_of(site.ledger)
-    site.scheduler.claim(owner.id, _words(site, owner), STALE_S)
+    site.scheduler.claim(owner.id, _words(site, owner, stopped=stopped), STALE_S)
 
 
 def holder(site: Site) -> str:
@@ -133,12 +152,13 @@ def elsewhere(site: Site) -> set[str]:
     return {instance.owner for instance in late} - ours
 
 
-def _words(site: Site, owner: Owner) -> str:
+def _words(site: Site, owner: Owner, *, stopped: bool = False) -> str:
     said = _said(site, owner)
     rates = spending.rates(site.ledger, said.at_s)
     said = replace(said, spent=spending.spent(site.ledger, rates, said.at_s), running=_running(site, rates))
     site.ledger.note(_SAID, repr(said.at_s))
-    return json.dumps(asdict(said), separators=(",", ":"))
+    words = asdict(said) | {"stopped": True} if stopped else {k: v for k, v in asdict(said).items() if k != "stopped"}
+    return json.dumps(words, separators=(",", ":"))  # an ironburst of before knows no `stopped`
 
 
 def _running(site: Site, rates: money.Paid) -> tuple[Running, ...]:

@@ -125,8 +125,17 @@ def snapshot(site: Site, observation: Observation, images: dict[str, PoolImage])
         budget=karpenter.budget_of(site),
         experience=runtimes.relevant(runtime_store.experience(site.ledger), observation.jobs),
         unstarted=unstarted.jobs(site.ledger),
+        spare=tuple(sorted(name for name in site.spare if (node := observation.node(name)) and node.coming_up)),
+        refused_s=_refused_s(site, observation, {lease.node for lease in leases}),
         notes={"cluster": site.document.cluster, "document_serial": str(site.document.serial)},
     )
+
+
+def _refused_s(site: Site, observation: Observation, leased: set[str]) -> dict[str, float]:
+    """When the cloud refused the last launch of each node that is being powered down for nobody."""
+    burst = {name for pool in site.document.pools for name in pool.nodes} - leased
+    going = [node.name for node in observation.nodes if node.name in burst and node_states.moving(node.states)]
+    return site.ledger.refused_s(going) if going else {}
 
 
 def _lease(site: Site, lease: LeaseRow, observation: Observation, gang_joined: bool, rate: Rate) -> Lease:

@@ -64,8 +64,9 @@ def tidy(site: Site, observation: Observation) -> None:
     """
     leased = {lease.node for lease in site.ledger.leases()}
     burst = {node for pool in site.document.pools for node in pool.nodes}
-    free = [node for node in observation.nodes if node.name in burst and node.name not in leased]
-    unleased = sorted(observation.permits & burst - leased)
+    kept = leased | site.spare
+    free = [node for node in observation.nodes if node.name in burst and node.name not in kept]
+    unleased = sorted(observation.permits & burst - kept)
     lost = [node for node in free if node.has("POWERED_DOWN", "DOWN") and not node.has("POWERING_UP")]
     down = [node.name for node in lost if not node.held_by_person]
     off = [node for node in free if node.has("POWERED_DOWN") and not node.has("DOWN") and not node.has("POWER_UP")]

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import sqlite3
 from dataclasses import dataclass, fields
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar, cast
 
 from ironburst.burst import Lease
+
+T = TypeVar("T")
 
 # A lease goes down this list; `interrupted` and `leaving` can follow any state before them.
 INTENDED = "intended"  # decided and written down; nothing asked of anybody
@@ -237,12 +239,12 @@ def storable(value: Any) -> Any:
 
 def lease(row: sqlite3.Row) -> LeaseRow:
     """A row of the table `leases`."""
-    return LeaseRow(**{**row, "worked": bool(row["worked"])})
+    return of(LeaseRow, row, worked=bool(row["worked"]))
 
 
-_OF_DECISIONS = frozenset(field.name for field in fields(DecisionRow))
-
-
-def decision(row: sqlite3.Row) -> DecisionRow:
-    """A row of the table `decisions`, also of an older ledger."""
-    return DecisionRow(**{name: row[name] for name in row.keys() if name in _OF_DECISIONS})  # noqa: SIM118
+def of(kind: type[T], row: sqlite3.Row, **read: Any) -> T:
+    """A row as the dataclass that its table has. An older ledger may lack columns; those that a newer ironburst added
+    are left out. `read`: columns that aren't taken as they are.
+    """
+    names = {field.name for field in fields(cast(Any, kind))}.intersection(row.keys())
+    return kind(**{name: row[name] for name in names} | read)

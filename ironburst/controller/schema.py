@@ -1,9 +1,85 @@
-"""The ledger's tables, also in ledgers that were written before a table or a column was there."""
+"""The ledger's file and tables, also of ledgers that were written before a table or a column was there, or by a newer
+ironburst. VERSION counts what an older one couldn't go on with; a table or a column more, it doesn't see.
+"""
 
 from __future__ import annotations
 
+import errno
+import os
 import sqlite3
+from contextlib import closing
 from importlib import resources
+from pathlib import Path
+
+from ironburst.controller import private
+
+VERSION = "1"
+
+
+class LedgerError(Exception):
+    """The ledger can't be used; the text is one sentence."""
+
+
+class NotForYou(LedgerError):
+    """Whoever asks may not read it."""
+
+
+def opened(path: Path, *, read_only: bool) -> sqlite3.Connection:
+    """The ledger's file; made, or brought up to date, unless it is only read. Of another version nothing is changed.
+    Raises LedgerError.
+    """
+    try:
+        if path.exists():
+            with closing(_to_read(path)) as db:
+                _refuse_others(path, db)
+        elif read_only:
+            raise LedgerError(f"there is no ledger at {path}: give --ledger, or start `ironburst run`")
+        if read_only:
+            db = _to_read(path)
+            db.execute("SELECT value FROM meta LIMIT 1").fetchone()  # it has tables
+            return db
+        private.parent(path)
+        for part in (path, *path.parent.glob(f"{path.name}-*")):  # new ones beside it get the ledger's mode
+            private.file(part)
+        db = _connected(path, "mode=rwc")
+        db.execute("PRAGMA journal_mode=WAL")
+        db.execute("PRAGMA synchronous=FULL")  # an intent must survive a power cut
+        apply(db)
+        db.execute("INSERT OR IGNORE INTO meta (key, value) VALUES ('version', ?)", (VERSION,))
+        return db
+    except PermissionError:
+        raise NotForYou(f"{path} is for the controller's group alone: ask somebody of it") from None
+    except (sqlite3.Error, OSError) as error:
+        raise LedgerError(f"{path} can't be used as a ledger: {error}") from None
+
+
+def _to_read(path: Path) -> sqlite3.Connection:
+    """Raises PermissionError. Where no controller has it open, nor died with it open, SQLite would make the files of
+    its log anew to read it: who may not write there couldn't, and whoever may would leave the controller another
+    user's.
+    """
+    if not os.access(path, os.R_OK):
+        raise PermissionError(errno.EACCES, "Permission denied", str(path))
+    in_use = path.with_name(f"{path.name}-wal").exists()
+    return _connected(path, "mode=ro" if in_use else "mode=ro&immutable=1")
+
+
+def _connected(path: Path, mode: str) -> sqlite3.Connection:
+    db = sqlite3.connect(f"{path.absolute().as_uri()}?{mode}", uri=True, isolation_level=None, timeout=10)
+    db.row_factory = sqlite3.Row
+    return db
+
+
+def _refuse_others(path: Path, db: sqlite3.Connection) -> None:
+    """Raises LedgerError for a ledger of another version; one without tables is new."""
+    if not _columns(db, "meta"):
+        return
+    row = db.execute("SELECT value FROM meta WHERE key = 'version'").fetchone()
+    if row and row[0] != VERSION:
+        raise LedgerError(
+            f"{path} is a ledger of version {row[0]}; this ironburst reads version {VERSION}: start the ironburst that "
+            "wrote it, or give the copy from before the upgrade; nothing was changed"
+        )
 
 
 def apply(db: sqlite3.Connection) -> None:

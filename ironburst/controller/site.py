@@ -44,6 +44,8 @@ class Site:
     karpenter: Karpenter | None = None  # None: there is no way to it
     asked: bool = False  # the cloud was asked for instances in this tick
     asking: list[str] = field(default_factory=list)  # launches that are to be asked for in this advance
+    # nodes that were powered up for a launch that the cloud refused, until the next decision; it outlives the tick
+    spare: set[str] = field(default_factory=set)
 
     @property
     def now(self) -> float:

@@ -15,6 +15,7 @@ from ironburst.controller import (
     comments,
     cool_downs,
     foreign,
+    going,
     idle_store,
     karpenter,
     leases,
@@ -36,7 +37,7 @@ from ironburst.controller.ledger import Ledger
 from ironburst.controller.logbook import Logbook
 from ironburst.controller.recorder import Recorder
 from ironburst.controller.records import EventRow
-from ironburst.controller.site import Site, Told, pool_images
+from ironburst.controller.site import PoolImage, Site, Told, pool_images
 from ironburst.document import ClusterDocument
 from ironburst.karpenter_port import Karpenter
 from ironburst.ports import Clock, Cloud, CloudError, Observation, Scheduler, SchedulerError
@@ -88,6 +89,7 @@ class Controller:
     _brake: Brake = field(default_factory=Brake, init=False)
     _comments: comments.Comments = field(default_factory=comments.Comments, init=False)
     _logbook: Logbook = field(init=False)
+    _spare: set[str] = field(default_factory=set, init=False)
 
     def __post_init__(self) -> None:
         self._logbook = Logbook(self.ledger, self.recorder)
@@ -108,6 +110,12 @@ class Controller:
             for said in self._brake.pull(lambda: self.site(document)):
                 error.add_note(said)
             raise
+
+    def stopped(self, document: ClusterDocument) -> None:
+        """Nothing comes after this: say so, so that a controller elsewhere need not wait. Raises SchedulerError."""
+        if self._said:
+            ownership.say(Site(document, self.scheduler, self.cloud, self.ledger, self.clock, {}), stopped=True)
+            self._said = False
 
     def tell(self, kind: str, text: str) -> None:
         """An event for as long as the same holds. A ledger that takes nothing is no reason to stop."""
@@ -157,19 +165,15 @@ class Controller:
         snapshot = policy_view.snapshot(site, observation, images)
         decision = decide(snapshot, policy)
         self._logbook.write(policy, snapshot, decision, observation)
-        checked, dropped = decision, list[str]()
+        checked, dropped, spare = decision, list[str](), frozenset(self._spare)
         if acts(decision):
-            observation = self.scheduler.observe()
-            checked, dropped = recheck(decision, observation, karpenter.budget_of(site), snapshot.leases, site.now)
-            for text in dropped:
-                site.event("dropped", text)
-            apply(site, checked, observation, images)
-            observation = self._carry_on(site, observation)
+            checked, dropped, observation = self._act(site, decision, snapshot, images)
         if shown:
             karpenter.offer(site)
         self._comments.say(site, observation, decision)
         shares.hold(site, observation)
         reaper.tidy(site, observation)
+        going.let_go(site, spare.difference(*(launch.nodes for launch in checked.launches)), observation)
         reaper.reap_safely(site, observation)
         self.ledger.note(
             "last_tick", json.dumps({"at_s": began, "took_s": self.clock.now() - began, "serial": document.serial})
@@ -181,7 +185,20 @@ class Controller:
         late_s = self.clock.now() + document.burst.tick_s
         instances = {instance.id: instance for instance in self.cloud.instances(document.cluster)}
         told, way = self._told, self.karpenter
-        return Site(document, self.scheduler, self.cloud, self.ledger, self.clock, instances, told, late_s, way)
+        site = Site(document, self.scheduler, self.cloud, self.ledger, self.clock, instances, told, late_s, way)
+        site.spare = self._spare
+        return site
+
+    def _act(
+        self, site: Site, decision: Decision, snapshot: Snapshot, images: dict[str, PoolImage]
+    ) -> tuple[Decision, list[str], Observation]:
+        """Re-check and apply: what was done, what was dropped and why, and what is there then."""
+        observation, budget = self.scheduler.observe(), karpenter.budget_of(site)
+        checked, dropped = recheck(decision, observation, budget, snapshot.leases, site.now, snapshot.spare)
+        for text in dropped:
+            site.event("dropped", text)
+        apply(site, checked, observation, images)
+        return checked, dropped, self._carry_on(site, observation)
 
     def _carry_on(self, site: Site, observation: Observation) -> Observation:
         """Go on with what was just decided: the scheduler's answer to a

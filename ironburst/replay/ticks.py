@@ -85,6 +85,7 @@ class Side:
     releases: int = 0
     usd: float = 0.0
     first_rent_s: dict[int, float] = field(default_factory=dict)  # by job
+    course: list[tuple[float, float]] = field(default_factory=list)  # (moment, `usd` from then on)
     _open: set[tuple[str, int]] = field(default_factory=set)
     _released: set[str] = field(default_factory=set)
 
@@ -97,6 +98,7 @@ class Side:
             if act.kind in (RENT, ASSIGN) and (act.kind, job) not in self._open:
                 self._open.add((act.kind, job))
                 self.usd += act.usd
+                self.course.append((at_s, self.usd))
                 self.rents += act.kind == RENT
                 self.assigns += act.kind == ASSIGN
                 if act.kind == RENT:

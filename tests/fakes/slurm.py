@@ -82,7 +82,7 @@ class FakeSlurm:
     def submit(self, nodes: int = 1, limit_s: float | None = 3600.0, runs_s: float = 600.0, **more) -> int:
         now = self.clock.now()
         job = Job(
-            id=next(self.ids),
+            id=more.pop("id", None) or next(self.ids),
             name=more.pop("name", "train"),
             user=more.pop("user", "alice"),
             state="PENDING",

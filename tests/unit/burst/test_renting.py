@@ -115,7 +115,7 @@ def test_names_that_are_not_free_are_explained_also_where_nothing_is_rented():
     assert code_of(decision, 1) == "max_nodes"
     said = text_of(decision)
     assert "pool p5 has 0 of its 3 nodes free to rent, it needs 1" in said
-    assert "2 given back or refused by the cloud, and being powered down by the scheduler" in said
+    assert "2 given back and being powered down by the scheduler" in said
     assert "1 that the scheduler doesn't know" in said
 
 

@@ -2,11 +2,15 @@
 
 import json
 import os
+import re
 import signal
 import sqlite3
 import threading
+import time
+from dataclasses import replace
 
 import pytest
+from rich.cells import cell_len
 
 from ironburst import cli
 from ironburst.cli import reap, run, status, tick
@@ -78,7 +82,7 @@ def test_status_shows_the_ceilings_of_the_day_and_of_accounts(site, capsys):
     rented(site)
     assert cli.main(["status"]) == 0
     text = capsys.readouterr().out
-    assert "set aside of $900.00, until 11-22 00:00:00" in text
+    assert "set aside of $900.00, until 2026-11-22 00:00:00" in text
     assert "account vision, this month: $0.00 spent, $0.00 set aside of $400.00" in text
 
 
@@ -366,6 +370,65 @@ def test_status_fits_a_terminal_of_100_columns(site, capsys, monkeypatch):
     monkeypatch.delenv("NO_COLOR")
     assert cli.main(["status"]) == 0
     assert "\x1b[32mRUNNING" in capsys.readouterr().out
+
+
+WIDE = "\u8a13\u7df4" * 20  # 40 characters of two columns each
+
+
+@pytest.mark.parametrize("columns", [80, 100])
+def test_long_and_wide_words_fit_the_terminal(site, capsys, monkeypatch, columns):
+    template = site.slurm.nodes["dgx01"]
+    for n in range(3, 201):
+        site.slurm.nodes[f"dgx{n:03d}"] = replace(template, name=f"dgx{n:03d}", states={"IDLE", "DRAIN"}, reason=WIDE)
+    for name, user in (("n" * 80, "u" * 80), (WIDE, WIDE)):
+        job = site.slurm.submit(nodes=1, limit_s=7200, runs_s=7200, name=name, user=user)
+        assert site.slurm.state(job) == "RUNNING"
+    job = site.slurm.submit(nodes=150, limit_s=7200, runs_s=7200, name=WIDE, user=WIDE)
+    for node in site.slurm.nodes.values():
+        if "home" in node.partitions:
+            node.states -= {"DRAIN"}
+    site.slurm.schedule()
+    assert site.slurm.state(job) == "RUNNING"
+    waits = site.slurm.submit(nodes=1, limit_s=600, name=WIDE + " " + "n" * 80, user=WIDE)
+    assert cli.main(["tick"]) == 0
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True, raising=False)
+    monkeypatch.setenv("COLUMNS", str(columns))
+    monkeypatch.setenv("NO_COLOR", "1")
+    capsys.readouterr()
+    assert cli.main(["status"]) == 0
+    said = capsys.readouterr().out
+    assert max(map(cell_len, said.splitlines())) <= columns and "dgx[003-152]" in "".join(said.split())
+    assert cli.main(["explain", str(waits)]) == 0
+    said = capsys.readouterr().out
+    assert max(map(cell_len, said.splitlines())) <= columns and WIDE in "".join(said.split())
+
+
+def test_all_times_are_local_and_of_one_form(site, capsys, monkeypatch):
+    job = rented(site)
+    waits = site.slurm.submit(limit_s=600, nodes=3)
+    assert cli.main(["tick"]) == 0
+    monkeypatch.setenv("TZ", "Asia/Tokyo")
+    time.tzset()
+    try:
+        capsys.readouterr()
+        for argv in (["status"], ["explain", str(job)], ["explain", str(waits)], ["tick"], ["replay"]):
+            assert cli.main(argv) == 0
+            said = capsys.readouterr().out
+            # noon in UTC, when all of this happens, is 21:00 there
+            assert re.search(r"\b2026-11-2[12] 2[0-3]:\d\d:\d\d\b", said) or argv == ["status"], said
+            assert not re.search(r":\d\dZ|(?<!\d{4}-)\b\d\d-\d\d \d\d:| 12:0", said), said
+    finally:
+        monkeypatch.delenv("TZ")
+        time.tzset()
+
+
+def test_a_pipe_gets_no_escape(site, capsys, monkeypatch):
+    monkeypatch.setattr(f"{status.__name__}.time.sleep", lambda seconds: (_ for _ in ()).throw(KeyboardInterrupt))
+    rented(site)
+    capsys.readouterr()
+    for argv in (["status"], ["status", "--watch"]):
+        assert cli.main(argv) == 0
+        assert "\x1b" not in capsys.readouterr().out
 
 
 def test_words_of_users_are_no_markup(site, capsys, monkeypatch):

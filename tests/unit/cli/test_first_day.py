@@ -1,6 +1,9 @@
 """What a new user meets at the controller's verbs: tasks of arrays, a dry run beside a controller, a silent one."""
 
 import json
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 
@@ -62,6 +65,25 @@ def test_explain_takes_slurms_numbers_of_tasks_and_parts(array, capsys, asked, t
     assert [line.split(" ")[1] for line in said.splitlines() if line.startswith("job ")] == told
 
 
+def test_explain_of_what_home_or_nobody_has_room_for_and_of_a_burst_partition(site, capsys):
+    site.slurm.submit(nodes=2, limit_s=7200, runs_s=7200)
+    beyond_home, beyond_all = (site.slurm.submit(nodes=nodes, limit_s=600) for nodes in (3, 50))
+    direct = site.slurm.submit(limit_s=600, partitions=("burst-p5",))
+    ledger = Ledger(site.ledger)
+    Controller(site.slurm, site.cloud, ledger, site.clock).tick(document())
+    ledger.close()
+    for job, words in (
+        (beyond_home, "it can never start at home: home has 2 nodes of at most 8 GPUs"),
+        (
+            beyond_all,
+            "home has 2 nodes of at most 8 GPUs; but it needs 50 nodes together, pool p5 has max_nodes 3",
+        ),
+        (direct, "it was submitted to burst-p5, where only the controller sends jobs: submit it to home"),
+    ):
+        assert cli.main(["explain", str(job)]) == 0
+        assert words in capsys.readouterr().out
+
+
 def test_explain_gives_all_tasks_as_json(array, capsys):
     assert cli.main(["explain", "8", "--json"]) == 0
     assert [job["called"] for job in json.loads(capsys.readouterr().out)["jobs"]] == ["8_1", "8_2", "8_3"]
@@ -96,6 +118,25 @@ def test_a_dry_run_of_reap_beside_a_controller_tells_and_writes_nothing(site, ca
         assert "i-1 would be ended" in capsys.readouterr().out
         assert cli.main(["reap", "--grace", "0"]) == 4  # that one acts
     assert len(site.cloud.alive()) == 1 and site.ledger.read_bytes() == before
+
+
+def test_a_dry_run_of_reap_beside_a_process_that_writes_the_ledger(site, capsys):
+    Ledger(site.ledger).close()
+    code = (
+        f"import sys; sys.path.insert(0, {str(Path.cwd())!r})\n"
+        "from ironburst.controller import lock\nfrom ironburst.controller.ledger import Ledger\n"
+        f"with lock.held({str(site.ledger)!r}):\n"
+        f"    ledger = Ledger({str(site.ledger)!r})\n"
+        "    with ledger.transaction():\n"
+        "        ledger.event('x', 'y', 1.0); print('held', flush=True); sys.stdin.read()\n"
+    )
+    with subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdout.readline() == b"held\n"
+        assert cli.main(["reap", "--grace", "0", "--dry-run"]) == 0
+        assert cli.main(["reap", "--grace", "0"]) == 4
+        assert f"process {process.pid} " in capsys.readouterr().err
+        process.stdin.close()
+    assert process.returncode == 0 and cli.main(["reap", "--grace", "0"]) == 0
 
 
 def test_status_says_that_the_controller_is_silent(site, capsys):

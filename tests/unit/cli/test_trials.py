@@ -74,6 +74,8 @@ def test_simulate_shows_the_waits_as_recorded_with_home_alone_and_with_rent(trac
     assert cli.main(argv) == 0
     text = capsys.readouterr().out
     assert "as recorded     home only     with rent" in text and "1 d 5 h" in text
+    rent = next(line.split() for line in text.splitlines() if line.startswith("rent "))
+    assert rent == ["rent", "-", "$0.00", f"${said['usd']['total']:,.2f}"]
     assert "As recorded is of the 4 jobs whose start the trace knows." in text and "budget passed" not in text
     trace.write_text("submit_s,duration_s,num_gpus\n0,3600,8\n")
     assert cli.main(argv) == 0
@@ -122,7 +124,53 @@ def test_size_prints_the_break_even_curve(trace, tmp_path, capsys):
     assert cli.main([*argv[:-2], "--wait-p95", "0.0001", "--nodes", "0"]) == 0
     text = capsys.readouterr().out
     assert "no candidate keeps the wanted waits (p95 of 0.0001 h)" in text and "waits too long" in text
-    assert text.splitlines()[-1].startswith("Unlike simulate: one pool, on demand")
+    assert text.splitlines()[-1] == (
+        "Unlike simulate: one pool, p4d of p4d.24xlarge; on demand alone; nodes for every job, and no max_run; "
+        "each row has the most patient policy that keeps the wanted waits; and figures are of a year."
+    )
+
+
+def alone(tmp_path, limit="2h", spot=False):
+    """The stack file with one pool, on demand, as large and as long as any job wants: what `size` counts with."""
+    declared = yaml.safe_load(Path(STACK).read_text())
+    cluster = declared["config"]["ironburst:cluster"]
+    markets = ["spot", "on-demand"] if spot else ["on-demand"]
+    pool = {"name": "p5", "instance_type": "p5.48xlarge", "max_nodes": 200, "zones": ["us-east-1a"]}
+    cluster["cloud"]["pools"] = [pool | {"markets": markets, "max_run": "60d"}]
+    cluster["cloud"]["network"]["cidr"] = "10.31.0.0/16"
+    cluster["burst"] = {"wait_limit": limit}
+    cluster["budget"]["usd_per_month"] = 100_000_000
+    path = tmp_path / "Pulumi.prod.yaml"
+    path.write_text(yaml.safe_dump(declared))
+    shutil.copy("stacks/prod.lock.yaml", tmp_path)
+    return str(path)
+
+
+def sized_and_simulated(trace, config, capsys):
+    assert cli.main(["size", str(trace), "--config", config, *OWNED, "--nodes", "8", "--json"]) == 0
+    said = json.loads(capsys.readouterr().out)
+    (size,) = said["candidates"]
+    assert said["unlike_simulate"] == ["nodes for every job, and no max_run"]
+    assert cli.main(["simulate", str(trace), "--config", config, "--bound-seconds", "0", "--json"]) == 0
+    return size, json.loads(capsys.readouterr().out)
+
+
+def test_size_and_simulate_agree_on_what_both_play(history, tmp_path, capsys):
+    size, simulated = sized_and_simulated(history, alone(tmp_path), capsys)
+    submits = [float(row.split(",")[0]) for row in history.read_text().splitlines()[1:]]
+    years = (submits[-1] - submits[0]) / (8760 * 3600)
+    assert simulated["rented_jobs"] > 10
+    assert size["waits"] == pytest.approx(simulated["waits"])
+    assert size["rented_usd"] * years == pytest.approx(simulated["usd"]["total"], rel=1e-6)
+    assert size["rented_gpu_hours"] * years == pytest.approx(simulated["rented_gpu_hours"], rel=1e-6)
+
+
+def test_size_says_what_it_plays_otherwise_than_simulate(history, tmp_path, capsys):
+    config = alone(tmp_path, spot=True)
+    assert cli.main(["size", str(history), "--config", config, *OWNED, "--nodes", "8"]) == 0
+    assert (
+        "Unlike simulate: on demand alone; nodes for every job, and no max_run; and figures" in capsys.readouterr().out
+    )
 
 
 def test_size_of_a_long_history_says_that_it_is_a_sample(tmp_path, capsys):

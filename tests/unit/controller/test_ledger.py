@@ -8,9 +8,11 @@ from pathlib import Path
 import pytest
 
 from ironburst.burst import Job, Launch, Resources
+from ironburst.cli.explain import gather
 from ironburst.controller import lock, retention
 from ironburst.controller.ledger import Ledger, LedgerError
 from ironburst.controller.retention import KEEP_S
+from tests.fakes.world import World
 
 
 def test_a_damaged_or_newer_ledger_is_refused_in_one_sentence(tmp_path):
@@ -21,7 +23,7 @@ def test_a_damaged_or_newer_ledger_is_refused_in_one_sentence(tmp_path):
     db = sqlite3.connect(tmp_path / "new")
     db.execute("UPDATE meta SET value = '9'")
     db.commit()
-    with pytest.raises(LedgerError, match="version 9; this ironburst reads version 1"):
+    with pytest.raises(LedgerError, match="version 9; this ironburst reads version 1: start the"):
         Ledger(tmp_path / "new")
 
 
@@ -97,3 +99,36 @@ def test_the_newest_decision_of_each_job_that_waits(tmp_path):
     assert [row.job for row in ledger.newest_decisions(2)] == [1, 3]
     ledger.left_queue(3, 50.0)
     assert [row.job for row in ledger.jobs_since(40.0)] == [3]
+
+
+def test_a_newer_ledger_is_left_byte_for_byte_as_it_is(tmp_path):
+    path = tmp_path / "new"
+    Ledger(path).close()
+    db = sqlite3.connect(path)
+    db.execute("UPDATE meta SET value = '2' WHERE key = 'version'")
+    db.execute("DROP TABLE decisions")  # what it has in its place, this one can't know
+    db.execute("ALTER TABLE leases DROP COLUMN seen_s")
+    db.commit()
+    db.close()
+    before = path.read_bytes()
+    for read_only in (True, False):
+        with pytest.raises(LedgerError, match="version 2; this ironburst reads version 1: start"):
+            Ledger(path, read_only=read_only)
+    assert path.read_bytes() == before
+
+
+def test_columns_that_a_newer_ironburst_added_are_no_trouble(tmp_path):
+    """So the wheel of before can take a ledger back."""
+    world = World(tmp_path)
+    tables = [row[0] for row in world.ledger._db.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
+    for table in tables:
+        world.ledger._db.execute(f"ALTER TABLE {table} ADD COLUMN added TEXT NOT NULL DEFAULT 'x'")
+    world.ledger._db.execute("CREATE TABLE more (x INTEGER)")
+    world.ledger.close()
+    world.start()
+    world.cloud.capacity["us-east-1a", "spot"] = 0  # cool-downs, too
+    world.fill_home()
+    job = world.slurm.submit(limit_s=600, runs_s=60)
+    world.until(lambda: world.slurm.state(job) == "COMPLETED" and not world.ledger.leases(), 600)
+    said = gather(Ledger(world.path, read_only=True), job, world.clock.now())
+    assert said["leases"] and said["story"] and len(tables) > 8

@@ -4,6 +4,7 @@ from random import Random
 
 import pytest
 
+from ironburst import naming
 from ironburst.burst import to_json
 from ironburst.controller.ledger import Ledger
 from ironburst.controller.recorder import Recorder, ticks
@@ -30,6 +31,13 @@ class Shadowed:
         self.ledger = Ledger(folder / "shadow.sqlite")
         self.shadow = Shadow(Watched(self.slurm), self.ledger, self.clock)
 
+    def restart(self):
+        """As after a reboot: what it knows is in its ledger."""
+        path = self.ledger.path
+        self.ledger.close()
+        self.ledger = Ledger(path)
+        self.shadow = Shadow(Watched(self.slurm), self.ledger, self.clock)
+
     def tick(self, times=1):
         for _ in range(times):
             report = self.shadow.tick(self.document)
@@ -42,15 +50,24 @@ def arrives(rng, slurm):
     if rng.random() < 0.4:
         limit_s = rng.choice((600.0, 3600.0, 20_000.0, None))
         more = {"requeue": rng.random() < 0.5, "user": rng.choice(("alice", "bob")), "batch": rng.random() < 0.8}
-        slurm.submit(nodes=rng.randint(1, 3), limit_s=limit_s, runs_s=rng.uniform(10, 6000), **more)
+        more |= {"nodes": rng.randint(1, 3), "limit_s": limit_s, "runs_s": rng.uniform(10, 6000)}
+        if rng.random() < 0.3:
+            array = next(slurm.ids)
+            for task in range(rng.randint(2, 6)):
+                slurm.submit(id=naming.task_of_array(array, task), called=f"{array}_{task}", **more)
+        else:
+            slurm.submit(**more)
 
 
 @pytest.mark.parametrize("seed", range(DAYS))
 def test_decisions_are_those_of_the_run_that_follows_until_it_rents(tmp_path, seed):
+    """Also of a shadow that is restarted in between, on every second day."""
     world, shadowed = World(tmp_path), Shadowed(tmp_path)
     days = [Random(seed), Random(seed)]
-    compared = 0
+    compared, when = 0, Random(-seed)
     for _ in range(TICKS):
+        if seed % 2 and when.random() < 0.2:
+            shadowed.restart()
         assert not world.ledger.leases(open_only=False)
         for rng, slurm in zip(days, (world.slurm, shadowed.slurm), strict=True):
             arrives(rng, slurm)

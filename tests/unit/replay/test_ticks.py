@@ -1,6 +1,8 @@
 """Recorded ticks decided again: by the verb `replay` and by the pure part under it."""
 
+import html
 import json
+import xml.etree.ElementTree as ET
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -146,6 +148,21 @@ def test_replay_by_a_candidates_policy_tells_the_first_difference(folder, capsys
     assert cli.main(["replay", str(folder), "--config", STACK]) == 0
     out = capsys.readouterr().out
     assert "job 2: rent 1 x p5 spot ($" in out and "committed usd" in out
+
+
+def test_replay_writes_a_page_as_simulate_does(folder, tmp_path, capsys):
+    out = tmp_path / "out"
+    assert cli.main(["replay", str(folder), "--config", STACK, "--out", str(out)]) == 0
+    printed = capsys.readouterr().out.splitlines()
+    page, svg = ((out / f"replay.{kind}").read_text() for kind in ("html", "svg"))
+    ET.fromstring(svg)
+    assert svg in page and "● recorded" in svg and "● replayed" in svg and "src=" not in page
+    assert all(html.escape(line) in page for line in printed)
+    said = json.loads((out / "replay.json").read_text())
+    assert said["committed_usd_difference"] < 0 and "job 2: rent 1 x p5 spot" in page
+    (folder.parent / "file").write_text("")
+    assert cli.main(["replay", str(folder), "--out", str(folder.parent / "file")]) == 2
+    assert "can't be written" in capsys.readouterr().err
 
 
 def test_a_damaged_file_is_told_and_the_others_are_replayed(folder, capsys):
