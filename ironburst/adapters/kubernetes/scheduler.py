@@ -146,9 +146,7 @@ class Kubernetes:
 
     # ---- nodes
     def resume(self, nodes: Sequence[str]) -> None:
-        """Lift the cordon. A rented node whose gate has passed also changes the taint that it registered with for that
-        of its lease, in the same write.
-        """
+        """Lift the cordon; a rented node whose gate has passed gets its lease's taint in the same write."""
         self._each(nodes, self._resume)
 
     def drain(self, nodes: Sequence[str], reason: str) -> None:
@@ -173,7 +171,7 @@ class Kubernetes:
         quotas.write(self._client, now)
 
     def comment(self, said: Mapping[int, str]) -> None:
-        """Nowhere: whoever may look at a pod may ask `ironburst explain`."""
+        """Nowhere: a pod's users aren't told."""
 
     def beat(self, nodes: Mapping[str, int], at_s: float) -> None:
         """In an annotation of each Node. A node whose gate has stopped passing is cordoned here, for nothing else comes
