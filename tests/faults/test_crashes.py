@@ -9,7 +9,7 @@ import sqlite3
 
 import pytest
 
-from ironburst.controller import ledger as ledger_module
+from ironburst.controller import schema
 from tests.fakes import Breaking, Crash
 from tests.faults.story import Story
 
@@ -40,7 +40,7 @@ def writes(monkeypatch):
     def connected(*args, **more):
         return connect(*args, factory=Writes, **more)
 
-    monkeypatch.setattr(ledger_module.sqlite3, "connect", connected)
+    monkeypatch.setattr(schema.sqlite3, "connect", connected)
 
     def dies_at(at, late):
         Writes.count, Writes.at, Writes.late = itertools.count(1), at, late
