@@ -9,7 +9,7 @@ SPREAD := -n auto --no-loadscope-reorder # tests/conftest.py says how
 export LAB_PREFIX ENGINE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup lab-packages browser kubernetes demo demo-kubernetes test test-fast test-slow test-systems bench docs check check-code check-playbooks check-docs schema lock clean-lab
+.PHONY: help setup lab-packages browser kubernetes demo demo-kubernetes test test-fast test-slow test-faults test-systems bench docs check check-code check-playbooks check-docs schema lock clean-lab
 
 help: ## list the commands
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | sort | expand -t 18
@@ -52,6 +52,9 @@ test-fast: setup ## the tests that need no lab
 test-slow: setup lab-packages ## the slow tests: whole demos, every role, 50 converges under load (hours, root)
 	-@$(PY) -m lab.kubernetes build && $(PY) -m lab.kubernetes kubeadm # without them those tests are skipped, and say so
 	$(PY) -m pytest -m slow
+
+test-faults: setup ## every fault at each place of a rented node's way, and a death at each step (minutes, no root)
+	$(PY) -m pytest $(SPREAD) tests/faults
 
 test-systems: setup lab-packages ## a GPU node's roles, its image, Slurm on each system of the lab: install, again, upgrade (an hour, root; LAB_SYSTEMS="debian12 rhel9": those)
 	$(PY) -m pytest -n0 -rs tests/lab/test_systems.py tests/lab/test_systems_node.py tests/lab/test_slurm_packages.py
