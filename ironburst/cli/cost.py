@@ -49,6 +49,17 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     shape.add_argument("--html", action="store_true", help="a page of its own")
 
 
+def check(arguments: argparse.Namespace) -> None:
+    """Raises BadInput for an option of the other report."""
+    ours = {name: getattr(arguments, name) for name in ("bill", "jobs", "csv", "html")}
+    ours |= {"from": arguments.begin, "to": arguments.end, "by": arguments.by != "account"}
+    if arguments.shadow and (wrong := [f"--{name}" for name, given in ours.items() if given]):
+        raise BadInput(f"{wrong[0]} is of the money: leave --shadow out")
+    theirs = {"DIR": arguments.folder, "--out": arguments.out, "--scheduler": arguments.scheduler}
+    if not arguments.shadow and (wrong := [name for name, given in theirs.items() if given]):
+        raise BadInput(f"{wrong[0]} is of the jobs that were seen: give --shadow, too")
+
+
 def run(arguments: argparse.Namespace) -> int:
     """Print the report of a window."""
     if arguments.json and (arguments.csv or arguments.html):
@@ -167,6 +178,10 @@ def _compared(
     return compared
 
 
+def _listed(names: Sequence[str]) -> str:
+    return ", ".join(names[:3]) + (", …" if len(names) > 3 else "")
+
+
 # ---- what is said
 
 
@@ -199,8 +214,8 @@ def gather(
         },
         "home": {"gpu_hours": made.home_gpu_s / 3600, "used_gpu_hours": made.total.home_gpu_s / 3600},
         "wait_target_h": asdict(limits.target) if limits else None,
-        "bought": asdict(worth),
-        "notes": list(_notes(made, runs)),
+        "bought": {"jobs": worth.jobs, "known": worth.known, "later_h": worth.later_h, "no_later": worth.no_later},
+        "notes": list(_notes(document, made, runs)),
         "bill": None,
     }
 
@@ -234,12 +249,17 @@ def _row(row: Row) -> dict[str, Any]:
     }
 
 
-def _notes(made: Report, runs: Sequence[Run]) -> Iterator[str]:
-    if made.unpriced:
-        names = ", ".join(made.unpriced[:3]) + (", …" if len(made.unpriced) > 3 else "")
+def _notes(document: ClusterDocument, made: Report, runs: Sequence[Run]) -> Iterator[str]:
+    fixed = {host.name for host in document.hosts if host.kind == "cloud"}
+    if owned := [name for name in made.unpriced if name not in fixed]:
         yield (
-            f"What a GPU-hour of {names} costs isn't declared, so dollars at home are not known: "
+            f"What a GPU-hour of {_listed(owned)} costs isn't declared, so dollars at home are not known: "
             f"write {UNKNOWN_PRICE} into the stack file."
+        )
+    if cloud := [name for name in made.unpriced if name in fixed]:
+        yield (
+            f"What {_listed(cloud)} cost, fixed cloud nodes, only the bill says: "
+            "dollars at home, where their jobs count, are not known."
         )
     if made.unleased_gpu_s >= 36:
         hours = made.unleased_gpu_s / 3600

@@ -55,6 +55,7 @@ def add_parser(subparsers: Subparsers) -> None:
 @site_options.guarded
 def run(arguments: argparse.Namespace) -> int:
     """The money; or play what was seen, and print what it comes to. A damaged file of ticks is told, and left out."""
+    cost.check(arguments)
     if not arguments.shadow:
         return cost.run(arguments)
     where = arguments.config or arguments.document or "the document"

@@ -32,9 +32,7 @@ def slurm(arguments: argparse.Namespace, document: ClusterDocument) -> Slurm:
     """The document's Slurm, alone. Raises BadInput where there is none."""
     _fitting(arguments, document)
     if document.scheduler_of_kind("slurm") is None:
-        raise BadInput(
-            f"the scheduler of {document.cluster} is Kubernetes, which keeps no accounts as Slurm's sacct does"
-        )
+        raise BadInput(f"the scheduler of {document.cluster} is Kubernetes, which has no sacct: give --jobs")
     return Slurm(_prefix(arguments))
 
 

@@ -22,7 +22,7 @@ LAG_S = 86400.0  # AWS delivers a report once a day at least; usage of the last 
 
 @dataclass(frozen=True)
 class Stack:
-    """Whose lines are ours: by the tags of a cluster, its pools, its groups of fixed nodes, and Karpenter's NodePools."""
+    """Whose lines are ours: by the tags of a cluster, its pools, its groups of fixed nodes, Karpenter's NodePools."""
 
     cluster: str
     pools: frozenset[str]

@@ -138,7 +138,7 @@ class _Sums:
         if charge.run >= 0:
             name = self.key(self.runs[charge.run], charge.window, lease.lease.pool)
         elif self.by in ("user", "job"):
-            name = f"(no job) {charge.account or COMMON}"
+            name = f"no job, {charge.account}" if charge.account else f"no job {COMMON}"
         else:
             names = {"account": charge.account or COMMON, "pool": lease.lease.pool or NOBODY}
             name = names.get(self.by) or self.windows[charge.window][0]

@@ -1,4 +1,4 @@
-"""A month of a site with the real controller over the fakes, Slurm's accounting of it, and the bill that AWS would send.
+"""A month of a site with the real controller over the fakes, Slurm's accounting of it, and the bill that AWS sends.
 
 The bill is written from what the instances did, not from the ledger: AWS Data Exports, "Line item columns" of CUR 2.0
 (one line for each clock hour, UTC; amounts and costs with ten decimals) and "FOCUS 1.2 with AWS columns". It keeps book
@@ -138,7 +138,10 @@ def hours(from_s, to_s):
 def bill(site, seed=2, effects=True):
     """Of all instances that a site has had. `effects`: with all that makes it differ from the ledger's estimates."""
     made, rng = Bill(), Random(seed)
-    leases = {each.lease.instance_id: each for each in priced(site.ledger.leases(open_only=False), _rates(site), site.clock.now())}
+    leases = {
+        each.lease.instance_id: each
+        for each in priced(site.ledger.leases(open_only=False), _rates(site), site.clock.now())
+    }
     for number, (id, fake) in enumerate(site.cloud.all.items()):
         lease, market = leases[id], fake.instance.market
         begin, end = lease.from_s, lease.to_s  # whole seconds: FakeClock
@@ -176,7 +179,9 @@ def _instance(made, id, fake, lease, market, begin, end, number, rng, effects):
             kind, cost = "SavingsPlanCoveredUsage", ten(amount * Decimal("31.7"))
             more = {"savings_plan_savings_plan_effective_cost": str(cost)}
             made.add("savings_plan", Decimal(seconds) / 3600 * (Decimal("31.7") - assumed))
-            made.line("SavingsPlanNegation", usage, "", hour, edge, amount, None, -amount * rate, tags_of(fake.instance))
+            made.line(
+                "SavingsPlanNegation", usage, "", hour, edge, amount, None, -amount * rate, tags_of(fake.instance)
+            )
         elif effects and number % 3 == 1:
             kind, cost = "DiscountedUsage", ten(amount * Decimal("28.5"))
             more = {"reservation_effective_cost": str(cost)}
