@@ -140,14 +140,17 @@ def submit(head, gpus, seconds):
 
 def report(inside, head, ledger):
     """Of the jobs, by `sacct` as it is: GPU-hours as sacct's own lines have them, dollars as the ledger's lease has."""
-    asked = ["--json", "--by", "pool", "--from", f"{datetime.now(UTC) - timedelta(days=1):%Y-%m-%dT%H:%MZ}"]
-    prefix = shlex.join(inside.head_prefix())
-    said = json.loads(inside.run(inside.ironburst("report", *asked, "--slurm-prefix", prefix)))
-    text = head.root("sacct --allusers --allocations --noheader --parsable2 -o ElapsedRaw,AllocTRES,NodeList,State")
-    print(text)
-    print(inside.run(inside.ironburst("report", *asked[1:], "--slurm-prefix", prefix)))
+    begin = f"{datetime.now(UTC) - timedelta(days=1):%Y-%m-%dT%H:%MZ}"
+    asked = ["report", *burst.arguments(inside), "--slurm-prefix", shlex.join(inside.head_prefix())]
+    asked = inside.ironburst(*asked, "--from", begin, "--by", "pool")
+    columns = (
+        "--noheader --parsable2 -o ElapsedRaw,AllocTRES,NodeList,State,JobIDRaw,JobID,Submit,Start,End,User,Account"
+    )
+    text = head.root(f"SLURM_TIME_FORMAT=%s sacct --allusers --allocations --duplicates {columns}")
+    print(text, inside.run(asked), sep="\n")
+    said = json.loads(inside.run([*asked, "--json"]))
     by_hand = dict.fromkeys(("home", "p5"), 0.0)
-    for elapsed, tres, nodes, _ in (line.split("|") for line in text.splitlines()):
+    for elapsed, tres, nodes, *_ in (line.split("|") for line in text.splitlines()):
         gpus = int(re.search(r"gres/gpu=(\d+)", tres)[1])
         by_hand["p5" if nodes.startswith("p5") else "home"] += gpus * int(elapsed) / 3600
     rows = {row["name"]: row for row in said["rows"]}
