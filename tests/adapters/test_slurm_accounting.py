@@ -1,4 +1,4 @@
-"""Lines of sacct as tries of jobs. The first ones are as Slurm 24.11 of the lab prints them."""
+"""Lines of sacct as tries of jobs."""
 
 from pathlib import Path
 
@@ -13,6 +13,16 @@ HEAD = "|".join(COLUMNS)
 
 def read(*lines):
     return runs([HEAD, *lines], Path("sacct"))
+
+
+def test_lines_of_slurm_24_11():
+    """As the lab's slurmdbd answered (tests/lab/test_beside.py)."""
+    (home, rented) = read(
+        "1|1|1795561837|1795561837|1795562037|200|billing=1,cpu=1,gres/gpu=8,mem=50M,node=1|alice|physics|dgx01|COMPLETED",
+        "3|3|1795561837|1795561897|1795561902|5|billing=1,cpu=1,gres/gpu=8,mem=1000M,node=1|alice|physics|p5-1|COMPLETED",
+    )
+    assert (home.gpus, home.elapsed_s, home.nodes, home.account) == (8, 200, ("dgx01",), "physics")
+    assert (rented.start_s or 0) - rented.submit_s == 60 and rented.busy == 1.0
 
 
 def test_a_job_that_went_back_to_the_queue_has_a_line_a_try():
