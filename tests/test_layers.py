@@ -42,15 +42,16 @@ RIGHTS = {
     "ironburst.controller": ":burst :document :karpenter_port :naming :node_states :ports :shares",
     "ironburst.page": "jinja2 markupsafe numpy starlette :burst :controller.records :naming :node_states "
     ":replay.pictures",
+    "ironburst.cost": ":controller.money :controller.records :naming :replay",  # pure
     "ironburst.convergence": "yaml :document :files :service",
     "ironburst.first_contact": "",
     "ironburst.image_port": ":ports",
     "ironburst.karpenter_port": "",
     "ironburst.image_choice": ":catalog :document :image_port :ports",
     "ironburst.images": ":document :first_contact :image_choice :image_port :ports :signals",
-    "ironburst.adapters": ":baremetal :convergence.ports :doctor :image_port :karpenter_port :kubernetes_rights "
-    ":naming :node_states :ports :service :shares :signals :software ansible_runner boto3 botocore cryptography "
-    "kubernetes requests sushy urllib3 yaml",
+    "ironburst.adapters": ":baremetal :convergence.ports :cost :doctor :image_port :karpenter_port :kubernetes_rights "
+    ":naming :node_states :ports :replay :service :shares :signals :software ansible_runner boto3 botocore "
+    "cryptography kubernetes requests sushy urllib3 yaml",
     "ironburst.cli": "argcomplete ironburst rich uvicorn yaml",
     # the declaration
     "__main__": "pulumi components :config",

@@ -1,4 +1,6 @@
-"""`ironburst report --shadow`: what a controller in shadow saw, and what renting would have made of it."""
+"""`ironburst report`: what GPU-hours cost (ironburst.cli.cost); with --shadow, what a controller in shadow saw, and
+what renting would have made of it.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from ironburst.burst import explain
-from ironburst.cli import Subparsers, simulate, site_options, stack_file, trials
+from ironburst.cli import Subparsers, cost, simulate, site_options, stack_file, trials
 from ironburst.cli.site_options import BadInput
 from ironburst.controller import recorder
 from ironburst.controller.recorder import RecordError
@@ -21,8 +23,10 @@ from ironburst.replay.formats import TraceError
 from ironburst.replay.results import OfAccount
 
 DESCRIPTION = (
-    "What `ironburst run --shadow` saw: its jobs, as they started and ended, played with rent, as `simulate` plays "
-    "a trace: for whom it would have rented, for how much, and what the waits would have become. The ticks of a "
+    "GPU-hours and dollars, at home and rented, by account, user, job, pool or day: from the ledger and Slurm's sacct; "
+    "the waits that were reached; the estimates against the bill, each difference explained. With --shadow: "
+    "what `ironburst run --shadow` saw: its jobs, as they started and ended, played with rent, as `simulate` plays "
+    "a trace, for whom it would have rented, for how much, and what the waits would have become. The ticks of a "
     f"controller that rents can be reported on, too. {site_options.EXIT_CODES}"
 )
 
@@ -31,26 +35,29 @@ def add_parser(subparsers: Subparsers) -> None:
     """The verb and its options."""
     parser = subparsers.add_parser(
         "report",
-        help="what a controller in shadow would have rented, for whom, for how much",
+        help="GPU-hours and dollars, at home and rented; or what a controller in shadow would have rented",
         description=DESCRIPTION,
-        epilog="example: ironburst report --shadow --document /srv/ironburst/prod.json --out last-week",
+        epilog="examples: ironburst report --from 2026-03-01 --to 2026-04-01 --by account --bill march.csv.gz; "
+        "ironburst report --shadow --document /srv/ironburst/prod.json --out last-week",
     )
-    parser.add_argument(
-        "--shadow", action="store_true", required=True, help="of the jobs that were seen; the only kind"
-    )
+    parser.add_argument("--shadow", action="store_true", help="what renting would have made of the jobs that were seen")
     told = "recorded ticks (default: those of the shadow, beside its ledger)"
     parser.add_argument("folder", type=Path, nargs="?", metavar="DIR", help=told)
     told = "home, pools and policy are this file's (default: the document's)"
     parser.add_argument("--config", type=Path, metavar="STACK_FILE", help=told)
     parser.add_argument("--scheduler", choices=tuple(SCHEDULERS), help="whose queue, where the site has both")
-    site_options.add(parser, needs_scheduler=False)
+    site_options.add(parser)
+    cost.add_options(parser)
     trials.add_out(parser, "shadow")
     parser.set_defaults(func=run)
 
 
 @site_options.guarded
 def run(arguments: argparse.Namespace) -> int:
-    """Play what was seen, and print what it comes to. A damaged file of ticks is told, and left out."""
+    """The money; or play what was seen, and print what it comes to. A damaged file of ticks is told, and left out."""
+    cost.check(arguments)
+    if not arguments.shadow:
+        return cost.run(arguments)
     where = arguments.config or arguments.document or "the document"
     cluster = stack_file.document(arguments.config) if arguments.config else site_options.read_document(arguments)
     partition = stack_file.chosen(cluster, str(where), arguments.scheduler).home_partition

@@ -28,6 +28,14 @@ def connect(arguments: argparse.Namespace, document: ClusterDocument) -> Schedul
     return Connection(arguments).follow(document)
 
 
+def slurm(arguments: argparse.Namespace, document: ClusterDocument) -> Slurm:
+    """The document's Slurm, alone. Raises BadInput where there is none."""
+    _fitting(arguments, document)
+    if document.scheduler_of_kind("slurm") is None:
+        raise BadInput(f"the scheduler of {document.cluster} is Kubernetes, which has no sacct: give --jobs")
+    return Slurm(_prefix(arguments))
+
+
 class Connection:
     """What the documents name, connected as long as it stays the same."""
 

@@ -81,6 +81,20 @@ class Rack(Strict):
     units: int = Field(default=42, gt=0, le=60, description="height of the rack")
 
 
+class OwnedPrice(Strict):
+    """USD for an hour of one of your GPUs, used or not: what `ironburst report` counts for jobs at home."""
+
+    depreciation: float = Field(
+        ge=0, allow_inf_nan=False, description="price of the nodes over their life, with space and people"
+    )
+    power: float = Field(default=0.0, ge=0, allow_inf_nan=False, description="with cooling")
+
+    @property
+    def usd(self) -> float:
+        """All of it."""
+        return self.depreciation + self.power
+
+
 class _OwnedAlone(Strict):
     names: Range = Field(examples=["dgx[01-04]"])
     role: Literal["gpu", "head", "login"] = Field(
@@ -121,6 +135,9 @@ class _OwnedAlone(Strict):
     )
     infiniband_links: int | None = Field(
         default=None, ge=0, description="compute HCAs a node; a GPU node needs the figure, 0 is none"
+    )
+    usd_per_gpu_hour: OwnedPrice | None = Field(
+        default=None, description="what an hour of one of their GPUs costs you; none: not known, and told nowhere"
     )
     power_off_on_delete: bool = Field(
         default=False, description="destroy powers the node off; otherwise it goes on running"

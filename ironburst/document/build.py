@@ -282,6 +282,7 @@ def _bare_metal(config: ClusterConfig, hall: Hall, nodes: Nodes, solution: Solut
             fabric="infiniband" if links else "none",
             fabric_links=links,
             slurm=declared_node(nodes.slurm) if nodes.slurm else None,
+            usd_per_gpu_hour=nodes.usd_per_gpu_hour.usd if nodes.usd_per_gpu_hour else None,
             roles=_roles(config, nodes, its, gpu=gpu is not None, opensm=name in hall.subnet_managers)
             if nodes.managed
             else [],

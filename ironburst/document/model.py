@@ -188,6 +188,7 @@ class Host(Part):
     mig: list[Mig] | None = None
     scratch: Scratch | None = None
     data: list[str] = Field(default=[], description="data sets that it has")
+    usd_per_gpu_hour: float | None = Field(default=None, description="of an owned one; null: nobody has said so")
     roles: list[str]
 
 

@@ -95,15 +95,15 @@ def sacct(row: Row) -> Job | str | None:
     if "." in row.values.get("JobIDRaw", ""):
         return None
     state = row.values.get("State", "").split(" ")[0]  # "CANCELLED by 1001"
-    start = _sacct_time(row, "Start")
+    start = sacct_time(row, "Start")
     if state == "PENDING" or start is None:
         return NOT_STARTED
     if state in ("RUNNING", "SUSPENDED", "RESIZING"):
         return RUNNING
-    gpus = _tres_gpus(row, "AllocTRES") or (_tres_gpus(row, "ReqTRES") if row.values.get("ReqTRES") else 0)
+    gpus = tres_gpus(row, "AllocTRES") or (tres_gpus(row, "ReqTRES") if row.values.get("ReqTRES") else 0)
     if not gpus:
         return NO_GPU
-    submit, elapsed = _sacct_time(row, "Submit"), row.number("ElapsedRaw")
+    submit, elapsed = sacct_time(row, "Submit"), row.number("ElapsedRaw")
     if submit is None:
         raise row.bad("Submit", "a time such as 2026-03-01T12:00:00, or seconds since 1970")
     if not elapsed:
@@ -114,7 +114,7 @@ def sacct(row: Row) -> Job | str | None:
     return Job(submit, elapsed, gpus, queue, row.values.get("User", ""), limit_s, start_s=start)
 
 
-def _sacct_time(row: Row, name: str) -> float | None:
+def sacct_time(row: Row, name: str) -> float | None:
     """Seconds since 1970; None for what hasn't happened. A time without zone is UTC: only differences count."""
     text = row.values[name]
     if text in ("", "Unknown", "None"):
@@ -128,7 +128,7 @@ def _sacct_time(row: Row, name: str) -> float | None:
         raise row.bad(name, "a time such as 2026-03-01T12:00:00, or seconds since 1970") from None
 
 
-def _tres_gpus(row: Row, name: str) -> int:
+def tres_gpus(row: Row, name: str) -> int:
     """GPUs of "cpu=8,gres/gpu:a100=4,gres/gpu=4,node=1": the total where
     Slurm gives it, else the sum over the types.
     """

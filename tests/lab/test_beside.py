@@ -4,8 +4,11 @@ its own users, who change nothing, run on them. Nodes that aren't managed are ne
 
 import json
 import os
+import re
 import shlex
 import sys
+import time
+from datetime import UTC, datetime, timedelta
 
 import pytest
 import yaml
@@ -38,6 +41,7 @@ ReturnToService=1
 AccountingStorageType=accounting_storage/slurmdbd
 AccountingStorageHost=localhost
 AccountingStorageEnforce=associations
+AccountingStorageTRES=gres/gpu
 NodeName=dgx01 NodeAddr={names.ADDRESSES["dgx01"]} CPUs=16 RealMemory=1000 Gres=gpu:h100:8
 NodeName=dgx02 NodeAddr={names.ADDRESSES["dgx02"]} CPUs=16 RealMemory=1000 Gres=gpu:h100:8
 PartitionName=gpu Nodes=dgx01,dgx02 Default=YES DefaultTime=30 MaxTime=1440 DefMemPerCPU=50
@@ -134,6 +138,30 @@ def submit(head, gpus, seconds):
     return int(head.alice(line))
 
 
+def report(inside, head, ledger):
+    """Of the jobs, by `sacct` as it is: GPU-hours as sacct's own lines have them, dollars as the ledger's lease has."""
+    begin = f"{datetime.now(UTC) - timedelta(days=1):%Y-%m-%dT%H:%MZ}"
+    asked = ["report", *burst.arguments(inside), "--slurm-prefix", shlex.join(inside.head_prefix())]
+    asked = inside.ironburst(*asked, "--from", begin, "--by", "pool")
+    columns = (
+        "--noheader --parsable2 -o ElapsedRaw,AllocTRES,NodeList,State,JobIDRaw,JobID,Submit,Start,End,User,Account"
+    )
+    text = head.root(f"SLURM_TIME_FORMAT=%s sacct --allusers --allocations --duplicates {columns}")
+    print(text, inside.run(asked), sep="\n")
+    said = json.loads(inside.run([*asked, "--json"]))
+    by_hand = dict.fromkeys(("home", "p5"), 0.0)
+    for elapsed, tres, nodes, *_ in (line.split("|") for line in text.splitlines()):
+        gpus = int(re.search(r"gres/gpu=(\d+)", tres)[1])
+        by_hand["p5" if nodes.startswith("p5") else "home"] += gpus * int(elapsed) / 3600
+    rows = {row["name"]: row for row in said["rows"]}
+    assert rows["home"]["gpu_hours"]["home"] == pytest.approx(by_hand["home"]) and by_hand["home"] > 0.8
+    assert rows["p5"]["gpu_hours"]["rented"] == pytest.approx(by_hand["p5"]) and by_hand["p5"] > 0
+    assert rows["p5"]["usd"]["home"] == 0 and rows["home"]["usd"]["home"] is None, "nobody has said what home costs"
+    spent = sum(lease.usd(time.time()) for lease in ledger.leases(open_only=False))
+    assert said["total"]["usd"]["rented"] == pytest.approx(spent, abs=0.001) and spent > 0
+    assert said["total"]["jobs"] == 3 and said["bought"]["jobs"] == 1
+
+
 def test_init_reads_what_is_there(campus, inside, tmp_path):
     for name, command in SAVED.items():
         (tmp_path / f"{name}.json").write_text(campus.ssh("head", command).stdout)
@@ -198,6 +226,7 @@ def test_the_snippet_is_enough(campus, inside, tmp_path):
     assert {job["job_id"]: job["state"]["current"] for job in accounted} == {job: ["COMPLETED"] for job in jobs}
     assert {job["nodes"] for job in accounted} == {*NODES, "p5-1"}
     assert [lease.node for lease in ledger.leases(open_only=False)] == ["p5-1"]
+    report(inside, head, ledger)
     # this look itself
     assert {node: logins(site, node) - before[node] for node in NODES} == dict.fromkeys(NODES, 1)
     inside.run([*inside.head_prefix(), "systemctl stop ironburst"])

@@ -1,0 +1,271 @@
+"""`ironburst report --from …`: GPU-hours and dollars by account, user, job, pool or day; the bill beside the estimates.
+
+What is said and how it looks: cost_shown.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import json
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from dataclasses import asdict
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from ironburst.adapters import slurm_accounting
+from ironburst.cli import cost_shown, scheduler, shown, site_options, stack_file
+from ironburst.cli.site_options import BadInput
+from ironburst.controller import karpenter_store, money, policy_view
+from ironburst.controller.ledger import Ledger
+from ironburst.controller.records import DecisionRow, LeaseRow
+from ironburst.cost import bill, bought, reconcile, report
+from ironburst.cost.accounted import Run, Window, first_starts
+from ironburst.cost.leases import MICRO, Priced, priced
+from ironburst.cost.reconcile import Compared, Stack
+from ironburst.cost.report import BY, Report, Row, Site
+from ironburst.document import ClusterDocument
+from ironburst.replay.formats import TraceError
+
+UNKNOWN_PRICE = "halls[].nodes[].usd_per_gpu_hour"
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """What belongs to the money, not to --shadow."""
+    group = parser.add_argument_group("the money, without --shadow")
+    told = "{} of the window: a date such as 2026-03-01 or a time, here's unless it names a zone (default: {})"
+    group.add_argument("--from", dest="begin", metavar="DATE", help=told.format("the beginning", "this month's"))
+    group.add_argument("--to", dest="end", metavar="DATE", help=told.format("the end, itself outside,", "now"))
+    group.add_argument("--by", choices=BY, default="account", help="what a row is of (default: %(default)s)")
+    told = "the bill to hold the estimates against: a Cost and Usage Report or FOCUS, CSV (.gz); repeatable"
+    group.add_argument("--bill", type=Path, action="append", default=[], metavar="FILE", help=told)
+    group.add_argument("--jobs", type=Path, metavar="FILE", help="a saved answer of sacct instead of asking Slurm")
+    shape = group.add_mutually_exclusive_group()
+    shape.add_argument("--csv", action="store_true", help="rows as CSV; with --bill, its differences")
+    shape.add_argument("--html", action="store_true", help="a page of its own")
+
+
+def check(arguments: argparse.Namespace) -> None:
+    """Raises BadInput for an option of the other report."""
+    ours = {name: getattr(arguments, name) for name in ("bill", "jobs", "csv", "html")}
+    ours |= {"from": arguments.begin, "to": arguments.end, "by": arguments.by != "account"}
+    if arguments.shadow and (wrong := [f"--{name}" for name, given in ours.items() if given]):
+        raise BadInput(f"{wrong[0]} is of the money: leave --shadow out")
+    theirs = {"DIR": arguments.folder, "--out": arguments.out, "--scheduler": arguments.scheduler}
+    if not arguments.shadow and (wrong := [name for name, given in theirs.items() if given]):
+        raise BadInput(f"{wrong[0]} is of the jobs that were seen: give --shadow, too")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Print the report of a window."""
+    if arguments.json and (arguments.csv or arguments.html):
+        raise BadInput("--json, --csv and --html are three shapes of one report: give one of them")
+    where = arguments.config or arguments.document or "the document"
+    document = stack_file.document(arguments.config) if arguments.config else site_options.read_document(arguments)
+    now_s = time.time()
+    window, compared = _window(arguments, now_s), None
+    with closing(site_options.open_ledger(arguments)) as ledger:
+        rows, rates = _leases(ledger)
+        decisions = ledger.decisions()
+    leases = priced(rows, rates, now_s)
+    if arguments.bill:
+        compared = _compared(arguments, document, leases, window)
+        window = compared.window
+    window = window or Window(_month(now_s), now_s)
+    runs = _runs(arguments, document, window, now_s)
+    said = gather(document, rows, leases, runs, arguments.by, window, decisions, now_s)
+    said["config"] = str(where)
+    if compared:
+        said["bill"] = cost_shown.of_bill(compared, [str(path) for path in arguments.bill])
+    if arguments.json:
+        print(json.dumps(said))
+    elif arguments.csv:
+        print("\n".join(cost_shown.csv_lines(said)))
+    elif arguments.html:
+        days = report.report("day", runs, leases, _site(document, rows), _days(window), now_s)
+        print(cost_shown.page(said, [_row(row) for row in days.rows]))
+    else:
+        print("\n".join(cost_shown.lines(said, min(shown.width(), cost_shown.COLUMNS))))
+    return 0
+
+
+# ---- what goes in
+
+
+def _window(arguments: argparse.Namespace, now_s: float) -> Window | None:
+    """As asked for; None: nothing was asked. Raises BadInput."""
+    if arguments.begin is None and arguments.end is None:
+        return None
+    from_s = _month(now_s) if arguments.begin is None else _moment("--from", arguments.begin)
+    to_s = now_s if arguments.end is None else _moment("--to", arguments.end)
+    if to_s <= from_s:
+        raise BadInput(f"--to {arguments.end or 'now'} is not after --from {arguments.begin or 'this month'}")
+    return Window(from_s, to_s)
+
+
+def _moment(option: str, text: str) -> float:
+    try:
+        return datetime.fromisoformat(text).timestamp()  # without a zone: here's
+    except (ValueError, OverflowError, OSError):
+        raise BadInput(f"{option} {text!r}: write a date such as 2026-03-01, or 2026-03-01T12:00Z") from None
+
+
+def _month(now_s: float) -> float:
+    return datetime.fromtimestamp(now_s).replace(day=1, hour=0, minute=0, second=0, microsecond=0).timestamp()
+
+
+def _days(window: Window) -> list[tuple[str, Window]]:
+    """The days of a window, by the clock here."""
+    days, at = [], datetime.fromtimestamp(window.from_s)
+    while at.timestamp() < window.to_s:
+        after = (at + timedelta(days=1)).replace(hour=0, minute=0, second=0, microsecond=0)
+        days.append((f"{at:%Y-%m-%d}", Window(at.timestamp(), min(after.timestamp(), window.to_s))))
+        at = after
+    return days
+
+
+def _leases(ledger: Ledger) -> tuple[list[LeaseRow], money.Paid]:
+    """Ours and Karpenter's, and their prices."""
+    others, their_rates = karpenter_store.rows(ledger)
+    return [*ledger.leases(open_only=False), *others], ledger.rates_paid_after(0.0) | their_rates
+
+
+def _runs(arguments: argparse.Namespace, document: ClusterDocument, window: Window, now_s: float) -> list[Run]:
+    """What Slurm has accounted, or the file. Raises BadInput, or SchedulerError."""
+    if arguments.jobs is None:
+        slurm = scheduler.slurm(arguments, document)
+        text = slurm.show(*slurm_accounting.command(window.from_s, min(window.to_s, now_s)))
+        path = Path("sacct")
+    else:
+        path, text = arguments.jobs, "".join(_text(arguments.jobs))
+    try:
+        return slurm_accounting.runs(text.splitlines(), path)
+    except TraceError as error:
+        raise BadInput(str(error)) from None
+
+
+def _text(path: Path) -> Iterator[str]:
+    """Raises BadInput."""
+    try:
+        with (gzip.open if path.suffix == ".gz" else open)(path, "rt", encoding="utf-8-sig", newline="") as file:
+            yield from file
+    except (OSError, EOFError) as error:
+        raise BadInput(f"{path} can't be read: {getattr(error, 'strerror', None) or error}") from None
+    except UnicodeDecodeError:
+        raise BadInput(f"{path} is no text: of a bill, export text/csv (gzip), not Parquet") from None
+
+
+def _compared(
+    arguments: argparse.Namespace, document: ClusterDocument, leases: Sequence[Priced], window: Window | None
+) -> Compared:
+    """Raises BadInput."""
+    pools = {pool.name for pool in document.pools} | {lease.lease.pool for lease in leases}
+    karpenter = frozenset(pool.node_pool for pool in document.karpenter)
+    groups = frozenset(host.name.rpartition("-")[0] for host in document.hosts if host.kind == "cloud")
+    stack = Stack(document.cluster, frozenset(pools - {""}) - karpenter, groups, karpenter)
+    lines = (line for path in arguments.bill for line in bill.read(_text(path), str(path)))
+    try:
+        compared = reconcile.compare(lines, leases, stack, window)
+    except ValueError as error:
+        raise BadInput(str(error)) from None
+    if not compared.lines:
+        what_to_do = "are its tags active for cost allocation, and is it the right account's bill? (ironburst doctor)"
+        print(f"ironburst: no line of the bill is of {document.cluster}: {what_to_do}", file=sys.stderr)
+    return compared
+
+
+def _listed(names: Sequence[str]) -> str:
+    return ", ".join(names[:3]) + (", …" if len(names) > 3 else "")
+
+
+# ---- what is said
+
+
+def gather(
+    document: ClusterDocument,
+    rows: Sequence[LeaseRow],
+    leases: Sequence[Priced],
+    runs: Sequence[Run],
+    by: str,
+    window: Window,
+    decisions: Sequence[DecisionRow],
+    now_s: float,
+) -> dict[str, Any]:
+    """Everything that is shown, as JSON values."""
+    site = _site(document, rows)
+    windows = _days(window) if by == "day" else [("", window)]
+    made = report.report(by, runs, leases, site, windows, now_s)
+    firsts = first_starts(runs, window)
+    limits = policy_view.policy(document).limits
+    worth = bought.bought(firsts, site.pool_of, bought.predicted(decisions))
+    return {
+        "cluster": document.cluster,
+        "from_s": window.from_s,
+        "to_s": window.to_s,
+        "by": by,
+        "rows": [_row(row) for row in made.rows],
+        "total": _row(made.total),
+        "markets": {
+            name: {"usd": each.micro / MICRO, "gpu_hours": each.gpu_s / 3600} for name, each in made.markets.items()
+        },
+        "home": {"gpu_hours": made.home_gpu_s / 3600, "used_gpu_hours": made.total.home_gpu_s / 3600},
+        "wait_target_h": asdict(limits.target) if limits else None,
+        "bought": {"jobs": worth.jobs, "known": worth.known, "later_h": worth.later_h, "no_later": worth.no_later},
+        "notes": list(_notes(document, made, runs)),
+        "bill": None,
+    }
+
+
+def _site(document: ClusterDocument, rows: Sequence[LeaseRow]) -> Site:
+    pool_of = {row.node: row.pool for row in rows if row.node}
+    pool_of |= {node: pool.name for pool in document.pools for node in pool.nodes}
+    nodes = [host for host in document.hosts if host.gpu]
+    return Site(
+        pool_gpus={pool.name: pool.gpu.count for pool in document.pools},
+        pool_of=pool_of,
+        home_usd_per_gpu_hour={host.name: host.usd_per_gpu_hour for host in nodes},
+        home_gpus=sum(host.gpu.count for host in nodes if host.gpu),
+    )
+
+
+def _row(row: Row) -> dict[str, Any]:
+    home, beside = row.home_usd, {part: micro / MICRO for part, micro in row.rented.items()}
+    rented = row.rented_micro / MICRO
+    return {
+        "name": row.name,
+        "jobs": row.jobs,
+        "gpu_hours": {"home": row.home_gpu_s / 3600, "rented": row.rented_gpu_s / 3600},
+        "usd": {
+            "home": home,
+            "rented": rented,
+            **beside,
+            "total": None if home is None else (row.home_micro + row.rented_micro) / MICRO,
+        },
+        "waits": asdict(row.waits) if row.waits else None,
+    }
+
+
+def _notes(document: ClusterDocument, made: Report, runs: Sequence[Run]) -> Iterator[str]:
+    fixed = {host.name for host in document.hosts if host.kind == "cloud"}
+    if owned := [name for name in made.unpriced if name not in fixed]:
+        yield (
+            f"What a GPU-hour of {_listed(owned)} costs isn't declared, so dollars at home are not known: "
+            f"write {UNKNOWN_PRICE} into the stack file."
+        )
+    if cloud := [name for name in made.unpriced if name in fixed]:
+        yield (
+            f"What {_listed(cloud)} cost, fixed cloud nodes, only the bill says: "
+            "dollars at home, where their jobs count, are not known."
+        )
+    if made.unleased_gpu_s >= 36:
+        hours = made.unleased_gpu_s / 3600
+        yield (
+            f"{hours:,.2f} GPU-hours ran on nodes of pools when the ledger had no lease for them: "
+            "they are counted, without dollars."
+        )
+    if runs and not any(run.gpus for run in runs):
+        yield "sacct knows GPUs only of jobs that ran while slurm.conf had AccountingStorageTRES=gres/gpu."

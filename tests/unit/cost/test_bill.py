@@ -1,0 +1,164 @@
+"""The estimates of a ledger that the real controller wrote, against the bill of what its instances really did."""
+
+from collections import Counter
+from dataclasses import replace
+from decimal import Decimal
+
+import pytest
+
+from ironburst.cost import bill, reconcile
+from ironburst.cost.bill import UNITS, BillError
+from ironburst.cost.leases import priced
+from ironburst.cost.reconcile import Stack
+from tests.unit.cost import months
+
+STACK = Stack("lab", frozenset({"p5"}), frozenset({"fixed"}))
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory):
+    with pytest.MonkeyPatch.context() as patch:
+        yield months.play(tmp_path_factory.mktemp("month"), patch)
+
+
+def leases(site):
+    return priced(site.ledger.leases(open_only=False), site.ledger.rates_paid_after(0.0), site.clock.now())
+
+
+def compared(site, path, window=None):
+    with path.open() as file:
+        return reconcile.compare(bill.read(file, path.name), leases(site), STACK, window)
+
+
+def by_cause(found):
+    usd = Counter()
+    for each in found.differences:
+        usd[each.cause] += Decimal(each.units) / UNITS
+    return usd
+
+
+def test_without_any_effect_they_agree_to_decimals(site, tmp_path):
+    found = compared(site, months.cur(months.bill(site, effects=False), tmp_path / "bill.csv"))
+    assert {each.cause for each in found.differences} <= {"rounding"} and found.unexplained == 0
+    assert abs(found.estimated - found.billed) < len(leases(site)) * UNITS // 10**5
+    assert found.others == 0 and found.lines > 20
+
+
+@pytest.mark.parametrize("write", [months.cur, months.focus])
+def test_every_difference_is_explained(site, tmp_path, write):
+    made = months.bill(site)
+    found = compared(site, write(made, tmp_path / "bill.csv"))
+    assert {lease.lease.market for lease in leases(site)} == {"spot", "on-demand"}
+    usd = by_cause(found)
+    planted = {cause: value for cause, value in made.planted.items() if value}
+    if write is months.focus:  # it tells no discount from a credit, and has no list price of spot
+        planted["credit"] += planted.pop("discount")
+    assert found.unexplained == 0 and "unexplained" not in usd
+    assert {*usd} - {"rounding"} == {*planted}
+    for cause, value in planted.items():
+        assert abs(usd[cause] - value) < Decimal("0.0001"), cause
+    assert abs(usd["rounding"]) < Decimal("0.001")
+    assert found.estimated + sum(each.units for each in found.differences) == found.billed
+    assert found.others == 3 and found.others_units == 1750504 * UNITS // 10**4
+    named = {(each.cause, each.what) for each in found.differences}
+    assert ("orphan", "i-orphan") in named and ("stack", "nat-1") in named
+
+
+def middle(lines):
+    """An hour of an instance with hours before and after it that the ledger and the bill have in full."""
+    per = Counter(line["line_item_resource_id"] for line in lines if "Usage:p5" in line["line_item_usage_type"])
+    instance = next(id for id, count in per.items() if count >= 3 and id.startswith("i-"))
+    return [line for line in lines if line["line_item_resource_id"] == instance][1]
+
+
+def twice(lines, line):
+    lines.append(dict(line))
+
+
+def missing_hour(lines, line):
+    lines.remove(line)
+
+
+def half_an_hour(lines, line):
+    line["line_item_usage_amount"] = "0.5"
+    line["line_item_unblended_cost"] = str(Decimal(line["line_item_unblended_rate"]) / 2)
+
+
+def own_arithmetic(lines, line):
+    line["line_item_unblended_cost"] = str(Decimal(line["line_item_unblended_cost"]) + Decimal("1.23"))
+
+
+def unknown_usage(lines, line):
+    lines.append(line | {"line_item_usage_type": "USE1-Quantum:Entanglement", "line_item_unblended_cost": "0.0001"})
+
+
+def unknown_kind(lines, line):
+    lines.append(line | {"line_item_line_item_type": "Levy", "line_item_unblended_cost": "3.5"})
+
+
+@pytest.mark.parametrize(
+    ("plant", "usd"),
+    [
+        (twice, None),
+        (missing_hour, None),
+        (half_an_hour, None),
+        (own_arithmetic, "1.23"),
+        (unknown_usage, "0.0001"),
+        (unknown_kind, "3.5"),
+    ],
+)
+def test_what_nobody_knows_stays_unexplained(site, tmp_path, plant, usd):
+    made = months.bill(site, effects=False)
+    before = sum(Decimal(line["line_item_unblended_cost"]) for line in made.lines)
+    plant(made.lines, middle(made.lines))
+    moved = abs(sum(Decimal(line["line_item_unblended_cost"]) for line in made.lines) - before)
+    found = compared(site, months.cur(made, tmp_path / "bill.csv"))
+    assert abs(Decimal(found.unexplained) / UNITS - moved) < Decimal("0.00001") and moved > 0
+    assert usd is None or moved == Decimal(usd)
+
+
+def test_what_comes_later_is_not_billed_yet(site, tmp_path):
+    made = months.bill(site, effects=False)
+    last = max(lease.from_s for lease in leases(site))
+    edge = months.stamp(last // 3600 * 3600)
+    made.lines = [line for line in made.lines if line["line_item_usage_end_date"] <= edge]
+    found = compared(site, months.cur(made, tmp_path / "bill.csv"), reconcile.Window(0.0, site.clock.now()))
+    assert found.unexplained == 0 and by_cause(found)["not_billed_yet"] < 0
+
+
+def test_the_shortest_instance_costs_a_minute(site):
+    lease = replace(leases(site)[0].lease, from_s=36000 - 20.0, to_s=36000 - 10.0)
+    (short,) = priced([lease], {}, 1e9)
+    line = bill.Line(1, "usage", lease.instance_id, "BoxUsage:p5", 32400, 36000, 60 / 3600, None, 0, False, {})
+    line = replace(line, units=short.micro(0, 1e9) * 10**4, spot=lease.market == "spot")
+    found = reconcile.compare([line], [short], STACK, reconcile.Window(0.0, 1e6))
+    assert by_cause(found) == {} or {*by_cause(found)} == {"rounding"}
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("a,b\n1,2\n", "bill.csv is no known bill: its first line has a, b; known are a Cost and Usage Report"),
+        ("", "bill.csv is no known bill: its first line has nothing"),
+        (f"{','.join(bill._CUR)}\nUsage,2026\n", "bill.csv, line 2 has 2 values; the first line names 4"),
+        (f"{','.join(bill._CUR)}\nUsage,noon,1,x\n", "line 2: line_item_usage_start_date is 'noon'; allowed is a time"),
+        (
+            f"{','.join(bill._CUR)}\nUsage,2026-01-01,much,x\n",
+            "line_item_unblended_cost is 'much'; allowed is a number",
+        ),
+    ],
+)
+def test_a_damaged_bill_is_one_sentence(text, said):
+    with pytest.raises(BillError, match=said):
+        list(bill.read(text.splitlines(keepends=True), "bill.csv"))
+
+
+def test_legacy_columns_and_tags():
+    text = (
+        "lineItem/LineItemType,lineItem/UsageStartDate,lineItem/UsageEndDate,lineItem/UnblendedCost,"
+        "lineItem/UsageType,lineItem/UsageAmount,lineItem/ResourceId,resourceTags/user:ironburst:cluster\n"
+        "Usage,2026-03-01T00:00:00Z,2026-03-01T01:00:00Z,1.5,BoxUsage:p5,1,i-1,lab\n"
+    )
+    (line,) = bill.read(text.splitlines(keepends=True), "old.csv")
+    assert (line.units, line.resource, line.tag("ironburst:cluster")) == (15 * 10**9, "i-1", "lab")
+    assert line.to_s - line.from_s == 3600 and STACK.owns(line)
