@@ -30,6 +30,7 @@ VERBS = (
     "lock",
     "packages",
     "mirror",
+    "plan",
     "publish",
     "converge",
     "image",
