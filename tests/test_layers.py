@@ -89,6 +89,7 @@ RIGHTS = {
     "lab.demo.kubernetes": ":adapters :controller :document :naming requests lab.demo lab.hosts lab.kubernetes "
     "lab.names lab.system",
     "lab.__main__": "lab.hosts lab.kubernetes lab.site lab.system",
+    "ci": "",  # on a bare runner
     # what reads the whole product
     "benchmarks": "highspy ironburst lab numpy tests.fakes yaml",
     "docs": ":cli :config",
@@ -100,7 +101,7 @@ def module_of(path: Path) -> str:
     return ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
 
 
-TOPS = ("ironburst", "components", "providers", "playbooks", "lab", "benchmarks", "docs", "tests")
+TOPS = ("ironburst", "components", "providers", "playbooks", "ci", "lab", "benchmarks", "docs", "tests")
 FILES = {module_of(path): path for top in TOPS for path in sorted((ROOT / top).rglob("*.py"))}
 FILES["__main__"] = ROOT / "__main__.py"
 PRODUCT = {module: path for module, path in FILES.items() if not module.startswith("tests")}
