@@ -30,7 +30,7 @@ RIGHTS = {
     # what a person writes, what the world offers, and the document of both
     "ironburst.catalog": "yaml",
     "ironburst.config": "pydantic yaml :catalog :files :naming :secrets :software",
-    "ironburst.plan": ":config",  # pure
+    "ironburst.plan": ":config :software",  # pure
     "ironburst.document": "pydantic :catalog :config :files :naming :software",
     "ironburst.doctor": ":catalog :config :document :naming :ports :secrets :slurm_programs :software",  # pure
     # tools of this machine

@@ -30,6 +30,7 @@ VERBS = (
     "lock",
     "packages",
     "mirror",
+    "diff",
     "plan",
     "publish",
     "converge",
