@@ -87,7 +87,11 @@ def main(verb: str, *given: str) -> None:
         branch, file, title = given
         Forge().open(branch, Path(file).read_text(), title)
         return
-    text, pull, summary = Path(given[0]).read_text(), os.environ.get("PULL"), os.environ.get("GITHUB_STEP_SUMMARY")
+    pull, summary = os.environ.get("PULL"), os.environ.get("GITHUB_STEP_SUMMARY")
+    try:
+        text = Path(given[0]).read_text()
+    except FileNotFoundError:
+        raise SystemExit(f"{given[0]} isn't there: what writes it failed before, and says why above") from None
     if pull:
         Forge().comment(pull, text)
     elif summary:

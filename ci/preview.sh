@@ -5,7 +5,11 @@ set -eu
 out=${OUT:-.ci}
 file=stacks/Pulumi.$STACK.yaml
 mkdir -p "$out/before"
-ironburst validate "$file" --no-secrets
+if ! ironburst validate "$file" --no-secrets 2>"$out/errors"; then
+  cat "$out/errors" >&2
+  { printf '<!-- ironburst plan %s -->\n### `%s` is not valid\n\n' "$STACK" "$STACK"; sed 's/^/    /' "$out/errors"; } >"$out/plan.md"
+  exit 2
+fi
 set --
 if [ -n "${BASE:-}" ] && git cat-file -e "$BASE:$file"; then
   git show "$BASE:$file" >"$out/before/Pulumi.$STACK.yaml"

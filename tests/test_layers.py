@@ -72,6 +72,7 @@ RIGHTS = {
     "lab.names": "",
     "lab.engine": "cryptography google grpc pulumi yaml",
     "lab.aws": "boto3 botocore cryptography jmespath moto pydantic werkzeug",
+    "lab.ci": "yaml",
     "lab.aws.__main__": "lab.hosts",
     "lab.aws_plugin": "boto3 botocore google pulumi pulumi_aws lab.provider",
     "lab.bmc": "",

@@ -1,4 +1,4 @@
-"""`ironburst init --from STACK_FILE --name NEW`: a new environment from another one, and what in it is still the other's."""
+"""`ironburst init --from STACK_FILE --name NEW`: a new environment from another one."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def _text(source: Path, config: ClusterConfig, name: str) -> str:
     """The other's file, comments too, with its own name, secrets and cloud network; what only a person knows marked."""
     text = source.read_text()
     if re.search(r"^\s*secure:|\{\s*secure:", text, re.MULTILINE):
-        raise BadInput(f"{source} has encrypted values, which are its own: take them out of a copy, and init --from that")
+        raise BadInput(f"{source} has encrypted values, which are its own: init --from a copy without them")
     lines = text.splitlines()
     where = yaml_file.lines(source)
     marks: dict[int, list[str]] = {}
@@ -112,7 +112,7 @@ def _marks(where: dict[str, int]) -> Iterator[tuple[int, str]]:
 
 
 def _free(config: ClusterConfig) -> str | None:
-    """A network for the cloud as large as the other's, beside it and beside the halls'; None: it has none of its own."""
+    """A network for the cloud, as large as the other's and beside it and the halls'; None: it has none of its own."""
     if not config.cloud or not config.cloud.network.cidr:
         return None
     taken = [ipaddress.IPv4Network(config.cloud.network.cidr)]

@@ -22,6 +22,7 @@ from ironburst.plan import (
     Shown,
     UnreadablePreview,
     comment,
+    difference,
     judge,
     let_through,
     money,
@@ -81,7 +82,9 @@ def run(arguments: argparse.Namespace) -> int:
     costs = money(config, before)
     refusals = judge(preview.changes, config, before, asked, costs)
     judged = let_through(refusals, config.allow, datetime.now(UTC).date())
-    shown = Shown(_stack(arguments.stack_file), preview.changes, preview.errors, judged, costs, _drift(arguments))
+    declared = difference(before, config) if before else []
+    stack, drift = _stack(arguments.stack_file), _drift(arguments)
+    shown = Shown(stack, preview.changes, preview.errors, judged, costs, drift, declared)
     print(json.dumps(_plain(shown, config), indent=1, default=str) if arguments.json else comment(shown), end="")
     refused = [refusal for refusal, allowance in judged if allowance is None]
     for refusal in refused:
@@ -163,6 +166,7 @@ def _plain(shown: Shown, config: ClusterConfig) -> dict[str, Any]:
         "errors": list(shown.errors),
         "refusals": judged,
         "changes": [{"op": c.op, "kind": c.kind, "name": c.name, "keys": c.keys} for c in shown.changes],
+        "declared": [asdict(each) for each in shown.declared],
         "usd_per_month": {"now": shown.money.total_before, "with_this": shown.money.total},
         "drift": asdict(shown.drift) | {"any": shown.drift.any},
     }

@@ -9,12 +9,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ironburst.config.allowance_models import Allowance
+from ironburst.plan.difference import Difference
 from ironburst.plan.money import Money
 from ironburst.plan.policy import NODES, Refusal
 from ironburst.plan.preview import Change
 
 MOST = 60_000
 """characters: GitHub takes 65,536, and the rest is for what is left out"""
+MOST_DECLARED, LONGEST = 40, 300
 OURS = "ironburst:components:"
 """kinds that only hold others together"""
 SIGNS = {"delete": "taken away", "replace": "**replaced**", "update": "changed", "create": "made", "import": "adopted"}
@@ -59,6 +61,8 @@ class Shown:
     judged: Sequence[tuple[Refusal, Allowance | None]]
     money: Money
     drift: Drift
+    declared: Sequence[Difference] = ()
+    """between the declaration in force and this one"""
 
 
 def marker(stack: str) -> str:
@@ -69,7 +73,7 @@ def marker(stack: str) -> str:
 def comment(shown: Shown) -> str:
     """The whole text. What is too long for a comment is cut at the table of changes, and counted."""
     head = [marker(shown.stack), f"### `{shown.stack}`: {_title(shown)}", ""]
-    before = [*head, *_errors(shown), *_verdict(shown), *_dollars(shown.money)]
+    before = [*head, *_errors(shown), *_verdict(shown), *_declared(shown.declared), *_dollars(shown.money)]
     after = list(_drift(shown.drift))
     rows = list(_rows(shown.changes))
     room = MOST - len("\n".join([*before, *after]))
@@ -89,7 +93,7 @@ def _title(shown: Shown) -> str:
     order = [*SIGNS, *(op for op in counts if op not in SIGNS)]
     said = ", ".join(f"{counts[op]} {SIGNS.get(op, op).strip('*')}" for op in order if counts[op])
     refused = sum(allowance is None for _, allowance in shown.judged)
-    verdict = "the preview failed" if shown.errors else said or "no changes"
+    verdict = "the preview failed" if shown.errors else said or "no change of resources"
     return f"{verdict}; **refused** ({refused})" if refused else verdict
 
 
@@ -108,6 +112,17 @@ def _verdict(shown: Shown) -> Iterator[str]:
         for refusal, by in allowed:
             what = f"{refusal.rule}{' of ' * bool(refusal.of)}{refusal.of}"
             yield f"- {what}, by {_plain(by.by)} until {by.until}: {_plain(by.reason)}"
+        yield ""
+
+
+def _declared(differences: Sequence[Difference]) -> Iterator[str]:
+    if differences:
+        yield from ("#### Declared", "", "| | now | with this |", "|---|---|---|")
+        for each in differences[:MOST_DECLARED]:
+            place = f"{each.section}.{each.where}" if each.where != each.section else each.section
+            yield f"| {_cell(place)} | {_cell(each.left)} | {_cell(each.right)} |"
+        if more := len(differences) - MOST_DECLARED:
+            yield from ([f"| and {more} more | | |"] if more > 0 else [])
         yield ""
 
 
@@ -175,4 +190,5 @@ def _plain(text: Any) -> str:
 
 
 def _cell(text: Any) -> str:
-    return f"`{' '.join(str(text).split()).replace('|', '/').replace('`', '')}`" if text else ""
+    plain = " ".join(str(text).split()).replace("|", "/").replace("`", "")
+    return "" if text in (None, "") else f"`{plain[:LONGEST]}{'...' * (len(plain) > LONGEST)}`"

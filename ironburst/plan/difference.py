@@ -13,7 +13,16 @@ ORDER = ("image", "lock", "software", "budget", "cloud", "scheduler", "burst", "
 """sections, those that change most for a job first; others come behind, in their own order"""
 OWN = {"name", "names", "addresses", "macs", "serials", "node_objects", "cidr", "bmc_cidr", "peer_address", "peer_asn"}
 OWN |= {"gateway_id", "key_name", "existing", "units", "rack", "racks", "sha256", "ca", "notify", "allow", "issuer"}
-OWN |= {"hall", "halls", "zones", "zone", "image", "capacity_reservation", "capacity_reservation_group", "subnet_managers"}
+OWN |= {
+    "hall",
+    "halls",
+    "zones",
+    "zone",
+    "image",
+    "capacity_reservation",
+    "capacity_reservation_group",
+    "subnet_managers",
+}
 """keys whose values are an environment's own"""
 SECRETS = {"munge_key", "password", "join_token", "sudo_password", "bind_password", "admin_kubeconfig"}
 
@@ -37,9 +46,8 @@ def difference(left: ClusterConfig, right: ClusterConfig) -> list[Difference]:
 def of_locks(left: Mapping[str, Locked] | None, right: Mapping[str, Locked] | None) -> list[Difference]:
     """Of two locks: groups of the same role and GPU are held against each other; None: there is no lock."""
     if left is None or right is None:
-        if left is right:
-            return []
-        return [Difference("lock", "lock file", *("none" if each is None else "there" for each in (left, right)))]
+        there = ["none" if each is None else "there" for each in (left, right)]
+        return [] if left is right else [Difference("lock", "lock file", there[0], there[1])]
     a, b = _by_kind(left), _by_kind(right)
     both = [kind for kind in a if kind in b]  # a kind that one lacks is a difference of the config
     return [
@@ -52,10 +60,9 @@ def of_locks(left: Mapping[str, Locked] | None, right: Mapping[str, Locked] | No
 
 def of_images(left: Mapping[str, str], right: Mapping[str, str]) -> list[Difference]:
     """Pool -> image id, of both. Ids are each account's own, so that both have one is no difference."""
-    return [
-        Difference("image", f"pool {pool}", left.get(pool, "none"), right.get(pool, "none"), pool in left and pool in right)
-        for pool in sorted(left.keys() | right.keys())
-    ]
+    pools = sorted(left.keys() | right.keys())
+    ids = [(pool, left.get(pool, "none"), right.get(pool, "none")) for pool in pools]
+    return [Difference("image", f"pool {pool}", a, b, own="none" not in (a, b)) for pool, a, b in ids]
 
 
 def _sorted(found: list[Difference]) -> list[Difference]:
@@ -97,9 +104,17 @@ def _of(path: str, left: Any, right: Any) -> Difference:
     section, _, where = path.partition(".")
     key = path.rsplit(".", 1)[-1]
     if key in SECRETS:  # a reference isn't the secret, and still no business of whoever reads this
-        return Difference(section, where, *("none" if each is None else "a reference" for each in (left, right)), own=True)
-    said = (("there" if each else None) if isinstance(each, dict) else each for each in (left, right))
-    return Difference(section, where or section, *said, own=bool(OWN & set(path.split("."))))
+        return Difference(section, where, _reference(left), _reference(right), own=True)
+    own = bool(OWN & set(path.split(".")))
+    return Difference(section, where or section, _short(left), _short(right), own)
+
+
+def _reference(given: Any) -> str:
+    return "none" if given is None else "a reference"
+
+
+def _short(given: Any) -> Any:
+    return ("there" if given else None) if isinstance(given, dict) else given
 
 
 def _by_kind(lock: Mapping[str, Locked]) -> dict[str, dict[str, Any]]:

@@ -1,4 +1,4 @@
-"""`ironburst init --from`: a new environment is valid, has nothing of the other's secrets, and says what it still has."""
+"""`ironburst init --from`: a new environment is valid, has none of the other's secrets, and says what it still has."""
 
 import shutil
 from datetime import UTC, datetime
@@ -60,7 +60,11 @@ def test_what_the_others_key_encrypted_does_not_come_along(project, capsys):
 @pytest.mark.parametrize(
     ("change", "name", "words"),
     [
-        (("aws:region: us-east-1", "aws:region: us-east-1\n  aws:token: {secure: v1:abc}"), "trial", "encrypted values"),
+        (
+            ("aws:region: us-east-1", "aws:region: us-east-1\n  aws:token: {secure: v1:abc}"),
+            "trial",
+            "encrypted values",
+        ),
         (
             (
                 "    burst:",

@@ -181,6 +181,7 @@ def test_dollars_before_and_after(plan):
         declared["cloud"]["groups"][0]["count"] = 1
 
     _, out, _ = plan(preview(), smaller, before=lambda declared: None)
+    assert "| `cloud.groups.inference.count` | `2` | `1` |" in out
     assert "| fixed group inference | 60,269 | 30,134 |" in out and "| **in all** | 120,342 | **90,207** |" in out
 
 
