@@ -114,7 +114,7 @@ class Site:
         (self.clone / "stacks/Pulumi.staging.yaml").write_text(yaml.safe_dump(self.declared))
         assert main(["lock", str(self.clone / "stacks/Pulumi.staging.yaml")]) == 0
         git(self.clone, "add", "-A")
-        git(self.clone, "commit", "--quiet", "-m", message)
+        git(self.clone, "commit", "--quiet", "--allow-empty", "-m", message)
         git(self.clone, "push", "--quiet", "--force", "origin", f"HEAD:{branch}")
 
     def administrator(self, role, subject):
