@@ -149,7 +149,8 @@ def _hosts(path: Path) -> tuple[dict[str, tuple[str, str]] | None, int, str]:
         report = json.loads(text)
         hosts = {name: each for name, each in report["hosts"].items() if each["state"] != "unchanged"}
         found = {name: (each["state"], _told(each)) for name, each in hosts.items()}
-        return found, len(report["hosts"]), report.get("error") or ""
+        error = report.get("error") or ""
+        return (None if error and not report["hosts"] else found), len(report["hosts"]), error
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise BadInput(f"{path} isn't what `ironburst converge --check --json` prints ({error!r})") from None
 

@@ -1,7 +1,7 @@
 """The workflow files, run: from a pull request to a published document, nightly drift, newer versions.
 
-The jobs' own commands run, on lab/ci (a stand-in for GitHub), lab/engine and the lab's AWS. There are no hosts here:
-`converge --check` says that it can't reach them, which is what the tests ask of it.
+The jobs' own commands run, on lab/ci (a stand-in for GitHub), lab/engine and the lab's AWS. There are no hosts here,
+nor their secrets: `converge --check` says so, which is what the tests ask of it.
 """
 
 import json
@@ -112,7 +112,8 @@ def test_from_a_pull_request_to_a_published_document(site):
     by_hand.authorize_security_group_ingress(GroupId=group["GroupId"], **ssh)
     (night,) = forge.nightly("drift")
     assert night.conclusion == "failure" and "security group" in night.summary and "ingress" in night.summary
-    assert "dgx01" in night.summary  # no host is there: said, and not passed over
+    # the hosts' secret isn't there, so nobody could look at them: said, and not passed over
+    assert "aws-secretsmanager:staging/munge-key" in night.summary and "hosts" not in night.summary
 
 
 @pytest.mark.slow

@@ -327,6 +327,12 @@ def test_a_converge_that_said_nothing_is_drift(plan, tmp_path):
     assert code == 4 and "said nothing" in out
 
 
+def test_a_converge_that_could_not_look_is_drift_and_not_none(plan, tmp_path):
+    (tmp_path / "converge.json").write_text(json.dumps({"hosts": {}, "error": "no secret"}))
+    code, out, _ = plan(preview(), lambda _: None, "--converge", tmp_path / "converge.json", "--expect-no-changes")
+    assert code == 4 and "- no secret" in out and "none on" not in out
+
+
 def test_a_refresh_that_did_not_end_is_bad_input(plan, tmp_path):
     (tmp_path / "refresh.json").write_text(event(preludeEvent={}))
     code, _, err = plan(preview(), lambda _: None, "--refresh", tmp_path / "refresh.json")
