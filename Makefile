@@ -9,7 +9,7 @@ SPREAD := -n auto --no-loadscope-reorder # tests/conftest.py says how
 export LAB_PREFIX ENGINE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup lab-packages browser kubernetes demo demo-kubernetes test test-fast test-slow test-faults test-systems bench docs check check-code check-playbooks check-docs schema lock clean-lab
+.PHONY: help setup lab-packages browser kubernetes demo demo-kubernetes test test-fast test-slow test-faults test-systems bench docs check check-code check-playbooks check-docs actionlint schema lock clean-lab
 
 help: ## list the commands
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | sort | expand -t 18
@@ -84,6 +84,10 @@ check-playbooks: setup
 
 check-docs: setup # without --quiet, which would keep warnings from --strict
 	NO_MKDOCS_2_WARNING=1 $(VENV)/bin/mkdocs build --strict
+
+# The version is in the folder's name, where tests/test_ci.py looks for it
+actionlint: ## build the linter of GitHub's workflows, for tests/test_ci.py (half a minute; needs Go)
+	GOBIN=$(CURDIR)/.lab/cache/actionlint-1.7.8 go install github.com/rhysd/actionlint/cmd/actionlint@v1.7.8
 
 schema: setup ## write stacks/schema.json and docs/reference from the config models and the command line
 	$(PY) -m ironburst.config.schema > stacks/schema.json

@@ -7,8 +7,9 @@ from typing import Any
 import pulumi
 import pulumi_aws as aws
 
-from components import estimates, launch
+from components import launch
 from ironburst import catalog
+from ironburst.config import estimates
 from ironburst.config.cloud_models import Cloud, Pool
 from ironburst.document import PoolZone
 from ironburst.naming import logical, tags

@@ -6,7 +6,7 @@ from typing import Any
 
 import pulumi
 
-from components import account, cluster_kinds, estimates, policies
+from components import account, cluster_kinds, policies
 from components.access import BakingAccess, CiAccess, ControllerAccess, LaunchAccess, NodeAccess, scope
 from components.bare_metal import BareMetalNodes
 from components.budget import BudgetAlarm
@@ -16,7 +16,7 @@ from components.gpu_node_group import GpuNodeGroup
 from components.interruptions import Interruptions
 from components.kubernetes_cluster import KubernetesCluster, resolved
 from components.network import Network
-from ironburst.config import eks_cluster, subnets
+from ironburst.config import eks_cluster, estimates, subnets
 from ironburst.config.cloud_models import Cloud
 from ironburst.config.models import ClusterConfig
 from ironburst.document.build import Observed, build
@@ -180,7 +180,7 @@ class Cluster(pulumi.ComponentResource):
             buckets = sorted({data.s3.partition("/")[0] for data in cloud.data.values() if data.s3})
             ci = CiAccess(name, ci=cloud.ci, buckets=buckets, where=where, opts=self._child)
             self.preview_role_arn = ci.role_arn
-        self._estimate(cloud, list(pools.values()))
+        self._estimate(list(pools.values()))
         return groups, pools
 
     def _make_eks(
@@ -209,11 +209,9 @@ class Cluster(pulumi.ComponentResource):
         self._eks.nodes(nodes.of_eks)
         self.kubeconfig = self._eks.kubeconfig
 
-    def _estimate(self, cloud: Cloud, pools: list[BurstPool]) -> None:
+    def _estimate(self, pools: list[BurstPool]) -> None:
         """Says what costs money all the time; a pool has said its own."""
-        fixed = [estimates.group(cloud, group) for group in cloud.groups]
-        fixed += [estimates.network(cloud)] if not cloud.network.existing else []
-        fixed += [estimates.eks(cloud)] if self._eks else []
+        fixed = estimates.fixed(self._config)
         for estimate in fixed:
             pulumi.log.info(str(estimate), self)
         self.estimates = [str(worst) for worst in (*fixed, *(pool.worst_case for pool in pools))]

@@ -10,12 +10,10 @@ import pulumi_aws as aws
 
 from components.hall_links import HallLinks
 from ironburst.config import subnets
-from ironburst.config.network_models import CloudNetwork
+from ironburst.config.network_models import ENDPOINTS, CloudNetwork
 from ironburst.naming import logical, tags
 
 EVERYWHERE = "0.0.0.0/0"
-# All that a node asks of AWS: the munge key. Each service costs by the hour in each zone.
-ENDPOINTS = ("secretsmanager",)
 
 
 class Network(pulumi.ComponentResource):

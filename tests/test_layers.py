@@ -30,6 +30,7 @@ RIGHTS = {
     # what a person writes, what the world offers, and the document of both
     "ironburst.catalog": "yaml",
     "ironburst.config": "pydantic yaml :catalog :files :naming :secrets :software",
+    "ironburst.plan": ":config :software",  # pure
     "ironburst.document": "pydantic :catalog :config :files :naming :software",
     "ironburst.doctor": ":catalog :config :document :naming :ports :secrets :slurm_programs :software",  # pure
     # tools of this machine
@@ -74,6 +75,7 @@ RIGHTS = {
     "lab.names": "",
     "lab.engine": "cryptography google grpc pulumi yaml",
     "lab.aws": "boto3 botocore cryptography jmespath moto pydantic werkzeug",
+    "lab.ci": "yaml",
     "lab.aws.__main__": "lab.hosts",
     "lab.aws_plugin": "boto3 botocore google pulumi pulumi_aws lab.provider",
     "lab.bmc": "",
@@ -91,6 +93,7 @@ RIGHTS = {
     "lab.demo.kubernetes": ":adapters :controller :document :naming requests lab.demo lab.hosts lab.kubernetes "
     "lab.names lab.system",
     "lab.__main__": "lab.hosts lab.kubernetes lab.site lab.system",
+    "ci": "",  # on a bare runner
     # what reads the whole product
     "benchmarks": "highspy ironburst lab numpy tests.fakes yaml",
     "docs": ":cli :config mkdocs",
@@ -102,7 +105,7 @@ def module_of(path: Path) -> str:
     return ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
 
 
-TOPS = ("ironburst", "components", "providers", "playbooks", "lab", "benchmarks", "docs", "tests")
+TOPS = ("ironburst", "components", "providers", "playbooks", "ci", "lab", "benchmarks", "docs", "tests")
 FILES = {module_of(path): path for top in TOPS for path in sorted((ROOT / top).rglob("*.py"))}
 FILES["__main__"] = ROOT / "__main__.py"
 PRODUCT = {module: path for module, path in FILES.items() if not module.startswith("tests")}

@@ -16,6 +16,8 @@ from pathlib import Path
 from typing import Any
 
 _TAIL_LINES = 30
+DO = ("--yes", "--skip-preview")
+"""without a question; the CLI refuses each of them beside --preview-only"""
 Event = dict[str, Any]
 """A JSON object as the CLI prints it: an event, a diagnostic, a step."""
 
@@ -103,15 +105,15 @@ class Pulumi:
 
     def up(self) -> Result:
         """Make what is declared."""
-        return self._operate("up")
+        return self._operate("up", *DO)
 
     def refresh(self, preview_only: bool = False) -> Result:
         """`preview_only`: only look; `Result.changed` tells whether there is drift."""
-        return self._operate("refresh", *(["--preview-only"] if preview_only else []))
+        return self._operate("refresh", *(["--preview-only"] if preview_only else DO))
 
     def destroy(self) -> Result:
         """Remove every resource of the stack."""
-        return self._operate("destroy")
+        return self._operate("destroy", *DO)
 
     # -- running -------------------------------------------------------------------------------------------------------
 
@@ -119,7 +121,7 @@ class Pulumi:
         """Stream the events.
         When this process is interrupted, the command is too, and it is waited for: it stops cleanly.
         """
-        unattended = ("--yes", "--skip-preview", "--non-interactive", "--json")
+        unattended = ("--non-interactive", "--json")
         process = self._start([*self.command, verb, "--stack", self.stack, *unattended, *flags])
         assert process.stdout is not None and process.stderr is not None  # pipes, as _start asks for
         out, err = process.stdout, process.stderr

@@ -6,14 +6,16 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
+from ironburst import node_states
 from ironburst.adapters.slurm_values import expand, number
 
 GPUS = re.compile(r"gpu(?::([^:,()]+))?:(\d+)(?=[,(]|$)")
+T = TypeVar("T")
 _SLICE = re.compile(r"(\d+c\.)?\d+g\.\d+gb\S*")
 
 
@@ -55,7 +57,8 @@ def read(folder: Path) -> SlurmSite:
     for answer in answers:
         release = release or _release(answer)
         accounts |= set(_accounts(answer))
-    for key, read_one in (("nodes", _of_node), ("sinfo", _of_sinfo)):  # what scontrol says of a node comes first
+    readers: tuple[tuple[str, Callable[[Any], Iterable[SlurmHost]]], ...] = (("nodes", _of_node), ("sinfo", _of_sinfo))
+    for key, read_one in readers:  # what scontrol says of a node comes first
         for answer in answers:
             for raw in answer.get(key) or []:
                 for host in _tried(read_one, raw):
@@ -74,7 +77,7 @@ def _answer(path: Path) -> dict[str, Any]:
     return answer if isinstance(answer, dict) else {}
 
 
-def _tried(read_one: Any, raw: Any) -> list[SlurmHost]:
+def _tried(read_one: Callable[[Any], Iterable[T]], raw: Any) -> list[T]:
     try:
         return list(read_one(raw))
     except (KeyError, TypeError, ValueError, AttributeError) as error:
@@ -143,3 +146,25 @@ def _release(answer: Mapping[str, Any]) -> str:
         )
     known = re.match(r"(\d\d\.\d\d)", release)
     return known[1] if known else ""
+
+
+def taking_jobs(path: Path) -> dict[str, str]:
+    """Node -> why jobs on it would be hurt; "": it is drained, and has none. From one saved answer of `scontrol show
+    node --json`. Raises UnreadableSite.
+    """
+    nodes = _answer(path).get("nodes")
+    if not isinstance(nodes, list) or not nodes:
+        raise UnreadableSite(f"{path} has no nodes: save `scontrol show node --json` there")
+    return dict(said for raw in nodes for said in _tried(_of_jobs, raw))
+
+
+def _of_jobs(raw: Mapping[str, Any]) -> Iterable[tuple[str, str]]:
+    states = (_words(raw["state"]) | _words(raw.get("state_flags"))) - {""}
+    allocated = int(number(raw["alloc_cpus"]) or 0)
+    if allocated or node_states.busy(states):
+        why = f"it runs jobs on {allocated} CPUs" if allocated else "it runs jobs"
+    elif "DRAIN" not in states:  # of DOWN and the like it comes back by itself, and is given jobs
+        why = f"it isn't drained ({', '.join(sorted(states))}), so a job may start on it"
+    else:
+        why = ""
+    yield str(raw["name"]), why

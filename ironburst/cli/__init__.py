@@ -30,6 +30,8 @@ VERBS = (
     "lock",
     "packages",
     "mirror",
+    "diff",
+    "plan",
     "publish",
     "converge",
     "image",

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from ironburst import catalog, naming
 from ironburst.adapters.slurm_site import SlurmHost, SlurmSite, UnreadableSite, read
-from ironburst.cli import Subparsers
+from ironburst.cli import Subparsers, init_from
 from ironburst.cli.site_options import BadInput, guarded
 from ironburst.config.finding import ConfigError
 from ironburst.config.ranges import compact
@@ -30,13 +30,16 @@ def add_parser(subparsers: Subparsers) -> None:
     """The verb and its options."""
     parser = subparsers.add_parser(
         "init",
-        help="a stack file from a Slurm that runs already",
+        help="a stack file from a Slurm that runs already, or from another environment",
         description="Write a stack file beside a Slurm that runs already: its nodes and Slurm itself stay as they are "
-        "(managed: false). Reads saved answers only; what isn't given is asked for on a terminal. "
+        "(managed: false). Reads saved answers only; what isn't given is asked for on a terminal. With --from: a new "
+        "environment, with its name, references and cloud network; what is still the other's is marked in the file. "
         "Exit code 0: written, and valid; 2: bad input.",
         epilog="example: ironburst init --from-slurm answers --name prod --head 10.0.0.5 --budget 5000",
     )
-    parser.add_argument("--from-slurm", type=Path, required=True, metavar="FOLDER", help="answers of Slurm's --json")
+    source = parser.add_mutually_exclusive_group(required=True)
+    source.add_argument("--from-slurm", type=Path, metavar="FOLDER", help="answers of Slurm's --json")
+    source.add_argument("--from", dest="from_stack", type=Path, metavar="STACK_FILE", help="of another environment")
     parser.add_argument("--name", help="of the stack; the file is Pulumi.NAME.yaml")
     parser.add_argument("--head", help="slurmctld's address or name, as rented nodes reach it")
     parser.add_argument("--partition", help="of the GPU nodes (default: the one that has most of them)")
@@ -57,6 +60,9 @@ def add_parser(subparsers: Subparsers) -> None:
 @guarded
 def run(arguments: argparse.Namespace) -> int:
     """Write the file, and say what was left out."""
+    if arguments.from_stack:
+        _ask(arguments, "name", "name of the stack")
+        return init_from.make(arguments.from_stack, arguments.name, arguments.output)
     try:
         site = read(arguments.from_slurm)
     except UnreadableSite as error:

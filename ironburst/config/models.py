@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, model_validator
 
+from ironburst.config.allowance_models import Allowance
 from ironburst.config.bridge_models import Bridge
 from ironburst.config.cloud_models import Cloud
 from ironburst.config.node_settings import NodeSettings
@@ -186,6 +187,13 @@ class Budget(Strict):
     usd_per_day: float | None = Field(
         default=None, gt=0, allow_inf_nan=False, description="the most that is spent in a day; none: no such ceiling"
     )
+    total_usd_per_month: float | None = Field(
+        default=None,
+        gt=0,
+        allow_inf_nan=False,
+        description="the most that a month may cost at worst, fixed nodes and network too: `ironburst plan` refuses "
+        "what is dearer; none: nothing is refused for its price",
+    )
     accounts: dict[Account, Usd] = Field(
         default={},
         description="Slurm account: the most that is spent on its jobs in a month; "
@@ -323,6 +331,9 @@ class ClusterConfig(Strict):
         default=None, description="the shared file system; none: somebody else mounts it"
     )
     metrics: bool = Field(default=False, description="exporters for Prometheus on every node")
+    allow: list[Allowance] = Field(
+        default=[], description="what `ironburst plan` would refuse and somebody answers for, for some days"
+    )
     data_science: list[DataScience] = Field(
         default=[], description="frameworks that GPU nodes offer as module files and containers"
     )

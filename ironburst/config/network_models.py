@@ -9,6 +9,9 @@ from pydantic import Field
 from ironburst.config.software_models import Strict
 from ironburst.config.types import Address, Name, Network
 
+# All that a node asks of AWS: the munge key. Each service costs by the hour in each zone.
+ENDPOINTS = ("secretsmanager",)
+
 
 class HallLink(Strict):
     """How the cloud network reaches a hall."""

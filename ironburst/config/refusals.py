@@ -88,6 +88,8 @@ def _message(detail: Mapping[str, Any], kind: str, given: Any, location: Sequenc
         return f"isn't of the form that is needed here; {_form(location, str(context['pattern']))}"
     if kind == "literal_error":
         return _no_choice(given, re.findall(r"'([^']*)'", str(context.get("expected"))))
+    if kind.startswith("date_"):
+        return "is no day; write for example 2026-12-31"
     if kind.startswith(("datetime", "timezone")):
         return "is no point in time; write for example 2026-12-01T11:30:00Z"
     if kind in ("too_short", "too_long"):

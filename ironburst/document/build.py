@@ -16,10 +16,7 @@ from ironburst.config.models import ClusterConfig, Hall, Nodes
 from ironburst.config.node_settings import NodeSettings
 from ironburst.config.prices import price
 from ironburst.config.scheduler_models import Kubernetes
-from ironburst.config.shares_models import Share as DeclaredShare
 from ironburst.document import (
-    Budget,
-    Burst,
     ClusterDocument,
     DataSet,
     DocumentError,
@@ -34,13 +31,12 @@ from ironburst.document import (
     PoolType,
     PoolZone,
     Scratch,
-    Share,
     SlurmNode,
     Software,
     Ssh,
     SubnetManager,
-    WaitTarget,
 )
+from ironburst.document.build_policy import budget, burst, share
 from ironburst.document.build_scheduler import EksCluster, declared_node, scheduler, told, version
 from ironburst.document.build_users import users
 from ironburst.software.solve import Solution
@@ -115,57 +111,17 @@ def build(config: ClusterConfig, observed: Observed, solution: Solution | None =
         hosts=hosts,
         pools=pools,
         karpenter=karpenter,
-        budget=_budget(config),
-        burst=_burst(config),
+        budget=budget(config),
+        burst=burst(config),
         filesystem=Filesystem(**config.filesystem.model_dump()) if config.filesystem else None,
         subnet_managers={hall.name: _subnet_managers(hall) for hall in config.halls if hall.subnet_managers},
         data_science=list(config.data_science),
         data=_data(config.cloud) if config.cloud else {},
         images=Images(**config.cloud.images.model_dump()) if config.cloud else Images(),
-        shares=[_share(share) for share in config.shares],
+        shares=[share(share) for share in config.shares],
         users=users(config),
         names=config.names or "",
     )
-
-
-def _share(declared: DeclaredShare) -> Share:
-    values = declared.model_dump(exclude={"team", "account", "nodes"})
-    return Share(account=declared.name, nodes=declared.nodes or [], **values)
-
-
-def _burst(config: ClusterConfig) -> Burst:
-    declared = config.burst
-    return Burst(
-        tick_s=declared.tick,
-        wait_limit_s=declared.wait_limit,
-        settle_s=declared.settle,
-        cool_down_s=declared.cool_down,
-        wait_target=_wait_target(config),
-        patience=declared.patience,
-        spot_max_nodes=declared.spot_max_nodes,
-        folders=_folders(config),
-        accounts=declared.accounts,
-        dead_man_s=declared.dead_man,
-    )
-
-
-def _folders(config: ClusterConfig) -> list[str] | None:
-    """Of Slurm's jobs: pods say what they mount by themselves."""
-    if config.burst.folders is not None:
-        return config.burst.folders or None
-    return [config.slurm.shared_filesystem] if config.slurm else None
-
-
-def _wait_target(config: ClusterConfig) -> WaitTarget | None:
-    """Hours of the declared seconds."""
-    if config.burst.wait_target is None:
-        return None
-    waits = vars(config.burst.wait_target)
-    return WaitTarget(**{f"{name}_h": seconds / 3600 for name, seconds in waits.items() if seconds is not None})
-
-
-def _budget(config: ClusterConfig) -> Budget | None:
-    return Budget(**config.budget.model_dump(exclude={"notify"})) if config.budget else None
 
 
 def _of_software(solution: Solution, name: str, scratch: software_models.Scratch | None) -> _OfSoftware:

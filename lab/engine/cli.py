@@ -138,6 +138,9 @@ def operate(session: Session, args: argparse.Namespace) -> int:
     preview_only = verb == "preview" or getattr(args, "preview_only", False)
     if args.parallel < 1:
         raise EngineError(f"--parallel is {args.parallel}; it must be 1 or more")
+    for flag in ("yes", "skip_preview"):  # the CLI's own words (updateFlagsToOptions)
+        if getattr(args, "preview_only", False) and getattr(args, flag):
+            raise EngineError(f"--{flag.replace('_', '-')} and --preview-only cannot be used together")
     if not preview_only and not args.yes:
         raise EngineError(f"`{verb}` without --yes changes nothing; look with `preview`, then pass --yes")
     session.backend.read()  # no such stack: say so before anything else

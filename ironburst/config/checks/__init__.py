@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable
 from datetime import datetime
 
 from ironburst.config.checks import (
+    allowances,
     bridge,
     budget,
     cloud,
@@ -71,5 +72,5 @@ def check(config: ClusterConfig, now: datetime, of_software: Iterable[Finding] =
     `of_software`: what software.findings says of the solved versions (`ironburst lock` says that itself).
     """
     findings = [finding for each_check in CHECKS for finding in each_check(config)]
-    of_a_day = (cloud.capacity, eks.support, identity.authorities)
+    of_a_day = (allowances.ends, cloud.capacity, eks.support, identity.authorities)
     return [*findings, *of_software, *(finding for each in of_a_day for finding in each(config, now))]

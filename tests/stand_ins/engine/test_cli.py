@@ -226,3 +226,10 @@ def test_as_a_command(project: Project):
     assert isinstance(process, subprocess.Popen)
     done = project.finish(process)
     assert done.code == 0 and json.loads(done.out) == {} and done.err.strip() == BANNER
+
+
+@pytest.mark.parametrize("flag", ["--yes", "--skip-preview"])
+def test_looking_and_doing_are_not_asked_for_together(project: Project, flag):
+    project.program('Thing("a", value=1)')
+    refused = project.run("refresh", "--preview-only", flag, "--non-interactive")
+    assert refused.code != 0 and f"{flag} and --preview-only cannot be used together" in refused.err

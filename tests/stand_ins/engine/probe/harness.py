@@ -117,7 +117,8 @@ class Project:
         return self._checked("destroy", code, *flags)
 
     def _checked(self, verb: str, code: int, *flags: str) -> Run:
-        done = self.run(verb, *FLAGS, *flags)
+        asked = [flag for flag in FLAGS if "--preview-only" not in flags or flag not in ("--yes", "--skip-preview")]
+        done = self.run(verb, *asked, *flags)
         assert done.code == code, done.messages
         return done
 

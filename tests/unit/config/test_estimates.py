@@ -2,7 +2,7 @@
 
 import pytest
 
-from components import estimates
+from ironburst.config import estimates
 from ironburst.config.cloud_models import Cloud
 
 ZONES = ["us-east-1a", "us-east-1b"]

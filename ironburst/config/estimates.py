@@ -1,13 +1,15 @@
 """What the declaration can cost at worst. Every figure is an estimate from prices that have a date."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 from datetime import date
 
-from components.network import ENDPOINTS
 from ironburst import catalog
 from ironburst.config import subnets
 from ironburst.config.cloud_models import Cloud, Group, Pool
-from ironburst.config.network_models import HallLink
+from ironburst.config.models import ClusterConfig
+from ironburst.config.network_models import ENDPOINTS, HallLink
 from ironburst.config.prices import price
 
 HOURS_PER_MONTH = 730
@@ -43,6 +45,17 @@ class Estimate:
         hour, month = f"{self.usd_per_hour:,.2f} USD an hour", f"{self.usd_per_month:,.0f} USD a month"
         beside = f"; {self.beside}" if self.beside else ""
         return f"{self.what}: at worst {hour}, {month} (estimate{dated}){beside}"
+
+
+def fixed(config: ClusterConfig) -> list[Estimate]:
+    """What costs money all the time, whether or not anything is rented."""
+    cloud = config.cloud
+    if not cloud:
+        return []
+    costs = [group(cloud, each) for each in cloud.groups]
+    costs += [network(cloud)] if not cloud.network.existing else []
+    costs += [eks(cloud)] if config.kubernetes and config.kubernetes.eks else []
+    return costs
 
 
 def pool(cloud: Cloud, declared: Pool) -> Estimate:

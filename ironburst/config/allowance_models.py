@@ -1,0 +1,30 @@
+"""What a person lets a plan do although it would be refused (`allow` of ironburst.config.models)."""
+
+from __future__ import annotations
+
+from datetime import date
+from typing import Literal
+
+from pydantic import Field
+
+from ironburst.config.software_models import Strict
+
+Rule = Literal["node", "budget", "open-network", "join-secret"]
+
+
+class Allowance(Strict):
+    """One thing that is let through. It is in the pull request, has a name, and ends."""
+
+    rule: Rule = Field(
+        description="node: replaces, stops or removes a node whose jobs may run; budget: dearer than "
+        "total_usd_per_month; open-network: lets wide networks in; join-secret: drops what rented nodes join with"
+    )
+    of: str | None = Field(
+        default=None,
+        min_length=1,
+        description="of the node, security group or scheduler, as the refusal names it; not with budget",
+        examples=["dgx07"],
+    )
+    reason: str = Field(min_length=1)
+    by: str = Field(min_length=1, description="who answers for it")
+    until: date = Field(description="its last day, UTC; at most 31 days ahead", examples=["2026-12-31"])

@@ -1,0 +1,50 @@
+"""What the burst policy is told in the document: patience, money, shares."""
+
+from __future__ import annotations
+
+from ironburst.config.models import ClusterConfig
+from ironburst.config.shares_models import Share as DeclaredShare
+from ironburst.document import Budget, Burst, Share, WaitTarget
+
+
+def share(declared: DeclaredShare) -> Share:
+    """Of one team."""
+    values = declared.model_dump(exclude={"team", "account", "nodes"})
+    return Share(account=declared.name, nodes=declared.nodes or [], **values)
+
+
+def burst(config: ClusterConfig) -> Burst:
+    """In seconds and hours."""
+    declared = config.burst
+    return Burst(
+        tick_s=declared.tick,
+        wait_limit_s=declared.wait_limit,
+        settle_s=declared.settle,
+        cool_down_s=declared.cool_down,
+        wait_target=_wait_target(config),
+        patience=declared.patience,
+        spot_max_nodes=declared.spot_max_nodes,
+        folders=_folders(config),
+        accounts=declared.accounts,
+        dead_man_s=declared.dead_man,
+    )
+
+
+def _folders(config: ClusterConfig) -> list[str] | None:
+    """Of Slurm's jobs: pods say what they mount by themselves."""
+    if config.burst.folders is not None:
+        return config.burst.folders or None
+    return [config.slurm.shared_filesystem] if config.slurm else None
+
+
+def _wait_target(config: ClusterConfig) -> WaitTarget | None:
+    """Hours of the declared seconds."""
+    if config.burst.wait_target is None:
+        return None
+    waits = vars(config.burst.wait_target)
+    return WaitTarget(**{f"{name}_h": seconds / 3600 for name, seconds in waits.items() if seconds is not None})
+
+
+def budget(config: ClusterConfig) -> Budget | None:
+    """None: nothing is rented."""
+    return Budget(**config.budget.model_dump(exclude={"notify"})) if config.budget else None

@@ -1,0 +1,144 @@
+"""A site in a bare repository, with a runner in its hall: what the tests of the workflows have in common."""
+
+import json
+import os
+import shutil
+import sys
+from pathlib import Path
+
+import yaml
+from botocore import UNSIGNED
+from botocore.exceptions import ClientError
+from cryptography.hazmat.primitives.asymmetric import rsa
+
+from ironburst.cli import main
+from lab.aws.testing import client
+from lab.ci.forge import Environment, Forge, git
+from tests import pki
+
+ROOT = Path(__file__).parents[3]
+ISSUER, AUDIENCE, NAME = "token.actions.githubusercontent.com", "sts.amazonaws.com", "org/site"
+VERSION = {"Version": "2012-10-17"}
+SERVICES = ("budgets", "directconnect", "ec2", "events", "iam", "sqs", "ssm", "sts")
+TRACKED = (
+    "Pulumi.yaml",
+    "__main__.py",
+    "components",
+    "ironburst",
+    "providers",
+    "playbooks",
+    "inventory",
+    "ci",
+    ".github",
+)
+KEY = rsa.generate_private_key(65537, 2048)
+# Stand-ins of what a runner in a hall has: the pulumi CLI, make (of which only `setup` does something), and ssh to the
+# head, where scontrol answers
+TOOLS = {
+    "pulumi": f'exec {sys.executable} -m lab.engine "$@"',
+    "make": f'[ "$*" != setup ] || ln -s {ROOT}/.venv .venv',
+    "ssh": '[ "$5 $6" = "head scontrol" ] && cat "$LAB_NODES"',
+}
+
+
+def declaration(cloud_url):
+    """The example staging, small: no BMCs, and CI that may preview."""
+    stack = yaml.safe_load((ROOT / "stacks/Pulumi.staging.yaml").read_text())
+    stack["config"]["aws:endpoints"] = [dict.fromkeys(SERVICES, cloud_url)]
+    cluster = stack["config"]["ironburst:cluster"]
+    for nodes in cluster["halls"][0]["nodes"]:
+        del nodes["bmc"]
+    del cluster["halls"][0]["bmc_cidr"], cluster["cloud"]["network"]["hall_link"]
+    cluster["cloud"]["ci"] = {"issuer": ISSUER, "preview": [f"repo:{NAME}:environment:preview-staging"]}
+    return stack
+
+
+class Site:
+    """The repository's forge, a person's clone of it, and the runner's tools."""
+
+    def __init__(self, folder, cloud_url):
+        self.folder, self.cloud_url = folder, cloud_url
+        tools = folder / "tools"
+        tools.mkdir()
+        for name, text in TOOLS.items():
+            (tools / name).write_text(f"#!/bin/sh\n{text}\n")
+            (tools / name).chmod(0o755)
+        (folder / "state").mkdir()
+        self.nodes = folder / "nodes.json"
+        self.nodes.write_text("")
+        self.document = folder / "published" / "staging.json"
+        self.document.parent.mkdir()
+        plugins = [str(ROOT / "lab" / name / "bin") for name in ("aws_plugin", "kubernetes_plugin")]
+        self.machine = {
+            "PATH": os.pathsep.join([str(tools), *plugins, os.environ["PATH"]]),
+            "HOME": str(folder),
+            "PYTHONPATH": f".:{ROOT}",
+            "AWS_ENDPOINT_URL": cloud_url,
+            "PULUMI_CONFIG_PASSPHRASE": "lab",
+            "LAB_NODES": str(self.nodes),
+            "IRONBURST_STATE": str(folder / "receipts"),
+        }
+        self.forge = Forge(folder, NAME, self.machine, self.sign_in, {"stack": "staging"})
+        settings = {"PULUMI_BACKEND_URL": f"file://{folder}/state", "DOCUMENT": str(self.document), "HEAD_SSH": "head"}
+        self.forge.vars = {"IRONBURST_CI": "on", "AWS_REGION": "us-east-1", **settings}
+        self.clone = folder / "clone"
+        git(folder, "clone", "--quiet", str(self.forge.origin), str(self.clone))
+        for key, value in (("user.name", "anna"), ("user.email", "anna@invalid")):
+            git(self.clone, "config", key, value)
+        for name in TRACKED:
+            copy = shutil.copytree if (ROOT / name).is_dir() else shutil.copyfile
+            ignore = {"ignore": shutil.ignore_patterns("__pycache__"), "symlinks": True}
+            copy(ROOT / name, self.clone / name, **(ignore if copy is shutil.copytree else {}))
+        (self.clone / "stacks").mkdir()
+        (self.clone / ".gitignore").write_text("/.venv\n/.ci/\n__pycache__/\n")
+        shutil.copyfile(ROOT / "stacks/staging.lock.yaml", self.clone / "stacks/staging.lock.yaml")
+        self.declared = declaration(cloud_url)
+
+    def sign_in(self, role, subject):
+        """What a job gets from AWS for its token."""
+        token = pki.token(KEY, iss=f"https://{ISSUER}", aud=AUDIENCE, sub=subject)
+        sts = client(self.cloud_url, "sts", signature_version=UNSIGNED)
+        try:
+            got = sts.assume_role_with_web_identity(RoleArn=role, RoleSessionName="ci", WebIdentityToken=token)
+        except ClientError as error:
+            raise PermissionError(str(error)) from None
+        keys = {"AWS_ACCESS_KEY_ID": "AccessKeyId", "AWS_SECRET_ACCESS_KEY": "SecretAccessKey"}
+        return {name: got["Credentials"][key] for name, key in (keys | {"AWS_SESSION_TOKEN": "SessionToken"}).items()}
+
+    def push(self, branch, message, change=lambda cluster: None):
+        """A commit on a branch from main, with the declaration as `change` makes it."""
+        if git(self.clone, "ls-remote", "origin", "main"):
+            git(self.clone, "fetch", "--quiet", "origin")
+            git(self.clone, "checkout", "--quiet", "-B", branch, "origin/main")
+        change(self.declared["config"]["ironburst:cluster"])
+        (self.clone / "stacks/Pulumi.staging.yaml").write_text(yaml.safe_dump(self.declared))
+        assert main(["lock", str(self.clone / "stacks/Pulumi.staging.yaml")]) == 0
+        git(self.clone, "add", "-A")
+        git(self.clone, "commit", "--quiet", "--allow-empty", "-m", message)
+        git(self.clone, "push", "--quiet", "--force", "origin", f"HEAD:{branch}")
+
+    def administrator(self, role, subject):
+        """A role that an administrator has made for a job, with an administrator's rights."""
+        iam = client(self.cloud_url, "iam")
+        condition = {"StringEquals": {f"{ISSUER}:aud": AUDIENCE, f"{ISSUER}:sub": f"repo:{NAME}:{subject}"}}
+        account = client(self.cloud_url, "sts").get_caller_identity()["Account"]
+        who = {"Federated": f"arn:aws:iam::{account}:oidc-provider/{ISSUER}"}
+        trust = {"Effect": "Allow", "Principal": who, "Action": "sts:AssumeRoleWithWebIdentity", "Condition": condition}
+        made = iam.create_role(RoleName=role, AssumeRolePolicyDocument=json.dumps(VERSION | {"Statement": trust}))[
+            "Role"
+        ]
+        everything = VERSION | {"Statement": {"Effect": "Allow", "Action": "*", "Resource": "*"}}
+        iam.put_role_policy(RoleName=role, PolicyName="all", PolicyDocument=json.dumps(everything))
+        return made["Arn"]
+
+    def prepare_account(self):
+        """What an administrator does once: the issuer, the roles, the environments of the forge, an empty stack."""
+        client(self.cloud_url, "iam").create_open_id_connect_provider(Url=f"https://{ISSUER}", ClientIDList=[AUDIENCE])
+        pki.issues(ISSUER, KEY)
+        up = self.administrator("up", "environment:staging")
+        drift = self.administrator("drift", "environment:drift-staging")
+        self.forge.environments = {
+            "staging": Environment({"UP_ROLE_ARN": up}, reviewed=True, main_only=True),
+            "drift-staging": Environment({"DRIFT_ROLE_ARN": drift}, main_only=True),
+            "preview-staging": Environment({"PREVIEW_ROLE_ARN": "none yet"}),
+        }

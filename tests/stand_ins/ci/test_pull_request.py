@@ -1,0 +1,141 @@
+"""The workflow files, run: from a pull request to a published document, nightly drift, newer versions.
+
+The jobs' own commands run, on lab/ci (a stand-in for GitHub), lab/engine and the lab's AWS. There are no hosts here,
+nor their secrets: `converge --check` says so, which is what the tests ask of it.
+"""
+
+import json
+import subprocess
+
+import pytest
+
+from ironburst import document
+from lab.aws.testing import client
+from lab.ci.forge import git
+from tests.lab_cloud import clients, cloud, server  # noqa: F401
+from tests.stand_ins.ci.sites import ROOT, Site
+
+
+@pytest.fixture
+def site(cloud, tmp_path):  # noqa: F811
+    made = Site(tmp_path, cloud.url)
+    made.prepare_account()
+    yield made
+    made.forge.close()
+
+
+def conclusions(results):
+    return {f"{each.job.workflow}/{each.job.name}": each.conclusion for each in results}
+
+
+def said(results):
+    return "\n".join(each.log for each in results)
+
+
+def ended(results, **expected):
+    assert {each.job.workflow: each.conclusion for each in results if each.job.workflow in expected} == expected, said(
+        results
+    )
+    return said([each for each in results if each.job.workflow in expected])
+
+
+def first_up(site):
+    """An administrator's own: it makes the roles that CI then has."""
+    environment = site.machine | {
+        "AWS_ACCESS_KEY_ID": "lab",
+        "AWS_SECRET_ACCESS_KEY": "lab",
+        "AWS_REGION": "us-east-1",
+        "PULUMI_BACKEND_URL": site.forge.vars["PULUMI_BACKEND_URL"],
+    }
+    (site.clone / ".venv").symlink_to(ROOT / ".venv")
+    for verb in (["stack", "init"], ["up", "--yes", "--skip-preview", "--non-interactive"]):
+        done = subprocess.run(
+            ["pulumi", *verb, "--stack", "staging"], cwd=site.clone, env=environment, capture_output=True, text=True
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+    done = subprocess.run(
+        ["pulumi", "stack", "output", "preview_role_arn", "--stack", "staging"],
+        cwd=site.clone, env=environment, capture_output=True, text=True,
+    )  # fmt: skip
+    site.forge.environments["preview-staging"].vars["PREVIEW_ROLE_ARN"] = done.stdout.split()[-1]
+
+
+@pytest.mark.slow
+def test_from_a_pull_request_to_a_published_document(site):
+    site.push("main", "first")
+    first_up(site)
+    forge = site.forge
+
+    # a pull request: planned with CI's own role, in one comment
+    site.push("more", "a second node", lambda c: c["cloud"]["pools"][0].update(max_nodes=2))
+    pull, results = forge.pull_request("more", "A second node")
+    ended(results, preview="success")
+    (comment,) = pull.comments.values()
+    assert comment.startswith("<!-- ironburst plan staging -->") and "refused" not in comment
+    assert "| `cloud.pools.p5.max_nodes` | `1` | `2` |" in comment and "| rented nodes | 5,000 | 5,000 |" in comment
+    # pushed to again, it is the same comment; what it would open is refused, and says how it may be allowed
+    git(site.clone, "checkout", "--quiet", "more")
+    network = site.clone / "components/network.py"
+    honest = network.read_text()
+    network.write_text(honest.replace("incoming(self=True,", 'incoming(cidr_blocks=["0.0.0.0/0"],'))
+    git(site.clone, "commit", "--quiet", "-am", "open to everybody")
+    git(site.clone, "push", "--quiet", "origin", "more")
+    ended(forge.synchronize(pull), preview="failure")
+    (comment,) = pull.comments.values()
+    assert "**refused** (1)" in comment and "let in 0.0.0.0/0" in comment
+    network.write_text(honest)
+    git(site.clone, "commit", "--quiet", "-am", "closed again")
+    git(site.clone, "push", "--quiet", "origin", "more")
+    ended(forge.synchronize(pull), preview="success")
+    assert len(pull.comments) == 1
+
+    # merged: without a reviewer nothing happens, with one it is applied and published
+    forge.approve = lambda environment: False
+    ended(forge.merge(pull), up="failure")
+    assert not site.document.exists()
+    forge.approve = lambda environment: environment == "staging"
+    site.push("third", "a third node", lambda c: c["cloud"]["pools"][0].update(max_nodes=3))
+    pull, _ = forge.pull_request("third", "A third node")
+    log = ended(forge.merge(pull), up="success")
+    published = document.read(site.document)
+    assert published.serial == 1 and len(published.pool("p5").nodes) == 3
+    assert "AWS_SECRET" not in log and "***" not in published.model_dump_json()
+
+    # the next one counts the serial on; every night says whether it is still so
+    site.push("fourth", "a fourth node", lambda c: c["cloud"]["pools"][0].update(max_nodes=4))
+    pull, _ = forge.pull_request("fourth", "A fourth node")
+    ended(forge.merge(pull), up="success")
+    assert document.read(site.document).serial == 2
+    by_hand, of_nodes = client(site.cloud_url), [{"Name": "description", "Values": ["GPU nodes"]}]
+    (group,) = by_hand.describe_security_groups(Filters=of_nodes)["SecurityGroups"]
+    ssh = {"IpProtocol": "tcp", "FromPort": 22, "ToPort": 22, "CidrIp": "192.0.2.0/24"}
+    by_hand.authorize_security_group_ingress(GroupId=group["GroupId"], **ssh)
+    (night,) = forge.nightly("drift")
+    assert night.conclusion == "failure" and "security group" in night.summary and "ingress" in night.summary
+    # the hosts' secret isn't there, so nobody could look at them: said, and not passed over
+    assert "aws-secretsmanager:staging/munge-key" in night.summary and "hosts" not in night.summary
+
+
+@pytest.mark.slow
+def test_newer_versions_become_one_pull_request(site):
+    site.push("main", "first", lambda c: c["software"].update(driver="580"))
+    (result,) = site.forge.nightly("lock")
+    assert result.conclusion == "success", result.log
+    (pull,) = site.forge.pulls.values()
+    assert pull.branch == "lock-staging" and "driver" in pull.body and not pull.comments
+    changed = git(site.forge.origin, "diff", "--stat", "main", "lock-staging")
+    assert "staging.lock.yaml" in changed and "1 file" in changed
+    site.forge.nightly("lock")
+    assert len(site.forge.pulls) == 1
+
+
+def test_nothing_runs_before_ci_is_switched_on_and_nothing_of_a_fork(site):
+    site.push("main", "first")
+    site.push("other", "another")
+    site.forge.vars["IRONBURST_CI"] = ""
+    _, results = site.forge.pull_request("other", "Another")
+    assert conclusions(results)["preview/plan"] == "skipped"
+    site.forge.vars["IRONBURST_CI"] = "on"
+    _, results = site.forge.pull_request("other", "From a fork", fork=True)
+    assert conclusions(results)["preview/plan"] == "skipped"
+    assert json.dumps(sorted(conclusions(site.forge.nightly("drift"))))
