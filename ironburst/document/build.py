@@ -118,7 +118,7 @@ def build(config: ClusterConfig, observed: Observed, solution: Solution | None =
         data_science=list(config.data_science),
         data=_data(config.cloud) if config.cloud else {},
         images=Images(**config.cloud.images.model_dump()) if config.cloud else Images(),
-        shares=[share(share) for share in config.shares],
+        shares=[share(each) for each in config.shares],
         users=users(config),
         names=config.names or "",
     )

@@ -57,7 +57,10 @@ def test_budgets_and_the_policys_settings_reach_the_controller():
     assert (target.mean_h, target.p99_h, target.max_h, target.p999_h) == (0.3, 30, 72, pytest.approx(38 * 0.3 / 0.31))
     value["burst"] = {"wait_limit": "4h"}
     old = build.build(load.from_value(value), OBSERVED).model_dump(mode="json")
-    for part, names in (("burst", ("wait_target", "spot_max_nodes")), ("budget", ("usd_per_day", "accounts"))):
+    for part, names in (
+        ("burst", ("wait_target", "spot_max_nodes", "folders", "accounts")),
+        ("budget", ("usd_per_day", "accounts")),
+    ):
         for name in names:
             del old[part][name]  # as an older ironburst published it
     read = document.parse(old)
