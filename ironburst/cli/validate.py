@@ -43,18 +43,15 @@ def run(arguments: argparse.Namespace) -> int:
         findings, valid = stack.warnings, True
     except ConfigError as error:
         findings, valid = error.findings, False
+    lines = _lines(arguments.stack_file)
     if arguments.json:
         report = {
             "file": str(arguments.stack_file),
             "valid": valid,
-            "findings": [
-                finding.as_json() | {"line": yaml_file.line_of(finding.path, _lines(arguments.stack_file))}
-                for finding in findings
-            ],
+            "findings": [finding.as_json() | {"line": yaml_file.line_of(finding.path, lines)} for finding in findings],
         }
         print(json.dumps(report, indent=1, default=str))
     else:
-        lines = _lines(arguments.stack_file)
         for finding in findings:
             line = yaml_file.line_of(finding.path, lines)
             where = f"{arguments.stack_file}:{line}" if line else str(arguments.stack_file)

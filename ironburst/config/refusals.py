@@ -19,6 +19,7 @@ from ironburst.config.yaml_file import written
 
 NOT_SHOWN = (
     "password",
+    "sudo_password",
     "munge_key",
     "ca",
     "kubeconfig",
@@ -108,8 +109,9 @@ def _no_text(given: Any, location: Sequence[str | int]) -> str:
 
 
 def _no_choice(given: Any, allowed: Sequence[str]) -> str:
-    near = difflib.get_close_matches(_plain(given), [_plain(each) for each in allowed], 1, 0.6)
     names = {_plain(each): each for each in allowed}
+    near = difflib.get_close_matches(_plain(given), names, 1, 0.6)
+    near = near or [plain for plain in names if len(_plain(given)) > 2 and _plain(given) in plain]
     hint = f"did you mean {names[near[0]]!r}? " if near else ""
     return f"isn't known here; {hint}allowed: {', '.join(allowed)}"
 
@@ -138,7 +140,7 @@ def _plain(text: object) -> str:
 
 def _near_key(location: Sequence[str | int]) -> str:
     known = {_plain(key): key for key in _fields_at(location[:-1])}
-    near = difflib.get_close_matches(_plain(location[-1]), known, 1)
+    near = difflib.get_close_matches(_plain(location[-1]), known, 1, 0.7)
     if near:
         return f"did you mean {known[near[0]]!r}?"
     names = list(known.values())
