@@ -44,19 +44,22 @@ def _prices(cloud: Cloud) -> Findings:
     wanted += [(pool.instance_type, pool.market) for pool in cloud.karpenter]
     lacking: dict[str, list[Market]] = {}
     for name, market in dict.fromkeys(wanted):
-        if name in catalog.instance_types() and not price(cloud, name, market):  # cloud.instance_types() says the others
+        if name in catalog.instance_types() and not price(cloud, name, market):  # others: cloud.instance_types()
             lacking.setdefault(name, []).append(market)
     if not lacking:
         return
-    lines = ", ".join(f"{name}: {{{', '.join(f'{_key(market)}: USD' for market in of})}}" for name, of in lacking.items())
+    lines = ", ".join(_line(name, markets) for name, markets in lacking.items())
     where = f"under cloud.price: `{lines}`" if cloud.price else f"under cloud: `price: {{{lines}}}`"
     known = "; ".join(hint for name, markets in lacking.items() for hint in _hints(name, markets, cloud.region))
-    message = f"the catalogue has no price of {' and '.join(lacking)} in {cloud.region}; write USD per hour of one instance"
-    yield Finding(path_of("cloud", "price"), None, "no-price", f"{message} {where}{known and f' ({known})'}")
+    unknown = f"the catalogue has no price of {' and '.join(lacking)} in {cloud.region}"
+    message = f"{unknown}; write USD per hour of one instance {where}"
+    yield Finding(path_of("cloud", "price"), None, "no-price", f"{message} ({known})" if known else message)
 
 
-def _key(market: Market) -> str:
-    return market.replace("-", "_")
+def _line(name: str, markets: Sequence[Market]) -> str:
+    """Of cloud.price, to be filled in."""
+    usd = ", ".join(f"{market.replace('-', '_')}: USD" for market in markets)
+    return f"{name}: {{{usd}}}"
 
 
 def _hints(name: str, markets: Sequence[Market], region: str) -> Iterator[str]:
