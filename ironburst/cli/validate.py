@@ -10,7 +10,7 @@ import sys
 from datetime import UTC, datetime
 from pathlib import Path
 
-from ironburst.cli import Subparsers
+from ironburst.cli import Subparsers, waiting
 from ironburst.config import yaml_file
 from ironburst.config.finding import ConfigError
 from ironburst.config.stack import load_valid
@@ -39,7 +39,8 @@ def add_parser(subparsers: Subparsers) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Check and report; the exit code."""
     try:
-        stack = load_valid(arguments.stack_file, now=datetime.now(UTC), resolve_secrets=not arguments.no_secrets)
+        with waiting.told("checking the stack file"):
+            stack = load_valid(arguments.stack_file, now=datetime.now(UTC), resolve_secrets=not arguments.no_secrets)
         findings, valid = stack.warnings, True
     except ConfigError as error:
         findings, valid = error.findings, False
