@@ -12,8 +12,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, get_args
 
-from pydantic import TypeAdapter, ValidationError
-
 from ironburst import catalog
 from ironburst.catalog.prices import LIST_REGION
 from ironburst.cli import new_stack
@@ -21,7 +19,7 @@ from ironburst.cli.new_stack import Site
 from ironburst.cli.site_options import BadInput
 from ironburst.config.finding import ConfigError
 from ironburst.config.stack import load_valid
-from ironburst.config.types import NAME_PATTERN, Address, Certificates, Duration, Mail, Network, Range
+from ironburst.config.types import NAME_PATTERN, Address, Certificates, Duration, Mail, Network, Range, checked
 from ironburst.software import slurm_upgrade
 from ironburst.software.model import Os
 
@@ -64,14 +62,11 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 
 def _of(kind: Any) -> Callable[[Any, Given], Any]:
-    adapter = TypeAdapter[Any](kind)
-
     def read(text: Any, _: Given) -> Any:
         try:
-            return adapter.validate_python(text)
-        except ValidationError as error:
-            said = str(error.errors()[0]["msg"]).removeprefix("Value error, ")
-            raise Wrong(said if repr(text) in said else f"{text!r} {said}") from None
+            return checked(kind, text)
+        except ValueError as error:
+            raise Wrong(str(error) if repr(text) in str(error) else f"{text!r} {error}") from None
 
     return read
 

@@ -28,6 +28,8 @@ NOT_SHOWN = (
     "keys",
 )  # somebody may have written the secret itself here
 
+SHORT = 4
+"""letters of a key, of which one may well be another"""
 MOST_KEYS = 20
 """that are listed where none is near"""
 _LIMITS = {
@@ -140,7 +142,8 @@ def _plain(text: object) -> str:
 
 def _near_key(location: Sequence[str | int]) -> str:
     known = {_plain(key): key for key in _fields_at(location[:-1])}
-    near = difflib.get_close_matches(_plain(location[-1]), known, 1, 0.7)
+    given = _plain(location[-1])
+    near = difflib.get_close_matches(given, known, 1, 0.7 if len(given) > SHORT else 0.6)
     if near:
         return f"did you mean {known[near[0]]!r}?"
     names = list(known.values())

@@ -7,7 +7,15 @@ import re
 from datetime import datetime
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, BeforeValidator, Field, PlainSerializer, WithJsonSchema
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    Field,
+    PlainSerializer,
+    TypeAdapter,
+    ValidationError,
+    WithJsonSchema,
+)
 
 from ironburst import secrets
 from ironburst.config.ranges import RangeError, expand
@@ -180,3 +188,11 @@ Certificates = Annotated[str, AfterValidator(_certificates)]
 Account = Annotated[str, AfterValidator(_account)]
 Usd = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 ImageOwner = Annotated[str, Field(pattern=r"^(\d{12}|amazon|aws-marketplace)$")]
+
+
+def checked(kind: Any, value: object) -> Any:
+    """A value of one of these types. Raises ValueError with what is wrong in one sentence."""
+    try:
+        return TypeAdapter(kind).validate_python(value)
+    except ValidationError as error:
+        raise ValueError(str(error.errors()[0]["msg"]).removeprefix("Value error, ")) from None

@@ -53,7 +53,7 @@ def _waits(config: ClusterConfig) -> Findings:
     if target and target.p99 and target.mean > target.p99:
         message = f"is {duration_text(target.mean)}, longer than p99, {duration_text(target.p99)}: lower it"
         yield Finding(path_of("burst", "wait_target", "mean"), duration_text(target.mean), "order", message, "warning")
-    if settle >= mean:
+    if settle > mean:
         message = (
             f"{duration_text(settle)} passes before any job is rented for, and {duration_text(mean)} may be waited"
         )

@@ -41,7 +41,7 @@ def settings(given: Mapping[str, Any]) -> Findings:
             near = difflib.get_close_matches(name, SETTINGS, 1)
             hint = f"; did you mean aws:{near[0]}?" if near else ""
             yield Finding(path, None, "unknown-key", f"Pulumi's AWS provider has no such setting{hint}", "warning")
-        elif name in SECRET and not isinstance(value, dict):  # `secure:` is encrypted
+        elif name in SECRET and not isinstance(value, dict) and "aws:endpoints" not in given:  # `secure:`; a stand-in
             message = "is a key in clear text, for all who read the repository: leave it out, sign in by aws:profile "
             yield Finding(path, None, "clear-text", message + "or the environment, and replace that key")
         elif name in ACCOUNTS:

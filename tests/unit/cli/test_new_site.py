@@ -106,7 +106,7 @@ def test_what_is_missing_is_told_in_one_sentence(tmp_path, capsys):
         (["--nodes", "4"], ["--platform (", "--addresses (", "--head (", "--budget ("]),
         (["--nodes", "0", "--head", "10.0.0.1", "--budget", "5"], ["--rent ("]),
         (
-            ["--nodes", "0", "--scheduler", "kubernetes", "--managed", "no", "--region", "none"],
+            [*NODES["one"], "--scheduler", "kubernetes", "--managed", "no", "--region", "none"],
             ["--api-server (", "--ca ("],
         ),
     ):

@@ -79,8 +79,8 @@ def test_what_does_not_fit_is_one_sentence(value, change, path, sentence):
 def test_a_price_that_nobody_knows_is_asked_for(value):
     value["cloud"]["region"] = "eu-central-1"
     ((where, message),) = said(value)
-    assert where == "cloud.karpenter[0].market"
-    assert "no on-demand price of g6e.12xlarge in eu-central-1; write one under cloud.price" in message
+    assert where == "cloud.price"
+    assert "no price of g6e.12xlarge in eu-central-1; write USD per hour of one instance under cloud" in message
     value["cloud"]["price"] = {"g6e.12xlarge": {"on_demand": 13.0}}
     assert said(value) == []
 

@@ -466,6 +466,7 @@ def test_no_mistake_is_accepted_in_silence(name, tmp_path, monkeypatch, capsys):
     assert found, f"accepted, or said otherwise: {said}"
     assert found[0]["line"] or re.match(r"is not YAML: line \d", found[0]["message"]), "where in the file?"
     assert code == (2 if severity == "error" else 0)
+    assert "hunter2" not in json.dumps(said), "a secret is never repeated"
     for each in said:
         assert not re.search(
             r"pydantic|string_|input should|valid string|\n|value error", each["message"], re.IGNORECASE
