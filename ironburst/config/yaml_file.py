@@ -4,6 +4,7 @@ refuses is said in plain words with the line.
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -93,10 +94,8 @@ def read(path: Path) -> Any:
     loader, root = _composed(path)
     if root is None:
         return None
+    _bounded(path, root)
     try:
-        if sum(1 for _, _ in zip(_nodes(root), range(MOST_VALUES + 1), strict=False)) > MOST_VALUES:
-            message = f"expands to more than {MOST_VALUES} values: write them out instead of `*` in `*`"
-            raise ConfigError([Finding(str(path), None, "yaml", message)])
         if findings := list(_unmeant(root, "")):
             raise ConfigError(findings)
         return loader.construct_document(root)
@@ -109,7 +108,13 @@ def read(path: Path) -> Any:
 def lines(path: Path) -> dict[str, int]:
     """Of each key and item its line, by its path (`config.ironburst:cluster.name`). Raises ConfigError."""
     _, root = _composed(path)
-    return dict(_places(root, "")) if root else {}
+    if root is None:
+        return {}
+    _bounded(path, root)
+    try:
+        return dict(_places(root, ""))
+    except RecursionError:
+        raise ConfigError([_too_deep(path)]) from None
 
 
 def line_of(path: str, known: dict[str, int]) -> int | None:
@@ -141,6 +146,13 @@ def _composed(path: Path) -> tuple[_Loader, yaml.Node | None]:
         raise ConfigError([_not_yaml(path, error, text)]) from None
     except RecursionError:
         raise ConfigError([_too_deep(path)]) from None
+
+
+def _bounded(path: Path, root: yaml.Node) -> None:
+    """Raises ConfigError: it expands to more than anybody means."""
+    if sum(1 for _ in itertools.islice(_nodes(root), MOST_VALUES + 1)) > MOST_VALUES:
+        message = f"holds itself, or expands to more than {MOST_VALUES} values: write them out instead of `*` in `*`"
+        raise ConfigError([Finding(str(path), None, "yaml", message)])
 
 
 def _too_deep(path: Path) -> Finding:
