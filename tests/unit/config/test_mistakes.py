@@ -266,7 +266,7 @@ MISTAKES = {
     "a hall's network without its nodes": ("cidr: 10.30.0.0/20", "cidr: 8.8.0.0/20", "halls[0].nodes[0].addresses[0]", "10.30.0.10 is not in 8.8.0.0/20, hall hall-a"),
     "a zone of another region": (ZONES, "zones: [us-west-2a, us-east-1b]\n        hall", "cloud.network.zones[0]", "'us-west-2a' is not a zone of us-east-1; write for example us-east-1a"),
     "a pool's zone that has no subnet": (P5_PLACES, "zones: [us-east-1a, us-east-1c], markets: [on-demand], max_run: 48h", "cloud.pools[0].zones[1]", "'us-east-1c' is not in cloud.network.zones (us-east-1a, us-east-1b)"),
-    "a type without a price": ("instance_type: p4d.24xlarge, max_nodes: 4, zones: [us-east-1a, us-east-1b]", "cloud.price", "the catalogue has no price of p5e.48xlarge in us-east-1; write USD per hour"),
+    "a type without a price": ("instance_type: p4d.24xlarge, max_nodes: 4, zones: [us-east-1a, us-east-1b]", "instance_type: p5e.48xlarge, max_nodes: 4, zones: [us-east-1a, us-east-1b]", "cloud.price", "the catalogue has no price of p5e.48xlarge in us-east-1; write USD per hour"),
     "a zone that nobody has seen": (ZONES, "zones: [us-east-1a, us-east-1b, us-east-1z]\n        hall", "cloud.network.zones[2]", "the catalogue knows no 'us-east-1z', but us-east-1a, us-east-1b,", "warning"),
     "zone id": (ZONES, "zones: [use1-az1, us-east-1b]\n        hall", "cloud.network.zones[0]", "'use1-az1' is not a zone of us-east-1; write for example us-east-1a"),
     "local zone": (ZONES, "zones: [us-east-1a, us-east-1b, us-east-1-bos-1a]\n        hall", "cloud.network.zones[2]", "'us-east-1-bos-1a' is not a zone of us-east-1; write for example"),
