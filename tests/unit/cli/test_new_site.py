@@ -219,6 +219,11 @@ def played(argv, answers, folder):
             seen = said.index(prompt, seen) + len(prompt)
             if answer is not None:
                 os.write(master, answer.encode() + (b"" if answer in "\x03\x04" and answer else b"\n"))
+        while process.poll() is None:
+            if answers[-1][1] == "\x03" and not select.select([master], [], [], 1)[0]:
+                os.write(master, b"\x03")  # input() misses one that comes right before it reads
+            elif not more():
+                break
         while more():
             pass
         return process.wait(60), said
