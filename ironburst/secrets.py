@@ -10,11 +10,21 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from pathlib import Path
 from typing import Any
 
 PROJECT = "Pulumi.yaml"
 SCHEMES = ("env", "file", "aws-secretsmanager")
+FORMS = {
+    "env": (r"[A-Za-z_][A-Za-z0-9_]*", "write the variable's name alone, as in env:BMC_PASSWORD"),
+    "file": (r"\S(.*\S)?", "write the path without blanks around it"),
+    "aws-secretsmanager": (
+        r"[A-Za-z0-9/_+=.@:-]+(#\S+)?",
+        "a secret's name has letters, digits and /_+=.@- alone, as in aws-secretsmanager:ironburst/prod/munge-key",
+    ),
+}
+"""scheme: the form of what follows, and what to write"""
 
 
 class SecretError(ValueError):
@@ -28,6 +38,9 @@ def check(reference: str) -> None:
         raise SecretError(
             f"{shown(reference)} is not a secret reference: write env:NAME, file:PATH or aws-secretsmanager:NAME"
         )
+    form, words = FORMS[scheme]
+    if not re.fullmatch(form, name):
+        raise SecretError(f"{reference!r} is no reference that resolves: {words}")
 
 
 def in_secretsmanager(reference: str) -> bool:

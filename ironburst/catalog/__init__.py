@@ -25,15 +25,18 @@ from ironburst.catalog.instances import (
     instance_type,
     instance_types,
     network_interfaces,
+    zones,
 )
 from ironburst.catalog.prices import (
     Interruptions,
     NetworkItem,
     NetworkPrice,
     Price,
+    Savings,
     interruptions,
     network_price,
     price,
+    spot_savings,
 )
 from ironburst.catalog.regions import Region, region, regions
 from ironburst.catalog.software import (
@@ -75,6 +78,7 @@ __all__ = [
     "Price",
     "Region",
     "Rule",
+    "Savings",
     "SoftwareFacts",
     "Unknown",
     "addresses",
@@ -111,5 +115,7 @@ __all__ = [
     "software_date",
     "software_extra",
     "software_facts",
+    "spot_savings",
     "suggested",
+    "zones",
 ]

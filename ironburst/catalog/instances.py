@@ -46,6 +46,11 @@ class InstanceType:
         """Availability zones of `region` that offer this type (as of the data file's date); empty: none known."""
         return _offerings().get((region, self.name), ())
 
+    @property
+    def regions(self) -> tuple[str, ...]:
+        """Regions that offer this type (as of the data file's date); empty: none known."""
+        return tuple(sorted(region for region, name in _offerings() if name == self.name))
+
 
 @dataclass(frozen=True)
 class NetworkInterface:
@@ -72,6 +77,12 @@ def _offerings() -> dict[tuple[str, str], tuple[str, ...]]:
         (row["region"], row["instance_type"]): tuple(row["region"] + zone for zone in row["zones"].split())
         for row in table("aws_offerings.csv").rows
     }
+
+
+@functools.cache
+def zones(region: str) -> tuple[str, ...]:
+    """Availability zones of `region` that offer any type with a GPU of NVIDIA; empty: none known."""
+    return tuple(sorted({zone for (where, _), offered in _offerings().items() if where == region for zone in offered}))
 
 
 def _gpu_of(name: str, family: str) -> Gpu | None:

@@ -47,6 +47,14 @@ class NetworkPrice:
 
 
 @dataclass(frozen=True)
+class Savings:
+    """Percent of the on-demand price that spot costs less, as the spot advisor has it of that day."""
+
+    percent: float
+    as_of: date | None
+
+
+@dataclass(frozen=True)
 class Interruptions:
     """The part of an instance type's spot instances that are taken back within
     30 days: a band, from `least` to `most`.
@@ -95,6 +103,16 @@ def interruptions(name: str, region: str) -> Interruptions | None:
     for row in advisor.rows:
         if (row["region"], row["instance_type"]) == (region, name) and row["interruption_30d"] in _BANDS:
             return Interruptions(*_BANDS[row["interruption_30d"]], "spot advisor", advisor.as_of)
+    return None
+
+
+def spot_savings(name: str, region: str) -> Savings | None:
+    """What spot saves on on-demand in a region; None where it isn't known. Raises Unknown."""
+    instance_type(name)
+    advisor = table("aws_spot_advisor.csv")
+    for row in advisor.rows:
+        if (row["region"], row["instance_type"]) == (region, name) and row["savings_pct_vs_od"]:
+            return Savings(float(row["savings_pct_vs_od"]), advisor.as_of)
     return None
 
 

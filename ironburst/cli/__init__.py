@@ -2,7 +2,7 @@
 of the arguments. What verbs share: site_options (the controller's), playbook_options (converge, image), trials
 and stack_file (simulate, fit, size, replay).
 
-Exit codes of every verb: 0 done, 1 a crash (a bug), 2 bad input;
+Exit codes of every verb: 0 done, 1 a crash (a bug), 2 bad input, 130 stopped by Ctrl-C;
 what a verb adds is in its own --help and in docs/reference/cli.md.
 """
 
@@ -18,6 +18,7 @@ from typing import TypeAlias
 import argcomplete
 
 from ironburst import __version__
+from ironburst.cli import crash
 
 Subparsers: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 """What a verb adds its parser to; argparse has no public name for it."""
@@ -83,14 +84,21 @@ def _verbs_alone() -> argparse.ArgumentParser:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one verb. A crash keeps Python's traceback and its exit code 1."""
+    """Run one verb. A crash is told in one sentence, with exit code 1; Ctrl-C ends with 130."""
     if "_ARGCOMPLETE" in os.environ:
         complete()
     argv = sys.argv[1:] if argv is None else argv
     asked = [argv[0]] if argv and argv[0] in VERBS else VERBS  # one verb starts without loading the others' libraries
-    arguments = parser(asked).parse_args(argv)
     try:
-        return int(arguments.func(arguments))
-    except BrokenPipeError:  # `ironburst status | head`
-        sys.stderr.close()
-        return 0
+        arguments = parser(asked).parse_args(argv)
+        code = int(arguments.func(arguments))
+        sys.stdout.flush()
+        return code
+    except KeyboardInterrupt:
+        print(f"\nironburst {' '.join(argv[:1])}: stopped", file=sys.stderr)
+        return crash.STOPPED
+    except Exception as error:
+        if isinstance(error, BrokenPipeError) and crash.reader_gone():
+            crash.silenced()
+            return 0
+        return crash.told(" ".join(argv[:1]), error)

@@ -8,6 +8,7 @@ import os
 import shlex
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import nullcontext
 from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
@@ -16,7 +17,7 @@ from ironburst import document
 from ironburst.adapters.aws_doctor import AwsAccount
 from ironburst.adapters.slurm import Slurm
 from ironburst.adapters.slurm_doctor import Head
-from ironburst.cli import Subparsers, site_doctor
+from ironburst.cli import Subparsers, site_doctor, waiting
 from ironburst.cli.playbook_options import declaration
 from ironburst.cli.site_options import BadInput, guarded
 from ironburst.cli.stack_file import document as stack_document
@@ -87,10 +88,11 @@ def run(arguments: argparse.Namespace) -> int:
     """Look, and say what was seen as it comes."""
     config = valid(arguments.stack_file)
     findings = []
-    for finding in _examine(arguments, config):
-        findings.append(finding)
-        if not arguments.json:
-            print("\n".join(_lines(finding)), flush=True)
+    with waiting.told("asking AWS and the head") if arguments.json else nullcontext():
+        for finding in _examine(arguments, config):
+            findings.append(finding)
+            if not arguments.json:
+                print("\n".join(_lines(finding)), flush=True)
     ok = all(finding.state == "ok" for finding in findings)
     if arguments.json:
         listed = [asdict(finding) for finding in findings]

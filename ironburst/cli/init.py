@@ -1,4 +1,4 @@
-"""`ironburst init --from-slurm FOLDER`: a stack file beside a Slurm that runs already."""
+"""`ironburst init`: a stack file from answers to questions (new_site), or beside a Slurm that runs already."""
 
 from __future__ import annotations
 
@@ -13,11 +13,10 @@ from pathlib import Path
 
 from ironburst import catalog, naming
 from ironburst.adapters.slurm_site import SlurmHost, SlurmSite, UnreadableSite, read
-from ironburst.cli import Subparsers, init_from
+from ironburst.catalog.prices import LIST_REGION
+from ironburst.cli import Subparsers, init_from, new_site
 from ironburst.cli.site_options import BadInput, guarded
-from ironburst.config.finding import ConfigError
 from ironburst.config.ranges import compact
-from ironburst.config.stack import load_valid
 from ironburst.software import slurm_upgrade
 
 SYSTEMS = ("ubuntu2404", "debian13", "debian12", "ubuntu2204", "rhel9")
@@ -30,30 +29,37 @@ def add_parser(subparsers: Subparsers) -> None:
     """The verb and its options."""
     parser = subparsers.add_parser(
         "init",
-        help="a stack file from a Slurm that runs already, or from another environment",
-        description="Write a stack file beside a Slurm that runs already: its nodes and Slurm itself stay as they are "
-        "(managed: false). Reads saved answers only; what isn't given is asked for on a terminal. With --from: a new "
+        help="a stack file from nothing, from a Slurm that runs already, or from another environment",
+        description="Write a stack file: from nothing, or with --from-slurm beside a Slurm that runs already, whose "
+        "nodes stay as they are (managed: false). What isn't given is asked for on a terminal. With --from: a new "
         "environment, with its name, references and cloud network; what is still the other's is marked in the file. "
         "Exit code 0: written, and valid; 2: bad input.",
-        epilog="example: ironburst init --from-slurm answers --name prod --head 10.0.0.5 --budget 5000",
+        epilog="examples: ironburst init; ironburst init --yes --name hall1 --nodes 4 --platform dgx-h100 --addresses "
+        "10.0.0.[11-14] --head 10.0.0.10 --budget 5000; ironburst init --from-slurm answers --name prod",
     )
-    source = parser.add_mutually_exclusive_group(required=True)
-    source.add_argument("--from-slurm", type=Path, metavar="FOLDER", help="answers of Slurm's --json")
+    source = parser.add_mutually_exclusive_group()
+    source.add_argument("--from-slurm", type=Path, metavar="FOLDER", help="saved answers of a Slurm's --json")
     source.add_argument("--from", dest="from_stack", type=Path, metavar="STACK_FILE", help="of another environment")
     parser.add_argument("--name", help="of the stack; the file is Pulumi.NAME.yaml")
-    parser.add_argument("--head", help="slurmctld's address or name, as rented nodes reach it")
-    parser.add_argument("--partition", help="of the GPU nodes (default: the one that has most of them)")
+    parser.add_argument("--head", help="address of the scheduler's host, or of one that is there its name as well")
+    parser.add_argument("--partition", help="of the GPU nodes (default: the one that has most of them, or home)")
     parser.add_argument(
-        "--platform", action="append", default=[], metavar="TYPE=PLATFORM", help="what nodes with this gres type are"
+        "--platform",
+        action="append",
+        default=[],
+        metavar="PLATFORM",
+        help="what the nodes are; with --from-slurm TYPE=PLATFORM, what nodes with this gres type are",
     )
     parser.add_argument("--network", help="of the nodes, as in 10.0.0.0/22 (default: from their addresses)")
-    parser.add_argument("--region", default="us-east-1", help="of AWS (default: %(default)s)")
+    parser.add_argument("--region", help="of AWS, or none (default: us-east-1)")
     parser.add_argument("--rent", metavar="TYPE=NODES", help="EC2 type, and how many at most (default: home's GPU, 2)")
-    parser.add_argument("--budget", type=float, metavar="USD", help="the most for rented nodes in a month")
-    parser.add_argument("--wait", default="20m", help="mean wait that jobs should have (default: %(default)s)")
-    parser.add_argument("--os", help=f"of rented nodes (default: {SYSTEMS[0]}, or one that has this Slurm)")
-    parser.add_argument("--driver", default="580", help="NVIDIA's branch on rented nodes (default: %(default)s)")
+    parser.add_argument("--budget", metavar="USD", help="the most for rented nodes in a month")
+    parser.add_argument("--wait", help="mean wait that jobs should have (default: 20m)")
+    parser.add_argument("--os", help=f"system of the nodes (default: {SYSTEMS[0]}, or one that has this Slurm)")
+    parser.add_argument("--driver", default="580", help="NVIDIA's branch (default: %(default)s)")
     parser.add_argument("--output", type=Path, help="default: stacks/Pulumi.NAME.yaml, or Pulumi.NAME.yaml")
+    parser.add_argument("--force", action="store_true", help="replace a file that is there")
+    new_site.add(parser)
     parser.set_defaults(func=run)
 
 
@@ -62,43 +68,37 @@ def run(arguments: argparse.Namespace) -> int:
     """Write the file, and say what was left out."""
     if arguments.from_stack:
         _ask(arguments, "name", "name of the stack")
-        return init_from.make(arguments.from_stack, arguments.name, arguments.output)
+        return init_from.make(arguments.from_stack, arguments.name, arguments.output, arguments.force)
+    if arguments.from_slurm is None:
+        return new_site.run(arguments)
     try:
         site = read(arguments.from_slurm)
     except UnreadableSite as error:
         raise BadInput(str(error)) from None
+    arguments.region, arguments.wait = arguments.region or LIST_REGION, arguments.wait or "20m"
     for key, words in (
         ("name", "name of the stack"),
         ("head", "address of slurmctld's host"),
         ("budget", "USD a month"),
     ):
         _ask(arguments, key, words)
-    path = arguments.output or Path(*(["stacks"] if Path("stacks").is_dir() else []), f"Pulumi.{arguments.name}.yaml")
-    if path.exists():
-        raise BadInput(f"{path} is there already: give another --output, or move it away")
+    path = new_site.output(arguments, arguments.name)
     text, left_out = _text(arguments, site)
-    path.write_text(text)
-    try:
-        findings = load_valid(path, now=datetime.now(UTC)).warnings
-    except ConfigError as error:
-        path.unlink()
-        first = next(finding for finding in error.findings if finding.severity == "error")
-        raise BadInput(f"no stack file was written: {first}") from None
-    for said in [*left_out, *map(str, findings)]:
-        print(f"ironburst: {said}", file=sys.stderr)
+    new_site.write(path, text, left_out)
     print(f"{path}: valid; next: `ironburst lock {path}` and `ironburst slurm snippet {path}`")
     return 0
 
 
 def _ask(arguments: argparse.Namespace, key: str, words: str) -> None:
     if getattr(arguments, key) is None:
-        if not sys.stdin.isatty():
+        if arguments.yes or not sys.stdin.isatty():
             raise BadInput(f"--{key} is needed: {words}")
-        given = input(f"{words}: ").strip()
+        setattr(arguments, key, input(f"{words}: ").strip())
+    if key == "budget":
         try:
-            setattr(arguments, key, float(given) if key == "budget" else given)
+            arguments.budget = float(arguments.budget)
         except ValueError:
-            raise BadInput(f"--{key}: {given!r} is no number") from None
+            raise BadInput(f"--{key}: {arguments.budget!r} is no number") from None
 
 
 def _text(arguments: argparse.Namespace, site: SlurmSite) -> tuple[str, list[str]]:

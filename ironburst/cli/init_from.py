@@ -45,14 +45,14 @@ ENCRYPTED = ("encryptionsalt", "encryptedkey", "secretsprovider")
 _REFERENCE = re.compile(r"(?:aws-secretsmanager|env|file):[^\"'\s,}\]]+")
 
 
-def make(source: Path, name: str, output: Path | None) -> int:
+def make(source: Path, name: str, output: Path | None, force: bool = False) -> int:
     """Write the stack file and its inventory, and say what is left to do. Raises BadInput."""
     config = valid(source)
     if name == config.name:
         raise BadInput(f"--name {name} is the other environment's: give a new one")
     path = output or source.with_name(f"Pulumi.{name}.yaml")
-    if path.exists():
-        raise BadInput(f"{path} is there already: give another --output, or move it away")
+    if path.exists() and not force:
+        raise BadInput(f"{path} is there already: give another --output, or --force to replace it")
     path.write_text(_text(source, config, name))
     try:
         load_valid(path, now=datetime.now(UTC))

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ironburst import catalog
-from ironburst.cli import Subparsers
+from ironburst.cli import Subparsers, waiting
 from ironburst.config import lockfile
 from ironburst.config.checks import check
 from ironburst.config.load import ConfigError, load
@@ -66,7 +66,8 @@ def run(arguments: argparse.Namespace) -> int:
         wrong = [finding for finding in check(config, now) if finding.severity == "error"]
         if wrong:
             raise ConfigError(wrong)
-        plan = lockfile.plan(config, stack_file, upgrade=arguments.upgrade, today=now.date())
+        with waiting.told("solving the versions of every group"):
+            plan = lockfile.plan(config, stack_file, upgrade=arguments.upgrade, today=now.date())
     except ConfigError as error:
         return _refuse(arguments, "invalid", [str(finding) for finding in error.findings])
     except catalog.Unknown as error:  # a profile; hardware was looked up above

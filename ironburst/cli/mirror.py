@@ -13,7 +13,7 @@ from typing import Any, get_args
 import yaml
 
 from ironburst.adapters import repositories
-from ironburst.cli import Subparsers
+from ironburst.cli import Subparsers, waiting
 from ironburst.config import lockfile
 from ironburst.software import mirror
 from ironburst.software.lock import LockError
@@ -89,8 +89,9 @@ def run(arguments: argparse.Namespace) -> int:
     except (LockError, _BadInput) as error:
         print(f"ironburst mirror: {error}", file=sys.stderr)
         return 2
-    for listed in systems:
-        _fill(listed, declared, arguments.architecture)
+    with waiting.told("reading the repositories' lists"):
+        for listed in systems:
+            _fill(listed, declared, arguments.architecture)
     if arguments.json:
         print(json.dumps([asdict(listed) for listed in systems], indent=1))
     else:

@@ -40,6 +40,10 @@ def add_parser(subparsers: Subparsers) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Publish what stands on standard input."""
     try:
+        if sys.stdin.isatty():
+            raise document.DocumentError(
+                "nothing is piped in: write `pulumi stack output cluster --json | ironburst publish --to PATH`"
+            )
         try:
             data = json.load(sys.stdin)
         except ValueError as error:

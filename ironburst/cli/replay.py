@@ -12,7 +12,7 @@ from typing import Any
 
 from ironburst import naming
 from ironburst.burst import Policy, explain
-from ironburst.cli import Subparsers, site_options, stack_file, trials
+from ironburst.cli import Subparsers, site_options, stack_file, trials, waiting
 from ironburst.cli.site_options import BadInput
 from ironburst.controller import policy_view, recorder
 from ironburst.controller.recorder import RecordError
@@ -55,7 +55,8 @@ def run(arguments: argparse.Namespace) -> int:
     folder = arguments.folder or site_options.ticks_path(arguments)
     trials.make(arguments.out)
     damaged: list[RecordError] = []
-    comparison = ticks.compare(recorder.ticks(folder, damaged.append), policy)
+    with waiting.told("deciding the ticks again"):
+        comparison = ticks.compare(recorder.ticks(folder, damaged.append), policy)
     if not comparison.ticks and not damaged:
         raise BadInput(f"there is no tick in {folder} yet: give the folder `ticks` of a controller that has run")
     for error in damaged:

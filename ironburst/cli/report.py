@@ -13,7 +13,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from ironburst.burst import explain
-from ironburst.cli import Subparsers, cost, simulate, site_options, stack_file, trials
+from ironburst.cli import Subparsers, cost, simulate, site_options, stack_file, trials, waiting
 from ironburst.cli.site_options import BadInput
 from ironburst.controller import recorder
 from ironburst.controller.recorder import RecordError
@@ -67,7 +67,8 @@ def run(arguments: argparse.Namespace) -> int:
     damaged: list[RecordError] = []
     began = time.monotonic()
     try:
-        trace = seen.trace((tick.snapshot for tick in recorder.ticks(folder, damaged.append)), partition)
+        with waiting.told("reading the ticks"):
+            trace = seen.trace((tick.snapshot for tick in recorder.ticks(folder, damaged.append)), partition)
     except TraceError as error:
         raise BadInput(f"{folder}: {error}") from None
     for wrong in damaged:

@@ -15,6 +15,7 @@ from ironburst.config.models import ClusterConfig
 from ironburst.controller import policy_view
 from ironburst.document import ClusterDocument, DocumentError, PoolZone, Scheduler
 from ironburst.document.build import CloudInstance, Observed, build
+from ironburst.document.build_scheduler import EksCluster
 from ironburst.replay.home import HOME, Home
 from ironburst.replay.provider import Cloud
 
@@ -86,7 +87,7 @@ def document(path: Path) -> ClusterDocument:
         for pool in pools
     }
     try:
-        return build(config, Observed(instances=instances, pool_zones=zones))
+        return build(config, Observed(instances=instances, pool_zones=zones, eks=EksCluster(api_server="", ca="")))
     except DocumentError as error:
         raise BadInput(f"{path}: {error}") from None
 

@@ -11,6 +11,7 @@ from html import escape
 from pathlib import Path
 from typing import Any, TextIO
 
+from ironburst.cli import waiting
 from ironburst.cli.site_options import BadInput
 from ironburst.naming import SCHEDULERS
 from ironburst.replay import traces
@@ -42,7 +43,8 @@ def add_out(parser: argparse.ArgumentParser, name: str) -> None:
 def read(path: Path) -> Trace:
     """The trace in this file. Raises BadInput."""
     try:
-        return traces.read(path)
+        with waiting.told("reading the trace"):
+            return traces.read(path)
     except TraceError as error:
         raise BadInput(str(error)) from None
 

@@ -10,7 +10,7 @@ import sys
 from datetime import UTC, datetime
 from pathlib import Path
 
-from ironburst.cli import Subparsers
+from ironburst.cli import Subparsers, waiting
 from ironburst.config import yaml_file
 from ironburst.config.finding import ConfigError
 from ironburst.config.stack import load_valid
@@ -39,22 +39,20 @@ def add_parser(subparsers: Subparsers) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Check and report; the exit code."""
     try:
-        stack = load_valid(arguments.stack_file, now=datetime.now(UTC), resolve_secrets=not arguments.no_secrets)
+        with waiting.told("checking the stack file"):
+            stack = load_valid(arguments.stack_file, now=datetime.now(UTC), resolve_secrets=not arguments.no_secrets)
         findings, valid = stack.warnings, True
     except ConfigError as error:
         findings, valid = error.findings, False
+    lines = _lines(arguments.stack_file)
     if arguments.json:
         report = {
             "file": str(arguments.stack_file),
             "valid": valid,
-            "findings": [
-                finding.as_json() | {"line": yaml_file.line_of(finding.path, _lines(arguments.stack_file))}
-                for finding in findings
-            ],
+            "findings": [finding.as_json() | {"line": yaml_file.line_of(finding.path, lines)} for finding in findings],
         }
         print(json.dumps(report, indent=1, default=str))
     else:
-        lines = _lines(arguments.stack_file)
         for finding in findings:
             line = yaml_file.line_of(finding.path, lines)
             where = f"{arguments.stack_file}:{line}" if line else str(arguments.stack_file)

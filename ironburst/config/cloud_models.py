@@ -24,6 +24,8 @@ from ironburst.config.types import (
     Usd,
 )
 
+MOST_GB = 65_536
+"""of a gp3 volume, GiB"""
 _RESERVATION = r"^cr-[0-9a-f]+$"
 _GROUP_ARN = r"^arn:aws[a-z-]*:resource-groups:[a-z0-9-]+:\d{12}:group/[A-Za-z0-9_.-]+$"
 
@@ -62,7 +64,7 @@ class _FixedAlone(Strict):
         description="resource group of On-Demand Capacity Reservations; what has no room in it runs on demand",
     )
     capacity_block: CapacityBlock | None = Field(default=None, description="Capacity Block for ML")
-    root_disk_gb: int = Field(default=200, gt=0, description="size of the root volume, GiB")
+    root_disk_gb: int = Field(default=200, gt=0, le=MOST_GB, description="size of the root volume, GiB")
     root_disk_mb_s: int = Field(default=250, ge=125, le=750, description="throughput of the root volume (gp3), MiB/s")
     data: list[str] = Field(default=[], description="data sets of cloud.data that its nodes have")
 
@@ -114,7 +116,10 @@ class _RentedAlone(Strict):
         default=None, description="Capacity Block for ML, paid for when it was bought: renting in it costs nothing more"
     )
     root_disk_gb: int = Field(
-        default=200, gt=0, description="size of the root volume, GiB; the pool's next image is baked with it"
+        default=200,
+        gt=0,
+        le=MOST_GB,
+        description="size of the root volume, GiB; the pool's next image is baked with it",
     )
     root_disk_mb_s: int = Field(
         default=250, ge=125, le=750, description="throughput of the root volume (gp3), MiB/s; as root_disk_gb"
@@ -192,6 +197,12 @@ class Price(Strict):
 
     on_demand: Usd | None = Field(default=None, description="USD per hour of one instance")
     spot: Usd | None = Field(default=None, description="USD per hour of one instance")
+
+    @model_validator(mode="after")
+    def _something(self) -> Price:
+        if self.on_demand is None and self.spot is None:
+            raise ValueError("says no price; write on_demand or spot, or leave the type out")
+        return self
 
 
 class Images(Strict):

@@ -20,6 +20,9 @@ class Finding:
     message: str
     severity: str = "error"
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "message", " ".join(self.message.splitlines()))  # what was given may have several
+
     def __str__(self) -> str:
         return f"{self.path}: {self.message}"
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -18,10 +19,16 @@ OURS = "ironburst:"
 
 def read_value(path: Path) -> Any:
     """The structured value under `ironburst:cluster` of a stack file. Raises ConfigError."""
-    config = _config(path)
+    return value_in(settings(path))
+
+
+def value_in(config: Mapping[str, Any]) -> Any:
+    """The same of what lies under `config`. Raises ConfigError."""
     others = [key for key in map(str, config) if key.startswith(OURS) and key != KEY]
     if KEY not in config:
+        elsewhere = [key for key in map(str, config) if key.lower().endswith(":cluster") and key not in others]
         near = f"; {others[0]} is none: keys are small letters" if others else ""
+        near = near or (f"; {elsewhere[0]} is of another project" if elsewhere else "")
         raise ConfigError([Finding("config", None, "missing", f"has no key {KEY}; declare the cluster there{near}")])
     if others:
         message = f"there is no such key; the cluster is declared under {KEY}"
@@ -29,21 +36,15 @@ def read_value(path: Path) -> Any:
     return config[KEY]
 
 
-def aws_region(path: Path) -> str | None:
-    """The region that Pulumi works in (aws:region of a stack file); None: it isn't written. Raises ConfigError."""
-    given = _config(path).get("aws:region")
-    return None if given is None else str(given)
-
-
 def allowed_accounts(path: Path) -> list[str]:
     """The AWS accounts that a stack file lets the provider work in (aws:allowedAccountIds); empty: any. Raises
     ConfigError.
     """
-    given = _config(path).get("aws:allowedAccountIds") or []
+    given = settings(path).get("aws:allowedAccountIds") or []
     return [str(account) for account in (given if isinstance(given, list) else [given])]
 
 
-def _config(path: Path) -> dict[str, Any]:
+def settings(path: Path) -> dict[str, Any]:
     """What lies under `config` of a stack file. Raises ConfigError."""
     data = yaml_file.read(path)
     config = data.get("config") if isinstance(data, dict) else None

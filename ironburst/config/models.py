@@ -5,6 +5,7 @@ The models hold shape and units only; what needs two places of the file, or the 
 
 from __future__ import annotations
 
+import re
 from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, model_validator
@@ -135,7 +136,7 @@ class _OwnedAlone(Strict):
         description="the nodes run DGX OS (6 is os ubuntu2204, 7 is ubuntu2404): its driver, Docker and kernels stay",
     )
     infiniband_links: int | None = Field(
-        default=None, ge=0, description="compute HCAs a node; a GPU node needs the figure, 0 is none"
+        default=None, ge=0, le=64, description="compute HCAs a node; a GPU node needs the figure, 0 is none"
     )
     usd_per_gpu_hour: OwnedPrice | None = Field(
         default=None, description="what an hour of one of their GPUs costs you; none: not known, and told nowhere"
@@ -175,7 +176,22 @@ class Filesystem(Strict):
         description="as mount takes it; beegfs: the management host",
         examples=["10.0.0.5:/export", "mgs@o2ib:/fsx"],
     )
-    options: str = Field(default="", description="mount options", examples=["nconnect=8,noatime"])
+    options: str = Field(
+        default="",
+        pattern=r"^\S*$",
+        description="mount options, without blanks",
+        examples=["nconnect=8,noatime"],
+    )
+
+    @model_validator(mode="after")
+    def _as_mount_takes_it(self) -> Filesystem:
+        form = {"nfs": r"\S+:/\S*", "lustre": r"\S+:/\S+", "beegfs": r"[^\s:/]+"}[self.kind]
+        if not re.fullmatch(form, self.source):
+            example = {"nfs": "10.0.0.5:/export", "lustre": "mgs@o2ib:/fsx", "beegfs": "10.0.0.5"}[self.kind]
+            raise ValueError(
+                f"has source {self.source!r}, which {self.kind} doesn't mount; write for example {example}"
+            )
+        return self
 
 
 class Budget(Strict):
@@ -253,6 +269,7 @@ class Burst(Strict):
         default=1.0,
         ge=0.1,
         le=20,
+        allow_inf_nan=False,
         description="jobs may wait as if wait_target were so many times as long, but no longer than its max: "
         "`ironburst fit` finds it in your own history",
     )

@@ -13,7 +13,7 @@ from ironburst.config.software_models import Kernel, Mig, Scratch, SoftwareChoic
 class SlurmNode(Strict):
     """What Slurm is told of a node, where it differs from the catalogue (threads off, memory kept back)."""
 
-    cpus: int = Field(gt=0, description="CPUs= of the node in slurm.conf")
+    cpus: int = Field(gt=0, le=4096, description="CPUs= of the node in slurm.conf")
     memory_mb: int = Field(gt=0, description="RealMemory= of the node in slurm.conf, MiB")
     sockets: int | None = Field(default=None, gt=0, description="Sockets=, as `slurmd -C` says it on the node")
     cores_per_socket: int | None = Field(default=None, gt=0, description="CoresPerSocket=, likewise")

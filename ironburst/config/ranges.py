@@ -20,6 +20,9 @@ def expand(expression: str) -> list[str]:
     if brace := re.search(r"\{(\d+)\.\.(\d+)\}", expression):
         meant = expression.replace(brace[0], f"[{brace[1]}-{brace[2]}]")
         raise RangeError(f"{expression!r} is a range as shells write it; write {meant}")
+    if round_ones := re.search(r"\((\d+)-(\d+)\)", expression):
+        meant = expression.replace(round_ones[0], f"[{round_ones[1]}-{round_ones[2]}]")
+        raise RangeError(f"{expression!r} has round brackets; write {meant}")
     literals = _PART.split(expression)
     texts, inner = literals[0::2], literals[1::2]
     if any("[" in text or "]" in text for text in texts):
@@ -47,7 +50,7 @@ def _numbers(expression: str, part: str) -> list[str]:
             raise RangeError(f"{expression!r}: {item.strip()} runs backwards")
         if int(last) - int(first) >= MOST:
             raise RangeError(f"{expression!r}: {item.strip()} has more than {MOST} names")
-        if len(first) != len(last) and first.startswith("0"):
+        if len(first) != len(last) and (first.startswith("0") or last.startswith("0")):
             raise RangeError(
                 f"{expression!r}: {item.strip()} mixes widths; write both ends with the same number of digits"
             )

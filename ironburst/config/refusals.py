@@ -19,6 +19,7 @@ from ironburst.config.yaml_file import written
 
 NOT_SHOWN = (
     "password",
+    "sudo_password",
     "munge_key",
     "ca",
     "kubeconfig",
@@ -27,6 +28,8 @@ NOT_SHOWN = (
     "keys",
 )  # somebody may have written the secret itself here
 
+SHORT = 4
+"""letters of a key, of which one may well be another"""
 MOST_KEYS = 20
 """that are listed where none is near"""
 _LIMITS = {
@@ -110,8 +113,9 @@ def _no_text(given: Any, location: Sequence[str | int]) -> str:
 
 
 def _no_choice(given: Any, allowed: Sequence[str]) -> str:
-    near = difflib.get_close_matches(_plain(given), [_plain(each) for each in allowed], 1, 0.6)
     names = {_plain(each): each for each in allowed}
+    near = difflib.get_close_matches(_plain(given), names, 1, 0.6)
+    near = near or [plain for plain in names if len(_plain(given)) > 2 and _plain(given) in plain]
     hint = f"did you mean {names[near[0]]!r}? " if near else ""
     return f"isn't known here; {hint}allowed: {', '.join(allowed)}"
 
@@ -140,7 +144,8 @@ def _plain(text: object) -> str:
 
 def _near_key(location: Sequence[str | int]) -> str:
     known = {_plain(key): key for key in _fields_at(location[:-1])}
-    near = difflib.get_close_matches(_plain(location[-1]), known, 1)
+    given = _plain(location[-1])
+    near = difflib.get_close_matches(given, known, 1, 0.7 if len(given) > SHORT else 0.6)
     if near:
         return f"did you mean {known[near[0]]!r}?"
     names = list(known.values())

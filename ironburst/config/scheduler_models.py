@@ -5,7 +5,7 @@ from __future__ import annotations
 import ipaddress
 from typing import Annotated, Any, Literal
 
-from pydantic import Discriminator, Field, Tag, model_validator
+from pydantic import AfterValidator, Discriminator, Field, Tag, model_validator
 
 from ironburst.config.bridge_models import Bridge
 from ironburst.config.cluster_models import InCluster
@@ -15,7 +15,17 @@ from ironburst.config.types import Address, Certificates, Folder, Name, Network,
 from ironburst.naming import SITE_LABEL
 
 NOT_ON_EKS = ("control_plane", "api_server", "ca", "join_token", "cluster_dns", "admin_kubeconfig", "controller_user")
-Partition = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$", examples=["home"])]
+
+
+def _partition(value: str) -> str:
+    if value.upper() in ("DEFAULT", "ALL"):
+        raise ValueError(f"{value!r} is a word of slurm.conf's own; call the partition otherwise, as in home")
+    return value
+
+
+Partition = Annotated[
+    str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$", examples=["home"]), AfterValidator(_partition)
+]
 SHARED = "mounted on every node; the gate checks it"
 
 

@@ -4,6 +4,7 @@ of nodes. Part of models.py's declaration.
 
 from __future__ import annotations
 
+import re
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationInfo, WithJsonSchema, field_validator
@@ -28,12 +29,23 @@ class Strict(BaseModel):
 
     @field_validator("*", mode="before")
     @classmethod
-    def _yes_is_no_number(cls, given: Any, info: ValidationInfo) -> Any:
-        """YAML's yes is True, which pydantic takes for 1."""
-        if isinstance(given, bool) and info.field_name:
-            kind = str(cls.model_fields[info.field_name].annotation)
-            if "bool" not in kind and ("int" in kind or "float" in kind):
-                raise ValueError("is no number; write digits alone")
+    def _of_its_kind(cls, given: Any, info: ValidationInfo) -> Any:
+        """YAML's yes is True, which pydantic takes for 1, and 1 for true; and both in quotes for what is in them."""
+        field = cls.model_fields[info.field_name or ""]
+        kind = str(field.annotation)
+        if "str" in kind or any(isinstance(each, BeforeValidator) for each in field.metadata):
+            return given
+        for each in given if isinstance(given, list) else [given]:
+            if "bool" in kind:
+                if isinstance(each, int) and not isinstance(each, bool):
+                    raise ValueError("is neither true nor false")
+                if isinstance(each, str) and each.lower() in ("true", "false"):
+                    raise ValueError(f"{each!r} is text; write it without quotes: {each.lower()}")
+            elif "int" in kind or "float" in kind:
+                if isinstance(each, bool):
+                    raise ValueError("is no number; write digits alone")
+                if isinstance(each, str) and re.fullmatch(r"[-+]?\d+(\.\d+)?", each.strip()):
+                    raise ValueError(f"{each!r} is text; write it without quotes: {each.strip()}")
         return given
 
 

@@ -11,10 +11,10 @@ from pathlib import Path
 from ironburst import catalog, secrets
 from ironburst.config import lockfile
 from ironburst.config import software as declared_software
-from ironburst.config.checks import check, gpu_support, places, software
+from ironburst.config.checks import check, gpu_support, places, provider, software
 from ironburst.config.checks.common import Findings, owned_nodes, schedulers
 from ironburst.config.finding import ConfigError, Finding, path_of
-from ironburst.config.load import aws_region, load
+from ironburst.config.load import from_value, settings, value_in
 from ironburst.config.models import ClusterConfig
 from ironburst.config.scheduler_models import Kubernetes, Slurm
 from ironburst.software.lock import LockError
@@ -34,15 +34,17 @@ class Stack:
 
 def load_valid(path: Path | str, *, now: datetime, resolve_secrets: bool = False) -> Stack:
     """The stack of a stack file and the lock beside it. Raises ConfigError with every error."""
-    config = load(path)
-    of_region = list(places.pulumis_region(config, aws_region(Path(path))))
+    given = settings(Path(path))
+    config = from_value(value_in(given))
+    of_file = [*places.pulumis_region(config, given.get("aws:region")), *provider.settings(given)]
+    of_file += provider.twins(config, Path(path))
     try:
         stack = valid(config, Path(path), now=now, resolve_secrets=resolve_secrets)
     except ConfigError as error:
-        raise ConfigError([*of_region, *error.findings]) from None
-    if any(finding.severity == "error" for finding in of_region):
-        raise ConfigError([*of_region, *stack.warnings])
-    return replace(stack, warnings=[*of_region, *stack.warnings])
+        raise ConfigError([*of_file, *error.findings]) from None
+    if any(finding.severity == "error" for finding in of_file):
+        raise ConfigError([*of_file, *stack.warnings])
+    return replace(stack, warnings=[*of_file, *stack.warnings])
 
 
 def valid(config: ClusterConfig, stack_file: Path, *, now: datetime, resolve_secrets: bool = False) -> Stack:
@@ -107,6 +109,8 @@ def secret_references(config: ClusterConfig, stack_file: Path | None = None) -> 
         if isinstance(scheduler, Kubernetes) and scheduler.admin_kubeconfig:
             references[at("admin_kubeconfig")] = scheduler.admin_kubeconfig
     references |= {at("bmc", "password"): nodes.bmc.password for at, _, nodes in owned_nodes(config) if nodes.bmc}
+    if config.ssh.sudo_password:
+        references[path_of("ssh", "sudo_password")] = config.ssh.sudo_password
     if config.users and config.users.directory and config.users.directory.bind_password:
         references[path_of("users", "directory", "bind_password")] = config.users.directory.bind_password
     for path, reference in references.items():

@@ -7,7 +7,15 @@ import re
 from datetime import datetime
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, BeforeValidator, Field, PlainSerializer, WithJsonSchema
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    Field,
+    PlainSerializer,
+    TypeAdapter,
+    ValidationError,
+    WithJsonSchema,
+)
 
 from ironburst import secrets
 from ironburst.config.ranges import RangeError, expand
@@ -60,6 +68,11 @@ def _network(value: str) -> str:
         raise ValueError("is not an IPv4 network; write for example 10.0.0.0/16") from None
     if "/" not in value:
         raise ValueError(f"is not an IPv4 network: it has no length; write for example {value}/24")
+    for what, there in (("this host's own", network.is_loopback), ("for one link alone", network.is_link_local)):
+        if there:
+            raise ValueError(f"is {what}; take one of 10.0.0.0/8, 172.16.0.0/12 or 192.168.0.0/16")
+    if network.is_multicast or network.is_reserved or network.prefixlen == 0:
+        raise ValueError("holds no network of hosts; take one of 10.0.0.0/8, 172.16.0.0/12 or 192.168.0.0/16")
     if str(network) != value:
         raise ValueError(f"is not an IPv4 network, but an address in one; write {network}")
     return value
@@ -69,7 +82,7 @@ def _address(value: str) -> str:
     try:
         return str(ipaddress.IPv4Address(value))
     except ValueError:
-        raise ValueError("is not an IPv4 address") from None
+        raise ValueError("is not an IPv4 address; write for example 10.0.0.5") from None
 
 
 def _fingerprint(value: str) -> str:
@@ -175,3 +188,11 @@ Certificates = Annotated[str, AfterValidator(_certificates)]
 Account = Annotated[str, AfterValidator(_account)]
 Usd = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 ImageOwner = Annotated[str, Field(pattern=r"^(\d{12}|amazon|aws-marketplace)$")]
+
+
+def checked(kind: Any, value: object) -> Any:
+    """A value of one of these types. Raises ValueError with what is wrong in one sentence."""
+    try:
+        return TypeAdapter(kind).validate_python(value)
+    except ValidationError as error:
+        raise ValueError(str(error.errors()[0]["msg"]).removeprefix("Value error, ")) from None

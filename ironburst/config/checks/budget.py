@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from itertools import product
 
 from ironburst import catalog
@@ -20,43 +21,56 @@ MARKETS: dict[str, Market] = {"on_demand": "on-demand", "spot": "spot"}
 
 def ceilings_and_prices(config: ClusterConfig) -> Findings:
     """Where there are pools there is a budget, and each of their markets has a price."""
-    if not config.cloud or not config.cloud.pools:
+    if not config.cloud:
         return
-    if config.budget is None:
+    if config.cloud.pools and config.budget is None:
         yield Finding(path_of("budget"), None, "missing", "is needed where there are burst pools; write usd_per_month")
-    else:
+    elif config.cloud.pools and config.budget:
         yield from _above_the_month(config.budget)
     yield from _prices(config.cloud)
 
 
 def _above_the_month(budget: Budget) -> Findings:
     month = budget.usd_per_month
-    smaller = [(("usd_per_day",), budget.usd_per_day)]
-    accounts = [(("accounts", name), usd) for name, usd in budget.accounts.items()]
-    for where, usd in [*smaller, *accounts]:
-        if usd is not None and usd > month:
+    for where, usd in _ceilings(budget):
+        if usd > month:
             message = f"{usd:g} is more than usd_per_month, {month:g}, so it is no ceiling: lower it or leave it out"
             yield Finding(path_of("budget", *where), usd, "over-the-month", message)
 
 
 def _prices(cloud: Cloud) -> Findings:
-    for p, pool in enumerate(cloud.pools):
-        for name, market in product(pool.types, pool.markets):
-            try:
-                known = price(cloud, name, market)
-            except catalog.Unknown:
-                continue  # said by cloud.instance_types()
-            if known is None:
-                message = f"the catalogue has no {market} price of {name} in {cloud.region}; {_to_write(name, market)}"
-                yield Finding(path_of("cloud", "pools", p, "markets"), market, "no-price", message)
+    """One finding with all that is to be written: of each type the markets that the stack uses."""
+    wanted = [(name, market) for pool in cloud.pools for name, market in product(pool.types, pool.markets)]
+    wanted += [(pool.instance_type, pool.market) for pool in cloud.karpenter]
+    lacking: dict[str, list[Market]] = {}
+    for name, market in dict.fromkeys(wanted):
+        if name in catalog.instance_types() and not price(cloud, name, market):  # others: cloud.instance_types()
+            lacking.setdefault(name, []).append(market)
+    if not lacking:
+        return
+    lines = ", ".join(_line(name, markets) for name, markets in lacking.items())
+    where = f"under cloud.price: `{lines}`" if cloud.price else f"under cloud: `price: {{{lines}}}`"
+    known = "; ".join(hint for name, markets in lacking.items() for hint in _hints(name, markets, cloud.region))
+    unknown = f"the catalogue has no price of {' and '.join(lacking)} in {cloud.region}"
+    message = f"{unknown}; write USD per hour of one instance {where}"
+    yield Finding(path_of("cloud", "price"), None, "no-price", f"{message} ({known})" if known else message)
 
 
-def _to_write(name: str, market: Market) -> str:
-    """What to put into the stack file for a price."""
-    listed = catalog.price(name, market, LIST_REGION)
-    known = f" (in {LIST_REGION} it is {listed.usd_per_hour:g}, {listed.source})" if listed else ""
-    key = market.replace("-", "_")
-    return f"write USD per hour of one instance under cloud: `price: {{{name}: {{{key}: USD}}}}`{known}"
+def _line(name: str, markets: Sequence[Market]) -> str:
+    """Of cloud.price, to be filled in."""
+    usd = ", ".join(f"{market.replace('-', '_')}: USD" for market in markets)
+    return f"{name}: {{{usd}}}"
+
+
+def _hints(name: str, markets: Sequence[Market], region: str) -> Iterator[str]:
+    """What is known in the place of a price: what spot saves in this region, and prices of another one."""
+    saved = catalog.spot_savings(name, region) if "spot" in markets else None
+    if saved:
+        yield f"spot of {name} there: {saved.percent:g}% below on demand on {saved.as_of}, by the spot advisor"
+    listed = [(market, catalog.price(name, market, LIST_REGION)) for market in markets if region != LIST_REGION]
+    if any(there for _, there in listed):
+        prices = ", ".join(f"{market} {there.usd_per_hour:g}" for market, there in listed if there)
+        yield f"{name} in {LIST_REGION}: {prices}"
 
 
 def likely(config: ClusterConfig) -> Findings:
@@ -72,10 +86,18 @@ def likely(config: ClusterConfig) -> Findings:
             yield Finding(path, None, "unused-price", f"no pool or group has {name}: is it another one's?", "warning")
         yield from _far_from_list(path, name, declared)
     hours = [usd for usd in (_hour(cloud, pool) for pool in cloud.pools) if usd]
-    if config.budget and hours and config.budget.usd_per_month < min(hours):
-        month = config.budget.usd_per_month
-        message = f"{month:g} is less than an hour of any pool's instance ({min(hours):g}): nothing can be rented"
-        yield Finding(path_of("budget", "usd_per_month"), month, "too-little", message, "warning")
+    for where, usd in _ceilings(config.budget) if config.budget and hours else []:
+        if usd < min(hours):
+            message = f"{usd:g} is less than an hour of any pool's instance ({min(hours):g}): nothing can be rented"
+            yield Finding(path_of("budget", *where), usd, "too-little", message, "warning")
+
+
+def _ceilings(budget: Budget) -> Iterator[tuple[tuple[str, ...], float]]:
+    """(place in the budget, USD) of every ceiling."""
+    yield ("usd_per_month",), budget.usd_per_month
+    if budget.usd_per_day is not None:
+        yield ("usd_per_day",), budget.usd_per_day
+    yield from ((("accounts", name), usd) for name, usd in budget.accounts.items())
 
 
 def _far_from_list(path: str, name: str, declared: Price) -> Findings:

@@ -20,10 +20,10 @@ SKEW = 3  # minor versions that a kubelet may be older than the API server
 def eks(config: ClusterConfig) -> Findings:
     """Only where a scheduler is a cluster of EKS; without one, nodes stand in a hall."""
     made = [(at, each) for at, each in schedulers(config) if isinstance(each, Kubernetes) and each.eks]
-    if not config.halls and not made:
-        yield Finding(
-            path_of("halls"), None, "missing", "is needed here and absent; only a cluster of EKS needs no hall"
-        )
+    there = config.slurm is not None and not config.slurm.managed
+    if not config.halls and not made and not there:
+        message = "is needed here and absent; only a cluster of EKS, and a Slurm that isn't managed, need no hall"
+        yield Finding(path_of("halls"), None, "missing", message)
     for at, each in made:
         yield from _nodes(config, at, each)
         if config.cloud:

@@ -7,7 +7,6 @@ from ironburst.config.checks.common import At, Findings, cloud_nodes, unknown
 from ironburst.config.finding import Finding, path_of
 from ironburst.config.karpenter_models import KarpenterPool
 from ironburst.config.models import ClusterConfig
-from ironburst.config.prices import price
 from ironburst.config.types import duration_text
 
 IDLE_S = 300
@@ -63,9 +62,3 @@ def _pool(config: ClusterConfig, pool: KarpenterPool, at: At) -> Findings:
     if not catalog.instance_type(pool.instance_type).gpu:
         message = f"{pool.instance_type} has no NVIDIA GPU that the catalogue knows; choose a GPU instance type"
         yield Finding(at("instance_type"), pool.instance_type, "no-gpu", message)
-    elif price(config.cloud, pool.instance_type, pool.market) is None:
-        message = (
-            f"the catalogue has no {pool.market} price of {pool.instance_type} in {config.cloud.region}; write one "
-            "under cloud.price"
-        )
-        yield Finding(at("market"), pool.market, "no-price", message)

@@ -173,7 +173,10 @@ def _inside(path: str, address: str, cidr: str, what: str) -> Findings:
     try:
         inside = ipaddress.IPv4Address(address) in ipaddress.IPv4Network(cidr)
     except ValueError:
-        yield Finding(path, address, "address", f"{address!r} is not an IPv4 address")
+        range_meant = re.fullmatch(r"(.*\.)(\d+)-(\d+)", address)
+        meant = f"; a range is {range_meant[1]}[{range_meant[2]}-{range_meant[3]}]" if range_meant else ""
+        meant = meant or ("; write it without its length" if "/" in address else "")
+        yield Finding(path, address, "address", f"{address!r} is not an IPv4 address{meant}")
         return
     if not inside:
         yield Finding(path, address, "outside", f"{address} is not in {cidr}, {what}")

@@ -87,6 +87,11 @@ def zones(config: ClusterConfig) -> Findings:
         if not (zone.startswith(region) and len(zone) == len(region) + 1):
             message = f"{zone!r} is not a zone of {region}; write for example {region}a"
             yield Finding(path_of("cloud", "network", "zones", z), zone, "zone", message)
+        elif zone not in (known := catalog.zones(region)) and known:
+            message = (
+                f"the catalogue knows no {zone!r}, but {', '.join(known)}; zones have other letters in other accounts"
+            )
+            yield Finding(path_of("cloud", "network", "zones", z), zone, "zone", message, "warning")
     if network.existing:
         path = path_of("cloud", "network", "existing", "subnets")
         for zone in network.existing.subnets.keys() ^ set(network.zones):
@@ -102,9 +107,14 @@ def zones(config: ClusterConfig) -> Findings:
 
 def _not_offered(path: str, zone: str, instance_type: str, region: str) -> Findings:
     try:
-        offered = catalog.instance_type(instance_type).zones(region)
+        kind = catalog.instance_type(instance_type)
     except catalog.Unknown:
         return  # said by cloud.instance_types()
+    offered = kind.zones(region)
+    if not offered and kind.regions:
+        known = ", ".join(kind.regions[:6]) + (" and others" if len(kind.regions) > 6 else "")
+        message = f"{instance_type} may not be offered in {region}: the catalogue lists {known}"
+        yield Finding(path, zone, "not-offered", f"{message}; the preview asks EC2", "warning")
     if offered and zone not in offered:
         message = (
             f"{instance_type} may not be offered in {zone}: the catalogue lists {', '.join(offered)}; "

@@ -59,7 +59,7 @@ def region(config: ClusterConfig) -> Findings:
         yield Finding(path, name, "region", message)
 
 
-def pulumis_region(config: ClusterConfig, given: str | None) -> Findings:
+def pulumis_region(config: ClusterConfig, given: object) -> Findings:
     """Pulumi works in the region that is declared; `given`: aws:region of the stack file."""
     if not config.cloud:
         return

@@ -411,7 +411,7 @@ def test_what_is_bought_is_of_one_type(declared, bought, markets, what):
 def test_each_type_needs_a_price(declared):
     of_types(declared, "p5en.48xlarge", "p5e.48xlarge", markets=["on-demand"])
     (said,) = [f for f in findings(declared) if f.rule == "no-price"]
-    assert said.path.endswith("pools[0].markets") and "no on-demand price of p5e.48xlarge" in said.message
+    assert said.path.endswith("cloud.price") and "no price of p5e.48xlarge" in said.message
 
 
 def test_a_zone_that_the_catalogue_lacks_is_a_warning_for_letters_are_the_accounts(declared):

@@ -125,7 +125,9 @@ def test_nodes_of_a_hall_can_not_join(declared):
 
 def test_a_stack_of_something_else_needs_a_hall(declared):
     declared["halls"] = []
-    assert said(declared) == [("halls", "is needed here and absent; only a cluster of EKS needs no hall")]
+    assert said(declared) == [
+        ("halls", "is needed here and absent; only a cluster of EKS, and a Slurm that isn't managed, need no hall")
+    ]
 
 
 @pytest.mark.parametrize(("version", "right"), [("1.36", True), ("1.39", True), ("1.40", False), ("1.35", False)])

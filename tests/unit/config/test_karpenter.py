@@ -6,6 +6,7 @@ import pytest
 
 from ironburst import document
 from ironburst.config import load
+from ironburst.config.checks.budget import ceilings_and_prices
 from ironburst.config.checks.karpenter import karpenter
 from ironburst.document import build
 from tests.unit.document.test_document import OBSERVED
@@ -77,12 +78,14 @@ def test_what_does_not_fit_is_one_sentence(value, change, path, sentence):
 
 
 def test_a_price_that_nobody_knows_is_asked_for(value):
-    value["cloud"]["region"] = "eu-central-1"
-    ((where, message),) = said(value)
-    assert where == "cloud.karpenter[0].market"
-    assert "no on-demand price of g6e.12xlarge in eu-central-1; write one under cloud.price" in message
+    value["cloud"] |= {"region": "eu-central-1", "pools": [], "price": {}}
+    (said_once,) = [each for each in ceilings_and_prices(load.from_value(value)) if each.rule == "no-price"]
+    assert said_once.path.endswith("cloud.price") and said_once.message.startswith(
+        "the catalogue has no price of g6e.12xlarge in eu-central-1; write USD per hour of one instance under cloud: "
+        "`price: {g6e.12xlarge: {on_demand: USD}}`"
+    )
     value["cloud"]["price"] = {"g6e.12xlarge": {"on_demand": 13.0}}
-    assert said(value) == []
+    assert [each for each in ceilings_and_prices(load.from_value(value)) if each.rule == "no-price"] == []
 
 
 def test_the_document_says_what_a_limit_is_in_dollars(value):
