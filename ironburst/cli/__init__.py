@@ -47,6 +47,7 @@ VERBS = (
     "size",
     "shares",
     "doctor",
+    "lab",
 )
 
 
