@@ -65,7 +65,7 @@ def tell(site: Site, engine: list[str], steps: Steps, result: summary.Summary) -
             result.figures |= {"boot_to_accepted_s": round(came_up.accepted_s, 1), "boot_path_s": dict(came_up.path)}
         explain.explain(inside, history, steps.say, ["--slurm-prefix", shlex.join(inside.head_prefix())])
     if result.kept:
-        kept.keep(inside, result.engine, engine)
+        kept.keep(inside, result.engine)
         return history
     with steps.step("refuse", "Refuse: a gang that no zone has capacity for, while the hall is full"):
         result.refused = refusal.run(inside, ledger, steps.say)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -59,21 +58,20 @@ def is_kept(box: Box) -> bool:
     return box.is_up() and (box.dir / "run" / MARK).exists()
 
 
-def keep(inside: Inside, engine: str, command: Sequence[str]) -> None:
-    """The cloud sells everything again, and how the site was declared is written down for who declares it anew."""
+def keep(inside: Inside, engine: str) -> None:
+    """The cloud sells everything again, and the lab is marked as one that is kept."""
     rows: Any = control(inside, "GET", "/lab/capacity")
     for row in rows:
         control(inside, "POST", "/lab/capacity", **(row | {"count": None}))
-    (inside.box.dir / "run" / MARK).write_text(json.dumps({"engine": engine, "command": list(command)}) + "\n")
+    (inside.box.dir / "run" / MARK).write_text(json.dumps({"engine": engine}) + "\n")
 
 
-def engine_of(box: Box) -> tuple[str, list[str]]:
-    """(name, command) of the engine that a kept lab was declared with. LabError for a lab that isn't kept."""
+def engine_of(box: Box) -> str:
+    """The engine that a kept lab was declared with, for people. LabError for a lab that isn't kept."""
     try:
-        said = json.loads((box.dir / "run" / MARK).read_text())
+        return str(json.loads((box.dir / "run" / MARK).read_text())["engine"])
     except FileNotFoundError:
         raise LabError(f"lab {box.prefix!r} was not kept by a demo: `make demo KEEP=1` makes one that is") from None
-    return said["engine"], said["command"]
 
 
 def _named(prefix: str) -> str:

@@ -12,11 +12,14 @@ from lab.demo.burst import SPOKEN, over
 from lab.play.kept_lab import BadInput, KeptLab
 from lab.system import LabError
 
+BEFORE_S = 30  # what the controller did just before is told, too
 UNITS_S = {"s": 1, "m": 60, "h": 3600}
 STATES = {
     "decided": "the controller has said something about it",
     "running": "it runs",
+    "requeued": "Slurm has started it again, or will: its node is gone",
     "done": "it has ended",
+    "drained": "of a node: it takes no new jobs",
 }
 
 
@@ -83,32 +86,58 @@ def state_of(lab: KeptLab, job: int) -> str:
 
 
 def wait(lab: KeptLab, asked: str, until: str, limit_s: float, say: Callable[[str], None]) -> str:
-    """Say what the controller does until the job is decided on, runs or has ended; then a sentence. LabError after
-    `limit_s`, or where it can't come about any more.
+    """Say what the controller does until the job, or the node, is so far; then a sentence. LabError after `limit_s`, or
+    where it can't come about any more.
     """
-    job, began = job_id(lab, asked), time.time()
+    look = _node_look(lab, asked) if until == "drained" else _job_look(lab, asked, until)
+    began = time.time()
     told: set[tuple[float, str, str]] = set()
     while True:
         with lab.ledger() as ledger:
             _tell(ledger, began, told, say)
-            decided = bool(ledger.decisions(job) or ledger.leases_for(job))
+        now, so_far = look()
+        if so_far:
+            return now
+        if time.time() - began > limit_s:
+            raise LabError(f"{asked} was not {until} within {limit_s:g} s: {now}")
+        time.sleep(0.5)
+
+
+def _node_look(lab: KeptLab, node: str) -> Callable[[], tuple[str, bool]]:
+    lab.node(node)
+
+    def look() -> tuple[str, bool]:
+        said = lab.head.root(f"sinfo --noheader --nodes={node} --format='%T|%E'").splitlines()
+        state, _, reason = (said or ["unknown to Slurm|"])[0].partition("|")
+        return f"node {node} {state}: {reason}", state.startswith("drain")
+
+    return look
+
+
+def _job_look(lab: KeptLab, asked: str, until: str) -> Callable[[], tuple[str, bool]]:
+    job = job_id(lab, asked)
+
+    def look() -> tuple[str, bool]:
         state = state_of(lab, job)
         if over(state):
             if until != "done":
                 raise LabError(f"job {job} is over ({state}): it won't be {until} any more")
-            return f"job {job} {state}"
-        if until == "decided" and (decided or state == "RUNNING"):
-            return f"job {job} {state}: `ironburst lab shell head ironburst explain {job}` says why"
-        if until == "running" and state == "RUNNING":
-            where = lab.head.root(f"squeue -h -j {job} -o %N").strip()
-            return f"job {job} RUNNING on {where}"
-        if time.time() - began > limit_s:
-            raise LabError(f"job {job} was not {until} within {limit_s:g} s; it is {state}")
-        time.sleep(0.5)
+            return f"job {job} {state}", True
+        if until == "decided":
+            with lab.ledger() as ledger:
+                decided = bool(ledger.decisions(job) or ledger.leases_for(job))
+            return f"job {job} {state}", decided or state == "RUNNING"
+        if until == "requeued":
+            restarts = re.search(r"Restarts=(\d+)", lab.head.root(f"scontrol show job {job}"))
+            return f"job {job} {state}", restarts is not None and restarts[1] != "0"
+        where = lab.head.root(f"squeue -h -j {job} -o %N").strip()
+        return f"job {job} {state} on {where or 'no node yet'}", until == state.lower()
+
+    return look
 
 
 def _tell(ledger: Ledger, began: float, told: set[tuple[float, str, str]], say: Callable[[str], None]) -> None:
-    for event in ledger.events(began - 1):
+    for event in ledger.events(began - BEFORE_S):
         key = (event.at_s, event.kind, event.text)
         if event.kind in {*SPOKEN, "joined"} and key not in told:
             told.add(key)

@@ -36,7 +36,7 @@ class KeptLab:
             raise LabError(
                 f"lab {prefix!r} is not up: `make demo KEEP=1` starts one to play with (LAB_PREFIX names it)"
             )
-        self.engine, _ = kept.engine_of(self.site.box)
+        self.engine = kept.engine_of(self.site.box)
         self.inside = Inside(self.site)
         self.head = Head(self.inside)
 

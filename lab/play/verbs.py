@@ -101,8 +101,8 @@ def add(verb: AddVerb) -> None:
     one.add_argument("--user", default="alice", help="default: %(default)s")
     one.add_argument("command", nargs=argparse.REMAINDER, help=f"what it runs (default: {jobs.Wanted.command})")
 
-    one = verb(wait, "say what the controller does until a job is so far")
-    one.add_argument("job", help="its number, or its name")
+    one = verb(wait, "say what the controller does until a job, or a node, is so far")
+    one.add_argument("job", metavar="job|node", help="a job's number or name; a node's name")
     said = "; ".join(f"{state}: {what}" for state, what in jobs.STATES.items())
     one.add_argument("state", choices=tuple(jobs.STATES), help=said)
     one.add_argument("--limit", default="10m", help="exit code 1 after so long (default: %(default)s)")

@@ -1,0 +1,76 @@
+"""docs/tutorial/play.md, as a reader plays it: every command of the page, on a lab that a demo kept."""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+from lab.system import CHECKOUT, LAB_ROOT
+from tests.lab.demos import clean, leftovers, summary
+from tests.sites import need_lab
+from tests.tutorials import Shell, tutorial
+
+pytestmark = [pytest.mark.lab, pytest.mark.slow]
+PREFIX = "t-play"
+
+
+def lab(*words):
+    """The lab's program."""
+    return subprocess.run([sys.executable, "-m", "lab", *words], cwd=CHECKOUT, text=True, capture_output=True)
+
+
+@pytest.fixture
+def shell():
+    need_lab()
+    paths = os.pathsep.join([os.environ["PATH"], str(CHECKOUT / ".venv" / "bin")])
+    env = os.environ | {"LAB_PREFIX": PREFIX, "ENGINE": "embedded", "PATH": paths, "PYTHONPATH": str(CHECKOUT)}
+    try:
+        yield Shell(CHECKOUT, env, limit_s=2400)
+    finally:
+        clean(PREFIX)
+        shutil.rmtree(LAB_ROOT / PREFIX, ignore_errors=True)  # its report
+
+
+def test_the_page_is_played_and_nothing_is_left(shell):
+    printed = {}
+    for block in tutorial("play.md"):
+        said = printed[block.commands] = shell.run(block)
+        print(block.commands, said, sep="\n", flush=True)
+        if "make demo" in block.commands:
+            _kept_and_refuses_a_second(shell)
+
+    def of(words):
+        return next(said for commands, said in printed.items() if words in commands)
+
+    assert "Job " in of("explain train") and " waits until " in of("explain train")
+    assert "joined: p5-" in of("wait train running") and "spot us-east-1" in of("wait train running")
+    assert " interrupted: " in of("spot-notice") and " requeued: " in of("spot-notice")
+    assert int(re.search(r"(?m)^\d+$", of("spot-notice")).group()) > 1
+    assert "InsufficientInstanceCapacity" in of("no-capacity us-east-1a")
+    assert "serial 2" in of("price --spot") and "(on-demand)" in of("explain dear")
+    assert "node dgx02 drain" in of("gpu-falls") and "health: gpus" in of("gpu-falls")
+    assert "faults: none" in of("state=resume")
+    assert not any(json.loads("{" + of("make clean-lab").partition("{")[2]).values())
+    assert not leftovers(PREFIX) and lab("status", PREFIX).returncode == 3
+    left = [each.name for each in (LAB_ROOT / PREFIX).iterdir()]
+    assert left == ["report"]
+
+
+def _kept_and_refuses_a_second(shell):
+    """The demo's summary says so, and another demo ends with a sentence while what runs goes on."""
+    told = summary(PREFIX)
+    assert told["kept"] and told["good"] and told["leftovers"] is None and told["refused"] is None
+    again = subprocess.run(
+        [sys.executable, "-m", "lab.demo"], cwd=CHECKOUT, env=shell.env, text=True, capture_output=True
+    )
+    assert (
+        again.returncode == 2 and len(again.stderr.splitlines()) == 1 and "is kept from an earlier demo" in again.stderr
+    )
+    said = json.loads(lab("status", PREFIX, "--json").stdout)
+    assert said["controller"] == "active" and said["faults"] == []
+    unknown = lab("shell", "--prefix", PREFIX, "dgx09")
+    assert unknown.returncode == 2 and "there are dgx01, dgx02, head, fixed-1" in unknown.stderr
