@@ -154,7 +154,7 @@ KINDS = {
     "terminate": Kind("NODE", "an instance is gone, as if somebody ended it in the console", terminate),
     "throttle": Kind("", "EC2 refuses calls: too many; the controller waits, and asks again", throttle),
     "api-down": Kind("", "AWS doesn't answer at all: nothing is rented or given back meanwhile", api_down),
-    "bmc-hangs": Kind("HOST", "its BMC never answers: the next `pulumi up` that asks it fails", bmc_hangs),
+    "bmc-hangs": Kind("HOST", "its BMC takes requests and never answers: who asks it gives up, or hangs", bmc_hangs),
     "link-down": Kind("NODE", "its InfiniBand port is down: the gate drains it", link_down),
     "gpu-falls": Kind("NODE", "one GPU less on the bus: the gate drains it", gpu_falls),
     "gpu-errors": Kind("NODE", "a GPU counts uncorrected ECC errors: the gate drains it", gpu_errors),
