@@ -106,7 +106,8 @@ class KeptLab:
         """The command line that runs `command` on a node, or opens a shell there."""
         host = self.node(name)
         line = command[0] if len(command) == 1 else shlex.join(command)
-        argv = host.ssh_argv(self.as_user(host, user, line or "TERM=${TERM:-xterm} exec bash --login"))
+        line = self.as_user(host, user, line or "TERM=${TERM:-xterm} exec bash --login")
+        argv = host.ssh_argv(line, tied=True)
         if terminal and argv[-2].startswith("root@"):
             argv.insert(-2, "-t")
         return argv

@@ -10,6 +10,9 @@ import pytest
 from lab import __main__ as program
 from lab import names
 from lab.demo import kept
+from lab.demo.frame import Stage, play
+from lab.demo.history import History, JobHistory, Run
+from lab.demo.summary import Summary
 from lab.hosts import hardware
 from lab.hosts.box import Box
 from lab.play import faults, jobs, state
@@ -152,3 +155,42 @@ def test_a_wheel_has_no_lab(tmp_path, monkeypatch, capsys):
     assert cli.main(["lab", "status"]) == 2
     error = capsys.readouterr().err
     assert "it comes with a checkout of ironburst" in error and len(error.splitlines()) == 1
+
+
+def story(fate):
+    """A whole story of one job, as a demo tells it."""
+
+    def tell(_steps, result):
+        result.figures = {"tick_s": 2.0, "rent_to_request_s": 1.0, "joined_to_running_s": 1.0}
+        result.faults = {"one": {"injected": "i", "met": 1, "survived": True}}
+        run = Run(1.0, 5.0, ("dgx01",), False, "COMPLETED")
+        return History(16, 8, (JobHistory(1, "a", 8, 1, 0.0, (run,), fate),), (), (), 0, 100.0)
+
+    return tell
+
+
+def stopped(_steps, _result):
+    raise KeyboardInterrupt
+
+
+def failed(_steps, _result):
+    raise LabError("a step")
+
+
+@pytest.mark.parametrize(
+    ("keep", "tell", "code", "ends"),
+    [
+        (True, story("home"), 0, 0),
+        (True, story("lost"), 1, 0),
+        (True, stopped, 130, 1),
+        (True, failed, 1, 1),
+        (False, story("home"), 1, 1),  # nobody looked what is left
+    ],
+)
+def test_a_lab_is_kept_only_if_its_story_came_to_the_end(tmp_path, keep, tell, code, ends):
+    ended = []
+    stage = Stage(Box("t-frame", tmp_path), lambda: ended.append(True), [], "title", keep)
+    assert play(stage, Summary(engine="e", kept=keep), tell) == code
+    assert len(ended) == ends
+    told = tmp_path / "t-frame" / "report" / "summary.json"
+    assert not told.exists() or json.loads(told.read_text())["kept"] is keep
