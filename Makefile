@@ -37,8 +37,8 @@ kubernetes: setup ## build the lab's Kubernetes control plane from Go modules, o
 browser: lab-packages
 	@sh lab/packages.sh chromium chromium-driver || echo "no Chromium: its tests are skipped"
 
-demo: setup lab-packages ## the main job on the lab, end to end (root, 3 GB of disk)
-	$(PY) -m lab.demo
+demo: setup lab-packages ## the main job on the lab, end to end (root, 3 GB of disk); KEEP=1: the lab stays, to play with
+	$(PY) -m lab.demo $(if $(KEEP),--keep)
 
 demo-kubernetes: setup lab-packages kubernetes ## the same with pods on a real Kubernetes control plane (root, 4 minutes)
 	$(PY) -m lab.demo.kubernetes

@@ -10,6 +10,7 @@
 | packages | the signed apt repositories of the hosts; stubs of NVIDIA's packages |
 | site, hall | a lab as its users see it; a bigger hall |
 | demo | the main job, end to end |
+| play | on a lab that a demo kept: a shell, jobs, faults, prices (`ironburst lab`) |
 
 A room imports those above it, never one below; tests/test_layers.py says so. A stand-in's `__main__` is the
 exception: it starts what joins the stand-in to hosts.

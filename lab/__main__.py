@@ -1,4 +1,4 @@
-"""python -m lab: start, use and end a lab by hand."""
+"""python -m lab, or `ironburst lab`: start, use and end a lab by hand; play with one that `make demo KEEP=1` left."""
 
 import argparse
 import json
@@ -6,10 +6,13 @@ import os
 import sys
 from collections.abc import Callable
 
+from lab.demo import kept
 from lab.hosts import rootfs
 from lab.hosts.box import KEPT, Box
 from lab.hosts.host import SSH_OPTIONS
 from lab.kubernetes.control_plane import ControlPlane
+from lab.play import state, verbs
+from lab.play.kept_lab import BadInput, KeptLab
 from lab.site import Site
 from lab.system import LabError
 
@@ -40,10 +43,20 @@ def down(arguments: argparse.Namespace) -> int:
 
 
 def status(arguments: argparse.Namespace) -> int:
-    """What runs, as JSON."""
-    state = Site(arguments.prefix).status()
-    print(json.dumps(state, indent=1))
-    return 0 if state["up"] else 3
+    """What runs: of a kept lab all of it, of another one its hosts."""
+    site = Site(arguments.prefix)
+    said = site.status()
+    if kept.is_kept(site.box):
+        said = state.gather(KeptLab(arguments.prefix))
+    if arguments.json:
+        print(json.dumps(said, indent=1))
+    elif "engine" in said:
+        print("\n".join(state.lines(said)))
+    elif said["up"]:
+        print("\n".join(f"{host['name']:10} {host['state']:4} {host['address']}" for host in said["hosts"]))
+    else:
+        print(f"lab {site.prefix} is not up: `make demo KEEP=1` starts one to play with")
+    return 0 if said["up"] else 3
 
 
 def leftovers(arguments: argparse.Namespace) -> int:
@@ -73,27 +86,40 @@ def prepare(_: argparse.Namespace) -> int:
 
 def parser() -> argparse.ArgumentParser:
     """The command line: one function a verb."""
-    top = argparse.ArgumentParser(prog="python -m lab", description=__doc__)
-    verbs = top.add_subparsers(dest="verb", required=True)
+    top = argparse.ArgumentParser(prog="ironburst lab", description=__doc__)
+    subparsers = top.add_subparsers(dest="verb", required=True, metavar="VERB")
+    default = os.environ.get("LAB_PREFIX") or "lab"
+    named = "name of the lab; two names run side by side"
 
-    def verb(function: Verb, help_text: str, prefix: bool = True) -> argparse.ArgumentParser:
-        sub = verbs.add_parser(function.__name__, help=help_text, description=help_text)
-        if prefix:
-            sub.add_argument("prefix", help="name of the lab; two names run side by side")
+    def verb(function: Verb, help_text: str, prefix: str | None = "prefix") -> argparse.ArgumentParser:
+        sub = subparsers.add_parser(function.__name__, help=help_text, description=help_text)
+        if prefix == "[prefix]":
+            told = f"{named} (default: $LAB_PREFIX, or lab)"
+            sub.add_argument("prefix", nargs="?", default=default, help=told)
+        elif prefix:
+            sub.add_argument(prefix, help=named)
         sub.set_defaults(function=function)
         return sub
 
+    def played(function: Verb, help_text: str) -> argparse.ArgumentParser:
+        sub = verb(function, help_text, None)
+        sub.add_argument("--prefix", default=default, help=f"{named} (default: $LAB_PREFIX, or lab)")
+        return sub
+
+    verb(
+        status, "say what runs, and what is wrong on purpose; exit code 3 if the lab is down", "[prefix]"
+    ).add_argument("--json", action="store_true", help="for programs")
+    verbs.add(played)
+    verb(down, "end the lab and remove all it left, except its report", "[prefix]")
     verb(up, "start the lab: box, repositories, bare hosts").add_argument(
         "--hosts", nargs="*", help="bare-metal hosts to start (default: all; the others stay off)"
     )
-    verb(down, "end the lab and remove all it left, except its report")
-    verb(status, "say what runs, as JSON; exit code 3 if the lab is down")
-    verb(leftovers, "count what exists of the lab by kind, as JSON; exit code 1 if anything does")
+    verb(leftovers, "count what exists of the lab by kind, as JSON; exit code 1 if anything does", "[prefix]")
     remote = verb(ssh, "run a command on a host as root, or open a shell there")
     remote.add_argument("host")
     remote.add_argument("command", nargs=argparse.REMAINDER)
     verb(run, "run a client in the lab's network").add_argument("command", nargs=argparse.REMAINDER)
-    verb(prepare, "build the images into the cache, start nothing", prefix=False)
+    verb(prepare, "build the images into the cache, start nothing", None)
     return top
 
 
@@ -105,7 +131,7 @@ def main(argv: list[str] | None = None) -> int:
         return verb(arguments)
     except LabError as error:
         print(f"lab: {error}", file=sys.stderr)
-        return 1
+        return 2 if isinstance(error, BadInput) else 1
 
 
 if __name__ == "__main__":

@@ -92,7 +92,8 @@ RIGHTS = {
     "lab.demo": ":adapters :controller :document :ports lab.hosts lab.names lab.packages lab.site lab.system",
     "lab.demo.kubernetes": ":adapters :controller :document :naming requests lab.demo lab.hosts lab.kubernetes "
     "lab.names lab.system",
-    "lab.__main__": "lab.hosts lab.kubernetes lab.site lab.system",
+    "lab.play": ":controller :document lab.bmc lab.demo lab.hosts lab.names lab.site lab.system",
+    "lab.__main__": "lab.demo lab.hosts lab.kubernetes lab.play lab.site lab.system",
     "ci": "",  # on a bare runner
     # what reads the whole product
     "benchmarks": "highspy ironburst lab numpy tests.fakes yaml",

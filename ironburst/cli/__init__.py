@@ -51,6 +51,7 @@ VERBS = (
     "size",
     "shares",
     "doctor",
+    "lab",
 )
 
 

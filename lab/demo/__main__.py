@@ -14,7 +14,7 @@ from functools import partial
 
 from ironburst import document
 from ironburst.controller.ledger import Ledger
-from lab.demo import burst, collect, converge, declare, explain, figures, giveback, refusal, summary, trace
+from lab.demo import burst, collect, converge, declare, explain, figures, giveback, kept, refusal, summary, trace
 from lab.demo.frame import Stage, play
 from lab.demo.history import History
 from lab.demo.steps import Steps
@@ -25,23 +25,29 @@ from lab.system import LabError
 TITLE = "ironburst: the main job on the lab"
 
 
-def demo(prefix: str, engine_wanted: str) -> int:
-    """The whole story. The lab is down when this returns, whatever happened; its report stays."""
+def demo(prefix: str, engine_wanted: str, keep: bool = False) -> int:
+    """The whole story. The lab is down when this returns, whatever happened; its report stays. `keep`: the story
+    without its end, after which the lab stays up.
+    """
     try:
         engine, command = declare.choose_engine(engine_wanted)
         site = Site(prefix)
         check(site.box.root)
+        kept.refuse_second(site.box)
     except LabError as error:
         print(f"demo: {error}", file=sys.stderr)
         return 2
-    stage = Stage(site.box, site.down, figures.caches(site.box.root), TITLE)
-    return play(stage, summary.Summary(engine=engine), partial(tell, site, command))
+    stage = Stage(site.box, site.down, figures.caches(site.box.root), TITLE, keep)
+    code = play(stage, summary.Summary(engine=engine, kept=keep), partial(tell, site, command))
+    if site.box.is_up():
+        print(kept.next_steps(prefix))
+    return code
 
 
 def tell(site: Site, engine: list[str], steps: Steps, result: summary.Summary) -> History:
-    """The seven steps. Raises LabError at the first that fails."""
+    """The seven steps, of a lab that is kept the first five. Raises LabError at the first that fails."""
     with steps.step("set up", "Set up: images, hosts, BMCs, the cloud"):
-        inside = declare.start_world(site, steps.say)
+        inside = declare.start_world(site, steps.say, tied=not result.kept)
     with steps.step("declare", "Declare: validate, preview and up of the Pulumi program"):
         pulumi = declare.declare(inside, engine, steps.say)
     with steps.step("converge", "Converge: Ansible on every host, twice, and the image of rented nodes"):
@@ -58,6 +64,9 @@ def tell(site: Site, engine: list[str], steps: Steps, result: summary.Summary) -
         if came_up:
             result.figures |= {"boot_to_accepted_s": round(came_up.accepted_s, 1), "boot_path_s": dict(came_up.path)}
         explain.explain(inside, history, steps.say, ["--slurm-prefix", shlex.join(inside.head_prefix())])
+    if result.kept:
+        kept.keep(inside, result.engine)
+        return history
     with steps.step("refuse", "Refuse: a gang that no zone has capacity for, while the hall is full"):
         result.refused = refusal.run(inside, ledger, steps.say)
         history = replace(history, facts=history.facts | {"Refused afterwards": result.refused.text()})
@@ -68,7 +77,10 @@ def tell(site: Site, engine: list[str], steps: Steps, result: summary.Summary) -
 
 if __name__ == "__main__":
     # what `make demo` gives comes by the environment; --help must not start a demo
-    argparse.ArgumentParser(
+    parser = argparse.ArgumentParser(
         prog="python -m lab.demo", description=__doc__, epilog="LAB_PREFIX and ENGINE: see `make help`"
-    ).parse_args()
-    sys.exit(demo(os.environ.get("LAB_PREFIX") or "lab", os.environ.get("ENGINE") or "auto"))
+    )
+    told = "end before anything is given back, and leave the lab up to play with: docs/tutorial/play.md"
+    parser.add_argument("--keep", action="store_true", help=told)
+    keep = parser.parse_args().keep
+    sys.exit(demo(os.environ.get("LAB_PREFIX") or "lab", os.environ.get("ENGINE") or "auto", keep))

@@ -55,11 +55,13 @@ def control(inside: Boxed, verb: str, path: str, **body: object) -> object:
     return json.loads(inside.run([sys.executable, "-m", "lab.aws.client", *arguments]))
 
 
-def start_world(site: Site, say: Say) -> Inside:
-    """Images, box, bare-metal hosts, BMCs, the cloud; then what an operator prepares once in an account."""
+def start_world(site: Site, say: Say, tied: bool = True) -> Inside:
+    """Images, box, bare-metal hosts, BMCs, the cloud; then what an operator prepares once in an account. `tied`: all
+    of it dies with this process.
+    """
     site.prepare()
     say("base image and package repositories are in the cache")
-    site.up(tied=True)
+    site.up(tied=tied)
     inside = Inside(site)
     say(f"head, dgx01 and dgx02 answer by ssh (lab {site.prefix!r})")
     inside.spawn([sys.executable, "-m", "lab.bmc", "--prefix", site.prefix], "bmc")

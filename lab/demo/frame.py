@@ -1,4 +1,6 @@
-"""The frame of a demo: its steps are told, the lab is down at the end whatever happened, and the report stays."""
+"""The frame of a demo: its steps are told, the lab is down at the end whatever happened, and the report stays. A lab
+that is to be kept stays up if its story came to the end.
+"""
 
 from __future__ import annotations
 
@@ -18,12 +20,15 @@ Tell = Callable[[Steps, summary.Summary], History]
 
 @dataclass(frozen=True)
 class Stage:
-    """Where a demo plays. `end` takes it down; `caches` are folders that stay."""
+    """Where a demo plays. `end` takes it down; `caches` are folders that stay; `keep`: the lab stays up, too, unless a
+    step failed.
+    """
 
     box: Box
     end: Callable[[], None]
     caches: Sequence[Path]
     title: str
+    keep: bool = False
 
 
 def play(stage: Stage, result: summary.Summary, tell: Tell) -> int:
@@ -46,7 +51,8 @@ def play(stage: Stage, result: summary.Summary, tell: Tell) -> int:
         print("demo: stopped by Ctrl-C; ending the lab", file=sys.stderr)
         code = 130
     finally:
-        stage.end()
+        if not (stage.keep and code == 0):
+            stage.end()
     if result.leftovers is not None:
         result.leftovers |= stage.box.leftovers()
     result.seconds = steps.seconds

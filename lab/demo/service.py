@@ -13,6 +13,7 @@ from lab.demo.inside import Inside
 from lab.system import CHECKOUT
 
 NEEDS = tuple(f"python3-{name}" for name in ("argcomplete", "boto3", "numpy", "pydantic", "rich", "yaml"))
+BINARY = "/opt/ironburst/.venv/bin/ironburst"
 PROGRAM = '#!/bin/sh\nPYTHONPATH=/opt/ironburst exec /usr/bin/python3 -m ironburst.cli "$@"\n'
 # In the shared folder, so that the demo reads it beside the controller
 LEDGER = "/shared/ironburst/ledger.sqlite"
@@ -30,10 +31,13 @@ def install(inside: Inside) -> None:
     """Program, document and settings; the head was converged before. LabError."""
     settings = {name: value for name, value in inside.env.items() if name.startswith("AWS_") and "KEY" not in name}
     settings |= {"IRONBURST_LEDGER": LEDGER, "AWS_PROFILE": rights.PROFILE}
-    cluster = document.read(inside.document).cluster
+    published = published_at(inside)
+    where = f"export IRONBURST_DOCUMENT={published} IRONBURST_LEDGER={LEDGER}"
     files = {
-        "opt/ironburst/.venv/bin/ironburst": (PROGRAM, 0o755),
-        f"srv/ironburst/{cluster}.json": (inside.document.read_text(), 0o644),
+        BINARY[1:]: (PROGRAM, 0o755),
+        # what a person at the head's prompt calls
+        "usr/local/bin/ironburst": (f'#!/bin/sh\n# written by the lab\n{where}\nexec {BINARY} "$@"\n', 0o755),
+        published[1:]: (inside.document.read_text(), 0o644),
         "etc/ironburst/controller.env": ("".join(f"{name}={value}\n" for name, value in settings.items()), 0o600),
         "etc/ironburst/aws/config": (inside.aws_config.read_text(), 0o400),
         "etc/systemd/system/ironburst.service.d/lab.conf": (
@@ -52,6 +56,11 @@ def install(inside: Inside) -> None:
         inside.run([*inside.head_prefix(), INSTALL])
     finally:
         shutil.rmtree(folder)
+
+
+def published_at(inside: Inside) -> str:
+    """Where the head has the document, for its controller."""
+    return f"/srv/ironburst/{document.read(inside.document).cluster}.json"
 
 
 def start(inside: Inside, log: str) -> int:

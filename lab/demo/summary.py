@@ -28,17 +28,20 @@ class Summary:
     """how quickly the controller acted, and what the demo took of the machine"""
     leftovers: dict[str, int] | None = None
     """kind: how many; None until it was looked"""
+    kept: bool = False
+    """the lab stays up: neither refused nor given back yet"""
 
     def good(self) -> bool:
         """Every job done once, both faults and the refused gang met and survived, the second converge changed nothing,
-        and nothing left.
+        and nothing left; of a lab that is kept, what was told of these.
         """
         jobs = self.history.jobs if self.history else ()
         unchanged = all(host["changed"] == host["failed"] == 0 for host in self.converge.get("second", {}).values())
         clean = self.leftovers is not None and not any(self.leftovers.values())
         safe = bool(jobs) and not any(job.fate == "lost" for job in jobs) and self.history.run_twice == 0
         survived = all(fault["survived"] for fault in self.faults.values())
-        return safe and unchanged and clean and survived and self.refused is not None and self.refused.good()
+        ended = clean and self.refused is not None and self.refused.good()
+        return safe and unchanged and survived and (self.kept or ended)
 
 
 def facts(document: ClusterDocument, engine: str, compression: float) -> dict[str, str]:
@@ -117,6 +120,7 @@ def as_json(result: Summary) -> dict[str, Any]:
         "refused": result.refused.as_json() if result.refused else None,
         "figures": result.figures,
         "leftovers": result.leftovers,
+        "kept": result.kept,
         "good": result.good(),
     }
 
@@ -138,7 +142,8 @@ def text(result: Summary, page: Path) -> str:
         lines.append(
             f"  refused     {'survived' if result.refused.good() else 'NOT survived'}: {result.refused.text()}"
         )
-    lines.append(f"  leftovers   {sum((result.leftovers or {}).values())}")
+    if not result.kept:
+        lines.append(f"  leftovers   {sum((result.leftovers or {}).values())}")
     quick = result.figures
     lines.append(
         f"  rent        requested {quick['rent_to_request_s']} s after it was decided; a tick is {quick['tick_s']:g} s"

@@ -9,6 +9,7 @@ place*: the host sees it at once. Every start of a host writes them anew, so a s
 import shutil
 import struct
 import uuid
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -220,14 +221,18 @@ def write(folder: Path, hardware: Hardware, name: str, serial: str, system_uuid:
     shutil.rmtree(folder, ignore_errors=True)
     for path in ("pci", "class", "devices-virtual"):
         (folder / path).mkdir(parents=True)
-    for path, content in plan(hardware, name, serial, system_uuid, address).items():
-        target = folder / path
-        target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_bytes(content if isinstance(content, bytes) else content.rstrip("\n").encode() + b"\n")
+    _write_files(folder, plan(hardware, name, serial, system_uuid, address))
     (folder / "class/dmi").mkdir()
     (folder / "class/dmi/id").symlink_to("../../devices/virtual/dmi/id")
     for device, function in rdma_devices(hardware).items():
         (folder / "class/infiniband" / device / "device").symlink_to(f"../../../bus/pci/devices/{function.address}")
+
+
+def _write_files(folder: Path, files: Mapping[str, str | bytes]) -> None:
+    for path, content in files.items():
+        target = folder / path
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_bytes(content if isinstance(content, bytes) else content.rstrip("\n").encode() + b"\n")
 
 
 # --- faults: `folder` is a host's hw/ --------------------------------------------------------------------------------
@@ -245,9 +250,33 @@ def set_link(folder: Path, device: str, up: bool) -> None:
             handle.write(value + "\n")
 
 
+def gpus_of(hardware: Hardware) -> set[str]:
+    """PCI addresses of the GPUs that belong in it."""
+    return {function.address for function in pci_functions(hardware) if function.class_code == CLASS_3D}
+
+
+def gpus_on_the_bus(folder: Path) -> set[str]:
+    """PCI addresses of the GPUs that it shows."""
+    classes = (folder / "pci").glob("*/class")
+    return {path.parent.name for path in classes if path.read_text().strip() == f"0x{CLASS_3D:06x}"}
+
+
 def remove_gpu(folder: Path, index: int = 0) -> str:
     """Let a GPU fall off the bus: lspci and nvidia-smi show one less. Returns its PCI address."""
-    classes = (folder / "pci").glob("*/class")
-    gpus = sorted(path.parent for path in classes if path.read_text().strip() == f"0x{CLASS_3D:06x}")
-    shutil.rmtree(gpus[index])
-    return gpus[index].name
+    address = sorted(gpus_on_the_bus(folder))[index]
+    shutil.rmtree(folder / "pci" / address)
+    return address
+
+
+def repair_gpus(folder: Path, hardware: Hardware) -> None:
+    """Every GPU that fell off is on the bus again."""
+    fell = gpus_of(hardware) - gpus_on_the_bus(folder)
+    for function in pci_functions(hardware):
+        if function.address in fell:
+            _write_files(folder, _pci_files(function))
+
+
+def links_down(folder: Path) -> list[str]:
+    """RDMA devices whose port is down."""
+    states = sorted((folder / "class/infiniband").glob("*/ports/1/state"))
+    return [path.parts[-4] for path in states if "DOWN" in path.read_text()]

@@ -130,8 +130,9 @@ class Host:
 
     # --- talking to it -----------------------------------------------------------------------------------------
 
-    def ssh_argv(self, *command: str) -> list[str]:
-        """Command line that runs `command` on the host as root; usable from where Box.net_prefix works.
+    def ssh_argv(self, *command: str, tied: bool = False) -> list[str]:
+        """Command line that runs `command` on the host as root; usable from where Box.net_prefix works. `tied`: the
+        client ends with the box, as a shell that somebody forgot must.
 
         An instance has no root login: the lab goes in as its hypervisor does, not by ssh.
         """
@@ -139,7 +140,8 @@ class Host:
             inside = [*self.box.enter_prefix(), "sh", "-c", ENTER, "enter", str(self.dir)]
             return [*inside, shlex.join(command) if len(command) > 1 else "".join(command)]
         client = ["ssh", "-i", str(rootfs.ssh_key(self.box.root)), *SSH_OPTIONS]
-        return [*self.box.net_prefix(), *client, f"root@{self.spec.address}", *command]
+        prefix = self.box.enter_prefix() if tied else self.box.net_prefix()
+        return [*prefix, *client, f"root@{self.spec.address}", *command]
 
     def ssh(
         self, command: str | Sequence[str], *, check: bool = True, timeout: float = 60, stdin: str = ""

@@ -15,7 +15,7 @@ from functools import partial
 from ironburst import document
 from ironburst.adapters.pulumi import Pulumi
 from ironburst.controller.ledger import Ledger
-from lab.demo import declare, explain, figures, giveback, summary
+from lab.demo import declare, explain, figures, giveback, kept, summary
 from lab.demo import refusal as refused
 from lab.demo.frame import Stage, play
 from lab.demo.history import History
@@ -39,6 +39,7 @@ def demo(prefix: str, engine_wanted: str, wanted: Wanted) -> int:
         engine, command = declare.choose_engine(engine_wanted)
         box = Box(prefix)
         check(box.root)
+        kept.refuse_second(box)
         for name in binaries.build(box.root):
             print(f"building {name} (once, minutes)", flush=True)
     except LabError as error:

@@ -1,0 +1,144 @@
+"""Jobs of a player: submitted as an ordinary user does, and waited for."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from ironburst.controller.ledger import Ledger
+from lab.demo.burst import SPOKEN, over
+from lab.play.kept_lab import BadInput, KeptLab
+from lab.system import LabError
+
+BEFORE_S = 30  # what the controller did just before is told, too
+UNITS_S = {"s": 1, "m": 60, "h": 3600}
+STATES = {
+    "decided": "the controller has said something about it",
+    "running": "it runs",
+    "requeued": "Slurm has started it again, or will: its node is gone",
+    "done": "it has ended",
+    "drained": "of a node: it takes no new jobs",
+}
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What is asked of sbatch."""
+
+    command: str = "sleep 90"
+    nodes: int = 1
+    gpus: int = 8
+    """of each node"""
+    limit_s: float = 1200
+    name: str = "play"
+
+    def script(self) -> str:
+        """The batch script; BadInput for what no job can have."""
+        if self.nodes < 1 or not 0 <= self.gpus <= 8:
+            raise BadInput(f"--nodes {self.nodes} --gpus {self.gpus}: at least 1 node, with 0 to 8 GPUs each")
+        if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,39}", self.name):
+            raise BadInput(f"--name {self.name!r}: letters, digits, '_', '.' and '-', at most 40")
+        minutes = max(1, -(-self.limit_s // 60))
+        gres = f" --gres=gpu:{self.gpus}" if self.gpus else ""
+        return (
+            "#!/bin/bash\n"
+            f"#SBATCH --job-name={self.name} --nodes={self.nodes} --ntasks-per-node=1{gres}\n"
+            f"#SBATCH --time={minutes:.0f} --requeue --output={self.name}-%j.out --open-mode=append\n"
+            f"{self.command}\n"
+        )
+
+
+def seconds(text: str) -> float:
+    """Of 90s, 20m, 1h; BadInput for anything else."""
+    if not (given := re.fullmatch(r"(\d{1,6})([smh])", text)):
+        raise BadInput(f"{text!r} is no time: write 90s, 20m or 1h")
+    return int(given[1]) * UNITS_S[given[2]]
+
+
+def submit(lab: KeptLab, wanted: Wanted, user: str) -> int:
+    """sbatch on the head; the job's id. LabError with sbatch's words where it refuses."""
+    script = wanted.script()
+    head = lab.node("head")
+    done = head.ssh(lab.as_user(head, user, "sbatch --parsable"), check=False, stdin=script)
+    if done.returncode:
+        said = (done.stderr.strip() or "no message").splitlines()[-1]
+        raise LabError(f"sbatch refused it: {said.removeprefix('sbatch: error: ')}")
+    return int(done.stdout)
+
+
+def job_id(lab: KeptLab, asked: str) -> int:
+    """Of a number or a name (of several the newest). BadInput if Slurm knows none."""
+    if not re.fullmatch(r"[A-Za-z0-9_.-]+", asked):
+        raise BadInput(f"{asked!r} is no job's number or name")
+    which = f"-j {asked}" if asked.isdigit() else f"--name={asked} -S now-1days"
+    ids = lab.head.root(f"sacct -a -X -n -P -o JobIDRaw {which}").split()
+    if not ids:
+        raise BadInput(f"Slurm knows no job {asked!r}: `ironburst lab shell head squeue` shows the queue")
+    return int(ids[-1])
+
+
+def state_of(lab: KeptLab, job: int) -> str:
+    """Slurm's state of it, also after it has left the queue."""
+    queued = lab.head.queue().get(job)
+    return queued or lab.head.root(f"sacct -a -X -n -P -o State -j {job}").split("\n")[0].split(" ")[0]
+
+
+def wait(lab: KeptLab, asked: str, until: str, limit_s: float, say: Callable[[str], None]) -> str:
+    """Say what the controller does until the job, or the node, is so far; then a sentence. LabError after `limit_s`, or
+    where it can't come about any more.
+    """
+    look = _node_look(lab, asked) if until == "drained" else _job_look(lab, asked, until)
+    began = time.time()
+    told: set[tuple[float, str, str]] = set()
+    while True:
+        with lab.ledger() as ledger:
+            _tell(ledger, began, told, say)
+        now, so_far = look()
+        if so_far:
+            return now
+        if time.time() - began > limit_s:
+            raise LabError(f"{asked} was not {until} within {limit_s:g} s: {now}")
+        time.sleep(0.5)
+
+
+def _node_look(lab: KeptLab, node: str) -> Callable[[], tuple[str, bool]]:
+    lab.node(node)
+
+    def look() -> tuple[str, bool]:
+        said = lab.head.root(f"sinfo --noheader --nodes={node} --format='%T|%E'").splitlines()
+        state, _, reason = (said or ["unknown to Slurm|"])[0].partition("|")
+        return f"node {node} {state}: {reason}", state.startswith("drain")
+
+    return look
+
+
+def _job_look(lab: KeptLab, asked: str, until: str) -> Callable[[], tuple[str, bool]]:
+    job = job_id(lab, asked)
+
+    def look() -> tuple[str, bool]:
+        state = state_of(lab, job)
+        if over(state):
+            if until != "done":
+                raise LabError(f"job {job} is over ({state}): it won't be {until} any more")
+            return f"job {job} {state}", True
+        if until == "decided":
+            with lab.ledger() as ledger:
+                decided = bool(ledger.decisions(job) or ledger.leases_for(job))
+            return f"job {job} {state}", decided or state == "RUNNING"
+        if until == "requeued":
+            restarts = re.search(r"Restarts=(\d+)", lab.head.root(f"scontrol show job {job}"))
+            return f"job {job} {state}", restarts is not None and restarts[1] != "0"
+        where = lab.head.root(f"squeue -h -j {job} -o %N").strip()
+        return f"job {job} {state} on {where or 'no node yet'}", until == state.lower()
+
+    return look
+
+
+def _tell(ledger: Ledger, began: float, told: set[tuple[float, str, str]], say: Callable[[str], None]) -> None:
+    for event in ledger.events(began - BEFORE_S):
+        key = (event.at_s, event.kind, event.text)
+        if event.kind in {*SPOKEN, "joined"} and key not in told:
+            told.add(key)
+            say(f"{time.strftime('%H:%M:%S', time.localtime(event.at_s))}  {event.kind}: {event.text}")
