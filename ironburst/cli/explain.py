@@ -55,8 +55,9 @@ def _shown_by_slurm(arguments: argparse.Namespace, error: NotForYou) -> int:
     """What the controller wrote beside the job, as far as Slurm lets them look. Raises BadInput or SchedulerError."""
     if not re.fullmatch(r"[0-9]{1,10}([_+][0-9]+)?", arguments.job):
         raise site_options.BadInput(f"{error}; Slurm shows what is meant to be done with a job by its number alone")
-    said = Slurm().show("squeue", "--noheader", "--jobs", arguments.job, "--Format", "AdminComment:400").strip()
-    text = said.removeprefix(comments.OURS) if said.startswith(comments.OURS) else ""
+    shown = Slurm().show("scontrol", "show", "job", arguments.job)  # squeue has no column for it
+    said = re.search(rf"^\s*AdminComment={comments.OURS}(.*?)\s*$", shown, re.MULTILINE)
+    text = said[1] if said else ""
     if arguments.json:
         print(json.dumps({"called": arguments.job, "text": text}))
     else:

@@ -15,6 +15,7 @@ from ironburst.adapters.slurm import Slurm
 from ironburst.burst.eligibility import not_in_pool, not_rentable
 from ironburst.ports import WrongShape
 from tests.fakes import snapshots
+from tests.fakes.snapshots import POLICY
 
 FIXTURES = Path(__file__).parent / "slurm_fixtures"
 VERSIONS = ("25.05", "26.05")
@@ -56,7 +57,7 @@ def test_a_job_of_pods_has_their_name_and_may_be_rented_for(version):
     job = read(version)
     assert (job.name, job.user, job.each.gpus, job.nodes) == ("team-a/train-0", "slurm", 2, 1)
     assert (job.partitions, job.excluded, job.demands) == (("home",), (), "")
-    assert not_rentable(job) is None
+    assert not_rentable(job, POLICY) is None
     assert job.batch and not job.requeue, "never on spot: Slurm can't put it back into the queue"
 
 
@@ -91,12 +92,12 @@ def test_a_running_one_is_where_it_is():
 def test_what_else_it_asks_for_still_counts():
     assert "the features ib" in read("26.05", features="ib").demands
     job = read("26.05", time_limit={"set": True, "infinite": True, "number": 0})
-    assert not_rentable(job)[0] == "no_time_limit"
+    assert not_rentable(job, POLICY)[0] == "no_time_limit"
 
 
 def test_one_that_only_home_is_open_to_says_what_to_change():
     job = read("26.05", partition="home", excluded_nodes="")
-    _, text = not_rentable(job)
+    _, text = not_rentable(job, POLICY)
     assert "insists on partition home alone (slurm-bridge must submit to the burst partitions, too" in text
 
 
@@ -170,5 +171,5 @@ def test_what_slurm_is_told_of_it(head):
 def test_where_no_bridge_is_declared_its_jobs_are_told_and_not_rented_for(head):
     jobs = {job.id: job for job in Slurm([str(head / "prefix")]).observe().jobs}
     assert jobs[17].name == "team-a/train-0"
-    _, text = not_rentable(jobs[17])
+    _, text = not_rentable(jobs[17], POLICY)
     assert "slurm-bridge's job for pods, and the stack has no scheduler.bridge" in text

@@ -163,13 +163,17 @@ def test_a_user_who_may_not_read_the_ledger_is_told_what_slurm_shows(site, array
     class Slurm:
         def show(self, *command):
             asked.append(command)
-            return "ironburst: being rented for it: p5-1 (spot), by 2026-11-21 12:30:00Z\n"
+            return (
+                "JobId=83 JobName=train\n   Priority=1 Nice=0 Account=vision QOS=normal\n"
+                "   AdminComment=ironburst: being rented for it: p5-1 (spot), by 2026-11-21 12:30:00Z \n"
+                "   Comment=data=c4 \n"
+            )
 
     monkeypatch.setattr("ironburst.controller.ledger.Path.exists", refuses)
     monkeypatch.setattr("ironburst.cli.explain.Slurm", Slurm)
     assert cli.main(["explain", "83"]) == 0
     assert capsys.readouterr().out == "Job 83: being rented for it: p5-1 (spot), by 2026-11-21 12:30:00Z.\n"
-    assert asked == [("squeue", "--noheader", "--jobs", "83", "--Format", "AdminComment:400")]
+    assert asked == [("scontrol", "show", "job", "83")]
     assert cli.main(["explain", "train; id"]) == 2
     assert "is for the controller's group alone" in capsys.readouterr().err
     assert cli.main(["status"]) == 2
