@@ -145,4 +145,5 @@ def _was(weeks: Sequence[Week], wait: str) -> float:
 
 
 def _part(weeks: Sequence[Week], wait: str, over: Callable[[Week], Over]) -> float:
-    return sum(getattr(over(week), wait) for week in weeks) / sum(week.jobs for week in weeks)
+    longer: int = sum(getattr(over(week), wait) for week in weeks)
+    return longer / sum(week.jobs for week in weeks)
