@@ -113,14 +113,10 @@ def test_known_limits_are_kept(trace_file):
 
 def test_parts_of_a_trace(trace_file, capsys):
     sizes = {}
+    told = ["--limits", "told"]  # the first part is too short to be fitted to
+    asked = ["--trace", str(trace_file), "--pool-gpus", "32", "--bound-seconds", "0", "--json", *told]
     for part in ("all", "first", "aside"):
-        assert (
-            burst.main(
-                ["--trace", str(trace_file), "--pool-gpus", "32", "--bound-seconds", "0", "--part", part, "--json"]
-                + ["--limits", "told"]  # the first part is too short to be fitted to
-            )
-            == 0
-        )
+        assert burst.main([*asked, "--part", part]) == 0
         sizes[part] = json.loads(capsys.readouterr().out)["jobs"]
     assert sizes == {"all": 200, "first": 150, "aside": 50}
 
