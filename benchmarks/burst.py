@@ -4,9 +4,10 @@ One run, the same jobs for all: the published policies (peers), and the certifie
 while its five waits are no longer than Starburst's (whole-queue scan) times the wait factor. FILE: any trace that
 ironburst.replay.traces reads, also by its name in the folder of the shared data (IRONBURST_DATA). Figures are means
 over seeds 1 to N of the jitter; the bound is for the times as recorded. Peers know run times. Ours is `burst.decide`,
-played by ironburst.replay.simulate with Starburst's waits times the wait factor as its target; times the patience, too,
-which `--patience learned` finds on the first part of the trace, as a team finds it with `ironburst simulate` on its
-history.
+played by ironburst.replay.simulate with Starburst's waits times the wait factor (and times the patience) as its target.
+Its limits are those that were found for such a target on one trace (`--limits told`), or they are fitted to the waits
+that Starburst had on the first part of the trace (`--limits fitted`, as `ironburst fit` does it; never on the part kept
+aside): then the target only bounds them, and home takes the jobs in the peers' order.
 """
 
 from __future__ import annotations
@@ -23,10 +24,10 @@ from typing import Any
 import numpy as np
 
 from benchmarks import peers
-from benchmarks.figures import WAITS, Outcome, figures, finite, mean_of, ratios, trace_path
+from benchmarks.figures import Outcome, figures, finite, mean_of, ratios, trace_path
 from ironburst.burst import Policy as BurstPolicy
 from ironburst.burst.limits import Limits, WaitTarget
-from ironburst.replay import traces
+from ironburst.replay import fitting, results, traces
 from ironburst.replay.bound import WaitLimits
 from ironburst.replay.bound_search import lower_bound
 from ironburst.replay.home import Home
@@ -35,14 +36,12 @@ from ironburst.replay.traces import Trace
 
 GPUS_PER_NODE = 8
 ASIDE = 0.25  # the last part of a trace that nothing is tuned on
-# 0.5 to 4.07: tried on the first part, one after the other
-PATIENCE = tuple(round(0.5 * 1.06**step, 2) for step in range(37))
-# and there the waits are at most so much of what they may be: the rest of a trace is never like its first part
-SPARE = 0.9
-# patience where none is given: run times that are learned need some room
+# patience where none is given and limits are told: run times that are learned need some room
 ROOM = {"known": 1.0, "limits": 0.95, "limits-by-queue": 0.95}
+ASKED = ("pool_gpus", "run_times", "seeds", "wait_factor", "patience", "limits", "hours_per_gpu_hour")
 LIMIT_FACTORS = (2.0, 5.0)  # a user's time limit over the run time, where the trace knows no limits
 Policy = Callable[[Trace, int], Outcome]  # when each job starts, at home or rented, in a pool of so many GPUs
+Ours = Callable[[WaitLimits], Policy]
 Figures = Mapping[str, float]
 
 
@@ -119,7 +118,7 @@ def report(
     wait_factor: float = 1.0,
     run_times: str = "known",
     bound_s: float = 180.0,
-    ours: Callable[[WaitLimits], Policy] | None = None,
+    ours: Ours | None = None,
     patience: float = 1.0,
 ) -> dict[str, Any]:
     """All that the benchmark prints. `ours` makes our policy for the waits that it should keep; it is told `patience`
@@ -142,40 +141,48 @@ def report(
     return said
 
 
-def learned_patience(
-    first: Trace, pool_gpus: int, seeds: int, wait_factor: float, run_times: str, ours: Callable[[WaitLimits], Policy]
-) -> float:
-    """The longest of PATIENCE with which, as with all shorter ones, the five waits of the first part of a trace are
-    kept, with SPARE.
-    """
-    runs, longest = jitters(first, seeds), PATIENCE[0]
-    starburst = measure(partial(peers.run, peer=peers.PEERS["starburst"]), runs, pool_gpus)
-    runs = as_known(runs, run_times)
-    for patience in PATIENCE:
-        tried = ratios(measure(ours(wait_limits(starburst, wait_factor * patience)), runs, pool_gpus), starburst)
-        if max(tried[name] or 0.0 for name in WAITS) > SPARE * wait_factor:
-            break
-        longest = patience
-    return longest
-
-
-def decided(limits: WaitLimits) -> Policy:
-    """`burst.decide` with these waits as its target."""
+def decided(limits: WaitLimits, hours_per_gpu_hour: float | None = None) -> Policy:
+    """`burst.decide` with these waits as its target, and limits that were fitted."""
     target = WaitTarget(limits.mean_h, limits.p99_h, limits.p999_h, limits.max_h, limits.gpu_hour_weighted_h)
+    policy = BurstPolicy("home", 0.0, limits=Limits(target, hours_per_gpu_hour=hours_per_gpu_hour))
 
     def run(trace: Trace, pool_gpus: int) -> Outcome:
         home = Home(pool_gpus // GPUS_PER_NODE, GPUS_PER_NODE)
-        played = play(trace, home, BurstPolicy("home", 0.0, limits=Limits(target)))
+        if hours_per_gpu_hour is not None:
+            home = replace(home, step_back_s=_in_order, reserved=0)
+        played = play(trace, home, policy)
         return Outcome(played.start_s, played.rented)
 
     return run
 
 
-def _patience(text: str) -> float | str:
+def _in_order(_gpu_hours: float) -> float:
+    """No job steps back in the queue."""
+    return 0.0
+
+
+def fitted_hours(first: Trace, pool_gpus: int, run_times: str) -> float:
+    """For each GPU-hour: the longest with which our policy keeps Starburst's waits on each part of the first part."""
+    run = traces.jittered(first, 1)
+    parts = list(zip(fitting.parts_of(run), fitting.parts_of(as_known({1: run}, run_times)[1]), strict=True))
+    starburst = [peers.run(part, pool_gpus, peers.PEERS["starburst"]) for part, _ in parts]
+    had = [results.waits(part, each.start_s) for (part, _), each in zip(parts, starburst, strict=True)]
+    quiet_first = sorted(range(len(parts)), key=lambda number: had[number].mean_h)  # the quickest says no
+
+    def keeps(hours: float, number: int) -> bool:
+        _, seen = parts[number]
+        limits = had[number].limits()
+        started = decided(limits, hours)(seen, pool_gpus).start_s
+        return fitting.kept(WaitTarget(**vars(limits)), results.waits(seen, started))
+
+    return fitting.longest(lambda hours: all(keeps(hours, number) for number in quiet_first)) or fitting.HOURS[0]
+
+
+def _positive(text: str) -> float:
     """argparse names the option and what was given."""
-    if text != "learned" and not 0 < float(text) < float("inf"):
-        raise argparse.ArgumentTypeError(f"it is {text}; allowed is a number above 0, or learned")
-    return text if text == "learned" else float(text)
+    if not 0 < float(text) < float("inf"):
+        raise argparse.ArgumentTypeError(f"it is {text}; allowed is a number above 0")
+    return float(text)
 
 
 def table(said: Mapping[str, Any]) -> str:
@@ -210,9 +217,10 @@ def options() -> argparse.ArgumentParser:
     add("--wait-factor", type=float, default=1.0, help="waits may be so many times Starburst's")
     patience = (
         f"our policy is told so many times the waits that count ({ROOM['known']:g}, or {ROOM['limits']:g} where run "
-        "times aren't known); learned: the longest that keeps them on the first part"
+        "times aren't known and its limits aren't fitted)"
     )
-    add("--patience", type=_patience, metavar="X", help=patience)
+    add("--patience", type=_positive, metavar="X", help=patience)
+    add("--limits", choices=("told", "fitted"), help="fitted: to the first part (told; for the part kept aside fitted)")
     part = f"aside: the last {100 * ASIDE:g}%% of the jobs"  # argparse formats it again
     add("--part", choices=("all", "first", "aside"), default="all", help=part)
     add("--bound-seconds", type=float, default=180.0, help="time to search for a good bound; 0: no bound")
@@ -220,8 +228,10 @@ def options() -> argparse.ArgumentParser:
     return parser
 
 
-def main(argv: list[str] | None = None, ours: Callable[[WaitLimits], Policy] = decided) -> int:
+def main(argv: list[str] | None = None, ours: Ours = decided) -> int:
     args = options().parse_args(argv)
+    args.limits = args.limits or ("fitted" if args.part == "aside" else "told")
+    args.hours_per_gpu_hour = None
     path = trace_path(args.trace, args.json)
     if not path:
         return 0
@@ -232,9 +242,10 @@ def main(argv: list[str] | None = None, ours: Callable[[WaitLimits], Policy] = d
         if args.seeds < 1:
             raise ValueError(f"--seeds is {args.seeds}; allowed is 1 or more")
         if args.patience is None:
-            args.patience = ROOM[args.run_times]
-        if args.patience == "learned":
-            args.patience = learned_patience(first, args.pool_gpus, args.seeds, args.wait_factor, args.run_times, ours)
+            args.patience = ROOM[args.run_times] if args.limits == "told" else 1.0
+        if args.limits == "fitted":
+            args.hours_per_gpu_hour = fitted_hours(first, args.pool_gpus, args.run_times)
+            ours = partial(ours, hours_per_gpu_hour=args.hours_per_gpu_hour)
         said = report(
             trace, args.pool_gpus, args.seeds, args.wait_factor, args.run_times, args.bound_seconds, ours, args.patience
         )
@@ -242,7 +253,7 @@ def main(argv: list[str] | None = None, ours: Callable[[WaitLimits], Policy] = d
         print(f"benchmarks.burst: {error}", file=sys.stderr)
         return 2
     what = {"trace": path.name, "part": args.part, "jobs": len(trace), "gpu_hours": float(trace.gpu_hours.sum())}
-    asked = {name: getattr(args, name) for name in ("pool_gpus", "run_times", "seeds", "wait_factor", "patience")}
+    asked = {name: getattr(args, name) for name in ASKED}
     print(json.dumps(finite({**what, **asked, **said}), indent=1) if args.json else table(said))
     return 0
 

@@ -277,9 +277,9 @@ def _line(case: str, asked: float, wanted: float, result: Result | None, peer: s
         return Line(case, asked, wanted, None)
     note, kept = _waits(result["ratios"]["ours / starburst"], result.get("wait_factor", 1.0))
     if (patience := result.get("patience", 1.0)) != 1:
-        learned = "--patience learned" in result.get("run", {}).get("command", "")
         note += f"; told {patience:g} times the waits"
-        note += ": the longest that kept them on the first part" if learned else ""
+    if hours := result.get("hours_per_gpu_hour"):
+        note += f"; {hours:g} h for each GPU-hour, the longest that kept them on the first part"
     return Line(case, asked, wanted, _ratio(result, f"ours / {peer}"), note + _part(result), result, kept)
 
 

@@ -6,8 +6,9 @@ that is predicted too late is rented for at once. Limits follow a power of the w
 square root where that is shorter: half because a team that wants shorter waits gets them by shorter limits, half
 because the pool that gives shorter waits is the less loaded one, where fewer jobs come to their limit.
 
-The numbers come from a search on the first part of one public trace (docs/adr/0012);
-REFERENCE is what they were found for.
+The numbers come from a search on the first part of one public trace (docs/adr/0012); REFERENCE is what they were found
+for. A team's own history gives one number in their place, the hours that a job may wait for each of its GPU-hours
+(docs/adr/0055): then the target only bounds them.
 """
 
 from __future__ import annotations
@@ -22,6 +23,10 @@ HOUR_S = 3600.0
 # longer limits for such jobs move it little.
 SHORTER = 0.51
 LONGER = {"mean_h": 0.8, "p99_h": 0.62, "p999_h": 0.88, "gpu_hour_weighted_h": 0.62}
+# Of fitted limits: a larger job that is predicted to wait so many times its limit is hopeless, and rented for at once.
+# Nearer to it a prediction isn't sure enough: others end early, or are rented for.
+HOPELESS = 2.5
+LOOK_S = 10.0  # jobs are looked at so often: a timer ends one look early, else it would always be over
 
 # Of a target's waits: those than which one is never shorter, and the one than which it is never longer
 _NOT_SHORTER = {"p999_h": ("p99_h",), "max_h": ("mean_h", "p99_h", "p999_h", "gpu_hour_weighted_h")}
@@ -84,9 +89,9 @@ class Limits:
     hard_most_h: float = 65.5
     top_gpu_hours: float = 1991.0  # the few jobs that hold most of the work: they alone may wait for days
     top_h: float = 136.0
-    # the limits are those of waits so many times as long, but no longer than the target's longest: what a team's own
-    # history showed (ironburst.replay.fitting)
-    patience: float = 1.0
+    # x GPU-hours, for jobs of all sizes, but no longer than the target's longest: what a team's own history showed
+    # (ironburst.replay.fitting). None: nothing was fitted, and the numbers above count.
+    hours_per_gpu_hour: float | None = None
 
     def small(self, gpu_hours: float) -> bool:
         """Whether a job of this size has a timer."""
@@ -94,12 +99,16 @@ class Limits:
 
     def timer_s(self, gpu_hours: float) -> float:
         """Of a small job: worth renting for when it has waited so long."""
+        if self.hours_per_gpu_hour is not None:
+            return max(0.0, self._seconds(self.hours_per_gpu_hour * gpu_hours) - LOOK_S)
         scale, tail = self._scale("mean_h"), self._scale("p99_h")
         hours = self.timer_h * scale * gpu_hours**self.timer_power + self.timer_least_h * scale
         return self._seconds(min(hours, self.timer_most_h * tail))
 
     def predicted_s(self, gpu_hours: float) -> float:
         """Of a larger job: worth renting for as soon as it is predicted to wait longer."""
+        if self.hours_per_gpu_hour is not None:
+            return self._seconds(HOPELESS * self.hours_per_gpu_hour * gpu_hours)
         if gpu_hours >= self.top_gpu_hours:
             return self._seconds(self.top_h * self._scale("p999_h"))
         hours = self.predicted_h * self._scale("gpu_hour_weighted_h") * gpu_hours
@@ -109,6 +118,8 @@ class Limits:
         """Of a larger job: worth renting for when it has waited so long,
         whatever was predicted. The bound on every wait.
         """
+        if self.hours_per_gpu_hour is not None:
+            return self._seconds(self.hours_per_gpu_hour * gpu_hours)
         most = max(self.hard_most_h, self.top_h if gpu_hours >= self.top_gpu_hours else 0.0)
         return self._seconds(
             min(self.hard_h * self._scale("gpu_hour_weighted_h") * gpu_hours, most * self._scale("p999_h"))
@@ -116,7 +127,7 @@ class Limits:
 
     @cached_property
     def _scales(self) -> dict[str, float]:
-        ratios = {wait: self.patience * getattr(self.target, wait) / getattr(REFERENCE, wait) for wait in LONGER}
+        ratios = {wait: getattr(self.target, wait) / getattr(REFERENCE, wait) for wait in LONGER}
         return {wait: ratio ** (SHORTER if ratio < 1 else LONGER[wait]) for wait, ratio in ratios.items()}
 
     def _scale(self, wait: str) -> float:

@@ -1,4 +1,4 @@
-"""`ironburst fit TRACE`: how patient the policy may be and still keep the waits that are wanted, from one's history."""
+"""`ironburst fit TRACE`: how long jobs may wait and still keep the waits that are wanted, from one's history."""
 
 from __future__ import annotations
 
@@ -16,13 +16,14 @@ from ironburst.replay import fitting, pictures
 from ironburst.replay.fitting import Fit, Reached
 from ironburst.replay.outcome import Played
 from ironburst.replay.pictures import Panel, Series
+from ironburst.replay.traces import Trace
 
 JOBS = 10_000
 DESCRIPTION = (
-    "How much longer (or shorter) than by default jobs may wait before they are rented for, so that the waits of the "
-    "stack file's burst.wait_target are just kept: burst.patience. Which it is depends on the workload; it is found by "
-    "playing your own history with one after the other. How sure that is comes from later parts of the history, each "
-    f"played with what the parts before it gave. {site_options.EXIT_CODES}"
+    "How many hours a job may wait for each GPU-hour that it runs before it is rented for, so that the waits of the "
+    "stack file's burst.wait_target are just kept: burst.hours_per_gpu_hour. Which it is depends on the workload; it "
+    "is found by playing parts of your own history, all of which have to keep them. How sure that is comes from later "
+    f"parts, each played with what the parts before it gave. {site_options.EXIT_CODES}"
 )
 
 
@@ -30,7 +31,7 @@ def add_parser(subparsers: Subparsers) -> None:
     """The verb and its options."""
     parser = subparsers.add_parser(
         "fit",
-        help="how patient the policy may be, from your own history",
+        help="how long jobs may wait, from your own history",
         description=DESCRIPTION,
         epilog="example: ironburst fit jobs.txt --config stacks/Pulumi.prod.yaml --out fitted",
     )
@@ -56,16 +57,16 @@ def run(arguments: argparse.Namespace) -> int:
     trace = whole.take(slice(max(0, len(whole) - arguments.jobs), None))
     trials.make(arguments.out)
 
-    def play(policy: Policy) -> Played:
-        return simulate.played_on(trace, replace(declared, policy=policy), None)
+    def play(part: Trace, policy: Policy) -> Played:
+        return simulate.played_on(part, replace(declared, policy=policy), None)
 
     try:
-        fitted = fitting.fit(trace, declared.policy, play, trials.bar(sys.stderr, "patiences"))
+        fitted = fitting.fit(trace, declared.policy, play, trials.bar(sys.stderr, "limits"))
     except ValueError as error:
         raise BadInput(f"{arguments.trace}: {error}") from None
     said = {"trace": arguments.trace.name, "config": str(arguments.config), "jobs": len(whole), "played": len(trace)}
     said["days"] = float(trace.submit_s[-1] - trace.submit_s[0]) / 86400
-    said |= as_json(fitted, limits.target) | {"declared_patience": limits.patience}
+    said |= as_json(fitted, limits.target) | {"declared_hours_per_gpu_hour": limits.hours_per_gpu_hour}
     if arguments.out:
         trials.write(arguments.out, "fit", said, picture(fitted, limits.target), lines(said))
     print(json.dumps(said) if arguments.json else "\n".join(lines(said)))
@@ -77,37 +78,43 @@ def as_json(fitted: Fit, target: WaitTarget) -> dict[str, Any]:
     unfitted = fitted.unfitted
     return {
         "wait_target_h": asdict(target),
-        "patience": fitted.best.patience,
+        "hours_per_gpu_hour": fitted.best.hours,
         "kept": fitted.kept,
-        "not_rented": fitted.best.not_rented,
-        "tried": [_reached(target, each.patience, each.whole) for each in fitted.tried],
+        "not_rented": fitted.best.whole.not_rented,
+        "unfitted": _reached(target, None, unfitted.whole),
+        "tried": [_reached(target, each.hours, each.whole) for each in fitted.tried],
         "checked": [
-            {"window": each.window + 1, **_reached(target, each.tried.patience, each.reached)}
-            | {"usd_unfitted": unfitted.windows[each.window].usd}
+            {"part": each.part + 1, **_reached(target, each.tried.hours, each.reached)}
+            | {"usd_unfitted": unfitted.parts[each.part].usd}
             for each in fitted.checked
         ],
-        "windows": fitting.WINDOWS,
+        "parts": fitting.PARTS,
     }
 
 
-def _reached(target: WaitTarget, patience: float, reached: Reached) -> dict[str, Any]:
+def _reached(target: WaitTarget, hours: float | None, reached: Reached) -> dict[str, Any]:
     name, ratio = fitting.worst(target, reached.waits)
     waits = {name: getattr(reached.waits, name) for name in simulate.WAITS}
-    return {"patience": patience, "usd": reached.usd, "waits": waits, "longest": name, "over_target": ratio}
+    return {"hours_per_gpu_hour": hours, "usd": reached.usd, "waits": waits, "longest": name, "over_target": ratio}
 
 
 def lines(said: dict[str, Any]) -> list[str]:
     """What was found, for people."""
     newest = "" if said["played"] == said["jobs"] else f"the newest {said['played']:,} of "
     head = f"{said['trace']}: {newest}{said['jobs']:,} jobs, {said['days']:.1f} days"
-    out = [head, "", f"{'patience':22}{'paid':>14}" + "".join(f"{word:>14}" for word in simulate.WAITS.values())]
+    out = [
+        head,
+        "",
+        f"{'hours per GPU-hour':22}{'paid':>14}" + "".join(f"{word:>14}" for word in simulate.WAITS.values()),
+    ]
     out.append(f"{'wanted':22}{'':>14}" + _waits(said["wait_target_h"]))
     for each in said["tried"]:
-        note = "  <- fitted" if said["kept"] and each["patience"] == said["patience"] else ""
-        out.append(f"{each['patience']:<22g}{explain.usd(each['usd']):>14}" + _waits(each["waits"]) + note)
+        note = "  <- fitted" if said["kept"] and each["hours_per_gpu_hour"] == said["hours_per_gpu_hour"] else ""
+        out.append(f"{each['hours_per_gpu_hour']:<22g}{explain.usd(each['usd']):>14}" + _waits(each["waits"]) + note)
+    out.append(f"{'not fitted':22}{explain.usd(said['unfitted']['usd']):>14}" + _waits(said["unfitted"]["waits"]))
     out += ["", "Later parts, with what the parts before them gave:"]
     for each in said["checked"]:
-        part = f"part {each['window']} of {said['windows']}, {each['patience']:g}"
+        part = f"part {each['part']} of {said['parts']}, {each['hours_per_gpu_hour']:g}"
         out.append(f"{part:22}{explain.usd(each['usd']):>14}" + _waits(each["waits"]))
     return [*out, "", *_found(said), _sure(said)]
 
@@ -118,11 +125,12 @@ def _waits(hours: dict[str, float]) -> str:
 
 def _found(said: dict[str, Any]) -> list[str]:
     if said["kept"]:
-        longest = f"the longest with which each wait is at most {fitting.SPARE:g} of what is wanted"
-        return [f"Fitted: burst.patience: {said['patience']:g} ({longest}, as with all shorter ones)."]
+        longest = f"the longest with which each of {said['parts']} parts keeps all five waits"
+        return [f"Fitted: burst.hours_per_gpu_hour: {said['hours_per_gpu_hour']:g} ({longest})."]
     first = said["tried"][0]
     which = f"{simulate.WAITS[first['longest']]} is {first['over_target']:.2f} of what is wanted"
-    out = [f"No patience keeps the waits that are wanted: with {first['patience']:g} the {which}. Want longer ones."]
+    hours = f"{first['hours_per_gpu_hour']:g} hours for each GPU-hour"
+    out = [f"No limits keep the waits that are wanted in every part: with {hours} the {which}. Want longer ones."]
     if late := said["not_rented"]:
         late_jobs = explain.plural(late, "late job")
         out.append(f"Or declare more to rent: for {late_jobs} nothing could be (ironburst simulate says why).")
@@ -135,23 +143,23 @@ def _sure(said: dict[str, Any]) -> str:
     kept = sum(each["over_target"] <= 1 for each in checked)
     far = max(checked, key=lambda each: each["over_target"])
     worst = (
-        f"the furthest was the {simulate.WAITS[far['longest']]} of part {far['window']}, {far['over_target']:.2f} of it"
+        f"the furthest was the {simulate.WAITS[far['longest']]} of part {far['part']}, {far['over_target']:.2f} of it"
     )
     paid, unfitted = sum(each["usd"] for each in checked), sum(each["usd_unfitted"] for each in checked)
-    money = f"They paid {explain.usd(paid)}, with a patience of 1 {explain.usd(unfitted)}."
+    money = f"They paid {explain.usd(paid)}, not fitted {explain.usd(unfitted)}."
     return f"How sure: {kept} of {len(checked)} later parts kept what is wanted; {worst}. {money}"
 
 
 def picture(fitted: Fit, target: WaitTarget) -> str:
     """The frontier: what is paid over the mean wait and over the 99th percentile; SVG."""
-    names = [f"{each.patience:g}" for each in fitted.tried]
+    names = [f"{each.hours:g}" for each in fitted.tried]
     usd = [each.whole.usd for each in fitted.tried]
     panels = []
     for name in ("mean_h", "p99_h"):
         waits = [getattr(each.whole.waits, name) for each in fitted.tried]
         wanted = [getattr(target, name)] * 2
         series = {
-            "patience": Series(waits, usd, marks=True, names=names),
+            "hours per GPU-hour": Series(waits, usd, marks=True, names=names),
             "wanted": Series(wanted, [0.0, max(usd, default=0.0)]),
         }
         panels.append(Panel(f"What is paid over the {simulate.WAITS[name]}", "hours", "USD", series))

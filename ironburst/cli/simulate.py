@@ -143,7 +143,7 @@ def gather(trace: Trace, declared: Declared, played: Played) -> dict[str, Any]:
         "policy": {
             "wait_limit_s": policy.wait_limit_s,
             "wait_target_h": asdict(policy.limits.target) if policy.limits else None,
-            "patience": policy.limits.patience if policy.limits else None,
+            "hours_per_gpu_hour": policy.limits.hours_per_gpu_hour if policy.limits else None,
         },
         "run_times": "known" if trace.limit_s is None else "limits",
         "rented_jobs": int(played.rented.sum()),
@@ -274,6 +274,6 @@ def _rent(said: dict[str, Any]) -> list[str]:
 
 def _policy(said: dict[str, Any]) -> str:
     if target := said["wait_target_h"]:
-        patience = "" if said["patience"] == 1 else f", patience {said['patience']:g}"
-        return f"wait target {explain.duration(3600 * target['mean_h'])} on average{patience}"
+        fitted = "" if said["hours_per_gpu_hour"] is None else f", {said['hours_per_gpu_hour']:g} h for each GPU-hour"
+        return f"wait target {explain.duration(3600 * target['mean_h'])} on average{fitted}"
     return f"wait limit {explain.duration(said['wait_limit_s'])}"

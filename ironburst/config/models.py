@@ -265,13 +265,13 @@ class Burst(Strict):
         description="the mean wait that the jobs should have, or this section: "
         "a job may wait the longer, the more GPU-hours it is",
     )
-    patience: float = Field(
-        default=1.0,
-        ge=0.1,
-        le=20,
+    hours_per_gpu_hour: float | None = Field(
+        default=None,
+        ge=0.001,
+        le=10,
         allow_inf_nan=False,
-        description="jobs may wait as if wait_target were so many times as long, but no longer than its max: "
-        "`ironburst fit` finds it in your own history",
+        description="a job may wait so many hours for each GPU-hour that it runs, but no longer than wait_target's "
+        "max: `ironburst fit` finds it in your own history; none: limits that keep wait_target on a public trace",
     )
     settle: Duration = Field(
         default="30s", validate_default=True, description="a job has waited so long before it is rented for"
@@ -308,8 +308,10 @@ class Burst(Strict):
 
     @model_validator(mode="after")
     def _one_of_two(self) -> Burst:
-        if self.patience != 1 and not self.wait_target:
-            raise ValueError("has a patience, and no wait_target that it could be with: give one, or leave it out")
+        if self.hours_per_gpu_hour is not None and not self.wait_target:
+            raise ValueError(
+                "has hours_per_gpu_hour without the wait_target that it was fitted to: give one, or leave it out"
+            )
         if self.wait_target and "wait_limit" in self.model_fields_set:
             raise ValueError(
                 "has both wait_limit and wait_target, and a target gives each job a limit of its own: leave one out"

@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 
 from ironburst.burst import Decision, Job, Policy, Snapshot, to_json
-from ironburst.controller import runtime_store
+from ironburst.controller import runtime_store, waits_watch
 from ironburst.controller.ledger import Ledger
 from ironburst.controller.recorder import Recorder, RecordError
+from ironburst.document import ClusterDocument
 from ironburst.ports import Observation
 
 
@@ -19,11 +20,12 @@ class Logbook:
         self._on_nodes: dict[int, Job] = {}  # at the last tick
         self._looked_s = 0.0
 
-    def learn(self, observation: Observation, now_s: float) -> None:
-        """Run times of the jobs that have ended since the last tick of this process."""
+    def learn(self, document: ClusterDocument, observation: Observation, now_s: float) -> None:
+        """Run times and waits of the jobs that have ended since the last tick of this process."""
         seen = {id: job for id, job in self._on_nodes.items() if not observation.unseen_job(id)}
         if ended := runtime_store.ended(seen, self._looked_s, observation.jobs, now_s):
             runtime_store.learn(self._ledger, ended)
+            waits_watch.note(self._ledger, document, ended, now_s)
         self._on_nodes, self._looked_s = {job.id: job for job in observation.jobs if job.on}, now_s
 
     def write(self, policy: Policy, snapshot: Snapshot, decision: Decision, observation: Observation) -> None:

@@ -24,7 +24,8 @@ def policy(document: ClusterDocument, silent: Sequence[str] = ()) -> Policy:
     burst = document.burst
     limits = None
     if burst.wait_target:
-        limits = Limits(WaitTarget.of_mean(**burst.wait_target.model_dump()), patience=burst.patience)
+        target = WaitTarget.of_mean(**burst.wait_target.model_dump())
+        limits = Limits(target, hours_per_gpu_hour=burst.hours_per_gpu_hour)
     declared = {"spot_max_nodes": burst.spot_max_nodes} if burst.spot_max_nodes else {}
     homes = [each.home_partition for each in document.schedulers if each.kind not in silent]
     return Policy(

@@ -51,7 +51,7 @@ class Shadow:
         observation = replace(observation, nodes=(*observation.nodes, *_not_there_yet(document, observation)))
         for text in observation.unreadable:
             self.tell("trouble", text)
-        self._logbook.learn(observation, self.clock.now())
+        self._logbook.learn(document, observation, self.clock.now())
         # the cloud is never asked: neither for instances nor for images
         site = Site(document, self.scheduler, cast(Cloud, None), self.ledger, self.clock, {}, self._told)
         images = {pool.name: PoolImage("none") for pool in document.pools}

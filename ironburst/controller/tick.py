@@ -29,6 +29,7 @@ from ironburst.controller import (
     shares,
     sightings,
     unstarted,
+    waits_watch,
 )
 from ironburst.controller.apply import acts, apply, recheck
 from ironburst.controller.brake import Brake
@@ -144,7 +145,8 @@ class Controller:
             raise
         for text in observation.unreadable:
             site.tell("trouble", text)
-        self._logbook.learn(observation, self.clock.now())
+        self._logbook.learn(document, observation, self.clock.now())
+        waits_watch.look(site)
         shown = karpenter.look(site)
         rebuild.run(site, observation, heard)
         if not self._said:

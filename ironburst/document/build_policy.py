@@ -22,7 +22,7 @@ def burst(config: ClusterConfig) -> Burst:
         settle_s=declared.settle,
         cool_down_s=declared.cool_down,
         wait_target=_wait_target(config),
-        patience=declared.patience,
+        hours_per_gpu_hour=declared.hours_per_gpu_hour,
         spot_max_nodes=declared.spot_max_nodes,
         folders=_folders(config),
         accounts=declared.accounts,

@@ -35,7 +35,9 @@ class Burst(Part):
     settle_s: int = 0
     cool_down_s: int
     wait_target: WaitTarget | None = Field(default=None, description="null: wait_limit_s counts, for every job")
-    patience: float = Field(default=1.0, description="jobs may wait as if wait_target were so many times as long")
+    hours_per_gpu_hour: float | None = Field(
+        default=None, description="a job may wait so long for each GPU-hour, up to wait_target's max; null: not fitted"
+    )
     spot_max_nodes: int | None = Field(default=None, description="null: the burst policy's own")
     folders: list[str] | None = Field(
         default=None, description="file systems that rented nodes have, too; null: jobs' folders aren't looked at"

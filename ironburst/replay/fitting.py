@@ -1,8 +1,10 @@
-"""How patient a policy may be and still keep the waits that are wanted, from a team's own history. Pure.
+"""How long jobs may wait for each of their GPU-hours and still keep the waits that are wanted, from a team's own
+history. Pure.
 
-For each patience (`Limits.patience`) the whole history is played once through `burst.decide`, and counted by windows:
-parts of it one after the other, of equally many jobs. What is reported of a window was reached with the patience that
-those before it gave: never on what it was fitted to.
+The history is cut into parts, one after the other, of equally many jobs. For each such number
+(`Limits.hours_per_gpu_hour`) every part is played alone through `burst.decide`, from empty nodes on. Every part has to
+keep the waits: in a quiet one nearly every long wait is a limit, a busy one shows what the queue makes of them. What is
+reported of a part was reached with what those before it gave: never on what it was fitted to.
 """
 
 from __future__ import annotations
@@ -17,96 +19,115 @@ import numpy as np
 from ironburst.burst import Policy
 from ironburst.burst.limits import WaitTarget
 from ironburst.replay import results
-from ironburst.replay.outcome import Bill, Played
+from ironburst.replay.outcome import Played
 from ironburst.replay.results import Waits
-from ironburst.replay.traces import Floats, Trace
+from ironburst.replay.traces import Trace
 
-PATIENCE = tuple(round(1.15**step, 2) for step in range(-6, 11))  # 0.43 to 4.05, tried one after the other
-WINDOWS = 4
-LEAST_JOBS = 400  # of a history: a 99th percentile of fewer in a window says nothing
-# the waits that a patience is chosen by are at most so much of what they may be: no later window is like those before
-SPARE = 0.9
+STEP = 1.02
+HOURS = tuple(float(f"{0.01 * STEP**step:.3g}") for step in range(233))  # 0.01 to 0.99 for each GPU-hour
+PARTS = 3
+LEAST_JOBS = 400  # of a history: a 99th percentile of fewer in a part says nothing
+LATE = 1.005  # of a wait: a limit that ends between two looks of the policy is kept
 
 
 class Reached(NamedTuple):
-    """In a part of the history: its waits, and USD of the leases (nothing prepaid) as far as they fall into it."""
+    """In a part of the history: its waits, USD of the leases (nothing prepaid), and late jobs that nothing could be
+    rented for.
+    """
 
     waits: Waits
     usd: float
-
-
-@dataclass(frozen=True)
-class Tried:
-    """One patience. `whole`: of all jobs; `windows`: of each alone; `before`: of all before each but the first;
-    `not_rented`: late jobs that nothing could be rented for.
-    """
-
-    patience: float
-    whole: Reached
-    windows: tuple[Reached, ...]
-    before: tuple[Reached, ...]
     not_rented: int
 
 
 @dataclass(frozen=True)
-class Checked:
-    """A window (its number, from 0), with what the windows before it gave."""
+class Tried:
+    """One number. `whole`: of all jobs; `parts`: of each part alone."""
 
-    window: int
+    hours: float | None  # for each GPU-hour; None: limits that weren't fitted
+    whole: Reached
+    parts: tuple[Reached, ...]
+
+
+@dataclass(frozen=True)
+class Checked:
+    """A part (its number, from 0), with what the parts before it gave."""
+
+    part: int
     tried: Tried
 
     @property
     def reached(self) -> Reached:
-        """On this window alone."""
-        return self.tried.windows[self.window]
+        """On this part alone."""
+        return self.tried.parts[self.part]
 
 
 @dataclass(frozen=True)
 class Fit:
-    """`best`: what all windows together give, or the shortest patience where none keeps the waits (`kept` says it).
-    `checked`: each window but the first.
+    """`best`: what all parts together give, or the shortest number where none keeps the waits (`kept` says it).
+    `tried`: those that were played, ascending. `checked`: each part but the first. `unfitted`: without any number.
     """
 
     tried: tuple[Tried, ...]
     best: Tried
     kept: bool
     checked: tuple[Checked, ...]
-
-    @property
-    def unfitted(self) -> Tried:
-        """A patience of 1."""
-        return next(each for each in self.tried if each.patience == 1)
+    unfitted: Tried
 
 
 def fit(
     trace: Trace,
     policy: Policy,
-    play: Callable[[Policy], Played],
+    play: Callable[[Trace, Policy], Played],
     tell: Callable[[int, int], None] | None = None,
 ) -> Fit:
-    """`policy`: with limits, whose target is what is wanted; `play`: plays the trace with such a policy. `tell`: called
-    with what is done, and all. Raises ValueError for a history that is too short.
+    """`policy`: with limits, whose target is what is wanted in each part. `tell`: called with what is done, and all.
+    Raises ValueError for a history that is too short.
     """
-    limits = policy.limits
+    limits, parts, most = policy.limits, parts_of(trace), 1 + PARTS * len(HOURS).bit_length()
     assert limits
-    if len(trace) < LEAST_JOBS:
-        raise ValueError(f"the history has {len(trace):,} jobs; a patience can be fitted to {LEAST_JOBS} or more")
-    tried: list[Tried] = []
-    for patience in PATIENCE:
-        tried.append(_tried(trace, patience, play(replace(policy, limits=replace(limits, patience=patience)))))
-        if tell:
-            tell(len(tried), len(PATIENCE))
-        # longer ones are chosen nowhere; the frontier is shown up to 1 at least
-        if patience >= 1 and not any(_fits(limits.target, each) for each in (tried[-1].whole, *tried[-1].before)):
-            break
+    tried: dict[float | None, Tried] = {}
+
+    def at(hours: float | None) -> Tried:
+        if hours not in tried:
+            now = replace(policy, limits=replace(limits, hours_per_gpu_hour=hours))
+            tried[hours] = _tried(hours, trace, parts, [play(part, now) for part in parts])
+            if tell:
+                tell(len(tried), most)
+        return tried[hours]
+
+    def of_first(count: int) -> float | None:
+        return longest(lambda hours: all(kept(limits.target, each.waits) for each in at(hours).parts[:count]))
+
+    found = [of_first(count) for count in range(1, PARTS + 1)]
+    checked = tuple(Checked(part, at(found[part - 1] or HOURS[0])) for part in range(1, PARTS))
+    best, unfitted = at(found[-1] or HOURS[0]), at(None)
     if tell:
-        tell(len(PATIENCE), len(PATIENCE))
-    best = _longest(tried, [_fits(limits.target, each.whole) for each in tried])
-    checked = [
-        Checked(window, _longest(tried, [_fits(limits.target, each.before[window - 1]) for each in tried]) or tried[0])
-        for window in range(1, WINDOWS)
-    ]
-    return Fit(tuple(tried), best or tried[0], best is not None, tuple(checked))
+        tell(most, most)
+    fitted = sorted((each for each in tried.values() if each.hours), key=lambda each: each.hours or 0.0)
+    return Fit(tuple(fitted), best, found[-1] is not None, checked, unfitted)
+
+
+def parts_of(trace: Trace) -> list[Trace]:
+    """Its jobs, in parts. Raises ValueError for a history that is too short."""
+    if len(trace) < LEAST_JOBS:
+        raise ValueError(f"the history has {len(trace):,} jobs; limits can be fitted to {LEAST_JOBS} or more")
+    cuts = np.linspace(0, len(trace), PARTS + 1).astype(int).tolist()
+    return [trace.take(slice(first, end)) for first, end in pairwise(cuts)]
+
+
+def longest(good: Callable[[float], bool]) -> float | None:
+    """The longest of HOURS that is good, by halving, for longer limits make longer waits; None: none is."""
+    first, bad = 0, len(HOURS)  # all before `first` are good
+    while first < bad:
+        middle = (first + bad) // 2
+        first, bad = (middle + 1, bad) if good(HOURS[middle]) else (first, middle)
+    return HOURS[first - 1] if first else None
+
+
+def kept(target: WaitTarget, waits: Waits) -> bool:
+    """Whether all five waits are."""
+    return worst(target, waits)[1] <= LATE
 
 
 def worst(target: WaitTarget, waits: Waits) -> tuple[str, float]:
@@ -123,40 +144,15 @@ def _over(hours: float, wanted_h: float) -> float:
     return 0.0 if hours <= 0 else np.inf
 
 
-def _fits(target: WaitTarget, reached: Reached) -> bool:
-    return worst(target, reached.waits)[1] <= SPARE
-
-
-def _longest(tried: Sequence[Tried], good: Sequence[bool]) -> Tried | None:
-    """The last one that is good, as all before it are."""
-    first_bad = good.index(False) if False in good else len(good)
-    return tried[first_bad - 1] if first_bad else None
-
-
-def _tried(trace: Trace, patience: float, played: Played) -> Tried:
-    hours = (played.start_s - trace.submit_s) / 3600
-    cuts = np.linspace(0, len(trace), WINDOWS + 1).astype(int)
-    moments = [-np.inf, *(float(trace.submit_s[cut]) for cut in cuts[1:-1]), np.inf]
-    paid = [bill for bill in played.bills if not bill.prepaid and bill.to_s > bill.from_s]
-    usd = [sum(_falls_into(bill, *span) for bill in paid) for span in pairwise(moments)]
-
-    def reached(first: int, end: int) -> Reached:
-        return Reached(_waits(trace, hours, int(cuts[first]), int(cuts[end])), sum(usd[first:end]))
-
-    return Tried(
-        patience,
-        reached(0, WINDOWS),
-        tuple(reached(window, window + 1) for window in range(WINDOWS)),
-        tuple(reached(0, window) for window in range(1, WINDOWS)),
-        len(played.not_rented),
+def _tried(hours: float | None, trace: Trace, parts: Sequence[Trace], played: Sequence[Played]) -> Tried:
+    reached = tuple(
+        Reached(
+            results.waits(part, each.start_s),
+            sum(bill.usd for bill in each.bills if not bill.prepaid),
+            len(each.not_rented),
+        )
+        for part, each in zip(parts, played, strict=True)
     )
-
-
-def _falls_into(bill: Bill, from_s: float, to_s: float) -> float:
-    """USD of it, evenly over its time."""
-    there_s = min(bill.to_s, to_s) - max(bill.from_s, from_s)
-    return bill.usd * max(0.0, there_s) / (bill.to_s - bill.from_s)
-
-
-def _waits(trace: Trace, hours: Floats, first: int, end: int) -> Waits:
-    return results.of_hours(trace.take(slice(first, end)), hours[first:end])
+    waits = results.waits(trace, np.concatenate([each.start_s for each in played]))
+    usd, late = sum(each.usd for each in reached), sum(each.not_rented for each in reached)
+    return Tried(hours, Reached(waits, usd, late), reached)

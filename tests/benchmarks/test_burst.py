@@ -7,7 +7,7 @@ import pytest
 
 from benchmarks import burst, figures, peers
 from benchmarks.figures import Outcome
-from ironburst.replay import traces
+from ironburst.replay import fitting, traces
 
 NAMES = [
     "rented_gpu_hours",
@@ -113,38 +113,51 @@ def test_known_limits_are_kept(trace_file):
 
 def test_parts_of_a_trace(trace_file, capsys):
     sizes = {}
+    told = ["--limits", "told"]  # the first part is too short to be fitted to
+    asked = ["--trace", str(trace_file), "--pool-gpus", "32", "--bound-seconds", "0", "--json", *told]
     for part in ("all", "first", "aside"):
-        assert (
-            burst.main(
-                ["--trace", str(trace_file), "--pool-gpus", "32", "--bound-seconds", "0", "--part", part, "--json"]
-            )
-            == 0
-        )
+        assert burst.main([*asked, "--part", part]) == 0
         sizes[part] = json.loads(capsys.readouterr().out)["jobs"]
     assert sizes == {"all": 200, "first": 150, "aside": 50}
 
 
-def test_patience_is_learned_on_the_first_part_and_told_with_the_figures(trace_file, capsys):
-    whole, told = traces.read(trace_file), []
-    first = traces.jittered(traces.split(whole, burst.ASIDE)[0], 1)
-    mean_h = burst.measure(lambda *asked: peers.run(*asked, peers.PEERS["starburst"]), {1: first}, 32)["mean_wait_h"]
+@pytest.mark.parametrize("run_times", ["known", "limits"])
+def test_limits_are_fitted_to_the_first_part_and_used_on_the_other(tmp_path, run_times, capsys, monkeypatch):
+    random, path = np.random.default_rng(1), tmp_path / "long.csv"
+    submit, duration = np.sort(random.integers(0, 300_000, 600)), random.integers(60, 20_000, 600)
+    jobs = zip(submit, duration, random.choice([1, 2, 4, 8, 16], 600), strict=True)
+    path.write_text("submit_s,duration_s,num_gpus\n" + "".join(f"{s},{d},{g}\n" for s, d, g in jobs))
+    seen = []
 
-    def policy(limits):
-        """Every job waits 0.6 of the mean that it is told, so 1.43 times the target keeps the waits with some to spare
-        and 1.51 doesn't.
-        """
-        told.append(limits.mean_h)
-        return lambda trace, pool_gpus: Outcome(trace.submit_s + 0.6 * 3600 * limits.mean_h, np.ones(len(trace), bool))
+    def ours(limits, hours_per_gpu_hour=None):
+        seen.append((limits, hours_per_gpu_hour))
+        return burst_decided(limits, hours_per_gpu_hour)
 
-    arguments = ["--trace", str(trace_file), "--pool-gpus", "32", "--bound-seconds", "0", "--json", "--patience"]
-    assert burst.main([*arguments, "learned"], policy) == 0
+    burst_decided = burst.decided
+    monkeypatch.setattr(burst, "decided", ours)
+    arguments = ["--trace", str(path), "--pool-gpus", "32", "--bound-seconds", "0", "--run-times", run_times]
+    assert burst.main([*arguments, "--part", "aside", "--json"], ours) == 0
     printed = json.loads(capsys.readouterr().out)
-    assert told[:-1] == pytest.approx([patience * mean_h for patience in burst.PATIENCE if patience <= 1.51])
-    assert printed["patience"] == 1.43
-    assert told[-1] == pytest.approx(1.43 * printed["peers"]["starburst"]["mean_wait_h"])
+    hours = printed["hours_per_gpu_hour"]
+    assert printed["limits"] == "fitted" and printed["patience"] == 1.0 and hours in fitting.HOURS
+    *tried, (told, used) = seen
+    assert used == hours and told.mean_h == printed["peers"]["starburst"]["mean_wait_h"]
+    first = traces.jittered(traces.split(traces.read(path), burst.ASIDE)[0], 1)
+    parts, starburst = fitting.parts_of(first), peers.PEERS["starburst"]
+    had = [figures.figures(part, peers.run(part, 32, starburst), 32, 1.0) for part in parts]
+    assert {limits.mean_h for limits, _ in tried} <= {each["mean_wait_h"] for each in had}
+    # on every part of the first one it keeps what Starburst had there
+    for part, each in zip(parts, had, strict=True) if run_times == "known" else ():
+        reached = figures.figures(part, burst_decided(burst.wait_limits(each), hours)(part, 32), 32, 1.0)
+        assert all(reached[name] <= 1.005 * each[name] for name in figures.WAITS)
+
+
+def test_a_patience_that_is_none_is_refused(trace_file, capsys):
     with pytest.raises(SystemExit):
-        burst.main([*arguments, "0"], policy)
-    assert "--patience: it is 0; allowed is a number above 0, or learned" in capsys.readouterr().err
+        burst.main(["--trace", str(trace_file), "--patience", "0"])
+    assert "--patience: it is 0; allowed is a number above 0" in capsys.readouterr().err
+    assert burst.main(["--trace", str(trace_file), "--pool-gpus", "32", "--limits", "fitted"]) == 2
+    assert "the history has 150 jobs; limits can be fitted to 400 or more" in capsys.readouterr().err
 
 
 def test_without_data_it_says_so_and_bad_input_is_one_sentence(trace_file, capsys):

@@ -68,10 +68,10 @@ def test_waits_are_held_against_the_wait_factor():
     assert (half.kept, double.kept) == (True, False)
 
 
-def test_a_patience_is_told_with_where_it_is_from():
-    learned = {"patience": 1.4, "run": {"command": "python -m benchmarks.burst --patience learned"}}
-    found, given = (lines(burst(**more))["1"][0].note for more in (learned, {"patience": 0.95}))
-    assert "told 1.4 times the waits: the longest that kept them" in found and "told 0.95 times the waits;" in given
+def test_a_patience_and_fitted_limits_are_told():
+    found, given = (lines(burst(**more))["1"][0].note for more in ({"hours_per_gpu_hour": 0.08}, {"patience": 0.95}))
+    assert "0.08 h for each GPU-hour, the longest that kept them on the first part" in found
+    assert "told 0.95 times the waits;" in given and "GPU-hour" not in given
 
 
 def test_the_whole_trace_and_more_seeds_come_first():

@@ -6,7 +6,7 @@ import math
 import pytest
 
 from ironburst.burst import Policy, decide
-from ironburst.burst.limits import LONGER, REFERENCE, SHORTER, Limits, WaitTarget
+from ironburst.burst.limits import HOPELESS, LONGER, LOOK_S, REFERENCE, SHORTER, Limits, WaitTarget
 from tests.fakes import snapshots as base
 
 HOUR = 3600.0
@@ -42,14 +42,30 @@ def test_limits_follow_a_power_of_the_target():
     assert short.hard_s(1000) == 36.0  # never longer than the longest wait that is wanted
 
 
-def test_patience_is_a_longer_target_but_for_the_longest_wait():
-    doubled = Limits(WaitTarget(*(2 * getattr(REFERENCE, each.name) for each in dataclasses.fields(REFERENCE))))
-    patient = dataclasses.replace(LIMITS, patience=2.0)
-    for limit in ("timer_s", "predicted_s", "hard_s"):
-        for gpu_hours in (0.5, 50, 1500):
-            assert getattr(patient, limit)(gpu_hours) == pytest.approx(getattr(doubled, limit)(gpu_hours)), limit
-    endless = dataclasses.replace(LIMITS, patience=1000.0)
-    assert endless.hard_s(5000) == REFERENCE.max_h * HOUR < dataclasses.replace(doubled, patience=1000.0).hard_s(5000)
+def test_fitted_limits_are_hours_for_each_gpu_hour_up_to_the_longest_wait():
+    fitted = dataclasses.replace(LIMITS, hours_per_gpu_hour=0.1)
+    assert fitted.timer_s(2.0) == pytest.approx(0.2 * HOUR - LOOK_S) and fitted.timer_s(0.0) == 0.0
+    assert fitted.hard_s(500.0) == pytest.approx(50 * HOUR)
+    assert fitted.predicted_s(500.0) == pytest.approx(HOPELESS * 50 * HOUR)
+    for limit in (fitted.predicted_s, fitted.hard_s):
+        assert limit(1e6) == limit(math.inf) == REFERENCE.max_h * HOUR
+    tight = dataclasses.replace(fitted, target=WaitTarget.of_mean(0.001))
+    assert tight.hard_s(500.0) == HOUR * tight.target.max_h < fitted.hard_s(500.0)  # a bound, and nothing else
+    assert tight.hard_s(5.0) == fitted.hard_s(5.0)
+
+
+def test_a_fitted_limit_is_late_when_it_ends_or_when_the_start_is_hopeless():
+    size = 8 * 10.0
+    policy = dataclasses.replace(POLICY, limits=dataclasses.replace(LIMITS, hours_per_gpu_hour=0.1))
+    limit = 0.1 * size * HOUR
+    for waited, ends_in, rented in (
+        (0.0, 2.4 * limit, False),
+        (0.0, 2.6 * limit, True),
+        (limit - 10, 2000.0, False),
+        (limit + 10, 2000.0, True),
+    ):
+        jobs = [base.running(90, ["dgx1", "dgx2"], ends_in), late(10 * HOUR, waited)]
+        assert bool(decide(base.snapshot(jobs), policy).launches) is rented, (waited, ends_in)
 
 
 def test_a_target_from_its_mean_has_the_proportions_of_the_reference():

@@ -17,7 +17,7 @@ from ironburst.cli import trials
 
 STACK = "stacks/Pulumi.prod.yaml"  # 8 home nodes of 8 GPUs, pools of p5 and p4d
 OWNED = ("--owned-usd-per-gpu-hour", "2")
-KEPT = {"mean": "4h", "p99": "40h", "p999": "48h", "max": "3d"}  # by a patience between the shortest and 1
+KEPT = {"mean": "4h", "p99": "40h", "p999": "48h", "max": "3d"}
 SACCT = """JobIDRaw|Submit|Start|End|ElapsedRaw|TimelimitRaw|AllocTRES|ReqTRES|User|Partition|Account|State
 1|1700000000|1700000001|x|36000|1200|cpu=8,gres/gpu=64|cpu=8|ann|gpu|a|COMPLETED
 2|1700003600|1700003601|x|7200|240|cpu=8,gres/gpu=8|cpu=8|bob|gpu|a|COMPLETED
@@ -203,40 +203,43 @@ def stack(tmp_path, **burst):
     return str(path)
 
 
-def test_fit_names_the_patience_that_keeps_the_target_and_how_sure_that_is(history, tmp_path, capsys):
+def test_fit_names_the_limits_that_keep_the_target_and_how_sure_that_is(history, tmp_path, capsys):
     config = stack(tmp_path, wait_target=KEPT)
     argv = ["fit", str(history), "--config", config, "--out", str(tmp_path / "out")]
     assert cli.main([*argv, "--json"]) == 0
     said = json.loads(capsys.readouterr().out)
-    assert said["kept"] and 0.43 < said["patience"] < 1 == said["declared_patience"]
-    chosen = next(each for each in said["tried"] if each["patience"] == said["patience"])
-    assert chosen["over_target"] <= 0.9 and all(
-        each["over_target"] <= 0.9 for each in said["tried"] if each["patience"] <= said["patience"]
-    )
-    assert [each["window"] for each in said["checked"]] == [2, 3, 4]
+    hours = said["hours_per_gpu_hour"]
+    assert said["kept"] and 0.01 < hours < 0.99 and said["declared_hours_per_gpu_hour"] is None
+    tried = [each["hours_per_gpu_hour"] for each in said["tried"]]
+    assert hours in tried and tried == sorted(tried)
+    assert [each["part"] for each in said["checked"]] == [2, 3]
     assert cli.main(argv) == 0
     text = capsys.readouterr().out
-    assert f"Fitted: burst.patience: {said['patience']:g} (" in text and "<- fitted" in text
-    assert "How sure: " in text and "of 3 later parts kept what is wanted" in text
+    assert f"Fitted: burst.hours_per_gpu_hour: {hours:g} (" in text and "<- fitted" in text
+    assert "How sure: " in text and "of 2 later parts kept what is wanted" in text
     ET.fromstring((tmp_path / "out/fit.svg").read_text())
-    # what it found is what simulate then plays
-    patient = stack(tmp_path, wait_target=KEPT, patience=said["patience"])
-    assert cli.main(["simulate", str(history), "--config", patient, "--bound-seconds", "0", "--json"]) == 0
+    # what it found is what simulate then plays, and each part keeps what is wanted
+    fitted, header, *rows = stack(tmp_path, wait_target=KEPT, hours_per_gpu_hour=hours), *history.read_text().split()
+    part = tmp_path / "part.csv"
+    part.write_text("\n".join([header, *rows[: len(rows) // said["parts"]]]))
+    assert cli.main(["simulate", str(part), "--config", fitted, "--bound-seconds", "0", "--json"]) == 0
     played = json.loads(capsys.readouterr().out)
-    assert {name: played["waits"][name] for name in chosen["waits"]} == pytest.approx(chosen["waits"])
-    assert played["usd"]["total"] - played["usd"]["prepaid"] == pytest.approx(chosen["usd"])
+    assert played["policy"]["hours_per_gpu_hour"] == hours
+    wanted = said["wait_target_h"]
+    assert all(played["waits"][name] <= 1.005 * wanted[name] for name in wanted)
 
 
 def test_fit_says_that_a_target_cant_be_kept_and_is_not_marked_as_found(history, tmp_path, capsys):
     config = stack(tmp_path, wait_target="1m")
     assert cli.main(["fit", str(history), "--config", config]) == 0
     text = capsys.readouterr().out
-    assert "No patience keeps the waits that are wanted: with 0.43 the" in text and "<- fitted" not in text
+    assert "No limits keep the waits that are wanted in every part: with 0.01 hours for each GPU-hour the" in text
+    assert "<- fitted" not in text
 
 
 def test_fit_refuses_what_it_cant_fit_to(trace, history, tmp_path, capsys):
     for argv, why in (
-        ([str(trace), "--config", STACK], "the history has 5 jobs; a patience can be fitted to 400 or more"),
+        ([str(trace), "--config", STACK], "the history has 5 jobs; limits can be fitted to 400 or more"),
         ([str(history), "--config", STACK, "--jobs", "10"], "--jobs is 10; allowed is 400 or more"),
         ([str(history), "--config", stack(tmp_path, wait_limit="2h")], "it has no burst.wait_target"),
     ):

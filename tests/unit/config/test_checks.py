@@ -55,7 +55,7 @@ BAD_HERE = {
     "budget of zero": ("budget.usd_per_month", 0, "greater than 0"),
     "budget below zero": ("budget.usd_per_month", -5, "greater than 0"),
     "no budget": ("budget", None, "where there are burst pools"),
-    "a patience without a wait target": ("burst", {"patience": 1.5}, "no wait_target that it could be with"),
+    "fitted limits without a wait target": ("burst", {"hours_per_gpu_hour": 0.08}, "without the wait_target"),
     "a wait limit beside a wait target": ("burst", {"wait_limit": "2h", "wait_target": "20m"}, "leave one out"),
     "a day with more than its month": ("budget.usd_per_day", 3000, "more than usd_per_month, 2000"),
     "not a secret reference": ("halls[0].nodes[0].bmc.password", "hunter2", "not a secret reference"),
@@ -145,7 +145,12 @@ BAD_ELSEWHERE = {
         "burst.wait_target.mean",
         "0.3 is not a duration",
     ),
-    "a patience of nothing": ("burst", {"wait_target": "20m", "patience": 0}, "burst.patience", "0.1"),
+    "fitted limits of nothing": (
+        "burst",
+        {"wait_target": "20m", "hours_per_gpu_hour": 0},
+        "burst.hours_per_gpu_hour",
+        "0.001",
+    ),
     "a wait target of nothing": ("burst", {"wait_target": "0m"}, "burst.wait_target.mean", "above zero"),
     "a wait target without a mean": (
         "burst",
