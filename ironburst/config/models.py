@@ -20,6 +20,7 @@ from ironburst.config.software_models import DataScience, Software, Strict
 from ironburst.config.types import (
     DURATION_PATTERN,
     Account,
+    BmcNetwork,
     Duration,
     Fingerprint,
     Folder,
@@ -155,7 +156,7 @@ class Hall(Strict):
 
     name: Name
     cidr: Network = Field(description="network of the nodes")
-    bmc_cidr: Network | None = Field(
+    bmc_cidr: BmcNetwork | None = Field(
         default=None, description="out-of-band network of the BMCs; needed where nodes have one"
     )
     racks: list[Rack] = Field(default=[], description="none: where the nodes stand isn't said")

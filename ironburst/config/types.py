@@ -61,20 +61,26 @@ def _range(value: Any) -> list[str]:
         raise ValueError(str(error)) from None
 
 
-def _network(value: str) -> str:
+def _any_network(value: str) -> str:
+    """This host's own, too."""
     try:
         network = ipaddress.IPv4Network(value, strict=False)
     except ValueError:
         raise ValueError("is not an IPv4 network; write for example 10.0.0.0/16") from None
     if "/" not in value:
         raise ValueError(f"is not an IPv4 network: it has no length; write for example {value}/24")
-    for what, there in (("this host's own", network.is_loopback), ("for one link alone", network.is_link_local)):
-        if there:
-            raise ValueError(f"is {what}; take one of 10.0.0.0/8, 172.16.0.0/12 or 192.168.0.0/16")
+    if network.is_link_local:
+        raise ValueError("is for one link alone; take one of 10.0.0.0/8, 172.16.0.0/12 or 192.168.0.0/16")
     if network.is_multicast or network.is_reserved or network.prefixlen == 0:
         raise ValueError("holds no network of hosts; take one of 10.0.0.0/8, 172.16.0.0/12 or 192.168.0.0/16")
     if str(network) != value:
         raise ValueError(f"is not an IPv4 network, but an address in one; write {network}")
+    return value
+
+
+def _network(value: str) -> str:
+    if ipaddress.IPv4Network(_any_network(value)).is_loopback:
+        raise ValueError("is this host's own; take one of 10.0.0.0/8, 172.16.0.0/12 or 192.168.0.0/16")
     return value
 
 
@@ -171,6 +177,7 @@ Duration = Annotated[
 ]
 Range = Annotated[list[str], BeforeValidator(_range), WithJsonSchema({**_TEXT_OR_LIST, "examples": ["dgx[01-04]"]})]
 Network = Annotated[str, AfterValidator(_network), Field(examples=["10.0.0.0/16"])]
+BmcNetwork = Annotated[str, AfterValidator(_any_network), Field(examples=["10.0.0.0/16"])]
 Address = Annotated[str, AfterValidator(_address)]
 Moment = Annotated[datetime, BeforeValidator(_moment)]
 Mail = Annotated[str, AfterValidator(_mail)]

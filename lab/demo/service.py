@@ -12,7 +12,8 @@ from lab.demo import rights
 from lab.demo.inside import Inside
 from lab.system import CHECKOUT
 
-NEEDS = tuple(f"python3-{name}" for name in ("argcomplete", "boto3", "numpy", "pydantic", "rich", "yaml"))
+_LIBRARIES = ("argcomplete", "boto3", "jinja2", "numpy", "pydantic", "rich", "starlette", "uvicorn", "yaml")
+NEEDS = tuple(f"python3-{name}" for name in _LIBRARIES)
 BINARY = "/opt/ironburst/.venv/bin/ironburst"
 PROGRAM = '#!/bin/sh\nPYTHONPATH=/opt/ironburst exec /usr/bin/python3 -m ironburst.cli "$@"\n'
 # In the shared folder, so that the demo reads it beside the controller

@@ -37,6 +37,10 @@ def doubtful(config: ClusterConfig) -> Findings:
 
 
 def _owned(config: ClusterConfig) -> Findings:
+    for h, hall in enumerate(config.halls):
+        if hall.bmc_cidr and ipaddress.IPv4Network(hall.bmc_cidr).is_loopback:
+            message = f"{hall.bmc_cidr!r} is this host's own: only emulated BMCs answer there"
+            yield Finding(path_of("halls", h, "bmc_cidr"), hall.bmc_cidr, "loopback", message, "warning")
     for at, _, nodes in owned_nodes(config):
         capitals = [name for name in nodes.names if name != name.lower()] if nodes.managed else []
         if capitals:

@@ -258,6 +258,7 @@ MISTAKES = {
     "cidr /33": ("cidr: 10.30.0.0/20", "cidr: 10.30.0.0/33", "halls[0].cidr", "'10.30.0.0/33' is not an IPv4 network; write for example 10.0.0.0/16"),
     "everything as network": ("cidr: 10.30.0.0/20", "cidr: 0.0.0.0/0", "halls[0].cidr", "'0.0.0.0/0' holds no network of hosts; take one of 10.0.0.0/8,"),
     "a network too small for its zones": (VPC, "cidr: 10.31.0.0/29", "cloud.network.cidr", "10.31.0.0/29 is too small for 2 zones; AWS needs at least a /24 here"),
+    "BMCs on loopback": ("bmc_cidr: 10.30.16.0/24", "bmc_cidr: 127.0.16.0/24", "halls[0].bmc_cidr", "'127.0.16.0/24' is this host's own: only emulated BMCs answer there", "warning"),
     "cidr loopback": (VPC, "cidr: 127.0.0.0/16", "cloud.network.cidr", "'127.0.0.0/16' is this host's own; take one of 10.0.0.0/8,"),
     "cidr link local": (VPC, "cidr: 169.254.0.0/16", "cloud.network.cidr", "'169.254.0.0/16' is for one link alone; take one of 10.0.0.0/8,"),
     "cidr multicast": (VPC, "cidr: 224.0.0.0/16", "cloud.network.cidr", "'224.0.0.0/16' holds no network of hosts; take one of 10.0.0.0/8,"),

@@ -140,7 +140,7 @@ def test_without_a_script_it_is_a_plain_page_that_says_when_it_was_made(browser,
     browser.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": True})
     try:
         browser.get(f"http://127.0.0.1:{serving()[0]}/?q=eval")
-        assert "Made at 11-22" in text(browser, "#now") and "Reload for newer" in text(browser, "header")
+        assert "Made at 2026-11-22" in text(browser, "#now") and "Reload for newer" in text(browser, "header")
         assert len(rows(browser)) == 1
     finally:
         browser.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": False})
