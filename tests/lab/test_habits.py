@@ -22,7 +22,7 @@ SUBMITTED = {
     f"sbatch --requeue {ONE} {SLEEP}": RENTED,
     f"sbatch --exclusive --mem=500 {ONE} {SLEEP}": RENTED,
     f"sbatch --nice=100 {ONE} {SLEEP}": RENTED,
-    f"sbatch -N2 --gres=gpu:8 -c 1 --time=9 {SLEEP}": RENTED,
+    f"sbatch -N2 --gres=gpu:4 -c 1 --time=9 {SLEEP}": RENTED,
     f"sbatch --deadline=now+5hours {ONE} {SLEEP}": RENTED,
     f"sbatch --array=1-2 {ONE} {SLEEP}": RENTED,
     f"salloc --no-shell {ONE}": RENTED,
