@@ -12,7 +12,6 @@ import math
 import re
 import shlex
 import subprocess
-import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -24,7 +23,6 @@ from ironburst.service import Occupancy
 from ironburst.shares import slurm as shared
 
 SPOOL = "/var/spool/ironburst"
-_DEFAULTS_S = 600.0  # settings of partitions are asked for so often
 # FILE OWNER STALE_S SAID: says the age and the text of the claim that is there, then makes it OWNER's if that may be.
 # The file is replaced whole, under a lock. One from the future (the clock was put back) begins to age now; on a full
 # disk an own claim is at least kept fresh.
@@ -53,17 +51,15 @@ class Slurm:
     def __init__(self, prefix: Sequence[str] = (), *, spool: str = SPOOL, timeout_s: float = 60.0, first: str = ""):
         """`first`: what the prefix reads of stdin before the command does."""
         self._prefix, self._spool, self._timeout_s, self._first = list(prefix), spool, timeout_s, first
-        self._defaults: Mapping[str, int] = {}
-        self._defaults_until_s = -math.inf
 
     # ---- reading
     def observe(self) -> Observation:
         """The queue, all nodes, and the permits."""
         # squeue also in states that still hold nodes;
         # nodes last: one that a just-ended job left is then seen idle, not vanished
-        queue = slurm_defaults.applied(self._json("squeue", "--json"), self._memory_per_gpu())
-        jobs = self._read_jobs(queue)
+        queue = self._json("squeue", "--json")
         nodes = slurm_json.read_nodes(self._json("scontrol", "show", "node", "--all", "--json"))
+        jobs = self._read_jobs(slurm_defaults.applied(queue, nodes.items))
         permits = self._call(
             "find", f"{self._spool}/leases", "-mindepth", "1", "-maxdepth", "1", "-printf", "%f\\n"
         ).split()
@@ -76,14 +72,6 @@ class Slurm:
             slurm_json.shares(queue),
             comments=slurm_json.comments(queue),
         )
-
-    def _memory_per_gpu(self) -> Mapping[str, int]:
-        """The partitions' shares, asked anew now and then: a person may change them."""
-        if time.monotonic() >= self._defaults_until_s:
-            shown = self._call("scontrol", "show", "partition", "--all", "--oneliner")
-            self._defaults = slurm_defaults.shares(shown, self._call("scontrol", "show", "config"))
-            self._defaults_until_s = time.monotonic() + _DEFAULTS_S
-        return self._defaults
 
     def _read_jobs(self, queue: Any) -> Read:
         """slurm-bridge's are known, and not rented for: nothing is declared of it."""

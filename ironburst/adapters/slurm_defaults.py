@@ -1,47 +1,40 @@
-"""What a job gets that asks for GPUs and names no memory: its partition's share for each GPU (DefMemPerGPU).
+"""What a waiting job will get that asks for GPUs and names no memory: its partition's share for each (DefMemPerGPU).
 
-While such a job waits, slurmctld 24.11 shows all of a node's memory as what it asks for; once it runs, its share. By
-the first a job of one GPU would take a whole node, at home and rented.
+slurmctld 24.11 shows such a job with all of a node's memory in `tres_req_str`, and the share in `memory_per_tres` as
+`gpu:125` (what a user asked for himself is `gres/gpu:125`, and then the other is right). By the first a job of one GPU
+would take a whole node, at home and rented. `--mem=0` looks the same, and counts as its share, too.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+from ironburst.adapters import slurm_json
 from ironburst.adapters.slurm_values import number
-
-EVERYWHERE = ""
-"""key of the whole cluster's JobDefaults, for partitions without their own"""
+from ironburst.ports import Node
 
 
-def shares(partitions: str, config: str) -> dict[str, int]:
-    """MiB for each GPU, by partition: of `scontrol show partition --oneliner` and `scontrol show config`."""
-    found = {}
-    for line in partitions.splitlines():
-        name, share = re.search(r"\bPartitionName=(\S+)", line), re.search(r"\bDefMemPerGPU=(\d+)", line)
-        if name and share:
-            found[name[1]] = int(share[1])
-    if share := re.search(r"^JobDefaults\s*=.*\bDefMemPerGPU=(\d+)", config, re.MULTILINE):
-        found[EVERYWHERE] = int(share[1])
-    return found
-
-
-def applied(answer: Any, per_gpu: Mapping[str, int]) -> Any:
+def applied(answer: Any, nodes: Sequence[Node]) -> Any:
     """`squeue --json` with the memory that such jobs will get. Rows of unknown shapes stay as they are."""
-    if not per_gpu or not isinstance(answer, dict) or not isinstance(answer.get("jobs"), list):
+    if not isinstance(answer, dict) or not isinstance(answer.get("jobs"), list):
         return answer
-    return answer | {"jobs": [_applied(raw, per_gpu) for raw in answer["jobs"]]}
+    least: dict[str, int] = {}  # MiB of the smallest node, by partition
+    for node in nodes:
+        for partition in node.partitions:
+            least[partition] = min(node.total.memory_mb, least.get(partition, node.total.memory_mb))
+    return answer | {"jobs": [_applied(raw, least) for raw in answer["jobs"]]}
 
 
-def _applied(raw: Any, per_gpu: Mapping[str, int]) -> Any:
+def _applied(raw: Any, least: Mapping[str, int]) -> Any:
     try:
-        share = per_gpu.get(raw["partition"].partition(",")[0], per_gpu.get(EVERYWHERE))
-        asked = number(raw["memory_per_node"]) or number(raw["memory_per_cpu"]) or raw["memory_per_tres"]
-        gpus = re.search(r"\bgres/gpu=(\d+)", raw["tres_req_str"])
-        if share is None or asked or raw["tres_alloc_str"] or not gpus:
+        share = re.match(r"gpu:(\d+)", raw["memory_per_tres"] or "")
+        asked = slurm_json.tres(raw["tres_req_str"])
+        whole = least[raw["partition"].partition(",")[0]] * int(number(raw["node_count"]) or 1)
+        if share is None or raw["tres_alloc_str"] or not asked.gpus or asked.memory_mb < whole:
             return raw
-        return raw | {"tres_req_str": re.sub(r"\bmem=[^,]+", f"mem={int(gpus[1]) * share}M", raw["tres_req_str"])}
+        told = re.sub(r"\bmem=[^,]+", f"mem={asked.gpus * int(share[1])}M", raw["tres_req_str"])
+        return raw | {"tres_req_str": told}
     except (KeyError, TypeError, ValueError, AttributeError):
         return raw
