@@ -1,4 +1,4 @@
-"""Jobs that ask for GPUs, as slurmctld 24.11 showed them in the lab while they waited: DefMemPerGPU=125, nodes of 1000."""
+"""Jobs that ask for GPUs, as slurmctld 24.11 showed them while they waited: DefMemPerGPU=125, nodes of 1000 MiB."""
 
 import json
 from pathlib import Path
