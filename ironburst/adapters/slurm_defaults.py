@@ -30,9 +30,11 @@ def applied(answer: Any, nodes: Sequence[Node]) -> Any:
 def _applied(raw: Any, least: Mapping[str, int]) -> Any:
     try:
         share = re.match(r"gpu:(\d+)", raw["memory_per_tres"] or "")
+        if share is None or raw["tres_alloc_str"]:
+            return raw
         asked = slurm_json.tres(raw["tres_req_str"])
         whole = least[raw["partition"].partition(",")[0]] * int(number(raw["node_count"]) or 1)
-        if share is None or raw["tres_alloc_str"] or not asked.gpus or asked.memory_mb < whole:
+        if not asked.gpus or asked.memory_mb < whole:
             return raw
         told = re.sub(r"\bmem=[^,]+", f"mem={asked.gpus * int(share[1])}M", raw["tres_req_str"])
         return raw | {"tres_req_str": told}

@@ -36,7 +36,8 @@ class Comments:
             self._said[job] = code, site.now
             if len(due) == AT_ONCE:
                 break
-        self._said = {job: said for job, said in self._said.items() if observation.job(job) or job in due}
+        there = {job.id for job in observation.jobs}
+        self._said = {job: said for job, said in self._said.items() if job in there}
         if due:
             with suppress(SchedulerError):
                 site.scheduler.comment(due)

@@ -68,3 +68,4 @@ def test_a_scheduler_that_takes_no_comment_stops_nothing(world):
     world.fill_home()
     job = world.slurm.submit()
     world.until(lambda: world.slurm.state(job) == "RUNNING", 1200)
+    assert world.slurm.comments == {} and world.slurm.jobs[job].job.on == ("p5-1",)
