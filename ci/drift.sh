@@ -2,7 +2,7 @@
 # Whether the environment STACK is what was last applied: cloud and BMCs (refresh), program (preview), hosts (converge).
 # $OUT/plan.md, and exit code 4 where it isn't.
 set -eu
-out=${OUT:-.ci}
+out=${OUT:-build/ci}
 mkdir -p "$out"
 pulumi refresh --stack "$STACK" --preview-only --non-interactive --json >"$out/refresh.json" || echo "pulumi refresh: exit code $?" >&2
 PLAN_OPTIONS="--refresh $out/refresh.json --expect-no-changes" exec "$(dirname "$0")/preview.sh"

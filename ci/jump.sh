@@ -3,7 +3,7 @@
 # SSH_JUMP: as ssh takes it, with the runner's own key or certificate. HALL_NETWORKS: of hosts and BMCs, as in "10.20.0.0/22 10.20.8.0/24".
 set -eu
 [ -n "${SSH_JUMP:-}" ] || exit 0
-pid=${OUT:-.ci}/jump.pid
+pid=${OUT:-build/ci}/jump.pid
 mkdir -p "$(dirname "$pid")"
 case $1 in
 up)

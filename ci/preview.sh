@@ -1,8 +1,8 @@
 #!/bin/sh
-# What the checkout would do to the environment STACK: $OUT/plan.md, and the exit code of `ironburst plan`.
+# What the checkout would do to the environment STACK: $OUT/plan.md (OUT: build/ci), and the exit code of `ironburst plan`.
 # BASE: the commit in force. HEAD_SSH: where scontrol answers. DOCUMENT: the published document, for the hosts' drift.
 set -eu
-out=${OUT:-.ci}
+out=${OUT:-build/ci}
 file=stacks/Pulumi.$STACK.yaml
 mkdir -p "$out/before"
 if ! ironburst validate "$file" --no-secrets 2>"$out/errors"; then

@@ -40,6 +40,7 @@ from ironburst.catalog.prices import (
 )
 from ironburst.catalog.regions import Region, region, regions
 from ironburst.catalog.software import (
+    Bulletin,
     Cuda,
     DriverBranch,
     MigProfile,
@@ -49,6 +50,7 @@ from ironburst.catalog.software import (
     cuda_releases,
     driver_branch,
     driver_branches,
+    driver_bulletins,
     lock_rules,
     mig_profiles,
     package_names,
@@ -63,6 +65,7 @@ from ironburst.catalog.software import (
 
 __all__ = [
     "Board",
+    "Bulletin",
     "Chart",
     "Cuda",
     "DriverBranch",
@@ -89,6 +92,7 @@ __all__ = [
     "cuda_releases",
     "driver_branch",
     "driver_branches",
+    "driver_bulletins",
     "eks_versions",
     "gpu",
     "gpus",

@@ -1,4 +1,4 @@
-"""Driver branches, CUDA, MIG profiles, package names, profiles and the compatibility rules.
+"""Driver branches and their security bulletins, CUDA, MIG profiles, package names, profiles, compatibility rules.
 Data only: ironburst/software applies them.
 """
 
@@ -25,6 +25,22 @@ class DriverBranch:
     cuda_native: str | None
     kernel_modules: tuple[str, ...]
     example_versions: tuple[str, ...]
+    source: str
+
+
+@dataclass(frozen=True)
+class Bulletin:
+    """What one of NVIDIA's security bulletins says of one driver branch on Linux, for data centre GPUs: drivers of the
+    branch older than `fixed` have its `cves`, of which the worst has `cvss_max`. A branch without an entry is unknown.
+    """
+
+    bulletin: str
+    updated: str
+    """YYYY-MM-DD"""
+    branch: int
+    fixed: str
+    cves: tuple[str, ...]
+    cvss_max: float | None
     source: str
 
 
@@ -86,6 +102,12 @@ def _branch(row: Row) -> DriverBranch:
 def driver_branch(branch: int) -> DriverBranch:
     """The branch with this number; raises Unknown."""
     return look_up("driver branch", branch, driver_branches())
+
+
+@functools.cache
+def driver_bulletins() -> tuple[Bulletin, ...]:
+    """All entries, oldest bulletin first."""
+    return tuple(filled(Bulletin, row) for row in table("driver_bulletins.csv").rows)
 
 
 @functools.cache
@@ -174,6 +196,7 @@ class SoftwareFacts:
     rules: Mapping[str, Rule]
     cuda: Mapping[str, Cuda]
     branches: Mapping[int, DriverBranch]
+    bulletins: tuple[Bulletin, ...]
     mig_profiles: tuple[MigProfile, ...]
     package_names: Mapping[str, Any]
     extra: Mapping[str, Any]
@@ -181,13 +204,14 @@ class SoftwareFacts:
 
 @functools.cache
 def software_facts() -> SoftwareFacts:
-    """The rules by id, CUDA releases by version, driver branches by number,
+    """The rules by id, CUDA releases by version, driver branches by number, security bulletins,
     MIG profiles, package names and the rest.
     """
     return SoftwareFacts(
         rules=_rules_by_id(),
         cuda=cuda_releases(),
         branches=driver_branches(),
+        bulletins=driver_bulletins(),
         mig_profiles=mig_profiles(),
         package_names=package_names(),
         extra=software_extra(),

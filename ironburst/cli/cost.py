@@ -31,7 +31,7 @@ from ironburst.cost.report import BY, Report, Row, Site
 from ironburst.document import ClusterDocument
 from ironburst.replay.formats import TraceError
 
-UNKNOWN_PRICE = "halls[].nodes[].usd_per_gpu_hour"
+UNKNOWN_PRICE, FIXED_PRICE = "halls[].nodes[].usd_per_gpu_hour", "cloud.price"
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -258,9 +258,11 @@ def _notes(document: ClusterDocument, made: Report, runs: Sequence[Run]) -> Iter
         )
     if cloud := [name for name in made.unpriced if name in fixed]:
         yield (
-            f"What {_listed(cloud)} cost, fixed cloud nodes, only the bill says: "
-            "dollars at home, where their jobs count, are not known."
+            f"What a GPU-hour of {_listed(cloud)} costs, fixed cloud nodes, isn't in the document, so dollars at home "
+            f"are not known: publish it again, with a price under {FIXED_PRICE} where the catalogue has none."
         )
+    if known := sorted({node for run in runs for node in run.nodes if node in fixed} - set(made.unpriced)):
+        yield f"{_listed(known)}, fixed cloud nodes, count at home, at the on-demand price: their bill says more."
     if made.unleased_gpu_s >= 36:
         hours = made.unleased_gpu_s / 3600
         yield (

@@ -14,6 +14,7 @@ from ironburst.cli import Subparsers, waiting
 from ironburst.config import lockfile
 from ironburst.config.checks import check
 from ironburst.config.load import ConfigError, load
+from ironburst.software import security
 from ironburst.software.lock import LockError, to_data
 from ironburst.software.model import Hit
 
@@ -51,7 +52,8 @@ def add_parser(subparsers: Subparsers) -> None:
     how.add_argument(
         "--upgrade",
         action="store_true",
-        help="take the newest versions that the stack allows, and say what changes and why",
+        help="take the newest versions that the stack allows, and say what changes and why; a driver that then lacks "
+        "the fixes of a security bulletin of NVIDIA's is warned of",
     )
     parser.add_argument("--json", action="store_true", help="state, conflicts, changes and the groups' sets as JSON")
     parser.set_defaults(func=run)
@@ -101,6 +103,8 @@ def _refuse(arguments: argparse.Namespace, state: str, sentences: list[str]) -> 
 
 def _report(arguments: argparse.Namespace, plan: lockfile.Plan, state: str) -> None:
     solution = plan.solution
+    drivers = {name: group.software.driver for name, group in plan.lock.items()} if arguments.upgrade else {}
+    insecure = security.warnings(drivers, catalog.software_facts())
     if arguments.json:
         report = {
             "file": str(arguments.stack_file),
@@ -108,6 +112,7 @@ def _report(arguments: argparse.Namespace, plan: lockfile.Plan, state: str) -> N
             "state": state,
             "conflicts": [_hit(hit) for hit in solution.conflicts],
             "warnings": [_hit(hit) for hit in solution.warnings],
+            "insecure": insecure,
             "changes": [vars(change) for change in plan.changes] if plan.before is not None else [],
             "groups": to_data(plan.lock),
         }
@@ -115,6 +120,8 @@ def _report(arguments: argparse.Namespace, plan: lockfile.Plan, state: str) -> N
         return
     for hit in (*solution.conflicts, *solution.warnings):
         print(f"{arguments.stack_file}: {hit.severity}: {hit}", file=sys.stderr)
+    for sentence in insecure:
+        print(f"{arguments.stack_file}: warning: {sentence}", file=sys.stderr)
     for change in plan.changes:
         print(change)
     told = {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ironburst import catalog
 from ironburst.catalog.prices import Market
-from ironburst.config.cloud_models import Cloud
+from ironburst.config.cloud_models import Cloud, Group
 
 
 def price(cloud: Cloud, instance_type: str, market: Market) -> catalog.Price | None:
@@ -12,3 +12,13 @@ def price(cloud: Cloud, instance_type: str, market: Market) -> catalog.Price | N
     declared = cloud.price.get(instance_type)
     override = getattr(declared, market.replace("-", "_"), None) if declared else None
     return catalog.price(instance_type, market, cloud.region, override)
+
+
+def fixed_usd_per_gpu_hour(cloud: Cloud, group: Group) -> float | None:
+    """Of a fixed node: the on-demand price over its GPUs; 0 in a capacity block, which was paid for before. None: not
+    known.
+    """
+    if group.capacity_block:
+        return 0.0
+    known, gpus = price(cloud, group.instance_type, "on-demand"), catalog.instance_type(group.instance_type).gpu_count
+    return known.usd_per_hour / gpus if known and gpus else None

@@ -23,7 +23,7 @@ BY = ("account", "user", "job", "pool", "day")
 @dataclass(frozen=True)
 class Site:
     """What is declared: GPUs of a node of each pool; the pool of each rented node, and what a GPU-hour of each home
-    node costs (None: nobody has said so) and how many GPUs it has.
+    node costs, owned or fixed in the cloud (None: not known) and how many GPUs it has.
     """
 
     pool_gpus: Mapping[str, int]

@@ -14,7 +14,7 @@ from ironburst.config.cloud_models import Cloud, Group, Pool
 from ironburst.config.karpenter_models import KarpenterPool as DeclaredKarpenterPool
 from ironburst.config.models import ClusterConfig, Hall, Nodes
 from ironburst.config.node_settings import NodeSettings
-from ironburst.config.prices import price
+from ironburst.config.prices import fixed_usd_per_gpu_hour, price
 from ironburst.config.scheduler_models import Kubernetes
 from ironburst.document import (
     ClusterDocument,
@@ -294,6 +294,7 @@ def _fixed(config: ClusterConfig, group: Group, observed: Observed, solution: So
             node_object=observed.instances[name].id if by_id else "",
             address=observed.instances[name].address,
             data=group.data,
+            usd_per_gpu_hour=fixed_usd_per_gpu_hour(config.cloud, group) if config.cloud else None,
             **its,
         )
         for name in naming.numbered(group.name, group.count)

@@ -188,7 +188,10 @@ class Host(Part):
     mig: list[Mig] | None = None
     scratch: Scratch | None = None
     data: list[str] = Field(default=[], description="data sets that it has")
-    usd_per_gpu_hour: float | None = Field(default=None, description="of an owned one; null: nobody has said so")
+    usd_per_gpu_hour: float | None = Field(
+        default=None,
+        description="as declared; of a fixed cloud node its on-demand price over its GPUs; null: not known",
+    )
     roles: list[str]
 
 

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields
 from typing import Any
 
+from ironburst.software import security
 from ironburst.software.model import Facts, Group, SoftwareSet
 from ironburst.software.packages import ROLES
 from ironburst.software.versions import branch_of
@@ -196,7 +197,7 @@ def _set_changes(name: str, old: SoftwareSet, new: SoftwareSet, group: Group, fa
     plain = [field.name for field in fields(SoftwareSet) if field.name != "packages"]
     for key in plain:
         if getattr(old, key) != getattr(new, key):
-            yield Change(name, key, getattr(old, key), getattr(new, key), _reason(key, old, group, facts))
+            yield Change(name, key, getattr(old, key), getattr(new, key), _reason(key, old, new, group, facts))
     if any(getattr(old, key) != getattr(new, key) for key in plain):
         return  # its packages follow
     for role in dict.fromkeys((*old.packages, *new.packages)):
@@ -205,7 +206,15 @@ def _set_changes(name: str, old: SoftwareSet, new: SoftwareSet, group: Group, fa
             yield Change(name, f"packages.{role}", old.packages.get(role), new.packages.get(role), reason)
 
 
-def _reason(key: str, old: SoftwareSet, group: Group, facts: Facts) -> str:
+def _reason(key: str, old: SoftwareSet, new: SoftwareSet, group: Group, facts: Facts) -> str:
+    reason = _why(key, old, group, facts)
+    if key != "driver" or old.driver is None or new.driver is None:
+        return reason
+    fixes = security.closed(old.driver, new.driver, facts.bulletins)
+    return f"{reason}; security: {security.named(fixes)}" if fixes else reason
+
+
+def _why(key: str, old: SoftwareSet, group: Group, facts: Facts) -> str:
     if key in FOLLOW_THE_DRIVER:
         return "follows the driver"
     wish = group.wish

@@ -144,6 +144,34 @@ class Branch(Protocol):
         """Full versions that are known of it."""
 
 
+class Bulletin(Protocol):
+    """catalog.Bulletin fits: drivers of `branch` older than `fixed` have its `cves`."""
+
+    @property
+    def bulletin(self) -> str:
+        """NVIDIA's number of it."""
+
+    @property
+    def updated(self) -> str:
+        """YYYY-MM-DD."""
+
+    @property
+    def branch(self) -> int:
+        """Of the driver."""
+
+    @property
+    def fixed(self) -> str:
+        """The first version with the fixes."""
+
+    @property
+    def cves(self) -> tuple[str, ...]:
+        """Their ids."""
+
+    @property
+    def cvss_max(self) -> float | None:
+        """The worst one's score."""
+
+
 class MigProfile(Protocol):
     """catalog.MigProfile fits: one profile of the GPUs with these PCI ids."""
 
@@ -182,6 +210,10 @@ class Facts(Protocol):
     @property
     def branches(self) -> Mapping[int, Branch]:
         """By number."""
+
+    @property
+    def bulletins(self) -> tuple[Bulletin, ...]:
+        """An entry for each branch that a bulletin names, oldest bulletin first."""
 
     @property
     def mig_profiles(self) -> tuple[MigProfile, ...]:

@@ -90,7 +90,7 @@ class Site:
             ignore = {"ignore": shutil.ignore_patterns("__pycache__"), "symlinks": True}
             copy(ROOT / name, self.clone / name, **(ignore if copy is shutil.copytree else {}))
         (self.clone / "stacks").mkdir()
-        (self.clone / ".gitignore").write_text("/.venv\n/.ci/\n__pycache__/\n")
+        (self.clone / ".gitignore").write_text("/.venv\n/build/\n__pycache__/\n")
         shutil.copyfile(ROOT / "stacks/staging.lock.yaml", self.clone / "stacks/staging.lock.yaml")
         self.declared = declaration(cloud_url)
 

@@ -98,6 +98,25 @@ def test_home_without_a_price_is_a_dash_and_a_sentence(site, capsys):
     assert next(csv.DictReader(capsys.readouterr().out.splitlines()))["home_usd"] in ("", "0.000000")
 
 
+@pytest.mark.parametrize(
+    ("usd", "home", "words"),
+    [
+        (6.88, 110.08, ["fixed-1, fixed cloud nodes, count at home, at the on-demand price"]),
+        (None, None, ["GPU-hour of fixed-1 costs", "publish it again", "cloud.price"]),
+    ],
+)
+def test_a_fixed_cloud_node_has_the_price_that_was_published(site, capsys, usd, home, words):
+    raw = json.loads((site / "cluster.json").read_text())
+    raw["hosts"].append(HOST | {"name": "fixed-1", "kind": "cloud", "partition": "fixed", "usd_per_gpu_hour": usd})
+    (site / "cluster.json").write_text(json.dumps(raw))
+    (site / "jobs.txt").write_text((site / "jobs.txt").read_text().replace("|dgx01|COMPLETED", "|fixed-1|COMPLETED"))
+    report("--jobs", "jobs.txt", "--json")
+    said = json.loads(capsys.readouterr().out)
+    assert {row["name"]: row for row in said["rows"]}["vision"]["usd"]["home"] == home  # 16 GPU-hours
+    (note,) = said["notes"]
+    assert all(word in note for word in words), note
+
+
 def test_slurm_is_asked_where_no_file_is_given(site, capsys, monkeypatch):
     asked = []
 

@@ -3,6 +3,7 @@ go by it.
 """
 
 import copy
+import dataclasses
 import json
 import re
 from datetime import UTC, datetime
@@ -11,6 +12,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from ironburst import catalog
 from ironburst.cli import main
 from ironburst.config import load, lockfile
 from ironburst.config.stack import load_valid
@@ -98,10 +100,53 @@ def test_a_branch_stays_at_its_locked_version_until_an_upgrade(stack, capsys):
     capsys.readouterr()
     assert stack.run("--upgrade") == 0
     out = capsys.readouterr().out
-    assert f"{DGX}: driver 580.95.05 -> 580.178.04 (newest of branch 580 that the partition can take)" in out
+    assert f"{DGX}: driver 580.95.05 -> 580.178.04 (newest of branch 580 that the partition can take; security: " in out
     assert f"{DGX}: fabric_manager 580.95.05 -> 580.178.04 (follows the driver)" in out
     assert {one["software"]["driver"] for one in stack.locked().values()} == {None, "580.178.04"}
     assert stack.run("--check") == 0
+
+
+def test_an_upgrade_names_the_security_bulletins_that_the_newer_driver_has(stack, capsys):
+    stack.software["driver"] = "580"
+    stack.save()
+    stack.run()
+    stack.edit("580.178.04", "580.126.20")
+    capsys.readouterr()
+    assert stack.run("--upgrade") == 0
+    said = capsys.readouterr()
+    of_driver = next(line for line in said.out.splitlines() if line.startswith(f"{DGX}: driver "))
+    assert "security: NVIDIA bulletins 5821 (2026-05), 5861 (2026-09): CVE-2025-33221" in of_driver
+    assert "and 10 more, CVSS up to 8.8)" in of_driver and "5747" not in of_driver, "which 580.126.20 has"
+    assert said.err == "", "nothing lacks"
+
+
+def test_an_upgrade_to_a_driver_that_closes_nothing_names_no_bulletin(stack, capsys, monkeypatch):
+    stack.software["driver"] = "580"
+    stack.save()
+    stack.run()
+    stack.edit("580.178.04", "580.173.02")
+    facts = catalog.software_facts()
+    known = tuple(each for each in facts.bulletins if each.bulletin != "5861")
+    monkeypatch.setattr(catalog, "software_facts", lambda: dataclasses.replace(facts, bulletins=known))
+    capsys.readouterr()
+    assert stack.run("--upgrade") == 0
+    out = capsys.readouterr().out
+    assert f"{DGX}: driver 580.173.02 -> 580.178.04 (newest of branch 580 that the partition can take)" in out
+    assert "bulletin" not in out
+
+
+def test_a_declared_driver_without_the_fixes_is_warned_of_by_an_upgrade(stack, capsys):
+    stack.run()
+    capsys.readouterr()
+    assert stack.run() == 0 and "bulletin" not in capsys.readouterr().err
+    assert stack.run("--upgrade") == 0
+    (line,) = capsys.readouterr().err.splitlines()
+    groups = f"{DGX}, group/fixed, pool/p5"
+    assert f"warning: {groups}: driver 580.95.05 lacks the fixes of NVIDIA bulletins 5747 (2026-01), 5821" in line
+    assert "580.178.04 has them: let the stack ask for it, or for branch 580" in line
+    stack.run("--upgrade", "--json")
+    (sentence,) = json.loads(capsys.readouterr().out)["insecure"]
+    assert sentence in line
 
 
 def test_only_what_must_change_changes(stack):

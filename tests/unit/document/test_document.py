@@ -44,6 +44,23 @@ def test_the_lab_document(lab):
     assert pool.usd_per_hour["on-demand"] > pool.usd_per_hour["spot"] > 0
 
 
+def test_a_fixed_nodes_gpu_hour_costs_its_part_of_the_on_demand_price():
+    value = load.read_value(LAB)
+    group = value["cloud"]["groups"][0]
+
+    def usd():
+        return build.build(load.from_value(value), OBSERVED).host("fixed-1").usd_per_gpu_hour
+
+    assert usd() == pytest.approx(55.04 / 8)  # the list price
+    value["cloud"]["price"] = {"p5.48xlarge": {"on_demand": 41.28}}
+    assert usd() == pytest.approx(41.28 / 8)
+    group |= {
+        "placement_group": False,
+        "capacity_block": {"id": "cr-0123456789abcdef0", "ends": "2099-01-01T11:30:00Z"},
+    }
+    assert usd() == 0.0, "which was paid for before"
+
+
 def test_budgets_and_the_policys_settings_reach_the_controller():
     value = load.read_value(LAB)
     value["budget"] |= {"usd_per_day": 200, "accounts": {"vision": 900}}
