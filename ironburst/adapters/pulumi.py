@@ -37,7 +37,7 @@ class PulumiError(Exception):
 class Result:
     """`changes`: number of resources by operation (create, update, delete, replace, same, ...).
 
-    `steps` only for a preview: the CLI's own step objects (op, urn, oldState, newState, ...).
+    `steps` only of what was looked at: the CLI's own step objects (op, urn, oldState, newState, ...).
     """
 
     changes: dict[str, int]
@@ -93,15 +93,7 @@ class Pulumi:
 
     def preview(self) -> Result:
         """What `up` would do; changes nothing."""
-        code, out, err = self._capture("preview", "--stack", self.stack, "--non-interactive", "--json")
-        try:
-            data = json.loads(out)
-        except ValueError:
-            data = {}
-        diagnostics = data.get("diagnostics") or []
-        if code:
-            raise self._error("preview", code, diagnostics, err)
-        return Result(data.get("changeSummary") or {}, diagnostics, data.get("steps") or [])
+        return self._look("preview")
 
     def up(self) -> Result:
         """Make what is declared."""
@@ -109,13 +101,25 @@ class Pulumi:
 
     def refresh(self, preview_only: bool = False) -> Result:
         """`preview_only`: only look; `Result.changed` tells whether there is drift."""
-        return self._operate("refresh", *(["--preview-only"] if preview_only else DO))
+        return self._look("refresh", "--preview-only") if preview_only else self._operate("refresh", *DO)
 
     def destroy(self) -> Result:
         """Remove every resource of the stack."""
         return self._operate("destroy", *DO)
 
     # -- running -------------------------------------------------------------------------------------------------------
+
+    def _look(self, verb: str, *flags: str) -> Result:
+        """What changes nothing prints one object."""
+        code, out, err = self._capture(verb, "--stack", self.stack, "--non-interactive", "--json", *flags)
+        try:
+            data = json.loads(out)
+        except ValueError:
+            data = {}
+        diagnostics = data.get("diagnostics") or []
+        if code:
+            raise self._error(verb, code, diagnostics, err)
+        return Result(data.get("changeSummary") or {}, diagnostics, data.get("steps") or [])
 
     def _operate(self, verb: str, *flags: str) -> Result:
         """Stream the events.

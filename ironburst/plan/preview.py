@@ -1,8 +1,8 @@
 """What the Pulumi CLI prints of a preview and of a refresh, as changes.
 
-`pulumi preview --json` is one object (Pulumi's sdk/go/auto PreviewDigest): steps, diagnostics, changeSummary; what is
-empty is left out. `pulumi refresh --preview-only --json` is one event a line (its apitype EngineEvent). Values that are
-secrets are "[secret]"; those that aren't known yet are a text of their own.
+`pulumi preview --json` and `pulumi refresh --preview-only --json` are one object each (Pulumi's PreviewDigest, seen with
+3.260.0): steps, diagnostics, duration, changeSummary; what is empty is left out. What a refresh finds unchanged is a
+step `refresh`. Values that are secrets are "[secret]"; those that aren't known yet are a text of their own.
 """
 
 from __future__ import annotations
@@ -49,46 +49,45 @@ class Preview:
 
 def read_preview(text: str) -> Preview:
     """What `pulumi preview --json` printed. Raises UnreadablePreview."""
+    return _read(_digest(text, "preview"))
+
+
+def read_refresh(text: str) -> Preview:
+    """What `pulumi refresh --preview-only --json` printed. Raises UnreadablePreview."""
+    said = _digest(text, "refresh --preview-only")
+    found = _read(said)
+    if "duration" not in said:
+        raise UnreadablePreview(
+            f"has no summary, so the refresh didn't end{': ' * bool(found.errors)}{'; '.join(found.errors)}"
+        )
+    counted = sum(number for op, number in (said.get("changeSummary") or {}).items() if op not in QUIET)
+    named = sum(step["op"] not in QUIET for step in said.get("steps") or [])
+    if counted > named:  # a plugin that doesn't say which keys differ
+        unnamed = f"{counted - named} more resources are otherwise than in the state: `pulumi refresh --preview-only`"
+        return Preview(found.stack, found.changes, [*found.errors, unnamed])
+    return found
+
+
+def _digest(text: str, verb: str) -> dict[str, Any]:
+    printed = f"`pulumi {verb} --json` prints"
     if not text.strip():
-        raise UnreadablePreview("is empty: the preview ended before it said anything; what it wrote as errors says why")
+        raise UnreadablePreview(f"is empty: the {verb.split()[0]} ended before it said anything; its errors say why")
     try:
         said = json.loads(text)
     except ValueError as error:
-        raise UnreadablePreview(f"is not JSON ({error}); write what `pulumi preview --json` prints there") from None
-    if not isinstance(said, dict) or not said.keys() & {"steps", "changeSummary", "diagnostics"}:
-        raise UnreadablePreview("has no steps: write what `pulumi preview --json` prints there")
+        raise UnreadablePreview(f"is not JSON ({error}); write what {printed} there") from None
+    if not isinstance(said, dict) or not said.keys() & {"steps", "changeSummary", "diagnostics", "duration"}:
+        raise UnreadablePreview(f"has no steps: write what {printed} there")
+    return said
+
+
+def _read(said: Mapping[str, Any]) -> Preview:
     try:
         steps = said.get("steps") or []
         errors = [each["message"].strip() for each in said.get("diagnostics") or [] if each["severity"] == "error"]
         return Preview(_stack(each["urn"] for each in steps), _changes(steps), errors)
     except (KeyError, TypeError, AttributeError) as error:
         raise UnreadablePreview(f"has a step of a shape that isn't known ({error!r})") from None
-
-
-def read_refresh(text: str) -> Preview:
-    """What `pulumi refresh --preview-only --json` printed. Raises UnreadablePreview."""
-    steps: list[dict[str, Any]] = []
-    errors: list[str] = []
-    finished = False
-    try:
-        for line in filter(str.strip, text.splitlines()):
-            event = json.loads(line)
-            if "resOutputsEvent" in event:
-                made = event["resOutputsEvent"]["metadata"]
-                states = {"oldState": made.get("old"), "newState": made.get("new"), "diffReasons": made.get("diffs")}
-                steps.append({**made, **states})
-            elif event.get("diagnosticEvent", {}).get("severity") == "error":
-                errors.append(event["diagnosticEvent"]["message"].strip())
-            finished = finished or "summaryEvent" in event
-        if not finished:
-            raise UnreadablePreview(
-                f"has no summary, so the refresh didn't end{': ' * bool(errors)}{'; '.join(errors)}"
-            )
-        return Preview(_stack(each["urn"] for each in steps), _changes(steps), errors)
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        if isinstance(error, UnreadablePreview):
-            raise
-        raise UnreadablePreview(f"isn't what `pulumi refresh --preview-only --json` prints ({error!r})") from None
 
 
 def _stack(urns: Iterable[str]) -> str:

@@ -160,7 +160,7 @@ def _run_operation(session: Session, args: argparse.Namespace, verb: str, previe
     crypter = session.crypter()
     snapshot = decode_deployment(session.backend.read(), session.crypter_of)
     config = session.project.config(session.stack, lambda: crypter)
-    form = "text" if not args.json else "object" if verb == "preview" else "events"
+    form = "text" if not args.json else "object" if preview else "events"
     events = Events(form, preview, config.mask)
     if not preview:
         session.backend.keep_previous()

@@ -134,7 +134,8 @@ def test_the_labs_stub_repositories(system):
 def test_what_a_mirror_has_to_hold(served, capsys):
     folder, url = served
     stack = folder / "Pulumi.staging.yaml"
-    shutil.copy(REPOSITORY / "stacks/Pulumi.staging.yaml", stack)
+    declared = (REPOSITORY / "stacks/Pulumi.staging.yaml").read_text()
+    stack.write_text(declared.replace('driver: "580"', "driver: 580.95.05"))
     variables = folder / "repositories.yml"
     entry = flat(folder / "cuda", stanza("nvidia-open", "580.95.05-0ubuntu1")) | {"url": f"{url}/cuda"}
     variables.write_text(
@@ -167,7 +168,8 @@ def test_what_a_mirror_has_to_hold(served, capsys):
 def test_repositories_that_are_none(served, capsys, text, sentence):
     folder, _ = served
     stack = folder / "Pulumi.staging.yaml"
-    shutil.copy(REPOSITORY / "stacks/Pulumi.staging.yaml", stack)
+    declared = (REPOSITORY / "stacks/Pulumi.staging.yaml").read_text()
+    stack.write_text(declared.replace('driver: "580"', "driver: 580.95.05"))
     assert main(["lock", str(stack)]) == 0
     (folder / "r.yml").write_text(text)
     code = main(["mirror", str(stack), "--repositories", str(folder / "r.yml")])

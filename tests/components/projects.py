@@ -3,10 +3,12 @@
 import os
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 PLUGINS = ("aws_plugin", "kubernetes_plugin")
+ENGINE = (sys.executable, "-m", "lab.engine")
 
 
 class On:
@@ -22,9 +24,10 @@ class On:
     def off(self): ...
 
 
-def project(folder: Path, stack: str, **more: str):
-    """`run(*arguments)` of the lab's engine on a stack, with an empty state: the finished process. The stack's file is
-    the caller's to write, in `stacks` of the folder `project`. `more`: environment.
+def project(folder: Path, stack: str, command: Sequence[str] = ENGINE, **more: str):
+    """`run(*arguments)` of an engine (`command`: the lab's, or the pulumi CLI) on a stack, with an empty state: the
+    finished process. The stack's file is the caller's to write, in `stacks` of the folder `project`. `more`:
+    environment.
     """
     here = folder / "project"
     (here / "stacks").mkdir(parents=True)
@@ -36,13 +39,16 @@ def project(folder: Path, stack: str, **more: str):
         "PATH": os.pathsep.join([*(str(ROOT / "lab" / name / "bin") for name in PLUGINS), os.environ["PATH"]]),
         "PULUMI_BACKEND_URL": f"file://{folder / 'state'}",
         "PULUMI_CONFIG_PASSPHRASE": "lab",
+        "PULUMI_HOME": str(folder / "home"),
+        "PULUMI_SKIP_UPDATE_CHECK": "true",
+        "PULUMI_DISABLE_AUTOMATIC_PLUGIN_ACQUISITION": "true",
         "PYTHONPATH": str(ROOT),
         **more,
     }
 
     def run(*arguments):
-        command = [sys.executable, "-m", "lab.engine", *arguments, "--stack", stack, "--non-interactive"]
-        return subprocess.run(command, cwd=here, env=environment, capture_output=True, text=True, timeout=600)
+        argv = [*command, *arguments, "--stack", stack, "--non-interactive"]
+        return subprocess.run(argv, cwd=here, env=environment, capture_output=True, text=True, timeout=600)
 
     return run
 

@@ -5,7 +5,7 @@ import pytest
 from ironburst.adapters.slurm import Slurm
 from ironburst.burst import Budget, Policy, Pool, Resources, Snapshot, decide
 from ironburst.ports import SchedulerError
-from lab.system import wait_for
+from lab.system import LabError, wait_for
 
 pytestmark = [pytest.mark.lab, pytest.mark.slow, pytest.mark.usefixtures("converged")]
 SLEEP = "--wrap 'sleep 500'"
@@ -49,6 +49,48 @@ REFUSED_BY_SLURM = (
     f"sbatch {ONE} -p burst-p5 {SLEEP}",
     f"sbatch {ONE} --requeue=expedite {SLEEP}",  # of 25.11
 )
+
+
+# QOS: what it says
+QOS = {
+    "h-urgent": "Priority=1000",
+    "h-user": "MaxTRESPerUser=gres/gpu=1",
+    "h-job": "MaxTRESPerJob=gres/gpu=1",
+    "h-group": "GrpTRES=gres/gpu=1",
+    "h-wall": "MaxWall=5",
+    "h-deny": "MaxTRESPerJob=gres/gpu=1 Flags=DenyOnLimit",
+}
+TWO = "--gres=gpu:2 -c 1 --time=9"
+# what is asked for with a QOS: what is decided
+IN_A_QOS = {
+    f"sbatch --qos=h-urgent {TWO} {SLEEP}": RENTED,
+    f"sbatch --qos=h-user {ONE} {SLEEP}": RENTED,  # within its limit
+    f"sbatch --qos=h-user {TWO} {SLEEP}": "share",
+    f"sbatch --qos=h-job {TWO} {SLEEP}": "share",
+    f"sbatch --qos=h-group {TWO} {SLEEP}": "share",
+    f"sbatch --qos=h-wall {ONE} {SLEEP}": "share",
+}
+
+
+# a QOS: what it says
+QOS = {
+    "h-urgent": "Priority=1000",
+    "h-user": "MaxTRESPerUser=gres/gpu=1",
+    "h-job": "MaxTRESPerJob=gres/gpu=1",
+    "h-group": "GrpTRES=gres/gpu=1",
+    "h-wall": "MaxWall=5",
+    "h-deny": "MaxTRESPerJob=gres/gpu=1 Flags=DenyOnLimit",
+}
+TWO = "--gres=gpu:2 -c 1 --time=9"
+# what is asked for in a QOS: what is decided
+IN_A_QOS = {
+    f"sbatch --qos=h-urgent {TWO} {SLEEP}": RENTED,
+    f"sbatch --qos=h-user {ONE} {SLEEP}": RENTED,  # within its limit
+    f"sbatch --qos=h-user {TWO} {SLEEP}": "share",
+    f"sbatch --qos=h-job {TWO} {SLEEP}": "share",
+    f"sbatch --qos=h-group {TWO} {SLEEP}": "share",
+    f"sbatch --qos=h-wall {ONE} {SLEEP}": "share",
+}
 
 
 def alice(site, line, **options):
@@ -127,6 +169,59 @@ def test_each_habit_is_rented_for_or_is_said_why_not(site, inside, full):
         found[line] = decided(site, inside, name)
     wrong = {line: found[line] for line, wanted in SUBMITTED.items() if found[line] != {wanted}}
     assert wrong == {}
+
+
+@pytest.fixture
+def limited(site, full):
+    """QOS with limits, which alice may use."""
+    names = ",".join(QOS)
+    lines = [f"sacctmgr -i add qos {name} set {said}" for name, said in QOS.items()]
+    site.ssh("head", " && ".join([*lines, f"sacctmgr -i modify user alice set qos+={names}"]))
+    yield
+    site.ssh("head", "scancel -u alice", check=False)
+    site.ssh("head", f"sacctmgr -i modify user alice set qos-={names}; sacctmgr -i delete qos {names}", check=False)
+
+
+def test_a_qos_with_a_limit_is_a_share_and_one_with_priority_is_rented_for(site, inside, limited):
+    names, found = {}, {}
+    for n, line in enumerate(IN_A_QOS):
+        names[line] = f"qos{n}"
+        assert alice(site, line.replace(" ", f" --job-name=qos{n} ", 1)), line
+    wanted = {line: {code} for line, code in IN_A_QOS.items()}
+
+    def as_wanted():
+        found.update({line: decided(site, inside, name) for line, name in names.items()})
+        return found == wanted
+
+    try:  # Slurm says a reason when it has looked at the job, which the settling time is for
+        wait_for(as_wanted, 90, "the reasons that Slurm gives", pause=2)
+    except LabError:
+        said = site.ssh("head", "squeue -o '%i %j %q %T %r %Q'").stdout
+        pytest.fail(f"{ {line: each for line, each in found.items() if each != wanted[line]} }\n{said}")
+    assert alice(site, f"sbatch --qos=h-deny {TWO} {SLEEP}") == "", "DenyOnLimit: Slurm refuses it"
+    assert alice(site, f"sbatch --qos=no-such {ONE} {SLEEP}") == ""
+
+
+def test_what_an_admin_does_to_a_job_is_decided_on(site, inside, full):
+    job = alice(site, f"sbatch --parsable --job-name=admins {ONE} {SLEEP}")
+    site.ssh("head", f"scontrol hold {job}")
+    assert decided(site, inside, "admins") == {"held"}
+    alice(site, f"scontrol release {job}")
+    assert decided(site, inside, "admins") == {"held"}, "by an admin, so its user can't"
+    site.ssh("head", f"scontrol release {job} && scontrol update jobid={job} priority=5000")
+    assert site.ssh("head", f"squeue -h -j {job} -o %Q").stdout.strip() == "5000"
+    assert decided(site, inside, "admins") == {RENTED}
+    site.ssh("head", f"scontrol update jobid={job} nice=1000")
+    assert decided(site, inside, "admins") == {RENTED}
+    alice(site, f"sbatch --job-name=self --priority=90000 {ONE} {SLEEP}")
+    assert int(site.ssh("head", "squeue -h -u alice -n self -o %Q").stdout) < 90000, "only an operator may"
+    assert decided(site, inside, "self") == {RENTED}
+
+
+def test_a_job_that_is_put_back_waits_for_its_time(site, inside, full):
+    site.ssh("head", f"scontrol update jobid={full} requeue=1 && scontrol requeue {full}")
+    wait_for(lambda: "Restarts=1" in site.ssh("head", f"scontrol show job {full}").stdout, 60, "a restart", pause=0.5)
+    assert decided(site, inside, "busy") == {"begin"}
 
 
 def test_a_job_that_its_user_changes_is_decided_on_anew(site, inside, full):

@@ -1,6 +1,7 @@
 """`ironburst plan`: what is refused and what is let through, each by a preview of the CLI's own shape."""
 
 import json
+from collections import Counter
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -294,15 +295,17 @@ def test_what_is_no_preview_of_this_stack_is_bad_input(plan, text, words):
     assert (code, out) == (2, "") and words in err
 
 
-def event(**payload):
-    return json.dumps({"sequence": 1, "timestamp": 1, **payload})
+def refreshed(*steps, **more):
+    """As the CLI 3.260.0 prints it: what is unchanged is a step `refresh`, and counts as same."""
+    counts = {"same": 1} | Counter(each["op"] for each in steps)
+    unchanged = {"op": "refresh", "urn": "urn:pulumi:prod::ironburst::pulumi:pulumi:Stack::ironburst-prod"}
+    digest = {"steps": [unchanged, *steps], "duration": 1000, "changeSummary": counts} | more
+    return json.dumps({key: value for key, value in digest.items() if value is not None}, indent=4)
 
 
 def test_drift_of_both_sides_is_in_the_comment(plan, tmp_path):
     changed = step("update", GROUP, "prod-nodes", ingress(), ingress("192.0.2.0/24"))
-    metadata = {"op": "update", "urn": changed["urn"], "type": GROUP, "diffs": ["ingress"], "old": {}, "new": {}}
-    lines = [event(resOutputsEvent={"metadata": metadata}), event(summaryEvent={"resourceChanges": {"update": 1}})]
-    (tmp_path / "refresh.json").write_text("\n".join(lines))
+    (tmp_path / "refresh.json").write_text(refreshed({**changed, "diffReasons": ["ingress"]}))
     host = {"state": "drifted", "why": ["/etc/slurm/slurm.conf"], "tasks": [], "error": None}
     report = {"cluster": "prod", "hosts": {"dgx01": host, "dgx02": {"state": "unchanged"}}, "error": None}
     (tmp_path / "converge.json").write_text(json.dumps(report))
@@ -314,7 +317,7 @@ def test_drift_of_both_sides_is_in_the_comment(plan, tmp_path):
 
 
 def test_no_drift_and_no_change_is_zero(plan, tmp_path):
-    (tmp_path / "refresh.json").write_text(event(summaryEvent={}))
+    (tmp_path / "refresh.json").write_text(refreshed())
     (tmp_path / "converge.json").write_text(json.dumps({"hosts": {"dgx01": {"state": "unchanged"}}, "error": None}))
     files = ["--refresh", tmp_path / "refresh.json", "--converge", tmp_path / "converge.json"]
     code, out, _ = plan(preview(), lambda _: None, *files, "--expect-no-changes")
@@ -334,11 +337,17 @@ def test_a_converge_that_could_not_look_is_drift_and_not_none(plan, tmp_path):
 
 
 def test_a_refresh_that_did_not_end_is_bad_input(plan, tmp_path):
-    (tmp_path / "refresh.json").write_text(event(preludeEvent={}))
+    (tmp_path / "refresh.json").write_text(refreshed(duration=None))
     code, _, err = plan(preview(), lambda _: None, "--refresh", tmp_path / "refresh.json")
     assert code == 2 and "no summary" in err
-    with pytest.raises(ValueError, match="isn't what"):
+    with pytest.raises(ValueError, match="has no steps: write what `pulumi refresh --preview-only --json` prints"):
         read_refresh("[]")
+
+
+def test_a_change_that_a_refresh_counts_and_does_not_name_is_drift(plan, tmp_path):
+    (tmp_path / "refresh.json").write_text(refreshed(changeSummary={"same": 1, "update": 2}))
+    code, out, _ = plan(preview(), lambda _: None, "--refresh", tmp_path / "refresh.json", "--expect-no-changes")
+    assert code == 4 and "2 more resources are otherwise than in the state" in out
 
 
 def test_a_comment_fits_and_starts_with_its_marker(plan):
