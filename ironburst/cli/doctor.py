@@ -42,7 +42,8 @@ not be asked, and the line says which right lacks. With --json the findings are 
 seen, todo.
 
 --from says where this runs, and so what can be seen from here: hall: AWS, what is published, the hosts by ssh, their \
-packages, the BMCs; cloud: the same without BMCs, which are on a network of their own; ci: AWS and what is published. \
+packages, the BMCs; cloud: the same without BMCs, which are on a network of their own; ci: AWS and what is published, \
+and with --inventory the hosts, too, by the ssh that it declares (a jump is ProxyJump in its ansible_ssh_common_args). \
 Hosts are asked with the inventory's logins, as by `ironburst converge`; a BMC is asked once, so a wrong password \
 locks nothing.
 
@@ -73,7 +74,7 @@ def add_parser(subparsers: Subparsers) -> None:
     parser.add_argument("--slurm", action="store_true", help=told)
     told = "all that can be seen from there: hosts, BMCs, packages, AWS, the document (below)"
     parser.add_argument("--from", dest="place", choices=PLACES, help=told)
-    told = "folder of an environment, as in inventory/lab: with --from hall and cloud"
+    told = "folder of an environment, as in inventory/lab: with --from hall and cloud; with ci, where hosts are reached"
     parser.add_argument("--inventory", type=Path, help=told)
     told = "what to put before commands on the head, such as 'ssh head' (default: $IRONBURST_SLURM_PREFIX, or nothing)"
     parser.add_argument("--slurm-prefix", default=None, metavar="COMMAND", help=told)
@@ -133,7 +134,7 @@ def _from_there(arguments: argparse.Namespace, config: ClusterConfig) -> Iterato
     """What is asked beside AWS and a Slurm that isn't managed. Raises BadInput."""
     published = _document(arguments, config)
     yield from examine_published(config, published, datetime.now(UTC))
-    if arguments.place == "ci":
+    if arguments.place == "ci" and arguments.inventory is None:
         return
     if published is None:
         raise BadInput("the hosts' addresses are in the published document: give --document PATH or IRONBURST_DOCUMENT")

@@ -1,8 +1,8 @@
 """What the Pulumi CLI prints of a preview and of a refresh, as changes.
 
-`pulumi preview --json` and `pulumi refresh --preview-only --json` are one object each (Pulumi's PreviewDigest, seen with
-3.260.0): steps, diagnostics, duration, changeSummary; what is empty is left out. What a refresh finds unchanged is a
-step `refresh`. Values that are secrets are "[secret]"; those that aren't known yet are a text of their own.
+`pulumi preview --json` and `pulumi refresh --preview-only --json` are one object each (Pulumi's PreviewDigest, seen
+with 3.260.0): steps, diagnostics, duration, changeSummary; what is empty is left out. What a refresh finds unchanged is
+a step `refresh`. Values that are secrets are "[secret]"; those that aren't known yet are a text of their own.
 """
 
 from __future__ import annotations

@@ -41,6 +41,8 @@ class Step:
     old: Resource | None = None
     new: Resource | None = None
     diff: Diff = field(default_factory=Diff)
+    object_op: str = ""
+    """what the JSON object calls what a refresh finds unchanged: the CLI shows it as it was before it looked"""
 
     @property
     def resource(self) -> Resource:
@@ -189,13 +191,13 @@ def _metadata(step: Step) -> dict:
 
 
 def _preview_step(step: Step) -> dict:
-    out = {"op": step.op, "urn": step.urn}
+    out = {"op": step.object_op or step.op, "urn": step.urn}
     if step.resource.provider:
         out["provider"] = step.resource.provider
     if step.old:
         out["oldState"] = shown_state(step.old)
     if step.new:
-        state = shown_state(step.new)
+        state = shown_state(step.old if step.object_op and step.old else step.new)
         if step.op in ("create", "update", "replace"):
             state.pop("outputs", None)
         out["newState"] = state

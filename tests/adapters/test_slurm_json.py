@@ -424,3 +424,24 @@ def test_the_comments_of_administrators():
     answer = load("24.11", "squeue")
     answer["jobs"][0]["admin_comment"] = "ironburst: being rented for it"
     assert slurm_json.comments(answer) == {answer["jobs"][0]["job_id"]: "ironburst: being rented for it"}
+
+
+def test_an_expedited_requeue_is_a_pending_job_that_may_be_put_back():
+    """Slurm 25.11 to 26.05, by their sources (job_mgr.c, data_parser v0.0.44): the lab's 24.11 refuses the option."""
+    (raw,) = [each for each in load("26.05", "squeue")["jobs"] if each["job_id"] == 2]
+    asked = {**raw, "flags": [*raw["flags"], "EXPEDITED_REQUEUE"]}
+    again = {**asked, "job_state": ["PENDING", "EXPEDITING"], "restart_cnt": 1}
+    still_on_its_nodes = {**again, "job_state": ["PENDING", "COMPLETING", "EXPEDITING"], "nodes": "gpu2"}
+    told = [slurm_json.jobs({"jobs": [each]})[0] for each in (asked, again, still_on_its_nodes)]
+    assert [(job.state, job.pending, job.requeue) for job in told] == [
+        ("PENDING", True, True),
+        ("PENDING", True, True),
+        ("COMPLETING", False, True),
+    ]
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_nothing_of_a_job_shows_the_options_of_a_spank_plugin(version):
+    """Pyxis's `--container-image` is one (its args.c): of containers Slurm shows only its own `--container`."""
+    shown = {key for each in load(version, "squeue")["jobs"] for key in each if "contain" in key or "spank" in key}
+    assert shown <= {"container", "container_id", "container_type"}

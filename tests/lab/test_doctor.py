@@ -1,9 +1,15 @@
-"""`ironburst doctor --from hall` on real hosts: all is well when they are converged; then it names what goes wrong."""
+"""`ironburst doctor --from hall` on real hosts: all is well when they are converged; then it names what goes wrong.
+From CI it goes through the jump that the inventory declares.
+"""
 
 import json
+import shutil
 from contextlib import contextmanager
 
 import pytest
+
+from lab import names
+from lab.system import CHECKOUT
 
 pytestmark = pytest.mark.lab
 
@@ -53,3 +59,30 @@ def test_each_thing_that_goes_wrong_is_named(site, look):
         assert look()["names"].startswith("dgx02: ")
     site.ssh("head", "systemctl start ironburst-slurm-backup")
     assert "backup" not in look()
+
+
+def test_from_ci_hosts_are_asked_through_the_declared_jump(site, inside, converged):
+    """The jump is the head; each GPU node's sshd says who came. (ProxyCommand: the lab has no known host keys.)"""
+    inventory = inside.site.dir / "run" / "through-a-jump"
+    shutil.copytree(CHECKOUT / "inventory/lab", inventory)
+    settings = inventory / "group_vars/all/lab.yml"
+    head = names.ADDRESSES["head"]
+    jump = f"ssh -i {{{{ lookup('env', 'IRONBURST_SSH_KEY') }}}} -o StrictHostKeyChecking=no -o UserKnownHostsFile=/dev/null -o LogLevel=ERROR -W %h:%p root@{head}"  # noqa: E501
+    text, before = settings.read_text(), "-o ConnectTimeout=5"
+    assert before in text
+    settings.write_text(text.replace(before, f"""{before} -o ProxyCommand="{jump}\""""))
+    where = ["--document", str(inside.document), "--json"]
+
+    def findings(*more):
+        said = inside.run(inside.ironburst("doctor", "stacks/Pulumi.lab.yaml", "--from", "ci", *where, *more), ok=(3,))
+        return {each["check"]: each["state"] for each in json.loads(said)["findings"]}
+
+    def came():
+        of_head = f"journalctl -u ssh -o cat | grep -c 'Accepted publickey for root from {head} '"
+        return int(site.ssh("dgx01", of_head, check=False).stdout)
+
+    assert "hosts" not in findings()
+    earlier = came()
+    found = findings("--inventory", str(inventory))
+    assert found["hosts"] == "ok" and found["files"] == "ok" and "bmc" not in found
+    assert came() > earlier

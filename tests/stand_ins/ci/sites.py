@@ -3,6 +3,7 @@
 import json
 import os
 import shutil
+import subprocess
 import sys
 from pathlib import Path
 
@@ -41,23 +42,23 @@ TOOLS = {
 }
 
 
-def declaration(cloud_url):
-    """The example staging, small: no BMCs, and CI that may preview."""
+def declaration(cloud_url, name):
+    """The example staging as the stack `name`, small: no BMCs, and CI that may preview."""
     stack = yaml.safe_load((ROOT / "stacks/Pulumi.staging.yaml").read_text())
     stack["config"]["aws:endpoints"] = [dict.fromkeys(SERVICES, cloud_url)]
     cluster = stack["config"]["ironburst:cluster"]
     for nodes in cluster["halls"][0]["nodes"]:
         del nodes["bmc"]
     del cluster["halls"][0]["bmc_cidr"], cluster["cloud"]["network"]["hall_link"]
-    cluster["cloud"]["ci"] = {"issuer": ISSUER, "preview": [f"repo:{NAME}:environment:preview-staging"]}
+    cluster["cloud"]["ci"] = {"issuer": ISSUER, "preview": [f"repo:{NAME}:environment:preview-{name}"]}
     return stack
 
 
 class Site:
     """The repository's forge, a person's clone of it, and the runner's tools."""
 
-    def __init__(self, folder, cloud_url):
-        self.folder, self.cloud_url = folder, cloud_url
+    def __init__(self, folder, cloud_url, stack="staging"):
+        self.folder, self.cloud_url, self.stack = folder, cloud_url, stack
         tools = folder / "tools"
         tools.mkdir()
         for name, text in TOOLS.items():
@@ -66,7 +67,7 @@ class Site:
         (folder / "state").mkdir()
         self.nodes = folder / "nodes.json"
         self.nodes.write_text("")
-        self.document = folder / "published" / "staging.json"
+        self.document = folder / "published" / f"{stack}.json"
         self.document.parent.mkdir()
         plugins = [str(ROOT / "lab" / name / "bin") for name in ("aws_plugin", "kubernetes_plugin")]
         self.machine = {
@@ -78,7 +79,7 @@ class Site:
             "LAB_NODES": str(self.nodes),
             "IRONBURST_STATE": str(folder / "receipts"),
         }
-        self.forge = Forge(folder, NAME, self.machine, self.sign_in, {"stack": "staging"})
+        self.forge = Forge(folder, NAME, self.machine, self.sign_in, {"stack": stack})
         settings = {"PULUMI_BACKEND_URL": f"file://{folder}/state", "DOCUMENT": str(self.document), "HEAD_SSH": "head"}
         self.forge.vars = {"IRONBURST_CI": "on", "AWS_REGION": "us-east-1", **settings}
         self.clone = folder / "clone"
@@ -91,8 +92,9 @@ class Site:
             copy(ROOT / name, self.clone / name, **(ignore if copy is shutil.copytree else {}))
         (self.clone / "stacks").mkdir()
         (self.clone / ".gitignore").write_text("/.venv\n/build/\n__pycache__/\n")
-        shutil.copyfile(ROOT / "stacks/staging.lock.yaml", self.clone / "stacks/staging.lock.yaml")
-        self.declared = declaration(cloud_url)
+        shutil.copyfile(ROOT / "stacks/staging.lock.yaml", self.clone / f"stacks/{stack}.lock.yaml")
+        self.file = self.clone / f"stacks/Pulumi.{stack}.yaml"
+        self.declared = declaration(cloud_url, stack)
 
     def sign_in(self, role, subject):
         """What a job gets from AWS for its token."""
@@ -111,8 +113,8 @@ class Site:
             git(self.clone, "fetch", "--quiet", "origin")
             git(self.clone, "checkout", "--quiet", "-B", branch, "origin/main")
         change(self.declared["config"]["ironburst:cluster"])
-        (self.clone / "stacks/Pulumi.staging.yaml").write_text(yaml.safe_dump(self.declared))
-        assert main(["lock", str(self.clone / "stacks/Pulumi.staging.yaml")]) == 0
+        self.file.write_text(yaml.safe_dump(self.declared))
+        assert main(["lock", str(self.file)]) == 0
         git(self.clone, "add", "-A")
         git(self.clone, "commit", "--quiet", "--allow-empty", "-m", message)
         git(self.clone, "push", "--quiet", "--force", "origin", f"HEAD:{branch}")
@@ -135,10 +137,42 @@ class Site:
         """What an administrator does once: the issuer, the roles, the environments of the forge, an empty stack."""
         client(self.cloud_url, "iam").create_open_id_connect_provider(Url=f"https://{ISSUER}", ClientIDList=[AUDIENCE])
         pki.issues(ISSUER, KEY)
-        up = self.administrator("up", "environment:staging")
-        drift = self.administrator("drift", "environment:drift-staging")
+        up = self.administrator("up", f"environment:{self.stack}")
+        drift = self.administrator("drift", f"environment:drift-{self.stack}")
         self.forge.environments = {
-            "staging": Environment({"UP_ROLE_ARN": up}, reviewed=True, main_only=True),
-            "drift-staging": Environment({"DRIFT_ROLE_ARN": drift}, main_only=True),
-            "preview-staging": Environment({"PREVIEW_ROLE_ARN": "none yet"}),
+            self.stack: Environment({"UP_ROLE_ARN": up}, reviewed=True, main_only=True),
+            f"drift-{self.stack}": Environment({"DRIFT_ROLE_ARN": drift}, main_only=True),
+            f"preview-{self.stack}": Environment({"PREVIEW_ROLE_ARN": "none yet"}),
         }
+
+
+def said(results):
+    return "\n".join(each.log for each in results)
+
+
+def ended(results, **expected):
+    assert {each.job.workflow: each.conclusion for each in results if each.job.workflow in expected} == expected, said(
+        results
+    )
+    return said([each for each in results if each.job.workflow in expected])
+
+
+def first_up(site):
+    """An administrator's own: it makes the roles that CI then has."""
+    environment = site.machine | {
+        "AWS_ACCESS_KEY_ID": "lab",
+        "AWS_SECRET_ACCESS_KEY": "lab",
+        "AWS_REGION": "us-east-1",
+        "PULUMI_BACKEND_URL": site.forge.vars["PULUMI_BACKEND_URL"],
+    }
+    (site.clone / ".venv").symlink_to(ROOT / ".venv")
+    for verb in (["stack", "init"], ["up", "--yes", "--skip-preview", "--non-interactive"]):
+        done = subprocess.run(
+            ["pulumi", *verb, "--stack", site.stack], cwd=site.clone, env=environment, capture_output=True, text=True
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+    done = subprocess.run(
+        ["pulumi", "stack", "output", "preview_role_arn", "--stack", site.stack],
+        cwd=site.clone, env=environment, capture_output=True, text=True,
+    )  # fmt: skip
+    site.forge.environments[f"preview-{site.stack}"].vars["PREVIEW_ROLE_ARN"] = done.stdout.split()[-1]

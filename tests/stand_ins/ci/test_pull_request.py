@@ -5,7 +5,6 @@ nor their secrets: `converge --check` says so, which is what the tests ask of it
 """
 
 import json
-import subprocess
 
 import pytest
 
@@ -13,7 +12,7 @@ from ironburst import document
 from lab.aws.testing import client
 from lab.ci.forge import git
 from tests.lab_cloud import clients, cloud, server  # noqa: F401
-from tests.stand_ins.ci.sites import ROOT, Site
+from tests.stand_ins.ci.sites import Site, ended, first_up
 
 
 @pytest.fixture
@@ -26,38 +25,6 @@ def site(cloud, tmp_path):  # noqa: F811
 
 def conclusions(results):
     return {f"{each.job.workflow}/{each.job.name}": each.conclusion for each in results}
-
-
-def said(results):
-    return "\n".join(each.log for each in results)
-
-
-def ended(results, **expected):
-    assert {each.job.workflow: each.conclusion for each in results if each.job.workflow in expected} == expected, said(
-        results
-    )
-    return said([each for each in results if each.job.workflow in expected])
-
-
-def first_up(site):
-    """An administrator's own: it makes the roles that CI then has."""
-    environment = site.machine | {
-        "AWS_ACCESS_KEY_ID": "lab",
-        "AWS_SECRET_ACCESS_KEY": "lab",
-        "AWS_REGION": "us-east-1",
-        "PULUMI_BACKEND_URL": site.forge.vars["PULUMI_BACKEND_URL"],
-    }
-    (site.clone / ".venv").symlink_to(ROOT / ".venv")
-    for verb in (["stack", "init"], ["up", "--yes", "--skip-preview", "--non-interactive"]):
-        done = subprocess.run(
-            ["pulumi", *verb, "--stack", "staging"], cwd=site.clone, env=environment, capture_output=True, text=True
-        )
-        assert done.returncode == 0, done.stdout + done.stderr
-    done = subprocess.run(
-        ["pulumi", "stack", "output", "preview_role_arn", "--stack", "staging"],
-        cwd=site.clone, env=environment, capture_output=True, text=True,
-    )  # fmt: skip
-    site.forge.environments["preview-staging"].vars["PREVIEW_ROLE_ARN"] = done.stdout.split()[-1]
 
 
 @pytest.mark.slow

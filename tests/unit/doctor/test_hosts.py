@@ -346,3 +346,17 @@ def test_what_is_lacking_to_look_from_a_hall_is_one_sentence(capsys, tmp_path, m
     assert "give --inventory" in capsys.readouterr().err
     assert cli.main(["doctor", str(LAB), "--from", "hall", "--document", str(path), "--inventory", str(tmp_path)]) == 2
     assert "is no inventory" in capsys.readouterr().err
+
+
+def test_from_ci_hosts_are_asked_where_an_inventory_says_how(capsys, tmp_path, monkeypatch):
+    asked = []
+    monkeypatch.setattr(cli.doctor.site_doctor, "examine_hosts", lambda *given: iter(asked.append(given[-1]) or ()))
+    monkeypatch.setattr(cli.doctor.aws, "examine", lambda site: iter(()))
+    path = sample.publish(tmp_path / "document.json")
+    shown = ["doctor", str(LAB), "--from", "ci", "--document", str(path)]
+    cli.main(shown)
+    assert asked == []
+    cli.main([*shown, "--inventory", str(LAB.parents[1] / "inventory/lab")])
+    assert asked == [LAB.parents[1] / "inventory/lab"]
+    assert cli.main(["doctor", str(LAB), "--from", "ci", "--inventory", "inventory/lab"]) == 2
+    assert "give --document PATH" in capsys.readouterr().err
