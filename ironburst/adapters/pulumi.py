@@ -187,7 +187,7 @@ class Pulumi:
 
     def _error(self, verb: str, code: int, diagnostics: list[Event], stderr: str) -> PulumiError:
         errors = [d for d in diagnostics if d.get("severity") == "error"]
-        lines = [f"{_name(d)}{d['message'].strip()}" for d in errors] or [
+        lines = [f"{_name(d)}{d['message'].removeprefix('error: ').strip()}" for d in errors] or [
             line for line in stderr.strip().splitlines()[-3:] if line
         ]
         why = "; ".join(dict.fromkeys(lines)) or "no reason given"

@@ -84,7 +84,8 @@ def _digest(text: str, verb: str) -> dict[str, Any]:
 def _read(said: Mapping[str, Any]) -> Preview:
     try:
         steps = said.get("steps") or []
-        errors = [each["message"].strip() for each in said.get("diagnostics") or [] if each["severity"] == "error"]
+        wrong = [each for each in said.get("diagnostics") or [] if each["severity"] == "error"]
+        errors = [each["message"].removeprefix("error: ").strip() for each in wrong]
         return Preview(_stack(each["urn"] for each in steps), _changes(steps), errors)
     except (KeyError, TypeError, AttributeError) as error:
         raise UnreadablePreview(f"has a step of a shape that isn't known ({error!r})") from None

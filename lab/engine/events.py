@@ -41,8 +41,7 @@ class Step:
     old: Resource | None = None
     new: Resource | None = None
     diff: Diff = field(default_factory=Diff)
-    object_op: str = ""
-    """what the JSON object calls what a refresh finds unchanged: the CLI shows it as it was before it looked"""
+    refreshed: bool = False
 
     @property
     def resource(self) -> Resource:
@@ -79,7 +78,7 @@ class Events:
         with self._lock:
             if counted:
                 self.counts[step.op] = self.counts.get(step.op, 0) + 1
-            if self.form == "object":
+            if self.form == "object" and (step.op != "same" or step.refreshed or step.resource.is_stack):
                 self.steps.append(_preview_step(step))
         self._event("resOutputsEvent", {"metadata": _metadata(step), **self._planning()})
         if self.form == "text" and step.op != "same":
@@ -102,12 +101,12 @@ class Events:
         if severity == "debug":
             return
         entry = {**({"urn": urn} if urn else {}), "message": message, "severity": severity}
+        prefix = "" if severity.startswith("info") else f"{severity}: "
         with self._lock:
-            self.diagnostics.append(entry)
+            self.diagnostics.append({**entry, "message": prefix + message})  # of the object, as the CLI has it
         self._event("diagnosticEvent", {**entry, "color": "never"})
         if self.form == "text":
             place = f"{urn_parts(urn)[1]}: " if urn.count("::") >= 3 else ""
-            prefix = "" if severity.startswith("info") else f"{severity}: "
             self._print(f"{prefix}{place}{message.rstrip()}")
 
     def summary(self, succeeded: bool) -> None:
@@ -191,14 +190,15 @@ def _metadata(step: Step) -> dict:
 
 
 def _preview_step(step: Step) -> dict:
-    out = {"op": step.object_op or step.op, "urn": step.urn}
+    unchanged = step.refreshed and step.op == "same"  # which the CLI shows as it was before it looked
+    out = {"op": "refresh" if unchanged else step.op, "urn": step.urn}
     if step.resource.provider:
         out["provider"] = step.resource.provider
     if step.old:
         out["oldState"] = shown_state(step.old)
     if step.new:
-        state = shown_state(step.old if step.object_op and step.old else step.new)
-        if step.op in ("create", "update", "replace"):
+        state = shown_state(step.old if unchanged and step.old else step.new)
+        if step.op in ("create", "update", "replace") and not step.refreshed:
             state.pop("outputs", None)
         out["newState"] = state
     if step.diff.keys:

@@ -16,7 +16,7 @@ def refresh_all(deployment: Deployment) -> None:
     journal = deployment.journal
     to_read = [h for h, r in journal.old.items() if r.custom and not r.is_provider and not r.pendingReplacement]
     for entry in (r for h, r in journal.old.items() if h not in to_read):
-        deployment.events.done(Step("same", entry.urn, entry, entry, object_op="refresh"))
+        deployment.events.done(Step("same", entry.urn, entry, entry, refreshed=True))
     with concurrent.futures.ThreadPoolExecutor(deployment.parallel) as pool:
         gone = [
             h for h, here in zip(to_read, pool.map(lambda h: _refresh(deployment, h), to_read), strict=True) if not here
@@ -32,7 +32,7 @@ def _refresh(deployment: Deployment, handle: int) -> bool:
             old = deployment.journal.old[handle]
             new = _read(deployment, old)
             if new is None:
-                deployment.events.done(Step("delete", old.urn, old))
+                deployment.events.done(Step("delete", old.urn, old, refreshed=True))
                 return False
             diff = (
                 Diff()
@@ -42,8 +42,7 @@ def _refresh(deployment: Deployment, handle: int) -> bool:
             # As an `up` of the unchanged program would see it: what no input asks for is taken over, but is no change.
             unchanged = same(old.outputs, new.outputs) if old.external else not diff.changed
             deployment.journal.change(handle, **{f.name: getattr(new, f.name) for f in dataclasses.fields(new)})
-            op, in_object = ("same", "refresh") if unchanged else ("update", "")
-            deployment.events.done(Step(op, old.urn, old, new, diff, object_op=in_object))
+            deployment.events.done(Step("same" if unchanged else "update", old.urn, old, new, diff, refreshed=True))
     except Terminated:
         pass
     return True

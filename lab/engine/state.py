@@ -70,6 +70,10 @@ class Resource:
         return self.type.startswith(PROVIDER_TYPE)
 
     @property
+    def is_stack(self) -> bool:
+        return self.type == STACK_TYPE
+
+    @property
     def is_default_provider(self) -> bool:
         name = urn_parts(self.urn)[1]
         return self.is_provider and (name == "default" or name.startswith("default_")) and not self.parent

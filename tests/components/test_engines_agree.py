@@ -25,6 +25,8 @@ DO = ("--yes", "--skip-preview", "--json")
 SECRET = "4dabf18193072939515e22adb298388d"  # Pulumi's mark of special values
 # What names a thing of this run alone, in any text
 UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
+# What the CLI alone says: which plugins it took, and a last line
+OF_THE_CLI = re.compile(r"(warning: )?using pulumi-resource-\w+ from \$PATH at .*|(error: )?\w+ failed")
 OF_STATE = ("urn", "type", "custom", "parent", "protect", "external", "delete", "retainOnDelete", "deletedWith",
             "additionalSecretOutputs", "ignoreChanges", "initErrors", "customTimeouts", "aliases")  # fmt: skip
 
@@ -87,7 +89,8 @@ class Engine:
             counts = [each["summaryEvent"]["resourceChanges"] for each in events if "summaryEvent" in each]
             told["counts"] = {op: n for op, n in counts[-1].items() if n} if counts else None
             said = [each["diagnosticEvent"] for each in events if "diagnosticEvent" in each]
-        told["said"] = sorted({_plain(each["message"]) for each in said if each["severity"] in ("error", "warning")})
+        messages = {_plain(each["message"]) for each in said if each["severity"] in ("error", "warning")}
+        told["said"] = sorted(message for message in messages if not OF_THE_CLI.fullmatch(message))
         self.told.append(told | ({} if verb == "preview" or "--preview-only" in flags else self.state()))
         return done
 

@@ -4,15 +4,15 @@ The jobs' own commands run, on lab/ci (a stand-in for GitHub), lab/engine and th
 nor their secrets: `converge --check` says so, which is what the tests ask of it.
 """
 
-import json
+import shutil
 
 import pytest
 
 from ironburst import document
 from lab.aws.testing import client
-from lab.ci.forge import git
+from lab.ci.forge import Forge, git
 from tests.lab_cloud import clients, cloud, server  # noqa: F401
-from tests.stand_ins.ci.sites import Site, ended, first_up
+from tests.stand_ins.ci.sites import ROOT, Site, ended, first_up
 
 
 @pytest.fixture
@@ -21,10 +21,6 @@ def site(cloud, tmp_path):  # noqa: F811
     made.prepare_account()
     yield made
     made.forge.close()
-
-
-def conclusions(results):
-    return {f"{each.job.workflow}/{each.job.name}": each.conclusion for each in results}
 
 
 @pytest.mark.slow
@@ -84,25 +80,51 @@ def test_from_a_pull_request_to_a_published_document(site):
 
 
 @pytest.mark.slow
-def test_newer_versions_become_one_pull_request(site):
-    site.push("main", "first", lambda c: c["software"].update(driver="580"))
+def test_newer_versions_become_one_pull_request_that_names_what_they_close(site):
+    site.push("main", "first")
     (result,) = site.forge.nightly("lock")
     assert result.conclusion == "success", result.log
     (pull,) = site.forge.pulls.values()
-    assert pull.branch == "lock-staging" and "driver" in pull.body and not pull.comments
+    assert pull.branch == "lock-staging" and pull.title.endswith("with security fixes") and not pull.comments
+    assert "driver 580.95.05 -> 580.178.04" in pull.body and "NVIDIA bulletins 5747 (2026-01)" in pull.body
     changed = git(site.forge.origin, "diff", "--stat", "main", "lock-staging")
     assert "staging.lock.yaml" in changed and "1 file" in changed
     site.forge.nightly("lock")
     assert len(site.forge.pulls) == 1
 
 
-def test_nothing_runs_before_ci_is_switched_on_and_nothing_of_a_fork(site):
-    site.push("main", "first")
-    site.push("other", "another")
-    site.forge.vars["IRONBURST_CI"] = ""
-    _, results = site.forge.pull_request("other", "Another")
-    assert conclusions(results)["preview/plan"] == "skipped"
-    site.forge.vars["IRONBURST_CI"] = "on"
-    _, results = site.forge.pull_request("other", "From a fork", fork=True)
-    assert conclusions(results)["preview/plan"] == "skipped"
-    assert json.dumps(sorted(conclusions(site.forge.nightly("drift"))))
+@pytest.mark.slow
+def test_a_driver_that_the_stack_file_pins_is_no_pull_request_and_is_told(site):
+    site.push("main", "first", lambda c: c["software"].update(driver="580.95.05"))
+    (result,) = site.forge.nightly("lock")
+    assert result.conclusion == "success" and not site.forge.pulls, result.log
+    assert "driver 580.95.05 lacks the fixes of NVIDIA bulletins 5747 (2026-01)" in result.summary
+
+
+@pytest.fixture
+def bare(tmp_path):
+    """The forge with our workflow files alone, and their pull request's branch `other`; its runner has no site."""
+    (tmp_path / "make").write_text("#!/bin/sh\n")
+    (tmp_path / "make").chmod(0o755)
+    machine = {"PATH": f"{tmp_path}:/usr/bin:/bin", "HOME": str(tmp_path)}
+    made = Forge(tmp_path, "org/site", machine, lambda role, subject: {}, {"stack": "staging"})
+    clone = tmp_path / "clone"
+    git(tmp_path, "clone", "--quiet", str(made.origin), str(clone))
+    shutil.copytree(ROOT / ".github", clone / ".github")
+    git(clone, "add", "-A")
+    git(clone, "-c", "user.name=anna", "-c", "user.email=anna@invalid", "commit", "--quiet", "-m", "first")
+    git(clone, "push", "--quiet", "origin", "HEAD:main", "HEAD:other")
+    yield made
+    made.close()
+
+
+def test_nothing_runs_before_ci_is_switched_on_and_nothing_of_a_fork(bare):
+    ours = {"preview": "skipped", "test": "success"}  # the tests need no rights
+    _, results = bare.pull_request("other", "Another")
+    assert {each.job.workflow: each.conclusion for each in results} == ours
+    assert [each.conclusion for name in ("drift", "lock") for each in bare.nightly(name)] == ["skipped", "skipped"]
+    bare.vars["IRONBURST_CI"] = "on"
+    _, results = bare.pull_request("other", "From a fork", fork=True)
+    assert {each.job.workflow: each.conclusion for each in results} == ours
+    (preview,) = [each for each in bare.pull_request("other", "Ours")[1] if each.job.workflow == "preview"]
+    assert preview.conclusion == "failure", "it was started, where there is nothing to preview"
