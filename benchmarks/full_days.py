@@ -127,7 +127,7 @@ class FullDay(stories.Story):
         self.rng, self.folder, self.path = random.Random(seed), folder, folder / "ledger.sqlite"
         rng = self.rng
         self.outcome, self.length_s = Outcome(seed, Counter()), hours * HOUR_S
-        self.tick_s = rng.choice([20.0, 30.0])
+        self.tick_s = rng.choice([30.0, 60.0])
         self.clock = FakeClock(T0 + rng.uniform(0, DAY_S * 12))
         self.began_s, self.end_s = self.clock.at, self.clock.at + self.length_s
         self.slurm = Slurm(self.clock, home=HOME, burst={"burst-p5": NODES})
@@ -136,6 +136,7 @@ class FullDay(stories.Story):
         self.said = self._declared().model_dump(mode="json")
         self.read = stories.Reader(folder / "document.json", folder / "last-good.json")
         self.declare()
+        self.document = self.read()  # as it is at first
         self.missed, self.later, self.stopped = [], [], False
         self.harms: list[Harm] = []
         self.picked: set[int] = set()  # jobs that a fault of now meets
@@ -166,8 +167,8 @@ class FullDay(stories.Story):
     def declare(self, **changed: Any) -> None:
         """A new document is published, over whatever is there."""
         self.said |= {**changed, "serial": self.said["serial"] + 1}
-        self.document = ClusterDocument.model_validate(self.said)
-        (self.folder / "document.json").write_text(self.document.model_dump_json())
+        published = ClusterDocument.model_validate(self.said)
+        (self.folder / "document.json").write_text(published.model_dump_json())
 
     def forget_ledger(self) -> None:
         """With what sqlite keeps beside it."""
@@ -302,7 +303,8 @@ class FullDay(stories.Story):
             bought = sum(fake.instance.token == token for fake in self.cloud.all.values())
             if bought != request.count:
                 self._wrong(BOUGHT, f"{token}: {bought} instead of {request.count}")
-        if slurm.permits or (left := self._unended()):
+        left = self._unended()
+        if left or slurm.permits:
             self._wrong(LEFT, f"permits {sorted(slurm.permits)}, {left}")
         out.jobs, out.cancelled, out.missed = len(slurm.jobs), len(self.cancelled), len(self.missed)
         out.done = sum(fake.done == "COMPLETED" for fake in slurm.jobs.values())
@@ -361,16 +363,23 @@ def _away(day: FullDay) -> None:
     day.after(day.rng.uniform(600, 3 * HOUR_S), day.start)
 
 
+def _unstartable(day: FullDay) -> None:
+    """Until an administrator lifts what keeps them, two hours later."""
+    days.ACCIDENTS["jobs that Slurm won't start"](day)
+    day.after(2 * HOUR_S, day.slurm.refused.clear)
+
+
 def _kind(name: str) -> str:
     """Faults of one kind don't overlap: each puts back what it found."""
     words = {"ledger": "ledger", "disk": "ledger", "controller": "ledger", "document": "document", "clock": "clock"}
     return next((kind for word, kind in words.items() if word in name), "")
 
 
-ALSO = ("listings that are cut", "jobs that Slurm won't start", "spot takes all", "an instance dies")
+ALSO = ("listings that are cut", "spot takes all", "an instance dies")
 EVENTS: dict[str, tuple[str, Callable[[Any], None]]] = {
     **{name: (_kind(name), fault.happens) for name, fault in FAULTS.items()},
     **{name: ("", days.ACCIDENTS[name]) for name in ALSO},
+    "jobs that Slurm won't start": ("", _unstartable),
     "the pool is declared no more": ("document", days.ACCIDENTS["the pool is declared no more"]),
     "a ledger of some hours ago": ("ledger", days.ACCIDENTS["a ledger of some hours ago"]),
     "the controller is away for hours": ("ledger", _away),
