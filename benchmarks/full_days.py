@@ -330,7 +330,9 @@ class FullDay(stories.Story):
                 self._wrong(TWICE, f"job {id} on {','.join(nodes)} from {at:.0f} to {again:.0f}")
         if len(ends) > 1:
             self._wrong(TWICE, f"job {id}: {', '.join(ends)}")
-        elif ends == ["NODE_FAIL"] and not fake.job.requeue and self._caused(id, fake.started[-1][1], *self._last(fake)):
+        elif (
+            ends == ["NODE_FAIL"] and not fake.job.requeue and self._caused(id, fake.started[-1][1], *self._last(fake))
+        ):
             self.outcome.faults["a job that may not be requeued lost its node"] += 1
         elif ends != [wanted]:
             self._wrong(LOST, f"job {id}: {ends or fake.job.state}, not {wanted}")

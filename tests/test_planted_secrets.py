@@ -1,18 +1,16 @@
-"""No secret leaves its place: one is planted behind every reference that a declaration can have, by each scheme, and then
-searched for in all that comes of it (tests/planted.py says how).
+"""No secret leaves its place: one is planted behind every reference that a declaration can have, by each scheme, and
+then searched for in all that comes of it (tests/planted.py says how).
 
 Here that is what needs no root: the program on the lab's engine and cloud, CI's scripts, document, inventory,
 controller, doctor. Hosts, images and Ansible: tests/lab/test_planted_secrets.py.
 """
 
 import base64
-import copy
 import gzip
 import io
 import json
 import os
 import re
-import shutil
 import sqlite3
 import subprocess
 import sys
@@ -119,13 +117,12 @@ def test_the_search_finds_what_is_there_and_nothing_else(tmp_path):
 def fields_of(kind, seen=None):
     """`Model.field` of every reference to a secret that a model, or one below it, has: by type."""
     seen = set() if seen is None else seen
-    if isinstance(kind, type) and issubclass(kind, BaseModel):
-        if kind not in seen:
-            seen.add(kind)
-            for name, field in kind.model_fields.items():
-                if _is_reference(field.annotation, field.metadata):
-                    yield f"{kind.__name__}.{name}"
-                yield from fields_of(field.annotation, seen)
+    if isinstance(kind, type) and issubclass(kind, BaseModel) and kind not in seen:
+        seen.add(kind)
+        for name, field in kind.model_fields.items():
+            if _is_reference(field.annotation, field.metadata):
+                yield f"{kind.__name__}.{name}"
+            yield from fields_of(field.annotation, seen)
     for inner in typing.get_args(kind):
         yield from fields_of(inner, seen)
 
@@ -163,7 +160,7 @@ class Planted:
         """To a new secret, of `Model.field`."""
         key = name.partition(".")[2]
         scheme = "aws-secretsmanager" if key in self.ONLY_AWS and not anywhere else self.scheme
-        value = self.plants.plant(f"{name} by {scheme}", TEXTS.get(key, 'p"l/a+n&t <{}> \'%\\'))
+        value = self.plants.plant(f"{name} by {scheme}", TEXTS.get(key, "p\"l/a+n&t <{}> '%\\"))
         if scheme == "file":
             path = self.folder / name
             path.write_text(value + "\n")
@@ -280,7 +277,11 @@ def test_no_resource_output_log_or_document_has_one(planted, change, monkeypatch
     recording = record(lambda: Cluster(stack.config.name, stack.config, stack.software).document, monkeypatch)
     hidden = {(kind, name) for kind, names in recording.secrets for name in names}  # Pulumi's secrets, encrypted
     inputs = [
-        (each.token, each.name, {name: value for name, value in each.inputs.items() if (each.token, name) not in hidden})
+        (
+            each.token,
+            each.name,
+            {name: value for name, value in each.inputs.items() if (each.token, name) not in hidden},
+        )
         for each in recording.resources
     ]
     made = document.parse(recording.result)
@@ -373,10 +374,8 @@ def test_neither_state_nor_ci_nor_doctor_nor_converge_has_one(planted, site, tmp
         site("ci/drift.sh", ok=(0, 1, 2, 4))
         site("ironburst", "diff", "stacks/Pulumi.lab.yaml", "stacks/Pulumi.lab.yaml", "--all", ok=(0, 2))
         for place in ("hall", "cloud", "ci"):
-            told = site(
-                *("ironburst", "doctor", "stacks/Pulumi.lab.yaml", "--from", place, "--json", "--inventory", "inventory/lab"),
-                *("--document", str(site.document)), ok=(0, 1, 2, 3),
-            )  # fmt: skip
+            options = ("--from", place, "--json", "--inventory", "inventory/lab", "--document", str(site.document))
+            told = site("ironburst", "doctor", "stacks/Pulumi.lab.yaml", *options, ok=(0, 1, 2, 3))
             assert len(told) > 100
         site("ironburst", "converge", "--document", str(site.document), "--inventory", "inventory/lab", ok=(1, 2, 3, 4))
     printed = (tmp_path / "printed").read_text()

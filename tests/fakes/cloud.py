@@ -25,8 +25,8 @@ class FakeInstance:
 
 
 class FakeCloud:
-    """EC2's side, by its own clock, which is right: capacity by (zone, market) or (type, zone, market), tokens, one error
-    at a time on demand.
+    """EC2's side, by its own clock, which is right: capacity by (zone, market) or (type, zone, market), tokens, one
+    error at a time on demand.
     """
 
     boot_s = 4.0

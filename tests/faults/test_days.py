@@ -7,9 +7,9 @@ import os
 
 import pytest
 
-from benchmarks import full_days
-from tests.faults.test_adapters import FAULTS
+from benchmarks import days, full_days
 from tests.fakes import FakeCloud
+from tests.faults.test_adapters import FAULTS
 
 
 @pytest.mark.slow
@@ -68,10 +68,9 @@ def test_what_would_be_wrong_is_noticed(day):
     assert wrong(day) == {full_days.BOUGHT}
 
 
-def test_dollars_and_what_is_left_are_noticed(day):
+def test_dollars_and_what_is_left_are_noticed(day, monkeypatch):
     day.slurm.permits.add("p5-1")
-    id = next(iter(day.cloud.began))
-    day.cloud.ended[id] += 1e6
+    monkeypatch.setattr(days, "PRICES", dict.fromkeys(days.PRICES, 100000.0))
     assert wrong(day) == {full_days.BEYOND, full_days.LEFT}
 
 
