@@ -62,27 +62,27 @@ class Billed(FakeCloud):
             return super().launch(request)
         finally:
             for id in self.all.keys() - before:
-                self.began[id] = self.clock.now()
+                self.began[id] = self.clock.at
 
     def instances(self, cluster):
         shown = super().instances(cluster)
-        if self.clock.now() < self.cut_until:
-            shown = shown[: random.Random(self.clock.now()).randint(0, len(shown))]
+        if self.clock.at < self.cut_until:
+            shown = shown[: random.Random(self.clock.at).randint(0, len(shown))]
         return shown
 
     def die(self, id, reason="Server.InternalError"):
         super().die(id, reason)
-        self.ended.setdefault(id, self.clock.now())
+        self.ended.setdefault(id, self.clock.at)
         if reason.startswith("Server"):
-            self.taken.setdefault(id, self.clock.now())
+            self.taken.setdefault(id, self.clock.at)
 
     def notice(self, id: str) -> None:
-        self.taken.setdefault(id, self.clock.now())
+        self.taken.setdefault(id, self.clock.at)
         self.interrupt(id)
-        self.due.append((self.clock.now() + 120, id))
+        self.due.append((self.clock.at + 120, id))
 
     def live(self) -> None:
-        for at, id in [each for each in self.due if each[0] <= self.clock.now()]:
+        for at, id in [each for each in self.due if each[0] <= self.clock.at]:
             self.due.remove((at, id))
             if self.all[id].instance.alive:
                 self.die(id, "Server.SpotInstanceTermination")
@@ -92,7 +92,7 @@ class Billed(FakeCloud):
         """The bill of a window."""
         total = 0.0
         for id, began in self.began.items():
-            over = max(self.ended.get(id, self.clock.now()), began + MIN_BILL_S)
+            over = max(self.ended.get(id, self.clock.at), began + MIN_BILL_S)
             market = self.tokens[self.all[id].instance.token][0].market
             total += max(0.0, min(over, end_s) - max(began, start_s)) / 3600 * PRICES[market]
         return total

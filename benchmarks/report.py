@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from benchmarks import days, dollars, hosts, mix, report_pictures
+from benchmarks import days, dollars, full_days, hosts, mix, report_pictures
 from benchmarks.figures import WAITS
 
 RESULTS = Path(__file__).parent / "results"
@@ -102,6 +102,7 @@ TITLES = (
     "Random sequences of submit, finish, kill and drain: times that a team's guarantee was broken",
     "The same shares in Slurm and in Kubernetes, one workload: the largest difference, in parts of the GPU-seconds",
     "So many declared hosts: seconds and MB of `ansible-inventory --list`, seconds of a converge with nothing to do",
+    "Days of 2,000 jobs with every fault of `make test-faults` at a random moment: what was lost",
 )
 
 
@@ -127,6 +128,7 @@ def rows(results: list[dict[str, Any]]) -> Iterator[tuple[str, list[Line]]]:
         _shares(results),
         _share_table(_with(results, "largest_difference")),
         _hosts(_with(results, hosts.EXPONENTS)),
+        _full_days(_with(results, "full_days")),
     )
     for number, (title, lines) in enumerate(zip(TITLES, lines_of_rows, strict=True), 1):
         yield f"{number}. {title}", list(lines)
@@ -196,6 +198,15 @@ def _days(results: list[dict[str, Any]], *, dead: bool) -> Iterator[Line]:
         allowed = result and result["allowed of that, s"]
         note = f"of {allowed:g} that it may: {days.DEAD_MAN_S:g} declared, a boot and a look" if result else ""
         yield Line(days.OUTLIVED.removesuffix(", s"), allowed, None, result and result[days.OUTLIVED], note, result)
+
+
+def _full_days(result: Result | None) -> Iterator[Line]:
+    note = ""
+    if result:
+        faults = f"{sum(result['faults'].values()):,} faults"
+        note = f"{result['full_days']} days, {result['jobs']:,} jobs, {result['launches']:,} launches, {faults}"
+    for case in full_days.ZEROES:
+        yield Line(case.removesuffix(" (0)"), 0.0, None, result and float(len(result[case])), note, result)
 
 
 def _mix(results: list[dict[str, Any]]) -> Iterator[Line]:

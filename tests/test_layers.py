@@ -36,6 +36,7 @@ RIGHTS = {
     # tools of this machine
     "ironburst.files": "",
     "ironburst.secrets": "boto3 botocore",
+    "ironburst.sent_program": "",
     "ironburst.signals": "",
     "ironburst.slurm_programs": ":document :naming",
     # what acts
@@ -44,15 +45,15 @@ RIGHTS = {
     "ironburst.page": "jinja2 markupsafe numpy starlette :burst :controller.records :naming :node_states "
     ":replay.pictures",
     "ironburst.cost": ":controller.money :controller.records :naming :replay",  # pure
-    "ironburst.convergence": "yaml :document :files :service",
+    "ironburst.convergence": "yaml :document :files :sent_program :service",
     "ironburst.first_contact": "",
     "ironburst.image_port": ":ports",
     "ironburst.karpenter_port": "",
     "ironburst.image_choice": ":catalog :document :image_port :ports",
     "ironburst.images": ":document :first_contact :image_choice :image_port :ports :signals",
     "ironburst.adapters": ":baremetal :convergence.ports :cost :doctor :image_port :karpenter_port :kubernetes_rights "
-    ":naming :node_states :ports :replay :service :shares :signals :software ansible_runner boto3 botocore "
-    "cryptography kubernetes requests sushy urllib3 yaml",
+    ":naming :node_states :ports :replay :sent_program :service :shares :signals :software ansible_runner boto3 "
+    "botocore cryptography kubernetes requests sushy urllib3 yaml",
     "ironburst.cli": "argcomplete ironburst rich uvicorn yaml",
     # the declaration
     "__main__": "pulumi components :config",
@@ -96,7 +97,7 @@ RIGHTS = {
     "lab.__main__": "lab.demo lab.hosts lab.kubernetes lab.play lab.site lab.system",
     "ci": "",  # on a bare runner
     # what reads the whole product
-    "benchmarks": "highspy ironburst lab numpy tests.fakes yaml",
+    "benchmarks": "highspy ironburst lab numpy tests.fakes tests.faults yaml",
     "docs": ":cli :config mkdocs",
 }
 MAY = {layer: {right.replace(":", "ironburst.") for right in rights.split()} for layer, rights in RIGHTS.items()}

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+from ironburst import sent_program
 from ironburst.adapters.redfish import (
     BmcAccess,
     BmcError,
@@ -36,11 +37,11 @@ def ask_hosts(
         began = time.time()
         if name not in connections:
             return Said(None, "Ansible reaches it otherwise than by ssh as root or with sudo", began, began)
-        program = RemoteProgram(connections[name], host_probe.program(questions[name]))
+        program = RemoteProgram(connections[name], sent_program.text(host_probe, questions[name]))
         answer = ask({name: program}, HOST_S, secret=secret)[name]
         ended = time.time()
         try:
-            found = host_probe.answer(answer.output)
+            found = sent_program.answer(host_probe, answer.output)
         except ValueError as error:
             return Said(None, answer.error or str(error), began, ended)
         return Said(found, "", began, ended)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 
 from ironburst.burst import Job, from_json, runtimes, to_json
 from ironburst.burst.snapshot import Experience
@@ -21,9 +22,13 @@ _UNSURE_S, _UNSURE_PART = 60.0, 0.05  # how far off an end may be taken, at most
 
 def experience(ledger: Ledger) -> Experience:
     """What was learned so far; an unreadable one (of another version) starts anew."""
-    said = ledger.noted(_KEY)
+    return _read(ledger.noted(_KEY) or "{}")
+
+
+@lru_cache(maxsize=2)  # of thousands of jobs it takes as long as the rest of a tick, and few ticks change it
+def _read(said: str) -> Experience:
     try:
-        return from_json(Experience, json.loads(said)) if said else Experience()
+        return from_json(Experience, json.loads(said))
     except ValueError:
         return Experience()
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from ironburst import sent_program
 from ironburst.convergence import host_facts, inputs, receipts, watch
 from ironburst.convergence.model import Tools
 from ironburst.convergence.ports import Connection, RemoteProgram
@@ -103,12 +104,13 @@ def read(tools: Tools, questions: Mapping[str, Question], unit_wait_s: int = 0) 
     salt = tools.store.salt()
     programs = {}
     for name, question in questions.items():
-        text = host_facts.program({**question.watch, "salt": salt, "unit_wait_s": unit_wait_s})
+        text = sent_program.text(host_facts, {**question.watch, "salt": salt, "unit_wait_s": unit_wait_s})
         programs[name] = RemoteProgram(question.connection, text)
     readings = {}
     for name, answer in tools.ask(programs).items():
         try:
-            readings[name] = Reading({}, answer.error) if answer.error else Reading(host_facts.answer(answer.output))
+            facts = {} if answer.error else sent_program.answer(host_facts, answer.output)
+            readings[name] = Reading(facts, answer.error)
         except ValueError as error:
             readings[name] = Reading({}, str(error))
     return readings

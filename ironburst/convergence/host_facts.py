@@ -1,6 +1,6 @@
 """The probe: what is there on this host? One question in, one line of JSON out. Changes nothing.
 
-`ironburst converge` sends this file over ssh to `python3 -`, with the question appended (program()). So it imports
+`ironburst converge` sends this file over ssh to `python3 -`, with the question appended (sent_program.py). It imports
 nothing but the standard library, and shares no code with the rest. Python 3.6 or newer, root. Every fact is one short
 string; equal strings mean "as it was". Contents of files and outputs of commands are given as keyed digests
 (HMAC-SHA256 with the question's `salt`), so that an answer carries no secret. A fact that can't be found out begins
@@ -17,13 +17,13 @@ import fnmatch
 import grp
 import hashlib
 import hmac
-import json
+import json  # noqa: F401 (likewise)
 import os
 import pwd
 import re
 import stat
 import subprocess
-import sys  # noqa: F401 (program() writes its answer with it)
+import sys  # noqa: F401 (sent_program.py writes the answer with it)
 import time
 from typing import Any, Callable, Collection, Dict, List, Mapping, Optional, Sequence, Set
 
@@ -314,21 +314,3 @@ def gather(question: Mapping[str, Any]) -> Dict[str, str]:
 def unknown(error: Exception) -> str:
     """The text of a fact that could not be found out."""
     return "? %s: %s" % (type(error).__name__, error)
-
-
-def program(question: Mapping[str, Any]) -> str:
-    """The text to send to `python3 -`: this file and its question."""
-    with open(__file__) as handle:
-        return "%s\nsys.stdout.write(MARK + json.dumps(gather(json.loads(%r))) + '\\n')\n" % (
-            handle.read(),
-            json.dumps(question),
-        )
-
-
-def answer(output: str) -> Dict[str, str]:
-    """The facts in what the program printed (a login shell may print before it). Raises ValueError."""
-    lines = [line for line in output.splitlines() if line.startswith(MARK)]
-    if len(lines) != 1:
-        raise ValueError("the probe gave %d answers instead of one" % len(lines))
-    facts: Dict[str, str] = json.loads(lines[0][len(MARK) :])
-    return facts

@@ -1,6 +1,6 @@
 """What one host sees of its site: names, clock, users, file systems, keys, ways to others. Changes nothing.
 
-`ironburst doctor` sends this file over ssh to `python3 -`, with the question appended (program()). So it imports
+`ironburst doctor` sends this file over ssh to `python3 -`, with the question appended (sent_program.py). So it imports
 nothing but the standard library. Python 3.9 or newer, root. The munge key is given as a keyed digest (HMAC-SHA256 with
 the question's `salt`): an answer carries no secret. What may hang (a resolver, a file system whose server is gone) is
 asked in a process of its own, with a limit.
@@ -17,13 +17,13 @@ The answer: {"clock": seconds since 1970, "synchronised": bool or null, "names":
 import base64
 import hashlib
 import hmac
-import json
+import json  # noqa: F401 (likewise)
 import os
 import pwd
 import socket
 import struct
 import subprocess
-import sys  # noqa: F401 (program() writes its answer with it)
+import sys  # noqa: F401 (sent_program.py writes the answer with it)
 import time
 from glob import glob
 from typing import Any, Dict, List, Mapping, Optional, Tuple
@@ -172,21 +172,3 @@ def gather(question: Mapping[str, Any]) -> Dict[str, Any]:
         "synchronised": synchronised(),
         "clock": time.time(),  # last: whoever asks knows when the answer came
     }
-
-
-def program(question: Mapping[str, Any]) -> str:
-    """The text to send to `python3 -`: this file and its question."""
-    with open(__file__) as handle:
-        return "%s\nsys.stdout.write(MARK + json.dumps(gather(json.loads(%r))) + '\\n')\n" % (
-            handle.read(),
-            json.dumps(question),
-        )
-
-
-def answer(output: str) -> Dict[str, Any]:
-    """What the program printed (a login shell may print before it). Raises ValueError."""
-    lines = [line for line in output.splitlines() if line.startswith(MARK)]
-    if len(lines) != 1:
-        raise ValueError("it gave %d answers instead of one" % len(lines))
-    found: Dict[str, Any] = json.loads(lines[0][len(MARK) :])
-    return found

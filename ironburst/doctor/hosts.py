@@ -83,7 +83,7 @@ def digest(secret: bytes, salt: str) -> str:
 
 
 def questions(document: ClusterDocument, salt: str) -> dict[str, dict[str, Any]]:
-    """What each managed host is asked, for host_probe.program()."""
+    """What each managed host is asked, for host_probe."""
     head = head_of(document)
     slurm = [host for host in document.managed_hosts if document.scheduler_of(host).kind == "slurm"]
     names = {host.name: host.address for host in document.managed_hosts}

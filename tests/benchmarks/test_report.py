@@ -6,7 +6,7 @@ import xml.etree.ElementTree as ET
 import pytest
 
 from benchmarks import all as bench
-from benchmarks import days, mix, report, share_table
+from benchmarks import days, full_days, mix, report, share_table
 from benchmarks.figures import WAITS
 
 
@@ -44,7 +44,7 @@ def lines(*results):
 
 def test_without_results_every_line_says_not_measured():
     text = report.page([])
-    assert text.count(report.NOT_MEASURED) == sum(len(each) for each in lines().values()) and text.count("\n## ") == 18
+    assert text.count(report.NOT_MEASURED) == sum(len(each) for each in lines().values()) and text.count("\n## ") == 19
 
 
 @pytest.mark.parametrize(
@@ -136,6 +136,7 @@ def test_every_result_has_a_command_that_its_benchmark_understands():
             "idle",
             "budget",
             "days",
+            "full_days",
             "mix",
             "pending_pods",
             "schedulers",
@@ -171,6 +172,14 @@ def test_days_are_shown_with_what_was_lost_and_the_longer_run_counts(dead, row):
     assert [line.reached for line in kept] == [0.0] * 4 + [1900.0] * dead
     assert [report._reached(line).endswith("(asked)") for line in kept] == [True] * len(kept)
     assert lines(result(50, **{days.LOST: ["job 1"]}))[row][0].reached == 1.0
+
+
+def test_full_days_are_shown_with_what_was_lost():
+    none = {case: [] for case in full_days.ZEROES}
+    counts = {"full_days": 2, "jobs": 4000, "launches": 9, "faults": {"spot notice": 2}}
+    kept = lines(counts | none | {full_days.LOST: ["day 1: job 7"]})["19"]
+    assert [line.reached for line in kept] == [1.0, 0.0, 0.0, 0.0, 0.0, 0.0]
+    assert "4,000 jobs" in kept[0].note and "2 faults" in kept[0].note
 
 
 def test_a_mix_is_shown_beside_its_bound_and_karpenter():

@@ -25,7 +25,9 @@ class FakeInstance:
 
 
 class FakeCloud:
-    """EC2's side: capacity by (zone, market) or (type, zone, market), tokens, one error at a time on demand."""
+    """EC2's side, by its own clock, which is right: capacity by (zone, market) or (type, zone, market), tokens, one
+    error at a time on demand.
+    """
 
     boot_s = 4.0
     ended_shown_s = 3600.0  # EC2 shows ended instances for about an hour, then knows them no more
@@ -56,14 +58,14 @@ class FakeCloud:
         self.ids = itertools.count(1)
 
     def booted(self, node: str) -> Instance | None:
-        now = self.clock.now()
+        now = self.clock.at
         return next(
             (f.instance for f in self.all.values() if f.node == node and f.instance.alive and now >= f.boots_at), None
         )
 
     def nodes_live(self) -> None:
         """The program of every rented node that has booted looks once a minute whether it is to end itself."""
-        now = self.clock.now()
+        now = self.clock.at
         for id, fake in self.all.items():
             if fake.switch and fake.instance.alive and now >= fake.boots_at and fake.switch.ends(now, self.slurm):
                 self.die(id, "Client.InstanceInitiatedShutdown")
@@ -87,7 +89,7 @@ class FakeCloud:
     def die(self, id: str, reason: str = "Server.InternalError") -> None:
         fake = self.all[id]
         fake.instance = replace(fake.instance, state="terminated", reason=reason)
-        fake.ended_at = self.clock.now()
+        fake.ended_at = self.clock.at
 
     def at(self, address: str) -> FakeInstance | None:
         """Whose address it is; ended instances come last."""
@@ -96,7 +98,7 @@ class FakeCloud:
 
     def _known(self, id: str) -> bool:
         ended_at = self.all[id].ended_at if id in self.all else 0.0
-        return id not in self.lost and (ended_at is None or self.clock.now() - ended_at < self.ended_shown_s)
+        return id not in self.lost and (ended_at is None or self.clock.at - ended_at < self.ended_shown_s)
 
     def _takes(self, seconds: float | None = None) -> None:
         if spent_s := self.call_s if seconds is None else seconds:
@@ -138,7 +140,7 @@ class FakeCloud:
         if free - used < request.count:
             raise ports.InsufficientCapacity("no capacity", "InsufficientInstanceCapacity")
         said = json.loads(request.user_data)
-        names, ids, now = said["nodes"], [], self.clock.now()
+        names, ids, now = said["nodes"], [], self.clock.at
         for index in range(request.count):
             id = f"i-{next(self.ids)}"
             instance = Instance(

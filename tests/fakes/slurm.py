@@ -65,6 +65,7 @@ class FakeSlurm:
             for name in names:
                 self.nodes[name] = FakeNode(name, (partition,), {"IDLE", "CLOUD", "DRAIN", "POWERED_DOWN"}, "no lease")
         self.jobs: dict[int, FakeJob] = {}
+        self.unfinished: dict[int, FakeJob] = {}  # of these
         self.permits: set[str] = set()
         self.forced: list[tuple[str, int]] = []  # jobs that a forced power-down hit
         self.ids = itertools.count(1)
@@ -95,7 +96,7 @@ class FakeSlurm:
             priority=1,
             **more,
         )
-        self.jobs[job.id] = FakeJob(job, runs_s)
+        self.jobs[job.id] = self.unfinished[job.id] = FakeJob(job, runs_s)
         self.schedule()
         return job.id
 
@@ -154,8 +155,8 @@ class FakeSlurm:
                 held = drains.by_person(node.reason, node.reason_by)  # SuspendProgram keeps a person's words
                 said = drains.HELD + node.reason.removeprefix(drains.HELD) if held else "no lease"
                 node.reason, node.reason_by = said, "slurm"
-        for job in self.jobs.values():
-            if job.ends is not None and job.ends <= now and not job.done:
+        for job in list(self.unfinished.values()):
+            if job.ends is not None and job.ends <= self.clock.at:  # a job's work knows no wrong clock
                 self._end(job, "COMPLETED")
             if job.completes is not None and job.completes <= now:
                 self._requeued(job)
@@ -166,9 +167,9 @@ class FakeSlurm:
         fake = self.cloud.at(node.address) if self.cloud and node.address else None
         if not fake or fake.ended_at is None or any("POWERED" in state or "POWERING" in state for state in node.states):
             return
-        if now - fake.ended_at >= self.silent_s:
+        if self.clock.at - fake.ended_at >= self.silent_s:
             node.states |= {"NOT_RESPONDING"}
-        if now - fake.ended_at >= self.down_s and "DOWN" not in node.states:
+        if self.clock.at - fake.ended_at >= self.down_s and "DOWN" not in node.states:
             node.states = (node.states - {"IDLE"}) | {"DOWN"}
             node.adds("Not responding", now)
             for job in self._on(node.name):
@@ -176,9 +177,9 @@ class FakeSlurm:
 
     def schedule(self) -> None:
         now = self.clock.now()
-        for fake in sorted(self.jobs.values(), key=lambda each: each.job.id):
+        for fake in sorted(self.unfinished.values(), key=lambda each: each.job.id):
             job = fake.job
-            if fake.done or not job.pending or job.held or (job.eligible_s or 0) > now:
+            if not job.pending or job.held or (job.eligible_s or 0) > now:
                 continue
             said = "Resources"
             for partition in job.partitions:  # a job never spans partitions; its reason is that of the last one tried
@@ -192,7 +193,7 @@ class FakeSlurm:
                 ]
                 if len(free) >= job.nodes:
                     on = tuple(free[: job.nodes])
-                    fake.ends = now + fake.runs_s
+                    fake.ends = self.clock.at + fake.runs_s
                     fake.started.append((now, on))
                     end = now + job.time_limit_s if job.time_limit_s else None
                     fake.job = replace(job, state="RUNNING", on=on, start_s=now, end_s=end, reason="None")
@@ -213,10 +214,11 @@ class FakeSlurm:
         return replace(record, states=(*record.states, "MAINTENANCE")) if node.name in self.maintained else record
 
     def _on(self, name: str) -> list[FakeJob]:
-        return [fake for fake in self.jobs.values() if name in fake.job.on]
+        return [fake for fake in self.unfinished.values() if name in fake.job.on]
 
     def _end(self, fake: FakeJob, how: str) -> None:
         fake.done, fake.ends, fake.job = how, None, replace(fake.job, on=())
+        self.unfinished.pop(fake.job.id, None)
 
     def _power_down(self, node: FakeNode) -> None:
         node.states, node.since = {"IDLE", "CLOUD", "POWERING_DOWN"}, self.clock.now()
@@ -229,7 +231,7 @@ class FakeSlurm:
     def observe(self) -> Observation:
         self._takes(3)
         self.live()
-        jobs = tuple(fake.job for fake in self.jobs.values() if not fake.done)
+        jobs = tuple(fake.job for fake in self.unfinished.values())
         nodes = tuple(map(self._record, self.nodes.values()))
         return Observation(
             jobs,

@@ -60,6 +60,8 @@ class Slurm(FakeSlurm):
 class Story:
     """Two jobs fill the hall; a gang and a single job, both may be requeued, are rented for."""
 
+    tick_s = 10.0
+
     def __init__(self, folder):
         folder.mkdir(exist_ok=True)
         self.folder, self.path = folder, folder / "ledger.sqlite"
@@ -103,7 +105,7 @@ class Story:
         before = self.clock.at
         if self.stopped:
             self.slurm.live()
-            self.clock.at = before + 10.0
+            self.clock.at = before + self.tick_s
             return
         try:
             self.controller.tick(self.read())
@@ -113,7 +115,7 @@ class Story:
             self.missed.append(said(error))
             self.controller.tell("trouble", str(error))
             self.slurm.live()
-        self.clock.at = max(self.clock.at, before + 10.0)
+        self.clock.at = max(self.clock.at, before + self.tick_s)
 
     def states(self):
         return {lease.state for lease in self.ledger.leases()}

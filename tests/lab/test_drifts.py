@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from ironburst import sent_program
 from ironburst.convergence import host_facts, receipts
 from tests.lab.drifts import DRIVER, all_drifts, apart, seen_only
 from tests.sites import converge
@@ -17,7 +18,7 @@ def question(inside):
     folder = inside.site.dir / "run" / "state" / "receipts"
     known = json.loads((folder / f"{NODE}.json").read_text())
     salt = (folder / "salt").read_text().strip()
-    return host_facts.program({**known["watch"], "salt": salt, "unit_wait_s": 10}), known
+    return sent_program.text(host_facts, {**known["watch"], "salt": salt, "unit_wait_s": 10}), known
 
 
 def test_every_drift_is_seen(inside, converged):
@@ -45,7 +46,7 @@ def test_ansible_repairs_every_one_of_them(inside, converged):
         inside.site.ssh(NODE, " && ".join(drift.seed for drift in group), timeout=120)
         assert converge(inside, "--limit", NODE, "--share", "100%")["hosts"][NODE]["state"] == "converged"
         done = inside.site.ssh(NODE, ["python3", "-I", "-S", "-"], stdin=program, timeout=120)
-        facts = host_facts.answer(done.stdout)
+        facts = sent_program.answer(host_facts, done.stdout)
         assert receipts.differences(known["state"], facts) == [], [drift.name for drift in group]
         inside.site.ssh(NODE, "rm -rf /root/drift-backup*")
 

@@ -7,6 +7,7 @@ import sys
 
 import pytest
 
+from ironburst import sent_program
 from ironburst.convergence import host_facts
 
 SALT = "00" * 32
@@ -15,12 +16,12 @@ SALT = "00" * 32
 def ask(**question):
     done = subprocess.run(
         [sys.executable, "-I", "-S", "-"],
-        input=host_facts.program({"salt": SALT, **question}),
+        input=sent_program.text(host_facts, {"salt": SALT, **question}),
         capture_output=True,
         text=True,
         check=True,
     )
-    return host_facts.answer("a login shell's greeting\n" + done.stdout)
+    return sent_program.answer(host_facts, "a login shell's greeting\n" + done.stdout)
 
 
 def test_files_as_they_are(tmp_path):
@@ -142,4 +143,4 @@ def test_units_and_their_drop_ins_are_read_from_the_disk(tmp_path, monkeypatch):
 
 def test_two_answers_or_none_are_no_answer():
     with pytest.raises(ValueError, match="0 answers"):
-        host_facts.answer("python3: command not found")
+        sent_program.answer(host_facts, "python3: command not found")

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ironburst import cli
+from ironburst import cli, sent_program
 from ironburst.config import load
 from ironburst.doctor import bmcs, host_probe, hosts, published
 from ironburst.doctor.bmcs import Bmc
@@ -276,10 +276,10 @@ def test_the_probe_answers_on_this_machine_and_holds_no_secret(tmp_path):
         "backups": str(tmp_path),
         "commands": {"accounting": ["no-such-command"]},
     }
-    program = host_probe.program(asked)
+    program = sent_program.text(host_probe, asked)
     done = subprocess.run([sys.executable, "-I", "-S", "-"], input=program, capture_output=True, text=True, check=True)
     assert "the key" not in done.stdout
-    answer = host_probe.answer("a login shell says hello\n" + done.stdout)
+    answer = sent_program.answer(host_probe, "a login shell says hello\n" + done.stdout)
     assert answer["munge"]["digest"] == KEY
     assert answer["names"]["localhost"] == ["127.0.0.1"]
     assert answer["folders"]["/not/there"] is None and answer["folders"]["/proc"]["kind"] == "proc"
