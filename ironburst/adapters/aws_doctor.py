@@ -36,7 +36,7 @@ from ironburst.doctor.account import (
     Zone,
 )
 from ironburst.doctor.finding import Unasked
-from ironburst.ports import LaunchRequest
+from ironburst.ports import ALIVE, LaunchRequest
 
 PATIENT = Config(retries={"mode": "standard", "total_max_attempts": 3}, connect_timeout=5, read_timeout=20)
 DENIED = {"AccessDenied", "AccessDeniedException", "UnauthorizedOperation", "AuthorizationError"}
@@ -143,6 +143,12 @@ class AwsAccount:
             vpcs=len(others(self._ec2("describe_vpcs", "Vpcs"))),
             nat_gateways={zone: counted.count(zone) for zone in zones.values()},
         )
+
+    def fixed(self, cluster: str) -> dict[str, str]:
+        """By the tags that the declaration sets."""
+        wanted = {**_ours(cluster), "tag-key": [naming.GROUP_TAG], "instance-state-name": sorted(ALIVE)}
+        rows = self._ec2("describe_instances", "Reservations", wanted)
+        return {each["InstanceId"]: _tags(each)[naming.GROUP_TAG] for row in rows for each in row["Instances"]}
 
     def zones(self) -> dict[str, Zone]:
         """DescribeAvailabilityZones shows those not opted in only when asked for all."""
