@@ -1,5 +1,5 @@
-"""Are the account's fixed nodes those that are published? An `up` that was killed while EC2 launched one leaves it: it is
-paid for, and no state knows it.
+"""Are the account's fixed nodes those that are published? An `up` that was killed while EC2 launched one leaves it: it
+is paid for, and no state knows it.
 """
 
 from __future__ import annotations

@@ -17,11 +17,11 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
 from ironburst import naming
-from ironburst.controller.ledger import Ledger
+from ironburst.controller.ledger import Ledger, LedgerError
 from lab.aws import client
 from lab.demo import converge, declare, service
 from lab.demo.burst import Head
@@ -36,6 +36,7 @@ TYPE = "p5.48xlarge"
 NODES = ("p5-1", "p5-2", "p5-3")
 HOME = ("dgx01", "dgx02")
 PUBLISHED = "/srv/ironburst/lab.json"
+SETTINGS = "/etc/slurm/slurm.conf"
 PLAN = "/var/lib/ironburst/fault.json"
 # Slurm's times are short, and the controller is back at once (its unit: 10 s)
 PREPARE = r"""set -e
@@ -59,7 +60,9 @@ echo "$SLURM_JOB_NODELIST" >> starts-{name}
 while [ ! -e go-{name} ]; do sleep 0.2; done
 echo "$SLURM_JOB_NODELIST" >> ends-{name}
 """
-FILL = "#!/bin/bash\n#SBATCH --job-name=fill --nodes=1 --exclusive --time=6-0 --requeue --output=/dev/null\nsleep 500000\n"
+FILL = (
+    "#!/bin/bash\n#SBATCH --job-name=fill --nodes=1 --exclusive --time=6-0 --requeue --output=/dev/null\nsleep 500000\n"
+)
 ENDED = ("COMPLETED", "CANCELLED", "FAILED", "TIMEOUT", "NODE_FAIL", "BOOT_FAIL", "OUT_OF_MEMORY")
 
 
@@ -75,7 +78,7 @@ def until(look, seconds, what):
             return seen
         if time.monotonic() > end:
             raise LabError(f"{what}: not within {seconds * PATIENCE:g} s; seen last: {seen}")
-        time.sleep(0.2)
+        time.sleep(0.4)
 
 
 def build(site: Site, tied: bool) -> None:
@@ -121,24 +124,33 @@ class Live:
         self.forward(True)
         self.cloud("DELETE", "/lab/faults")
         self.cloud_sells(None)
-        self.head.root(f"rm -f {PLAN}; systemctl reset-failed ironburst; systemctl start ironburst slurmctld slurmdbd; true")
+        self.head.root(
+            f"rm -f {PLAN}; systemctl reset-failed ironburst; systemctl start ironburst slurmctld slurmdbd; true"
+        )
         self.publish(self.declared)
         self.head.root(
             "pkill -CONT slurmctld; pkill -CONT slurmdbd; squeue -h -u alice -o '%i %j' | "
-            "awk '$2 != \"fill\" { print $1 }' | xargs -r scancel; "
-            f"scontrol update nodename={','.join(HOME)} state=resume 2>/dev/null; true"
+            "awk '$2 != \"fill\" { print $1 }' | xargs -r scancel; true"
         )
-        until(self._full, 90, "a full hall")
+        self._fill()
         self.jobs = {}
         until(self.left_over, 120, "nothing left of the test before")
         self.began, self.before = time.time(), {view["instance_id"] for view in self.instances(ended=True)}
 
-    def _full(self):
-        queue = self.head.root("squeue -h -u alice -n fill -o '%T %N'").split("\n")
-        running = {line.split()[1] for line in queue if line.startswith("RUNNING")}
-        for _ in range(len(HOME) - sum(bool(line) for line in queue)):
-            self.head.alice("sbatch", stdin=FILL)
-        return running == set(HOME), queue
+    def _fill(self):
+        """A job on each node at home, which takes no other one: nothing that is learnt of jobs gives hope of it."""
+
+        def full():
+            queue = self.head.root("squeue -h -u alice -n fill -o '%T %N'").split("\n")[:-1]
+            return {line.split()[1] for line in queue if line.startswith("RUNNING")} == set(HOME), queue
+
+        nodes = ",".join(HOME)
+        if not full()[0]:
+            self.head.root(f"scancel -u alice -n fill; scontrol update nodename={nodes} state=resume 2>/dev/null; true")
+            for _ in HOME:
+                self.head.alice("sbatch", stdin=FILL)
+            until(full, 90, "a full hall")
+        self.head.root(f"scontrol update nodename={nodes} state=drain reason=full")
 
     # ---- jobs
     def submit(self, nodes=1, minutes=15, options=""):
@@ -193,16 +205,23 @@ class Live:
     def slurm_says(self, **settings):
         """Meanwhile slurm.conf has these settings, too."""
         lines = "".join(f"{name}={value}\\n" for name, value in settings.items())
-        self.head.root(f"cp /etc/slurm/slurm.conf /root/slurm.conf.before; printf '{lines}' >> /etc/slurm/slurm.conf; scontrol reconfigure")
+        more = f"cp {SETTINGS} /root/slurm.conf.before; printf '{lines}' >> {SETTINGS}; scontrol reconfigure"
+        self.head.root(more)
         try:
             yield
         finally:
-            self.head.root("cp /root/slurm.conf.before /etc/slurm/slurm.conf; scontrol reconfigure")
+            self.head.root(f"cp /root/slurm.conf.before {SETTINGS}; scontrol reconfigure")
 
     # ---- the controller
     @contextmanager
     def ledger(self):
-        with closing(Ledger(self.inside.ledger, read_only=True)) as ledger:
+        """As soon as there is one that can be read."""
+
+        def opened():
+            with suppress(LedgerError):
+                return Ledger(self.inside.ledger, read_only=True)
+
+        with closing(until(opened, 30, "a ledger")) as ledger:
             yield ledger
 
     def leases(self, open_only=True):
@@ -240,7 +259,8 @@ class Live:
     def told(self):
         """What people can read of what happened since `begin`: the journal, and the events."""
         journal = self.head.root(f"journalctl --no-pager -o cat -u ironburst --since @{int(self.began)}")
-        with closing(sqlite3.connect(f"file:{self.inside.ledger}?mode=ro", uri=True)) as db:
+        rows = []
+        with suppress(sqlite3.Error), closing(sqlite3.connect(f"file:{self.inside.ledger}?mode=ro", uri=True)) as db:
             rows = db.execute("SELECT kind, text FROM events WHERE at_s >= ?", (self.began - 1,)).fetchall()
         return "\n".join([journal, *(f"{kind}: {text}" for kind, text in rows)])
 
@@ -318,15 +338,12 @@ class Live:
     # ---- what must hold
     def left_over(self):
         """(True: nothing is; what is)"""
-        try:
-            leases = [f"{lease.node} {lease.state}" for lease in self.leases()]
-        except Exception as error:
-            leases = [str(error)]
-        if leases:
+        if leases := [f"{lease.node} {lease.state}" for lease in self.leases()]:
             return False, leases
         if living := [view["instance_id"] for view in self.instances()]:
             return False, living
-        if hosts := [each.name for each in self.site.hosts() if each.name in {v["instance_id"] for v in self.instances(True)}]:
+        every = {view["instance_id"] for view in self.instances(ended=True)}
+        if hosts := [each.name for each in self.site.hosts() if each.name in every]:
             return False, hosts
         shown = self.head.root(f"scontrol --oneliner show node {','.join(NODES)}; ls /var/spool/ironburst/leases")
         states = [set(said.split("+")) for said in re.findall(r" State=(\S+)", shown)]

@@ -14,7 +14,6 @@ from ironburst.controller import records
 from tests.faults.live.live import PLAN, PUBLISHED, until
 
 pytestmark = [pytest.mark.lab, pytest.mark.slow]
-# (where it dies, whether a job of two nodes is rented for)
 POINTS = [
     "Ledger.add_launch, after",
     "Slurm.put_permit, after",
@@ -35,14 +34,6 @@ TMPFS = "/shared/ironburst"
 
 def restarts(live):
     return int(live.head.root(KILLED))
-
-
-@pytest.fixture
-def stopped(live):
-    """The controller is stopped; it starts again behind the test, whatever came of it."""
-    live.controller("stop")
-    yield live
-    live.head.root("systemctl reset-failed ironburst; systemctl start ironburst")
 
 
 @pytest.mark.parametrize("point", POINTS)
@@ -79,14 +70,6 @@ def test_the_ledger_is_lost_while_a_job_runs(live):
     live.settles()
 
 
-def test_the_ledger_is_lost_while_a_node_boots(live):
-    live.submit()
-    live.rented(records.LAUNCHED)
-    live.head.root("systemctl kill --signal=KILL ironburst; rm -f /shared/ironburst/ledger.sqlite*")
-    live.tells("had no lease|carried over|orphan")
-    live.settles(limit_s=400)
-
-
 def test_the_ledger_is_cut_off(live):
     """As after a power cut on a bad disk: nobody rents until a person puts a copy back (docs/how-to/ledger.md)."""
     live.running(live.submit())
@@ -98,8 +81,7 @@ def test_the_ledger_is_cut_off(live):
     with path.open("r+b") as file:
         file.truncate(size // 2)
     live.controller("start")
-    journal = f"journalctl --no-pager -o cat -u ironburst --since @{int(live.began)}"
-    until(lambda: "malformed" in live.head.root(journal) or "can't be used" in live.head.root(journal), 60, "its words")
+    live.tells("malformed|can't be used as a ledger")
     live.controller("stop")
     shutil.copy(copy, path)  # its owner stays
     live.head.root("rm -f /shared/ironburst/ledger.sqlite-*")
@@ -114,7 +96,9 @@ def test_the_ledger_is_locked_by_another_process(live):
     other = sqlite3.connect(live.inside.ledger, isolation_level=None)
     try:
         other.execute("BEGIN IMMEDIATE")
-        until(lambda: "locked" in live.head.root(f"journalctl -o cat -u ironburst --since @{int(live.began)}"), 60, "so")
+        until(
+            lambda: "locked" in live.head.root(f"journalctl -o cat -u ironburst --since @{int(live.began)}"), 60, "so"
+        )
     finally:
         other.close()
     live.running(job)
@@ -131,9 +115,8 @@ def test_the_disk_of_the_ledger_is_full(live):
     )
     try:
         live.controller("start")
-        said = f"journalctl --no-pager -o cat -u ironburst --since @{int(live.began)}"
         live.head.root(f"dd if=/dev/zero of={TMPFS}/fills bs=64k status=none || true")
-        until(lambda: "full" in live.head.root(said), 60, "its words")
+        live.tells("disk is full")
         live.head.root(f"rm {TMPFS}/fills")
         live.controller("stop")
     finally:
@@ -176,19 +159,20 @@ def test_the_document_is_of_a_newer_version(live):
 
 @pytest.mark.parametrize("clock_s", [-3600, 3600], ids=["back", "forward"])
 def test_the_clock_is_put_an_hour(live, clock_s):
-    """The process' own clock (tests/faults/live/controller.py says which)."""
-    job = live.submit()
-    live.rented(records.LAUNCHED)
+    """The process' own clock (tests/faults/live/controller.py says which). EC2 refuses the calls of such a host, which
+    the lab's stand-in doesn't by itself.
+    """
+    live.running(job := live.submit())
+    live.calls_fail("*", "RequestExpired", times=-1, message="Request has expired. Timestamp date is wrong.")
     live.plans(clock_s=clock_s)
-    live.ticked()
-    live.running(job)
+    live.tells("Request has expired")
     live.go()
     until(lambda: live.job_state(job) == "COMPLETED", 60, "the job's end")
     live.head.root(f"rm -f {PLAN}")
+    live.cloud("DELETE", "/lab/faults")
     live.settles()
-    with live.ledger() as ledger:
-        paid = [lease for lease in ledger.leases(open_only=False) if lease.instance_id not in live.before]
-    assert paid and all(lease.usd(lease.to_s) < 60 for lease in paid if lease.to_s), "no more than an hour"
+    paid = [lease for lease in live.leases(open_only=False) if lease.made_s > live.began]
+    assert paid and all(lease.to_s - lease.from_s < 3000 for lease in paid), "the hour is not paid"
 
 
 def test_two_controllers_want_the_site(live):
@@ -196,7 +180,7 @@ def test_two_controllers_want_the_site(live):
     live.running(live.submit())
     second = (
         "install -d -o ironburst /var/lib/ironburst/second && cd /tmp && set -a && . /etc/ironburst/controller.env && "
-        "export AWS_CONFIG_FILE=/etc/ironburst/aws/config AWS_SHARED_CREDENTIALS_FILE=/etc/ironburst/aws/credentials && "
+        "export AWS_CONFIG_FILE=/etc/ironburst/aws/config && "
         f"runuser -u ironburst -- /opt/ironburst/.venv/bin/ironburst tick --document {PUBLISHED} "
         "--ledger /var/lib/ironburst/second/ledger.sqlite 2>&1; echo exit $?"
     )

@@ -15,13 +15,18 @@ pytestmark = [pytest.mark.lab, pytest.mark.slow]
 HOST = "dgx02"
 PACKAGE = "infiniband-diags"
 LOST = f"dpkg --remove --force-depends {PACKAGE} 2>/dev/null || true"
+HOLDS = """import fcntl, time
+file = open("/var/lib/dpkg/lock-frontend", "w")
+fcntl.lockf(file, fcntl.LOCK_EX)
+time.sleep(1000)
+"""
 BOOT = "cat /proc/sys/kernel/random/boot_id"
 
 
 @pytest.fixture
 def idle(live):
     """No jobs, and the host is converged again behind the test."""
-    live.head.root("scancel --full -u alice; true")
+    live.head.root("scancel --full -u alice; scontrol update nodename=dgx01,dgx02 state=resume; true")
     slurm = Slurm(live.inside.argv(*live.inside.head_prefix()))
     until(lambda: not slurm.observe().on(HOST), 60, "an idle host")
     yield live
@@ -94,11 +99,7 @@ def test_a_host_reboots_in_mid_converge(idle):
 def test_apt_is_locked_by_somebody_else_for_a_while(idle):
     """unattended-upgrades, say: it is waited for."""
     ssh(idle, LOST)
-    hold = "systemd-run --quiet --unit=holds flock /var/lib/dpkg/lock-frontend sleep 1000"
-    python = (
-        "import fcntl, time; f = open('/var/lib/dpkg/lock-frontend', 'w'); fcntl.lockf(f, fcntl.LOCK_EX); time.sleep(1000)"
-    )
-    ssh(idle, hold.replace("flock /var/lib/dpkg/lock-frontend sleep 1000", f'python3 -c "{python}"'))
+    ssh(idle, "cat > /root/holds.py; systemd-run --quiet --unit=holds python3 /root/holds.py", stdin=HOLDS)
     run = Converging(idle)
     run.at(f"{HOST}: rdma")
     ssh(idle, "systemctl stop holds")

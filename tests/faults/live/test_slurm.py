@@ -58,7 +58,7 @@ def test_slurmctld_is_restarted_while_a_node_boots(live):
 def test_slurmctld_is_killed_while_a_job_runs_on_a_rented_node(live):
     """It saves its state some seconds late: of a job that has just started it may know no more than that it waited."""
     live.running(job := live.submit())
-    live.head.root("systemctl kill --signal=KILL slurmctld; systemctl start slurmctld")
+    live.head.root("systemctl kill --kill-whom=main --signal=KILL slurmctld; systemctl start slurmctld")
     answers(live)
     live.settles(again=(job,))
 
@@ -193,5 +193,5 @@ def test_slurmd_of_a_rented_node_is_killed_under_a_job(live):
     """The job goes on: its step is another process."""
     live.running(live.submit())
     host = live.host(live.leases()[0])
-    host.ssh("systemctl kill --signal=KILL slurmd; systemctl start slurmd")
+    host.ssh("systemctl kill --kill-whom=main --signal=KILL slurmd; systemctl start slurmd")
     live.settles()
