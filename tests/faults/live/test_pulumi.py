@@ -101,9 +101,8 @@ def process_of(run, *words):
     """The process below `run` with one of these words in its command."""
 
     def look():
-        return next(
-            (pid for pid, command in children(run.pid).items() if word in command and "nsenter" not in command), 0
-        )
+        below = {pid: command for pid, command in children(run.pid).items() if "nsenter" not in command}
+        return next((pid for pid, command in below.items() if any(word in command for word in words)), 0)
 
     return until(look, 60, f"a process of {words}")
 
