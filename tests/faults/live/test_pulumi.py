@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -91,9 +92,11 @@ class Second:
 def children(pid):
     """Of a process, and theirs, by what they run."""
     found = {}
-    for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split():
-        found[int(child)] = Path(f"/proc/{child}/cmdline").read_bytes().replace(b"\0", b" ").decode()
-        found |= children(int(child))
+    for thread in Path(f"/proc/{pid}/task").glob("*/children"):
+        with suppress(OSError):  # it has just ended
+            for child in thread.read_text().split():
+                found[int(child)] = Path(f"/proc/{child}/cmdline").read_bytes().replace(b"\0", b" ").decode()
+                found |= children(int(child))
     return found
 
 
