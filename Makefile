@@ -53,7 +53,8 @@ test-slow: setup lab-packages ## the slow tests: whole demos, every role, 50 con
 	-@$(PY) -m lab.kubernetes build && $(PY) -m lab.kubernetes kubeadm # without them those tests are skipped, and say so
 	$(PY) -m pytest -m slow
 
-test-faults: setup ## every fault at each place of a rented node's way, a death at each step, a day of 2,000 jobs with all of them (no root; DAY_SEED=n: another day)
+test-faults: setup ## every fault at each place of a rented node's way, a death at each step, a day of 2,000 jobs with all of them; with root the same on a live site, too (40 minutes; DAY_SEED=n: another day)
+	@[ "$$(id -u)" != 0 ] || sh lab/packages.sh libfaketime
 	$(PY) -m pytest $(SPREAD) tests/faults
 
 test-systems: setup lab-packages ## a GPU node's roles, its image, Slurm on each system of the lab: install, again, upgrade (an hour, root; LAB_SYSTEMS="debian12 rhel9": those)

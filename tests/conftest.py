@@ -11,10 +11,11 @@ from botocore import session
 
 HERE = Path(__file__).parent
 # What takes longest starts first, or one worker would end with it alone
-LONGEST = (HERE / "lab", HERE / "unit/test_controller.py")
+LONGEST = (HERE / "lab", HERE / "faults/live", HERE / "unit/test_controller.py")
 
 # Each session of botocore's reads its models from disk, 0.2 s of CPU for EC2's: here all share one reader
 session.create_loader = cache(session.create_loader)
+TOGETHER = ("tests/lab", "tests/faults/live")
 
 # Else each program that a test starts compiles the package anew
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
@@ -32,11 +33,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.hookimpl(optionalhook=True)  # without xdist nobody asks
 def pytest_xdist_make_scheduler(config, log):
-    """A file's tests go to one worker, in their order; those of tests/lab all to one: they share a converged lab."""
+    """A file's tests go to one worker, in their order; those of a folder of TOGETHER all to one: they share a lab."""
     from xdist.scheduler import LoadScopeScheduling
 
     class ByFile(LoadScopeScheduling):
         def _split_scope(self, nodeid: str) -> str:
-            return "tests/lab" if nodeid.startswith("tests/lab/") else nodeid.partition("::")[0]
+            shared = (folder for folder in TOGETHER if nodeid.startswith(f"{folder}/"))
+            return next(shared, nodeid.partition("::")[0])
 
     return ByFile(config, log)

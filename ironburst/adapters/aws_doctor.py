@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
 from typing import Any
 
 import boto3
@@ -17,6 +16,7 @@ from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError, CredentialRetrievalError, NoCredentialsError
 
 from ironburst import naming
+from ironburst.adapters import aws_doctor_values
 from ironburst.adapters.aws import parameters
 from ironburst.doctor.account import (
     Association,
@@ -29,14 +29,13 @@ from ironburst.doctor.account import (
     Reservation,
     Route,
     Secret,
-    Tunnel,
     TypeFacts,
     Verdict,
     Vpn,
     Zone,
 )
 from ironburst.doctor.finding import Unasked
-from ironburst.ports import LaunchRequest
+from ironburst.ports import ALIVE, LaunchRequest
 
 PATIENT = Config(retries={"mode": "standard", "total_max_attempts": 3}, connect_timeout=5, read_timeout=20)
 DENIED = {"AccessDenied", "AccessDeniedException", "UnauthorizedOperation", "AuthorizationError"}
@@ -131,7 +130,7 @@ class AwsAccount:
         """What has not the cluster's tag."""
 
         def others(found: list[Any]) -> list[Any]:
-            return [each for each in found if _tags(each).get(naming.CLUSTER_TAG) != cluster]
+            return [each for each in found if aws_doctor_values.tags(each).get(naming.CLUSTER_TAG) != cluster]
 
         gateways = others(self._ec2("describe_nat_gateways", "NatGateways"))
         subnets = {each["SubnetId"] for each in gateways if each["State"] in NAT_COUNTED and each.get("SubnetId")}
@@ -143,6 +142,16 @@ class AwsAccount:
             vpcs=len(others(self._ec2("describe_vpcs", "Vpcs"))),
             nat_gateways={zone: counted.count(zone) for zone in zones.values()},
         )
+
+    def fixed(self, cluster: str) -> dict[str, str]:
+        """By the tags that the declaration sets."""
+        wanted = {**_ours(cluster), "tag-key": [naming.GROUP_TAG], "instance-state-name": sorted(ALIVE)}
+        rows = self._ec2("describe_instances", "Reservations", wanted)
+        return {
+            each["InstanceId"]: aws_doctor_values.tags(each)[naming.GROUP_TAG]
+            for row in rows
+            for each in row["Instances"]
+        }
 
     def zones(self) -> dict[str, Zone]:
         """DescribeAvailabilityZones shows those not opted in only when asked for all."""
@@ -177,7 +186,7 @@ class AwsAccount:
         """DescribeImages."""
         absent = ("InvalidAMIID.NotFound", "InvalidAMIID.Unavailable", "InvalidAMIID.Malformed")
         answer = self._ask("ec2", "describe_images", absent, ImageIds=[image_id])
-        return _image(answer["Images"][0]) if answer and answer["Images"] else None
+        return aws_doctor_values.image(answer["Images"][0]) if answer and answer["Images"] else None
 
     # ---- rights
     def role(self, cluster: str, name: str) -> str | None:
@@ -193,7 +202,7 @@ class AwsAccount:
 
     def _has_tag(self, role: str, cluster: str) -> bool:
         tags = self._all("iam", "list_role_tags", "Tags", "Marker", RoleName=role)
-        return _tags({"Tags": tags}).get(naming.CLUSTER_TAG) == cluster
+        return aws_doctor_values.tags({"Tags": tags}).get(naming.CLUSTER_TAG) == cluster
 
     def role_named(self, name: str) -> bool:
         """GetRole."""
@@ -258,7 +267,7 @@ class AwsAccount:
     def vpns(self, cluster: str) -> list[Vpn]:
         """The tunnels' keys are in the same answer, and go no further."""
         rows = self._ec2("describe_vpn_connections", "VpnConnections", _ours(cluster))
-        return [_vpn(row) for row in rows if row["State"] not in ("deleted", "deleting")]
+        return [aws_doctor_values.vpn(row) for row in rows if row["State"] not in ("deleted", "deleting")]
 
     def associations(self, cluster: str, gateway_id: str) -> list[Association]:
         """By the cluster's virtual private gateways: associations have no tags."""
@@ -283,7 +292,7 @@ class AwsAccount:
         """Those of IPv4."""
         tables = self._ec2("describe_route_tables", "RouteTables", _ours(cluster))
         return {
-            _tags(table).get("Name", ""): [
+            aws_doctor_values.tags(table).get("Name", ""): [
                 Route(row["DestinationCidrBlock"], _target(row), row.get("State") == "active")
                 for row in table["Routes"]
                 if row.get("DestinationCidrBlock")
@@ -318,7 +327,11 @@ class AwsAccount:
         absent = ("InvalidCapacityReservationId.NotFound", "InvalidCapacityReservationId.Malformed")
         ids = [reservation_id]
         answer = self._ask("ec2", "describe_capacity_reservations", absent, CapacityReservationIds=ids)
-        return _reservation(answer["CapacityReservations"][0]) if answer and answer["CapacityReservations"] else None
+        return (
+            aws_doctor_values.reservation(answer["CapacityReservations"][0])
+            if answer and answer["CapacityReservations"]
+            else None
+        )
 
     def queue(self, url: str) -> str | None:
         """GetQueueAttributes."""
@@ -348,52 +361,5 @@ def _ours(cluster: str) -> dict[str, list[str]]:
     return {f"tag:{naming.CLUSTER_TAG}": [cluster]}
 
 
-def _tags(row: Mapping[str, Any]) -> dict[str, str]:
-    return {tag["Key"]: tag["Value"] for tag in row.get("Tags") or ()}
-
-
 def _target(row: Mapping[str, Any]) -> str:
     return next((str(row[name]) for name in TARGETS if row.get(name)), "")
-
-
-def _image(raw: dict[str, Any]) -> ImageFacts:
-    device, ends = raw.get("RootDeviceName") or "", raw.get("DeprecationTime")
-    disks = {each.get("DeviceName"): each.get("Ebs") or {} for each in raw.get("BlockDeviceMappings", [])}
-    return ImageFacts(
-        state=raw["State"],
-        architecture=raw.get("Architecture") or "",
-        owner=raw.get("OwnerId") or "",
-        owner_alias=raw.get("ImageOwnerAlias") or "",
-        root_device=device,
-        root_device_type=raw.get("RootDeviceType") or "",
-        root_gb=int(disks.get(device, {}).get("VolumeSize") or 0),
-        ena=bool(raw.get("EnaSupport")),
-        boot_mode=raw.get("BootMode") or "",
-        deprecated=datetime.fromisoformat(ends).astimezone(UTC) if ends else None,
-    )
-
-
-def _vpn(row: dict[str, Any]) -> Vpn:
-    tunnels = tuple(
-        Tunnel(
-            address=each.get("OutsideIpAddress", ""),
-            up=each.get("Status") == "UP",
-            message=each.get("StatusMessage") or "",
-            routes=int(each.get("AcceptedRouteCount") or 0),
-        )
-        for each in row.get("VgwTelemetry", [])
-    )
-    static = bool((row.get("Options") or {}).get("StaticRoutesOnly"))
-    return Vpn(row["VpnConnectionId"], _tags(row).get("Name", ""), row["State"], tunnels, static)
-
-
-def _reservation(row: dict[str, Any]) -> Reservation:
-    return Reservation(
-        state=row["State"],
-        instance_type=row["InstanceType"],
-        zone=row.get("AvailabilityZone", ""),
-        count=int(row["TotalInstanceCount"]),
-        kind=row.get("ReservationType") or "default",
-        starts=row.get("StartDate"),
-        ends=row.get("EndDate"),
-    )

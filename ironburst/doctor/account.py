@@ -172,6 +172,9 @@ class Account(Protocol):
     def quota(self, service: str, code: str) -> Quota:
         """The applied value, not the default."""
 
+    def fixed(self, cluster: str) -> Mapping[str, str]:
+        """The cluster's fixed nodes that aren't ended: {instance id: group}, by their tags."""
+
     def in_use(self, cluster: str) -> InUse:
         """Others' networks, addresses and NAT gateways."""
 

@@ -5,6 +5,7 @@ HTTP, loopback only.
 |---|---|---|
 | GET /lab/health | | {"url", "instances", "hosts"} |
 | GET, POST /lab/capacity | {"instance_type", "zone", "market", "count"}; count null = unlimited | every row |
+| POST /lab/capacity-block | BlockBody: one that is bought already | {"reservation_id"} |
 | GET, POST, DELETE /lab/faults | FaultBody | every fault, with "hits" |
 | POST /lab/interrupt | {"instance_id", "notice_s"} | {} |
 | POST /lab/hall | {"up", "networks"}: how many tunnels of each VPN are up, what comes by BGP | {} |
@@ -44,6 +45,13 @@ class CapacityBody(Body):
     zone: str
     market: Literal[MARKETS]
     count: int | None = pydantic.Field(ge=0)
+
+
+class BlockBody(Body):
+    instance_type: str
+    zone: str
+    count: int = pydantic.Field(ge=1)
+    ends_in_s: float = pydantic.Field(gt=0)  # until EC2 takes its instances; the block itself ends later
 
 
 class FaultBody(Body):
@@ -117,6 +125,14 @@ class Control(ThreadingHTTPServer):
             self.cloud.capacity[key] = body.count
         return self.get_capacity()
 
+    def post_block(self, body: BlockBody) -> Any:
+        capacity = self.cloud.capacity
+        return {
+            "reservation_id": capacity.block(
+                self.cloud.backend, body.instance_type, body.zone, body.count, body.ends_in_s
+            )
+        }
+
     def get_faults(self) -> Any:
         return [{k: v for k, v in dataclasses.asdict(f).items() if k != "when"} for f in self.cloud.layer.faults]
 
@@ -177,6 +193,7 @@ CALLS: dict[tuple[str, str], tuple[Callable[..., Any], type[Body] | None]] = {
     ("GET", "/lab/health"): (Control.get_health, None),
     ("GET", "/lab/capacity"): (Control.get_capacity, None),
     ("POST", "/lab/capacity"): (Control.post_capacity, CapacityBody),
+    ("POST", "/lab/capacity-block"): (Control.post_block, BlockBody),
     ("GET", "/lab/faults"): (Control.get_faults, None),
     ("POST", "/lab/faults"): (Control.post_faults, FaultBody),
     ("DELETE", "/lab/faults"): (Control.delete_faults, None),

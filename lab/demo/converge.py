@@ -21,13 +21,13 @@ Say = Callable[[str], None]
 
 def converge(inside: Inside, say: Say) -> dict[str, dict[str, Any]]:
     """{"first", "second"}: host -> {"changed", "failed"}."""
-    first = _converge(inside, "first", say)
+    first = once(inside, "first", say)
     say(f"converged {', '.join(first)}; now once more, and beside it the image of the rented nodes")
     pools = [pool.name for pool in document.read(inside.document).pools]
     both = ThreadPoolExecutor(1 + len(pools))
     try:
         baked = [both.submit(bake, inside, pool, say) for pool in pools]
-        second = _converge(inside, "second", lambda _line: None, "--always")
+        second = once(inside, "second", lambda _line: None, "--always")
         for image in baked:
             image.result()
     finally:
@@ -36,7 +36,7 @@ def converge(inside: Inside, say: Say) -> dict[str, dict[str, Any]]:
     return {"first": first, "second": second}
 
 
-def _converge(inside: Inside, name: str, say: Say, *options: str) -> dict[str, Any]:
+def once(inside: Inside, name: str, say: Say, *options: str) -> dict[str, Any]:
     """`ironburst converge`: validate.yml, then site.yml on every host. A line of progress a host and role."""
     command = inside.ironburst(
         "converge", "--document", str(inside.document), "--inventory", INVENTORY, "--json", *options

@@ -5,7 +5,8 @@ from datetime import UTC, datetime
 
 from moto.iam.models import iam_backends
 
-from ironburst.doctor import billing, capacity, images, link, quotas, rights, secret, zones
+from ironburst.doctor import billing, capacity, fixed, images, link, quotas, rights, secret, zones
+from ironburst.naming import tags
 from lab.aws.cloud import ACCOUNT
 from tests.doctor_account import GROUPS_IMAGE, IMAGE, P5_SPOT, P_ON_DEMAND, SECRET, STANDARD
 
@@ -49,6 +50,19 @@ def nat_of_somebody(made):
     made.given("quotas")["L-FE5A380F"] = 1
     address = made.ec2.allocate_address(Domain="vpc")["AllocationId"]
     made.ec2.create_nat_gateway(SubnetId=made.subnets["us-east-1a"], AllocationId=address)
+
+
+def of_no_state(made):
+    """What an `up` leaves that was killed while EC2 launched."""
+    listed = [{"Key": key, "Value": value} for key, value in tags("lab", "fixed-1", group="fixed").items()]
+    made.ec2.run_instances(
+        ImageId=GROUPS_IMAGE,
+        InstanceType="p5.48xlarge",
+        MinCount=1,
+        MaxCount=1,
+        SubnetId=made.subnets["us-east-1a"],
+        TagSpecifications=[{"ResourceType": "instance", "Tags": listed}],
+    )
 
 
 def not_offered(made):
@@ -172,6 +186,13 @@ BROKEN = {
         "us-east-1a, us-east-1b",
     ),
     "not offered": (not_offered, zones, "fail", "doesn't offer it there", "use us-east-1"),
+    "a fixed node of no state": (
+        of_no_state,
+        fixed,
+        "fail",
+        "tags of group fixed and is in no published document",
+        "aws ec2 terminate-instances --instance-ids i-",
+    ),
     "no image": (
         delete("ssm", "delete_parameter", Name="/ironburst/lab/p5/image"),
         images,

@@ -8,14 +8,14 @@ import boto3
 import pytest
 
 from ironburst import cli
-from ironburst.doctor import aws, billing, capacity, identity, images, link, quotas, rights, secret, zones
+from ironburst.doctor import aws, billing, capacity, fixed, identity, images, link, quotas, rights, secret, zones
 from lab.aws.cloud import ACCOUNT
 from lab.aws.testing import REGION
 from tests.adapters.aws_doctor_faults import BROKEN, by_transit, in_reservation, linked
 from tests.doctor_account import IMAGE, P_ON_DEMAND, STACK, Made, spelled
 from tests.lab_cloud import user
 
-CHECKS = (identity, quotas, zones, images, rights, link, secret, billing, capacity)
+CHECKS = (identity, quotas, zones, images, rights, link, secret, billing, capacity, fixed)
 NOBODY = {
     "Version": "2012-10-17",
     "Statement": {"Effect": "Deny", "Principal": {"AWS": ACCOUNT}, "Action": "sts:AssumeRole"},
@@ -129,10 +129,10 @@ def test_an_image_that_is_gone_fails_also_for_who_may_not_act_as_the_controller(
     assert {each.state for each in launches} == {"fail"} and "InvalidAMIID.NotFound" in launches[0].seen
 
 
-def test_without_a_document_launches_and_queues_are_unknown(made):
+def test_without_a_document_launches_queues_and_fixed_nodes_are_unknown(made):
     findings = list(aws.examine(made.site(published=False)))
     unknown = {each.looked_at for each in findings if each.state != "ok"}
-    assert unknown == {"launches", "interruption queue"}, shown(findings)
+    assert unknown == {"launches", "interruption queue", "instances of groups"}, shown(findings)
 
 
 def test_without_credentials_one_line_says_so(made, monkeypatch):

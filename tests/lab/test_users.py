@@ -161,9 +161,9 @@ def test_the_login_node_is_told_of_changed_settings(site, converged):
         return "a mark of the test" in site.ssh("login01", "cat /run/slurm/conf/slurm.conf").stdout
 
     site.ssh("head", "echo '# a mark of the test' >> /etc/slurm/slurm.conf && scontrol reconfigure")
-    wait_for(there, 30, "the new settings", pause=0.5)
+    assert wait_for(there, 30, "the new settings", pause=0.5)
     site.ssh("head", "sed -i '/a mark of the test/d' /etc/slurm/slurm.conf && scontrol reconfigure")
-    wait_for(lambda: not there(), 30, "the former settings", pause=0.5)
+    assert wait_for(lambda: not there(), 30, "the former settings", pause=0.5)
 
 
 @pytest.fixture(scope="module")

@@ -357,6 +357,16 @@ def test_interrupt_and_lists_by_the_switchboard(cloud, control, ec2, subnet):
     assert control("GET", "/lab/hosts") == []
 
 
+def test_a_capacity_block_by_the_switchboard_ends_its_instances(cloud, control, ec2, subnet):
+    bought = {"instance_type": P5, "zone": "us-east-1a", "count": 1, "ends_in_s": 3}
+    target = {"CapacityReservationId": control("POST", "/lab/capacity-block", bought)["reservation_id"]}
+    market = {"InstanceMarketOptions": {"MarketType": "capacity-block"}}
+    into = market | {"CapacityReservationSpecification": {"CapacityReservationTarget": target}}
+    run(ec2, SubnetId=subnet, **into)
+    assert refused(run, ec2, SubnetId=subnet, **into)[0] == "ReservationCapacityExceeded"
+    wait_for(lambda: control("GET", "/lab/instances")[0]["state"] == "terminated", 10, "the end")
+
+
 @pytest.mark.parametrize(
     ("verb", "path", "body", "says"),
     [

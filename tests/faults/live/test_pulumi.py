@@ -1,0 +1,174 @@
+"""The engine, its providers and the BMCs fail in the middle of an `up` of a second, smaller cluster in the same account
+and hall. The engine is the lab's stand-in (lab/engine) where there is no Pulumi CLI; state, lock and pending operations
+are the CLI's.
+"""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+import yaml
+
+from lab.bmc import faults as bmc
+from lab.system import CHECKOUT
+from tests.faults.live.live import until
+
+pytestmark = [pytest.mark.lab, pytest.mark.slow]
+NAME = "second"
+DO = ("--yes", "--skip-preview")
+
+
+def declared():
+    """The lab's own under another name: three nodes behind BMCs, a network, a fixed node, a pool."""
+    stack = yaml.safe_load((CHECKOUT / "stacks" / "Pulumi.lab.yaml").read_text())
+    stack["config"]["ironburst:cluster"]["name"] = NAME
+    return stack
+
+
+class Second:
+    """Its stack, and what of it is in the account."""
+
+    def __init__(self, live, folder):
+        self.live, self.folder = live, folder
+        for path in CHECKOUT.iterdir():
+            if path.name not in ("stacks", ".lab", ".git"):
+                (folder / path.name).symlink_to(path)
+        shutil.copytree(CHECKOUT / "stacks", folder / "stacks")
+        (folder / "stacks" / f"Pulumi.{NAME}.yaml").write_text(yaml.safe_dump(declared()))
+        lock = folder / "stacks" / "lab.lock.yaml"
+        if lock.exists():
+            shutil.copy(lock, lock.with_name(f"{NAME}.lock.yaml"))
+        self.run("stack", "init", NAME)
+
+    def argv(self, *words):
+        argv = self.live.inside.argv(sys.executable, "-m", "lab.engine", *words, "--stack", NAME, "--non-interactive")
+        return [f"--chdir={self.folder}" if word.startswith("--chdir=") else word for word in argv]
+
+    def run(self, *words, code=0):
+        done = subprocess.run(self.argv(*words), text=True, capture_output=True, stdin=subprocess.DEVNULL, timeout=300)
+        assert code is None or done.returncode == code, (done.stdout + done.stderr)[-3000:]
+        return done.stdout + done.stderr
+
+    def start(self, *words):
+        return subprocess.Popen(
+            self.argv(*words), text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL
+        )
+
+    def in_the_middle(self, run):
+        """Until `up` has made some of it, and not all."""
+        until(
+            lambda: self.stored().get("aws:ec2/subnet:Subnet") or run.poll() is not None, 120, "a subnet in the state"
+        )
+        assert run.poll() is None, run.communicate()[0][-3000:]
+
+    def instances(self):
+        views = self.live.cloud("GET", "/lab/instances")
+        mine = [view for view in views if view["tags"].get("ironburst:cluster") == NAME]
+        return [view["instance_id"] for view in mine if view["state"] != "terminated"]
+
+    def stored(self):
+        """Physical ids in the state, by type."""
+        state = json.loads(subprocess.check_output(self.argv("stack", "export"), text=True, stderr=subprocess.DEVNULL))
+        found = {}
+        for each in state["deployment"].get("resources") or []:
+            if each.get("id"):
+                found.setdefault(each["type"], []).append(each["id"])
+        return found
+
+    def checked(self):
+        """All that is in the account is in the state, once, and a second `up` changes nothing."""
+        assert self.instances() == self.stored()["aws:ec2/instance:Instance"]
+        assert len(self.stored()["baremetal:index:Node"]) == 3
+        self.run("up", *DO, "--expect-no-changes")
+
+
+def children(pid):
+    """Of a process, and theirs, by what they run."""
+    found = {}
+    for thread in Path(f"/proc/{pid}/task").glob("*/children"):
+        with suppress(OSError):  # it has just ended
+            for child in thread.read_text().split():
+                found[int(child)] = Path(f"/proc/{child}/cmdline").read_bytes().replace(b"\0", b" ").decode()
+                found |= children(int(child))
+    return found
+
+
+def process_of(run, *words):
+    """The process below `run` with one of these words in its command."""
+
+    def look():
+        below = {pid: command for pid, command in children(run.pid).items() if "nsenter" not in command}
+        return next((pid for pid, command in below.items() if any(word in command for word in words)), 0)
+
+    return until(look, 60, f"a process of {words}")
+
+
+@pytest.fixture
+def second(live, tmp_path):
+    second = Second(live, tmp_path)
+    yield second
+    live.cloud("DELETE", "/lab/faults")
+    for node in ("head", "dgx01", "dgx02"):
+        bmc.write_fault(live.site.dir / "bmc" / "faults.json", node, None)
+    second.run("cancel", "--yes", code=None)
+    second.run("destroy", *DO, code=None)  # what an engine left that was killed may be in the way
+    second.run("stack", "rm", "--yes", "--force", "--preserve-config")
+    for instance in second.instances():
+        live.boto(f"ec2.terminate_instances(InstanceIds=['{instance}'])")
+
+
+def test_the_engine_is_killed_between_two_resources(second):
+    run = second.start("up", *DO)
+    second.in_the_middle(run)
+    os.kill(process_of(run, "lab.engine", "pulumi up"), signal.SIGKILL)
+    run.communicate(timeout=60)
+    assert "locked" in second.run("up", *DO, code=None)
+    second.run("cancel", "--yes")
+    second.run("up", *DO)
+    second.checked()
+
+
+def test_a_provider_is_killed(second):
+    """The engine ends with its words; the next `up` takes up."""
+    run = second.start("up", *DO)
+    second.in_the_middle(run)
+    os.kill(process_of(run, "pulumi-resource-aws", "lab.aws_plugin"), signal.SIGKILL)
+    said, _ = run.communicate(timeout=300)
+    assert run.returncode == 1 and "Traceback" not in said, said[-3000:]
+    second.run("cancel", "--yes", code=None)
+    second.run("up", *DO)
+    second.checked()
+
+
+def test_one_of_the_bmcs_hangs(second):
+    """Its node is not accepted, with a sentence; the others are, and nothing waits for ever."""
+    bmc.write_fault(second.live.site.dir / "bmc" / "faults.json", "dgx02", bmc.Fault(answer="silent"))
+    began = time.monotonic()
+    said = second.run("up", *DO, code=1)
+    assert "dgx02" in said and "Traceback" not in said, said[-3000:]
+    assert time.monotonic() - began < 300
+    assert len(second.stored()["baremetal:index:Node"]) == 2
+    bmc.write_fault(second.live.site.dir / "bmc" / "faults.json", "dgx02", None)
+    second.run("up", *DO)
+    second.checked()
+
+
+def test_the_engine_is_killed_while_ec2_launches_a_fixed_node(second):
+    """Pulumi doesn't know what came of it: the next `up` makes another one, and the first is found by its tags."""
+    second.live.calls_fail("RunInstances", after=True, delay_s=20)
+    run = second.start("up", *DO)
+    until(second.instances, 180, "the instance")
+    os.kill(process_of(run, "lab.engine", "pulumi up"), signal.SIGKILL)
+    run.communicate(timeout=60)
+    second.run("cancel", "--yes")
+    said = second.run("up", *DO)
+    assert "interrupted while creating" in said
+    unknown = set(second.instances()) - set(second.stored()["aws:ec2/instance:Instance"])
+    assert len(unknown) == 1
