@@ -34,7 +34,10 @@ def lines(hall: Hall) -> list[str]:
     out = [f"{hall.name}: {racks}; {errors} errors, {len(findings) - errors} warnings"]
     out += [f"  {finding.severity} {finding.rule}: {finding}" for finding in findings]
     out += [f"  room: {each}" for each in capacity.more(hall)]
+    alike: dict[tuple[object, ...], list[str]] = {}
     for cap in capacity.caps(hall):
-        of_gpu = f", {cap.gpu_w:g} W a GPU" if cap.gpu_w is not None else ""
-        out.append(f"  cap {cap.node}: {cap.cap_w:g} of {cap.power_w:g} W{of_gpu} ({cap.because})")
+        alike.setdefault((cap.cap_w, cap.power_w, cap.gpu_w, cap.because), []).append(cap.node)
+    for (watts, of, gpu_w, because), names in alike.items():
+        of_gpu = f", {gpu_w} W a GPU" if gpu_w is not None else ""
+        out.append(f"  cap {', '.join(names)}: {watts:g} of {of:g} W{of_gpu} ({because})")
     return out
