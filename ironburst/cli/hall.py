@@ -17,8 +17,7 @@ from ironburst.config.checks.common import Findings
 from ironburst.config.finding import ConfigError
 from ironburst.config.load import load
 from ironburst.config.models import ClusterConfig
-from ironburst.hall import pictures, plan, rules, tables, topology
-from ironburst.hall.model import Hall
+from ironburst.hall import pictures, plan, tables, topology
 
 EPILOG = """\
 exit codes:
@@ -69,19 +68,18 @@ def add_parser(subparsers: Subparsers) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Plan, write and print; the exit code."""
     config = usable(arguments.stack_file)
-    planned = halls.declared(config)
-    if not planned:
+    plans = [plan.of(hall) for hall in halls.declared(config)]
+    if not plans:
         raise BadInput(f"{arguments.stack_file} declares no halls, so there is nothing to plan")
     if arguments.topology:
         print(slurm_topology(config, arguments.topology), end="")
     else:
-        write(arguments, config.name, planned)
+        write(arguments, config.name, plans)
         if arguments.json:
-            print(json.dumps({"halls": [plan.as_json(hall) for hall in planned]}, indent=1))
+            print(json.dumps({"halls": [plan.as_json(each) for each in plans]}))
         else:
-            print("\n".join(line for hall in planned for line in plan.lines(hall)))
-    broken = any(found.severity == "error" for hall in planned for found in rules.check(hall))
-    return 2 if broken else 0
+            print("\n".join(line for each in plans for line in plan.lines(each)))
+    return 2 if any(each.errors for each in plans) else 0
 
 
 def usable(path: Path) -> ClusterConfig:
@@ -106,13 +104,13 @@ def slurm_topology(config: ClusterConfig, kind: str) -> str:
     return topology.yaml(trees, ranges.compact, config.name)
 
 
-def write(arguments: argparse.Namespace, name: str, planned: Sequence[Hall]) -> None:
+def write(arguments: argparse.Namespace, name: str, plans: Sequence[plan.Plan]) -> None:
     """The page and the tables, where asked for. Raises BadInput."""
     files: dict[Path, str] = {}
     if arguments.html:
-        files[arguments.html / "hall.html"] = pictures.page(planned, f"{name}: plan of the halls")
+        files[arguments.html / "hall.html"] = pictures.page(plans, f"{name}: plan of the halls")
     if arguments.csv:
-        for hall in planned:
+        for hall in (each.hall for each in plans):
             for table, of in tables.TABLES.items():
                 files[arguments.csv / f"{hall.name}-{table}.csv"] = tables.as_csv(*of(hall))
     for path, text in files.items():

@@ -137,11 +137,10 @@ def _cap(node: Device, watts: float, because: str) -> Cap:
 
 def _limits(hall: Hall) -> Iterator[tuple[str, float, str]]:
     """(node, what it may draw, why)."""
-    plugged = power.cords(hall)
     by_device: dict[str, list[power.Cord]] = defaultdict(list)
-    for cord in plugged:
+    for cord in power.cords(hall):
         by_device[cord.device].append(cord)
-    for state in power.states(hall, plugged):
+    for state in power.states(hall):
         for name, its in by_device.items():
             alive, device = [cord for cord in its if cord.feed != state.lost], hall.device[name]
             most = power.supplied_w(device, len(alive))

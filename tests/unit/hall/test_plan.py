@@ -116,17 +116,17 @@ def test_the_bill_the_port_map_and_the_power_table():
 
 
 def test_the_plan_is_json_and_has_all_parts():
-    said = json.loads(json.dumps(plan.as_json(fed(40))))
+    said = json.loads(json.dumps(plan.as_json(plan.of(fed(40)))))
     assert said["findings"][0]["rule"] == "HW-004" and said["findings"][0]["numbers"] == {
         "load_w": 24000,
         "limit_w": 23002,
     }
     assert said["findings"][0]["ways_out"] and said["caps"] and said["power_on"] and said["circuits"]
-    assert any(line.startswith("  cap n1, n2, n3, n4: ") for line in plan.lines(fed(40)))
+    assert any(line.startswith("  cap n1, n2, n3, n4: ") for line in plan.lines(plan.of(fed(40))))
 
 
 def test_the_page_is_whole_and_fetches_nothing():
-    page = pictures.page([device(HALL, "n1", name="<b>")], "x & y")
+    page = pictures.page([plan.of(device(HALL, "n1", name="<b>"))], "x & y")
     assert "<b>" not in page.replace("<body>", "") and "x &amp; y" in page
     assert not re.search(r"(src|href)=|url\(|@import|https?://(?!www\.w3\.org/2000/svg)", page)
     for picture in re.findall(r"<svg.*?</svg>", page, re.DOTALL):
