@@ -13,6 +13,7 @@ from pydantic import BeforeValidator, Field, model_validator
 from ironburst.config.allowance_models import Allowance
 from ironburst.config.bridge_models import Bridge
 from ironburst.config.cloud_models import Cloud
+from ironburst.config.hall_models import Chassis, Cord, Facilities, Rack
 from ironburst.config.node_settings import NodeSettings
 from ironburst.config.scheduler_models import Kubernetes, Scheduler, Slurm
 from ironburst.config.shares_models import Share
@@ -77,13 +78,6 @@ class Bmc(Strict):
     )
 
 
-class Rack(Strict):
-    """A rack of a hall."""
-
-    name: Name
-    units: int = Field(default=42, gt=0, le=60, description="height of the rack")
-
-
 class OwnedPrice(Strict):
     """USD for an hour of one of your GPUs, used or not: what `ironburst report` counts for jobs at home."""
 
@@ -116,6 +110,13 @@ class _OwnedAlone(Strict):
         default=[], description="lowest rack unit of each node; with a rack"
     )
     height: int | None = Field(default=None, gt=0, description="rack units; where absent, the platform's")
+    chassis: Chassis = Chassis()
+    cords: list[Cord] = Field(
+        default=[],
+        description="where each power supply is plugged in, the same for every node: a PDU of the rack, or PDU/L1 for "
+        "one of its phases; none: they are planned, by turns on both feeds",
+        examples=[["a03-a/L1", "a03-b/L1"]],
+    )
     addresses: Range = Field(
         default=[], description="in the hall's cidr, one a node; managed nodes need them", examples=["10.0.1.[11-14]"]
     )
@@ -151,9 +152,7 @@ class Nodes(NodeSettings, _OwnedAlone):
     """One or more equal bare-metal nodes. Lists and ranges give one value a node, in the order of `names`."""
 
 
-class Hall(Strict):
-    """A place with racks."""
-
+class _Place(Strict):
     name: Name
     cidr: Network = Field(description="network of the nodes")
     bmc_cidr: BmcNetwork | None = Field(
@@ -166,6 +165,10 @@ class Hall(Strict):
         description="hosts that run opensm, in order of priority, at most two; none: the switches or UFM do",
         examples=[["head"]],
     )
+
+
+class Hall(Facilities, _Place):
+    """A place with racks."""
 
 
 class Filesystem(Strict):
