@@ -115,7 +115,7 @@ class Hardware:
     firmware: tuple[tuple[str, str], ...] = ()
     height_u: int | None = None
     chassis_type: str | None = None
-    not_said: frozenset[str] = frozenset()
+    not_said: tuple[str, ...] = ()
     unread: tuple[str, ...] = ()
 
     @property

@@ -66,7 +66,7 @@ def hardware(documents: Documents) -> Hardware:
         firmware=_firmware(documents),
         height_u=round(height / RACK_UNIT_MM) if height else None,
         chassis_type=text(chassis, "ChassisType"),
-        not_said=frozenset(name for name, is_said in said.items() if not is_said),
+        not_said=tuple(name for name, is_said in said.items() if not is_said),
         unread=tuple(documents.notes),
     )
 

@@ -37,14 +37,14 @@ class Machine:
     cpu_model: str = "Intel(R) Xeon(R) Platinum 8480C"
     memory_gib: int = 2048
     vendor: str = "lab"
-    dimms: int = 16
+    dimms: int = 8
     missing_dimms: tuple[int, ...] = ()
     lost_gpus: tuple[int, ...] = ()
     gpu_lanes: int = 16
     psus: int = 6
     psu_watts: int = 3300
     dead_psus: tuple[int, ...] = ()
-    drives: int = 10
+    drives: int = 4
     hcas: int = 8
     height_u: int = 8
     bios_version: str = "1.0"
@@ -209,7 +209,7 @@ def _gpu(machine: Machine, n: int) -> Document:
         "ProcessorType": "GPU",
         "Manufacturer": "NVIDIA",
         "Model": machine.gpu_model,
-        "SerialNumber": f"{machine.serial}-G{n}",
+        "SerialNumber": f"{machine.uuid[-4:]}-G{n}",
         "FirmwareVersion": machine.gpu_firmware,
         "SystemInterface": {"InterfaceType": "PCIe", "PCIe": lanes},
         "Links": {"PCIeDevice": _link(f"{CHASSIS}/PCIeDevices/GPU{n}")},

@@ -62,7 +62,7 @@ def memory(machine: Machine) -> dict[str, Document]:
     module = {"MemoryDeviceType": "DDR5", "MemoryType": "DRAM", "CapacityMiB": each, "OperatingSpeedMhz": 4800}
     absent = {"Status": {"State": "Absent"}, "CapacityMiB": 0}
     found = {
-        f"DIMM{n}": {**module, "DeviceLocator": f"DIMM_{n}", "SerialNumber": f"{machine.serial}-M{n}"}
+        f"DIMM{n}": {**module, "DeviceLocator": f"DIMM_{n}", "SerialNumber": f"{machine.uuid[-4:]}-M{n}"}
         | (absent if n in machine.missing_dimms else {})
         for n in range(1, machine.dimms + 1)
     }
@@ -78,7 +78,7 @@ def storage(machine: Machine) -> dict[str, Document]:
             "@odata.type": "#Drive.v1_17_0.Drive",
             "Id": f"Disk{n}",
             "Name": f"Disk {n}",
-            "SerialNumber": f"{machine.serial}-D{n}",
+            "SerialNumber": f"{machine.uuid[-4:]}-D{n}",
             **OK,
             **drive,
         }
@@ -154,7 +154,7 @@ def power(machine: Machine) -> dict[str, Document]:
     supplies = {
         f"PSU{n}": {
             "PowerCapacityWatts": machine.psu_watts,
-            "SerialNumber": f"{machine.serial}-P{n}",
+            "SerialNumber": f"{machine.uuid[-4:]}-P{n}",
             "FirmwareVersion": "1.5",
             "LineInputStatus": "Normal",
         }

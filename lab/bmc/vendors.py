@@ -290,7 +290,7 @@ def _as_devices(documents: Documents, machine: Machine) -> None:
             "Name": machine.gpu_model,
             "Manufacturer": "NVIDIA",
             "Location": f"PCI-E Slot {n}",
-            "SerialNumber": f"{machine.serial}-G{n}",
+            "SerialNumber": f"{machine.uuid[-4:]}-G{n}",
             "FirmwareVersion": {"Current": {"VersionString": machine.gpu_firmware}},
             **lost,
         }

@@ -36,6 +36,7 @@ def machine_of(name: str) -> Machine:
         manufacturer=inside.vendor,
         model=inside.product,
         gpus=inside.gpus,
+        hcas=max(inside.mlx5, 1),
     )
 
 
