@@ -1,14 +1,18 @@
 """The comparison of a declared node with what its BMC reports: every kind of mismatch, all of them listed."""
 
+import re
 from dataclasses import replace
 from datetime import date
+from pathlib import Path
 
 import pytest
 
+from ironburst.baremetal.drift import LOST
 from ironburst.baremetal.gpu_names import possible_models
 from ironburst.baremetal.hardware import Drive, GpuDevice, GpuGroup, Hardware, Port, PowerSupply
 from ironburst.baremetal.verify import Declaration, verify
 from ironburst.catalog.hardware import gpus, platform
+from ironburst.config.allowance_models import MISMATCHES
 
 OTHER_GPUS = "dgx01: GPU model H100 SXM5 80GB is declared, the BMC reports 8 x "
 H100 = "NVIDIA H100 80GB HBM3"
@@ -263,3 +267,11 @@ def test_every_platform_of_the_catalogue_has_a_gpu_that_its_own_name_finds():
 
     for platform in platforms().values():
         assert platform.gpu.model in possible_models(f"NVIDIA {platform.gpu.model}", gpus().values())
+
+
+def test_the_stack_file_can_name_every_mismatch():
+    sources = (Path(__file__).parents[3] / "ironburst/baremetal").glob("*.py")
+    literal = re.findall(r'Mismatch\(\s*"(\w+)"|_least\("(\w+)"', "".join(path.read_text() for path in sources))
+    only_told = {"machine", "replaced", "added", "health", "firmware"}
+    texts = {"serial", "uuid", "manufacturer", "model"}
+    assert {a or b for a, b in literal} - only_told | texts | LOST == set(MISMATCHES)
