@@ -20,8 +20,9 @@ from sushy import connector, exceptions
 from urllib3.exceptions import IncompleteRead, ProtocolError, ReadTimeoutError
 
 from ironburst.adapters.redfish_link import OneHost, OneLogin, TooMuch
-from ironburst.baremetal import documents, inventory
+from ironburst.baremetal import documents, inventory, makers, telemetry
 from ironburst.baremetal.hardware import Hardware
+from ironburst.baremetal.telemetry import Telemetry
 
 
 class BmcError(Exception):
@@ -70,6 +71,16 @@ def read_hardware(access: BmcAccess, *, sensors: bool = False) -> Hardware:
             return inventory.hardware(documents.read(lambda path: _document(root._conn, path), sensors=sensors))
         except documents.Incomplete as error:
             raise BmcIncompleteAnswer(f"{access.node}: BMC {access.address} {error}") from None
+
+
+def read_telemetry(access: BmcAccess) -> Telemetry:
+    """The node's temperatures, power and power supplies, in few requests. Raises BmcError."""
+    with _login(access) as root:
+        try:
+            found = documents.read(lambda path: _document(root._conn, path), links=makers.TELEMETRY)
+        except documents.Incomplete as error:
+            raise BmcIncompleteAnswer(f"{access.node}: BMC {access.address} {error}") from None
+    return telemetry.readings(found)
 
 
 def power_off(access: BmcAccess, *, graceful_s: float = 120.0, forced_s: float = 30.0) -> None:

@@ -7,7 +7,7 @@ after so many pages and members; what is missing is noted, and only what an inve
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urlsplit
@@ -64,14 +64,17 @@ Get = Callable[[str], Any]
 """The parsed answer to a GET of a path; None: 404. Raises Refused, or what ends it all."""
 
 
-def read(get: Get, *, sensors: bool = False) -> Documents:
-    """Everything that makers.LINKS names, from the service root on. Raises Incomplete, and what `get` raises."""
-    return _Reader(get, sensors).all()
+Links = Mapping[str, tuple[Link, ...]]
+
+
+def read(get: Get, *, sensors: bool = False, links: Links = LINKS) -> Documents:
+    """Everything that `links` names, from the service root on. Raises Incomplete, and what `get` raises."""
+    return _Reader(get, sensors, links).all()
 
 
 class _Reader:
-    def __init__(self, get: Get, sensors: bool) -> None:
-        self._get, self._sensors, self._expand = get, sensors, False
+    def __init__(self, get: Get, sensors: bool, links: Links) -> None:
+        self._get, self._sensors, self._links, self._expand = get, sensors, links, False
         self._documents = Documents()
         self._seen: set[str] = set()
 
@@ -88,7 +91,7 @@ class _Reader:
             self._documents.found.append(here)
             if len(self._documents.found) > MOST_DOCUMENTS:
                 raise Incomplete(f"has more than {MOST_DOCUMENTS} documents for one node: it isn't read further")
-            for link in LINKS.get(here.kind, ()):
+            for link in self._links.get(here.kind, ()):
                 if not (link.sensors and not self._sensors) and not (link.unless and text(here.body, link.unless)):
                     queue.extend(self._behind(here, link))
         return self._documents

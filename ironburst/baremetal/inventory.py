@@ -168,9 +168,7 @@ def _by_pci_id(function: dict[str, Any]) -> str | None:
     if _hex(function, "VendorId") != 0x10DE:
         return None
     wanted = _hex(function, "DeviceId")
-    models = [
-        gpu.model for gpu in catalogue().values() if any(int(each, 16) == wanted for each in gpu.pci_device_ids)
-    ]
+    models = [gpu.model for gpu in catalogue().values() if any(int(each, 16) == wanted for each in gpu.pci_device_ids)]
     return models[0] if len(models) == 1 else None
 
 

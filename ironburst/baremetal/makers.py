@@ -73,6 +73,22 @@ LINKS: dict[str, tuple[Link, ...]] = {
 }
 """by the kind of document that they stand in"""
 
+TELEMETRY: dict[str, tuple[Link, ...]] = {
+    "root": (Link("Chassis", "chassis", many=True, needed=True),),
+    "chassis": (
+        Link("Thermal", "thermal"),
+        Link("Power", "power"),
+        Link("EnvironmentMetrics", "environment", unless="Power/@odata.id"),
+        Link("ThermalSubsystem", "thermal_subsystem", unless="Thermal/@odata.id"),
+        Link("PowerSubsystem", "power_subsystem", unless="Power/@odata.id"),
+        Link("Sensors", "sensor", many=True, unless="Thermal/@odata.id"),
+    ),
+    "thermal_subsystem": (Link("ThermalMetrics", "thermal_metrics"),),
+    "power_subsystem": LINKS["power_subsystem"],
+    "power_supply": (Link("Metrics", "psu_metrics"),),
+}
+"""what is read again and again: readings and power supplies alone"""
+
 SKIPPED: dict[str, re.Pattern[str]] = {
     # an HGX board has some forty: each GPU, switch, retimer and root of trust
     "chassis": re.compile(r"^HGX_|[EI]RoT|CPLD", re.IGNORECASE),
