@@ -21,6 +21,7 @@ RIGHTS = {
     "ironburst.burst": "numpy :node_states",
     "ironburst.replay": "numpy :burst",
     "ironburst.software": "",
+    "ironburst.hall": "",
     "ironburst.health": "",  # runs on the nodes, too
     "ironburst.naming": "",
     "ironburst.kubernetes_rights": "",
@@ -29,7 +30,7 @@ RIGHTS = {
     "ironburst.ports": ":burst :naming :service :shares",
     # what a person writes, what the world offers, and the document of both
     "ironburst.catalog": "yaml",
-    "ironburst.config": "pydantic yaml :catalog :files :naming :secrets :software",
+    "ironburst.config": "pydantic yaml :catalog :files :hall :naming :secrets :software",
     "ironburst.plan": ":config :software",  # pure
     "ironburst.document": "pydantic :catalog :config :files :naming :software",
     "ironburst.doctor": ":catalog :config :document :naming :ports :secrets :slurm_programs :software",  # pure

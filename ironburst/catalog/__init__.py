@@ -3,6 +3,7 @@ Pure lookups over carried data files (data/README.md has their sources and dates
 a lookup of an unknown name raises `Unknown`.
 """
 
+from ironburst.catalog.cabling import CableReach, cable_reaches
 from ironburst.catalog.charts import Chart, chart, charts
 from ironburst.catalog.eks import EksVersion, eks_versions
 from ironburst.catalog.errors import Unknown, nearest, suggested
@@ -63,6 +64,7 @@ from ironburst.catalog.software import (
 
 __all__ = [
     "Board",
+    "CableReach",
     "Chart",
     "Cuda",
     "DriverBranch",
@@ -83,6 +85,7 @@ __all__ = [
     "Unknown",
     "addresses",
     "board",
+    "cable_reaches",
     "chart",
     "charts",
     "cuda",

@@ -62,6 +62,9 @@ class Platform:
     inlet_min_c: float | None
     inlet_max_c: float | None
     weight_kg: float | None
+    depth_mm: float | None
+    cooling: str | None
+    """air or liquid"""
     system_memory_gb: int | None
     compute_nics: str | None
     notes: str | None
@@ -71,6 +74,12 @@ class Platform:
     def gpu_model(self) -> str:
         """The name of its GPU in the catalogue."""
         return self.gpu.model
+
+    @property
+    def psus_needed(self) -> int | None:
+        """4 of 4+2: supplies that must carry it alone."""
+        stated = re.match(r"(\d+)\+\d+", self.psu_redundancy or "")
+        return int(stated[1]) if stated else None
 
     @property
     def fabric_links(self) -> int | None:

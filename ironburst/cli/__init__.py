@@ -33,6 +33,7 @@ VERBS = (
     "mirror",
     "diff",
     "plan",
+    "hall",
     "publish",
     "converge",
     "image",

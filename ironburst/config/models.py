@@ -13,6 +13,7 @@ from pydantic import BeforeValidator, Field, model_validator
 from ironburst.config.allowance_models import Allowance
 from ironburst.config.bridge_models import Bridge
 from ironburst.config.cloud_models import Cloud
+from ironburst.config.hall_models import Cables, Chassis, Circuit, Cord, Positive, Rack, Switches
 from ironburst.config.node_settings import NodeSettings
 from ironburst.config.scheduler_models import Kubernetes, Scheduler, Slurm
 from ironburst.config.shares_models import Share
@@ -77,13 +78,6 @@ class Bmc(Strict):
     )
 
 
-class Rack(Strict):
-    """A rack of a hall."""
-
-    name: Name
-    units: int = Field(default=42, gt=0, le=60, description="height of the rack")
-
-
 class OwnedPrice(Strict):
     """USD for an hour of one of your GPUs, used or not: what `ironburst report` counts for jobs at home."""
 
@@ -116,6 +110,13 @@ class _OwnedAlone(Strict):
         default=[], description="lowest rack unit of each node; with a rack"
     )
     height: int | None = Field(default=None, gt=0, description="rack units; where absent, the platform's")
+    chassis: Chassis = Chassis()
+    cords: list[Cord] = Field(
+        default=[],
+        description="where each power supply is plugged in, the same for every node: a PDU of the rack, or PDU/L1 for "
+        "one of its phases; none: they are planned, by turns on both feeds",
+        examples=[["a03-a/L1", "a03-b/L1"]],
+    )
     addresses: Range = Field(
         default=[], description="in the hall's cidr, one a node; managed nodes need them", examples=["10.0.1.[11-14]"]
     )
@@ -165,6 +166,21 @@ class Hall(Strict):
         default=[],
         description="hosts that run opensm, in order of priority, at most two; none: the switches or UFM do",
         examples=[["head"]],
+    )
+    ufm: bool = Field(default=False, description="UFM manages the subnet")
+    circuits: list[Circuit] = Field(default=[], description="none: power isn't checked")
+    cooling_kw: Positive | None = Field(default=None, description="heat that is carried out of the room")
+    inlet_c: float | None = Field(default=None, allow_inf_nan=False, description="temperature of the air at the racks")
+    switches: list[Switches] = Field(default=[], description="none: the fabric isn't checked")
+    cables: list[Cables] = Field(default=[], description="none: cabling isn't checked")
+    oversubscription: float = Field(
+        default=1.0,
+        ge=1,
+        allow_inf_nan=False,
+        description="at most so much bandwidth of a leaf's nodes to one of its uplinks",
+    )
+    power_on_gap: Duration = Field(
+        default="10s", validate_default=True, description="between two nodes of a rack that are powered on"
     )
 
 

@@ -1,1 +1,1 @@
-"""A hall: what stands where, what it draws, and how it is cabled. Pure: the standard library only."""
+"""A hall's arithmetic: power, cooling, room, cabling, and what else would fit. Pure: values in, findings out."""

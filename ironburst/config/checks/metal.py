@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import functools
 import ipaddress
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from urllib.parse import urlsplit
 
 from ironburst import catalog
-from ironburst.config.checks.common import Findings, owned_nodes, unknown
-from ironburst.config.finding import Finding
-from ironburst.config.models import ClusterConfig, Nodes
+from ironburst.config.checks.common import At, Findings, owned_nodes, unknown
+from ironburst.config.finding import Finding, path_of
+from ironburst.config.hall_models import Switches
+from ironburst.config.models import ClusterConfig, Hall, Nodes
 
 
 def one_value_a_node(config: ClusterConfig) -> Findings:
@@ -41,37 +43,45 @@ def _meant(names: Sequence[str]) -> str:
 
 
 def rack_units(config: ClusterConfig) -> Findings:
-    """Every node fits its rack, and no two take the same unit."""
+    """Every node and switch fits its rack, and no two take the same unit."""
     taken: dict[tuple[str, str, int], str] = {}
-    for at, hall, nodes in owned_nodes(config):
+    placed: list[tuple[At, Hall, Nodes | Switches]] = [*owned_nodes(config), *_switches(config)]
+    for at, hall, each in placed:
         racks = {rack.name: rack for rack in hall.racks}
-        if nodes.rack is None:
-            if nodes.units:
+        if each.rack is None:
+            if each.units:
                 yield Finding(
-                    at("units"), nodes.units, "unknown-rack", "are of no rack: name the rack, or leave them out"
+                    at("units"), each.units, "unknown-rack", "are of no rack: name the rack, or leave them out"
                 )
             continue
-        if nodes.rack not in racks:
-            message = f"{nodes.rack!r} is not a rack of {hall.name}; known: {', '.join(racks) or 'none'}"
-            yield Finding(at("rack"), nodes.rack, "unknown-rack", message)
+        if each.rack not in racks:
+            message = f"{each.rack!r} is not a rack of {hall.name}; known: {', '.join(racks) or 'none'}"
+            yield Finding(at("rack"), each.rack, "unknown-rack", message)
             continue
-        height = _height(nodes)
+        height = _height(each) if isinstance(each, Nodes) else each.height
         if height is None:
             message = "is needed: the catalogue doesn't know this platform's rack units"
             yield Finding(at("height"), None, "missing", message)
             continue
-        room = racks[nodes.rack].units
-        for name, unit in zip(nodes.names, nodes.units, strict=False):
+        room = racks[each.rack].units
+        for name, unit in zip(each.names, each.units, strict=False):
             top = unit + height - 1
             if top > room:
-                message = f"{name} would reach unit {top} of rack {nodes.rack}, which has {room}"
+                message = f"{name} would reach unit {top} of rack {each.rack}, which has {room}"
                 yield Finding(at("units"), unit, "rack-unit", message)
             for u in range(unit, top + 1):
-                other = taken.setdefault((hall.name, nodes.rack, u), name)
+                other = taken.setdefault((hall.name, each.rack, u), name)
                 if other != name:
-                    message = f"{name} and {other} both take unit {u} of rack {nodes.rack}; move one"
+                    message = f"{name} and {other} both take unit {u} of rack {each.rack}; move one"
                     yield Finding(at("units"), unit, "duplicate", message)
                     break
+
+
+def _switches(config: ClusterConfig) -> Iterator[tuple[At, Hall, Switches]]:
+    """Every declared range of switches, with its hall and its place in the file."""
+    for h, hall in enumerate(config.halls):
+        for n, switches in enumerate(hall.switches):
+            yield functools.partial(path_of, "halls", h, "switches", n), hall, switches
 
 
 def _height(nodes: Nodes) -> int | None:

@@ -1,4 +1,4 @@
-"""Names and numbers that only one thing may have: halls, racks, nodes, partitions, addresses, MACs, serials."""
+"""Names and numbers that only one thing may have: halls, racks, nodes, switches, addresses, MACs, serials."""
 
 from __future__ import annotations
 
@@ -46,6 +46,15 @@ def _halls(config: ClusterConfig, seen: _Seen) -> Findings:
         yield from seen.once("hall", hall.name, path_of("halls", h, "name"))
         for r, rack in enumerate(hall.racks):
             yield from seen.once(f"rack of {hall.name}", rack.name, path_of("halls", h, "racks", r, "name"))
+            for p, pdu in enumerate(rack.pdus):
+                yield from seen.once(
+                    f"PDU of {hall.name}", pdu.name, path_of("halls", h, "racks", r, "pdus", p, "name")
+                )
+        for c, circuit in enumerate(hall.circuits):
+            yield from seen.once(f"circuit of {hall.name}", circuit.name, path_of("halls", h, "circuits", c, "name"))
+        for s, switches in enumerate(hall.switches):
+            for i, name in enumerate(switches.names):
+                yield from seen.once("node name", name, path_of("halls", h, "switches", s, "names", i))
 
 
 def _owned(config: ClusterConfig, seen: _Seen) -> Findings:

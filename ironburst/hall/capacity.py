@@ -1,0 +1,204 @@
+"""What else a hall can take, what its nodes must be capped to, and in which order they are powered on."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+
+from ironburst.hall import power, racks
+from ironburst.hall.model import Device, Finding, Hall, Rack
+
+MOST = 60
+"""machines that are tried in one rack"""
+
+
+@dataclass(frozen=True)
+class Room:
+    """How many more of a platform a rack takes; `then`: what is full with one more."""
+
+    rack: str
+    platform: str
+    count: int
+    then: str
+
+    def __str__(self) -> str:
+        what = f"more {self.platform} in {self.rack}"
+        return f"{self.count} {what}, then {self.then}" if self.count else f"no {what}: {self.then}"
+
+
+@dataclass(frozen=True)
+class Cap:
+    """The most that a node may draw so that nothing is overloaded, also with a feed lost. `gpu_w`: what is left for
+    each of its GPUs, if the rest of it draws what it does at most; None: less than nothing, or unknown.
+    """
+
+    node: str
+    cap_w: float
+    power_w: float
+    gpu_w: float | None
+    because: str
+
+
+@dataclass(frozen=True)
+class Step:
+    """What is powered on together, so many seconds after the start."""
+
+    at_s: int
+    nodes: tuple[str, ...]
+
+
+def more(hall: Hall) -> tuple[Room, ...]:
+    """For each rack with a limit or a PDU, and each platform of the hall's GPU nodes. Places of cords are planned."""
+    kinds = {device.platform: device for device in hall.devices if device.kind == "gpu" and device.platform}
+    limited = [rack for rack in hall.racks if rack.pdus or any(each.limit(rack) is not None for each in racks.LIMITS)]
+    return tuple(_more(_part(hall, rack), rack, like) for rack in limited for like in kinds.values())
+
+
+def _part(hall: Hall, rack: Rack) -> Hall:
+    """The rack, and those that share a circuit with it."""
+    circuits = {pdu.circuit for pdu in rack.pdus}
+    near = [each for each in hall.racks if each is rack or circuits & {pdu.circuit for pdu in each.pdus}]
+    names, all_of_them = {each.name for each in near}, {pdu.circuit for each in near for pdu in each.pdus}
+    return replace(
+        hall,
+        racks=tuple(near),
+        circuits=tuple(each for each in hall.circuits if each.name in all_of_them),
+        devices=tuple(device for name in hall.in_rack if name in names for device in hall.in_rack[name]),
+        cables=(),
+        # the room's heat is of all racks: what the others leave of it
+        cooling_kw=_left_of_room(hall, names),
+    )
+
+
+def _left_of_room(hall: Hall, names: set[str]) -> float | None:
+    heat = next(limit for limit in racks.LIMITS if limit.what == "heat")
+    others = [device for device in hall.devices if device.rack not in names]
+    return None if hall.cooling_kw is None else hall.cooling_kw - racks.total(heat, others)
+
+
+def _more(hall: Hall, rack: Rack, like: Device) -> Room:
+    platform = str(like.platform)
+    unknown = next((each for each in racks.unknown(replace(hall, devices=(replace(like, rack=rack.name),)))), None)
+    if unknown or like.height is None:
+        return Room(rack.name, platform, 0, "a figure of it is unknown: " + (unknown.text if unknown else "its height"))
+    before = _full(hall)
+    for count in range(MOST):
+        unit = _free(hall, rack, like.height)
+        if unit is None:
+            return Room(rack.name, platform, count, f"{rack.name} has no {like.height} free units in a row")
+        new = replace(like, name=f"+{count}", rack=rack.name, unit=unit, cords=(), where=())
+        hall = replace(hall, devices=(*hall.devices, new))
+        full = next((words for key, words in _full(hall).items() if key not in before), None)
+        if full:
+            return Room(rack.name, platform, count, full)
+    return Room(rack.name, platform, MOST, "nobody looked further")
+
+
+def _full(hall: Hall) -> dict[tuple[str, str], str]:
+    """What stops one more machine: (rule, subject) -> in words."""
+    found: list[Finding] = [*power.circuits(hall), *racks.totals(hall), *racks.room(hall), *power.plugs(hall)]
+    found += [*racks.depth(hall), *racks.cooling_kind(hall)]
+    new = {(each.rule, each.subject if not each.subject.startswith("+") else "it"): each for each in found}
+    return {
+        key: f"{key[1]} is full: it {each.text}" if key[1] != "it" else f"it {each.text}" for key, each in new.items()
+    }
+
+
+def _free(hall: Hall, rack: Rack, height: int) -> int | None:
+    taken = {
+        unit
+        for device in hall.in_rack[rack.name]
+        if device.unit is not None
+        for unit in range(device.unit, device.unit + (device.height or 1))
+    }
+    starts = range(1, rack.units - height + 2)
+    return next((unit for unit in starts if not taken & set(range(unit, unit + height))), None)
+
+
+def caps(hall: Hall) -> tuple[Cap, ...]:
+    """Of the GPU nodes that can't draw all that they want: what is overloaded is shared out among its GPU nodes by
+    their power, and switches and heads keep theirs.
+    """
+    least: dict[str, tuple[float, str]] = {}
+    for name, watts, because in _limits(hall):
+        if watts < least.get(name, (math.inf, ""))[0]:
+            least[name] = watts, because
+    return tuple(_cap(hall.device[name], *found) for name, found in least.items())
+
+
+def _cap(node: Device, watts: float, because: str) -> Cap:
+    rest = (node.power_w or 0.0) - node.gpus * (node.gpu_w or 0.0)
+    of_gpu = (watts - rest) / node.gpus if node.gpus and node.gpu_w else None
+    known = of_gpu if of_gpu is not None and of_gpu > 0 else None
+    return Cap(node.name, math.floor(watts), node.power_w or 0.0, known and math.floor(known), because)
+
+
+def _limits(hall: Hall) -> Iterator[tuple[str, float, str]]:
+    """(node, what it may draw, why)."""
+    plugged = power.cords(hall)
+    by_device: dict[str, list[power.Cord]] = defaultdict(list)
+    for cord in plugged:
+        by_device[cord.device].append(cord)
+    for state in power.states(hall, plugged):
+        for name, its in by_device.items():
+            alive, device = [cord for cord in its if cord.feed != state.lost], hall.device[name]
+            most = power.supplied_w(device, len(alive))
+            if device.kind == "gpu" and alive and device.power_w is not None and most < device.power_w:
+                yield name, most, f"{len(alive)} supplies carry it {power.when(state.lost)}"
+        yield from _of_circuits(hall, state, by_device)
+    for rack in hall.racks:
+        if rack.power_kw is not None:
+            there = hall.in_rack[rack.name]
+            of_all = sum(device.power_w or 0.0 for device in there)
+            draws = {device.name: device.power_w or 0.0 for device in there if device.kind == "gpu"}
+            yield from _shared(hall, draws, of_all, rack.power_kw * 1000, f"rack {rack.name}")
+
+
+def _of_circuits(
+    hall: Hall, state: power.Load, by_device: Mapping[str, list[power.Cord]]
+) -> Iterator[tuple[str, float, str]]:
+    draws: dict[tuple[str, str], dict[str, float]] = defaultdict(dict)
+    for name, its in by_device.items():
+        alive = [cord for cord in its if cord.feed != state.lost]
+        device = hall.device[name]
+        for cord in alive:
+            if device.kind == "gpu":
+                part = power.supplied_w(device, len(alive)) / len(alive)
+                key = cord.circuit, cord.phase
+                draws[key][name] = draws[key].get(name, 0.0) + part
+    for (circuit, phase), its_draws in draws.items():
+        most = hall.circuit[circuit].capacity_w / hall.circuit[circuit].phases
+        because = f"circuit {circuit}{' ' + phase if phase else ''} {power.when(state.lost)}"
+        yield from _shared(hall, its_draws, state.by_phase[circuit, phase], most, because)
+
+
+def _shared(
+    hall: Hall, draws: Mapping[str, float], of_all: float, most: float, because: str
+) -> Iterator[tuple[str, float, str]]:
+    of_gpus = sum(draws.values())
+    if of_all > most + 0.5 and of_gpus > 0:
+        share = max(0.0, (most - (of_all - of_gpus)) / of_gpus)
+        yield from ((name, share * (hall.device[name].power_w or 0.0), because) for name in draws)
+
+
+def power_on(hall: Hall) -> tuple[Step, ...]:
+    """One node of each rack at a time: heads and login nodes first, then from below. Racks start together."""
+    waves: dict[int, list[str]] = defaultdict(list)
+    for devices in hall.in_rack.values():
+        first = sorted(
+            (device for device in devices if not device.is_switch),
+            key=lambda each: (each.kind == "gpu", each.unit or 0),
+        )
+        for n, device in enumerate(first):
+            waves[n].append(device.name)
+    return tuple(Step(n * hall.power_on_gap_s, tuple(nodes)) for n, nodes in sorted(waves.items()))
+
+
+def resume_rate(hall: Hall) -> Mapping[str, int]:
+    """Slurm's ResumeRate, nodes a minute, that keeps the declared gap in each rack. Slurm has one for the cluster and
+    knows no racks: the least is always safe.
+    """
+    with_nodes = [name for name, devices in hall.in_rack.items() if any(each.kind == "gpu" for each in devices)]
+    return dict.fromkeys(with_nodes, max(1, 60 // max(1, hall.power_on_gap_s)))
