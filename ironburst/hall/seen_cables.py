@@ -7,24 +7,15 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
-
-class End(NamedTuple):
-    """One end of a cable: `port` is an HCA's or interface's name on a node ("mlx5_0", "eth0"), a number or a name on a
-    switch ("3", "swp1").
-    """
-
-    device: str
-    port: str
-
-    def __str__(self) -> str:
-        return f"{self.device}:{self.port}"
-
+from ironburst.hall.cabling import hca
+from ironburst.hall.model import End, Hall
 
 Link = tuple[End, End]
+"""A cable's two ends, the smaller one first. As seen, a node's port has the HCA's or the interface's own name."""
 
 
 class Unreadable(ValueError):
@@ -44,6 +35,7 @@ class Difference:
 
 _DEVICE = re.compile(r'(Switch|Ca|Rt)\s+\d+\s+"[^"]+"\s+#\s+"([^"]*)"')
 _LINK = re.compile(r'\[(\d+)\](?:\([0-9a-fA-F]+\))?\s+"[^"]+"\[(\d+)\](?:\([0-9a-fA-F]+\))?.*?#.*?"([^"]*)"')
+_HCA = re.compile(r"mlx\d+_\d+$|HCA-|hfi\d+_|ibp")
 # Quantum switches have a port for their own aggregation unit (SHARP); no cable goes there
 _INSIDE = "Aggregation Node"
 
@@ -108,7 +100,50 @@ def _neighbour(said: Mapping[str, Any]) -> End:
 
 
 def _sorted(one: End, other: End) -> Link:
-    return (one, other) if one <= other else (other, one)
+    return (one, other) if _order(one) <= _order(other) else (other, one)
+
+
+def _order(end: End) -> tuple[str, str]:
+    return end.device, end.port
+
+
+def _orders(link: Link) -> tuple[tuple[str, str], tuple[str, str]]:
+    return _order(link[0]), _order(link[1])
+
+
+# ---- the names that are declared
+
+
+def declared(hall: Hall) -> frozenset[Link]:
+    """The cables of the plan."""
+    return frozenset(_sorted(cable.a, cable.b) for cable in hall.cables)
+
+
+def as_declared(links: Iterable[Link], hall: Hall, hcas: Sequence[str] = ()) -> frozenset[Link]:
+    """Seen links with declared ports: HCA n of a node is ib<n>, in the order of `hcas`, or mlx5_0, mlx5_1, ... without
+    it; "Ethernet1/7" of a switch is 7, where no declared cable names it otherwise. Raises Unreadable for an HCA that
+    is none of them.
+    """
+    named = {end for cable in hall.cables for end in (cable.a, cable.b)}
+
+    def port(end: End) -> End:
+        device = hall.device.get(end.device)
+        if device is None or end in named:
+            return end
+        if device.is_switch:
+            number = re.search(r"(\d+)$", end.port)
+            return End(end.device, number[1]) if number else end
+        if not any(hca(each.port) for each in named if each.device == end.device) or not _HCA.match(end.port):
+            return end
+        known = list(hcas) or [f"mlx5_{n}" for n in range(device.hcas or 0)]
+        if end.port not in known:
+            raise Unreadable(
+                f"{end.device} has {end.port} in the fabric, and its {device.hcas or 0} HCAs are taken to be "
+                f"{', '.join(known) or 'none'}: give their names in the order of ib1, ib2, ... with --hcas"
+            )
+        return End(end.device, f"ib{known.index(end.port) + 1}")
+
+    return frozenset(_sorted(port(one), port(other)) for one, other in links)
 
 
 # ---- compared
@@ -127,10 +162,10 @@ def compare(
         plan = {link for link in plan if any(end.device in seen_from for end in link)}
     peer = {end: other for link in seen for end, other in (link, link[::-1])}
     planned = {end: other for link in plan for end, other in (link, link[::-1])}
-    differences = list(_crossed(sorted(plan - set(seen)), planned, peer))
+    differences = list(_crossed(sorted(plan - set(seen), key=_orders), planned, peer))
     told = {end for difference in differences for end in difference.ends}
     devices = {end.device for end in planned}
-    for one, other in sorted(seen):
+    for one, other in sorted(seen, key=_orders):
         if {one, other} & planned.keys() or {one, other} & told or not {one.device, other.device} & devices:
             continue
         said = f"{one} to {other} is seen and not declared: declare the cable, or take it out"
