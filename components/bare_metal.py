@@ -2,11 +2,13 @@
 one preview and one refresh cover both sides.
 """
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pulumi
 
 from ironburst import catalog, secrets
+from ironburst.config.allowance_models import Allowance
 from ironburst.config.models import Hall, Nodes
 
 
@@ -32,19 +34,39 @@ class BareMetalNodes(pulumi.ComponentResource):
     nodes: dict[str, Node]
 
     def __init__(
-        self, name: str, *, hall: Hall, region: str | None = None, opts: pulumi.ResourceOptions | None = None
+        self,
+        name: str,
+        *,
+        hall: Hall,
+        region: str | None = None,
+        allow: Sequence[Allowance] = (),
+        opts: pulumi.ResourceOptions | None = None,
     ) -> None:
-        """`region`: of the secrets that passwords refer to; None: the environment's."""
+        """`region`: of the secrets that passwords refer to; None: the environment's. `allow`: all of the stack's."""
         super().__init__("ironburst:components:BareMetalNodes", name, None, opts)
+        allowed = allowed_mismatches(allow)
         self.nodes = {
             given["name"]: Node(given["name"], given, pulumi.ResourceOptions(parent=self))
             for nodes in hall.nodes
-            for given in node_inputs(nodes, region)
+            for given in node_inputs(nodes, region, allowed)
         }
         self.register_outputs({"nodes": {node: resource.reachable for node, resource in self.nodes.items()}})
 
 
-def node_inputs(nodes: Nodes, region: str | None = None) -> list[dict[str, Any]]:
+def allowed_mismatches(allow: Sequence[Allowance]) -> dict[str, dict[str, str]]:
+    """{node: {mismatch: last day}} of the allowances of rule `hardware`."""
+    allowed: dict[str, dict[str, str]] = {}
+    for each in allow:
+        if each.rule == "hardware" and each.of:
+            node, _, mismatch = each.of.partition("/")
+            days = allowed.setdefault(node, {})
+            days[mismatch] = max(each.until.isoformat(), days.get(mismatch, ""))
+    return allowed
+
+
+def node_inputs(
+    nodes: Nodes, region: str | None = None, allowed: Mapping[str, dict[str, str]] | None = None
+) -> list[dict[str, Any]]:
     """The provider's inputs for each node of a declared range;
     what isn't declared is left out, so it isn't compared. None without a BMC, and where they aren't managed.
     """
@@ -63,6 +85,8 @@ def node_inputs(nodes: Nodes, region: str | None = None) -> list[dict[str, Any]]
             "powerOffOnDelete": nodes.power_off_on_delete,
             **({"serial": nodes.serials[n]} if nodes.serials else {}),
             **({"macs": [nodes.macs[n]]} if nodes.macs else {}),
+            **({"heightU": nodes.height} if nodes.height else {}),
+            **({"allowed": allowed[node]} if allowed and node in allowed else {}),
             **_gpus(nodes),
         }
         for n, node in enumerate(nodes.names)
@@ -73,4 +97,4 @@ def _gpus(nodes: Nodes) -> dict[str, Any]:
     if nodes.platform is None:
         return {"gpuCount": 0} if nodes.role != "gpu" else {}
     platform = catalog.platform(nodes.platform)
-    return {"gpuModel": platform.gpu.model, "gpuCount": platform.gpu_count}
+    return {"platform": platform.slug, "gpuModel": platform.gpu.model, "gpuCount": platform.gpu_count}

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from ironburst.cli import Subparsers, site_options
+from ironburst.cli import Subparsers, hall_metrics, hall_verify, site_options
 from ironburst.cli.site_options import BadInput
 from ironburst.config import halls, ranges
 from ironburst.config.checks import halls as hall_checks
@@ -62,6 +62,8 @@ def add_parser(subparsers: Subparsers) -> None:
     option("--topology", choices=("conf", "yaml"), help="print Slurm's topology.conf or topology.yaml instead")
     option("--json", action="store_true", help="machine-readable")
     planned.set_defaults(func=run)
+    hall_verify.add_parser(verbs, usable)
+    hall_metrics.add_parser(verbs, usable)
 
 
 @site_options.guarded

@@ -36,6 +36,11 @@ def examine_hosts(config: ClusterConfig, document: ClusterDocument, path: Path, 
 
 def examine_bmcs(config: ClusterConfig) -> Iterator[Finding]:
     """Every declared BMC, with the login that is declared."""
+    yield from bmcs.examine(site_doctor.ask_bmcs(accesses(config)))
+
+
+def accesses(config: ClusterConfig, timeout_s: float = 30.0) -> dict[str, BmcAccess | str]:
+    """How each managed node's BMC is reached, by node; a sentence where its password can't be had."""
     region = config.cloud.region if config.cloud else None
     access: dict[str, BmcAccess | str] = {}
     for hall in config.halls:
@@ -56,8 +61,9 @@ def examine_bmcs(config: ClusterConfig) -> Iterator[Finding]:
                     verify_tls=nodes.bmc.verify_tls,
                     ca_file=nodes.bmc.ca_file,
                     sha256=nodes.bmc.sha256[n] if nodes.bmc.sha256 else None,
+                    timeout_s=timeout_s,
                 )
-    yield from bmcs.examine(site_doctor.ask_bmcs(access))
+    return access
 
 
 def _links(config: ClusterConfig) -> dict[str, str]:

@@ -22,6 +22,7 @@ from typing import Any, NamedTuple, Protocol
 
 from lab.bmc.documents import HOST, RESET, RESET_TYPES, ROOT, SESSIONS, Document, Machine, documents
 from lab.bmc.faults import Fault, read_faults
+from lab.bmc.vendors import expanded, plain_path
 
 USERNAME = "admin"
 MAX_SESSIONS = 16  # real BMCs have few; one that leaks them locks its owner out
@@ -100,13 +101,18 @@ class Bmc:
     def machine(self) -> Machine:
         """The hardware as it is now, with the fault's changes."""
         changes: dict[str, Any] = {**self.fault().hardware}
-        if "macs" in changes:
-            changes["macs"] = tuple(changes["macs"])  # JSON has lists
+        changes = {key: tuple(value) if isinstance(value, list) else value for key, value in changes.items()}
         return replace(self.declared, **changes)
 
     def documents(self) -> dict[str, Document]:
         """All that Redfish says of it now, by path."""
         return documents(self.machine(), self.power.is_on(), self.boot, list(self.sessions))
+
+    def document(self, path: str) -> Document | None:
+        """What is at a path; `?$expand` as its maker's BMC answers it. None: nothing."""
+        plain, _, expand = path.partition("$expand")
+        documents = self.documents()
+        return expanded(documents, plain.rstrip("?&"), self.declared.vendor) if expand else documents.get(path)
 
     def answer_fault(self, path: str) -> str | None:
         """The fault that this request meets, counting those that are limited to a number of times."""
@@ -196,6 +202,8 @@ class _Handler(BaseHTTPRequestHandler):
     def do_any(self) -> None:
         """Every request; a fault may drop it, delay it or garble what it gets."""
         bmc, path = self.server.bmc, self.path.rstrip("/")
+        if self.command != "GET":
+            path = plain_path(path, bmc.declared.vendor)
         body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
         fault = bmc.answer_fault(path)
         if fault:
@@ -250,7 +258,7 @@ class _Handler(BaseHTTPRequestHandler):
         if (self.command, path) == ("PATCH", HOST):
             bmc.boot |= {key: value for key, value in sent.get("Boot", {}).items() if key in bmc.boot}
             return Answer(204)
-        document = bmc.documents().get(path) if self.command == "GET" else None
+        document = bmc.document(path) if self.command == "GET" else None
         if document is None:
             return _refusal(404, "ResourceMissingAtURI", f"{self.command} {path} is not here.")
         return Answer(200, document)

@@ -9,6 +9,7 @@ import logging
 import os
 import sys
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import grpc
@@ -18,6 +19,10 @@ from pulumi.runtime.proto import engine_pb2, engine_pb2_grpc, provider_pb2_grpc
 from ironburst.adapters.redfish import BmcError
 from ironburst.baremetal.node import VERSION
 from providers.baremetal.provider import BaremetalProvider, NodeError
+
+
+BMCS_AT_ONCE = 128
+"""threads that wait for BMCs; how many nodes Pulumi asks for at once is its --parallel"""
 
 
 class _Servicer(ProviderServicer):
@@ -61,6 +66,8 @@ async def serve(engine_address: str) -> None:
         port = server.add_insecure_port("127.0.0.1:0")
         await server.start()
         print(port, flush=True)
+        # asyncio's own has a few threads by the number of cores, and one hung BMC holds one for its whole time
+        asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(BMCS_AT_ONCE))
         parent = os.getppid()
         while os.getppid() == parent:  # an engine that was killed cannot end us
             await asyncio.sleep(1)

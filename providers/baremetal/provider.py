@@ -10,6 +10,7 @@ The password is resolved from its reference when a BMC is spoken to, and is kept
 import asyncio
 import json
 from collections.abc import Callable
+from datetime import UTC, date, datetime
 from typing import Any
 
 from pulumi.provider.experimental import provider as sdk
@@ -17,9 +18,10 @@ from pulumi.provider.experimental.property_value import PropertyValue
 
 from ironburst import secrets
 from ironburst.adapters import redfish
-from ironburst.baremetal import node
+from ironburst.baremetal import drift, node
 from ironburst.baremetal.hardware import Hardware
-from ironburst.baremetal.verify import Mismatch, verify
+from ironburst.baremetal.mismatch import Verdict
+from ironburst.baremetal.verify import verify
 from ironburst.catalog.hardware import gpus
 from providers.baremetal.values import NOT_KNOWN_YET, has_unknown, plain, values
 
@@ -82,14 +84,14 @@ class BaremetalProvider(sdk.Provider):
         if request.preview:
             return sdk.CreateResponse(resource_id="", properties=_planned(request.properties))
         inputs = plain(request.properties)
-        outputs = await _accepted(inputs)
+        outputs = await _accepted(inputs, {})
         return sdk.CreateResponse(resource_id=inputs["name"], properties=values(outputs))
 
     async def update(self, request: sdk.UpdateRequest) -> sdk.UpdateResponse:
         """Accept the node anew, if it is as declared."""
         if request.preview:
             return sdk.UpdateResponse(properties=_planned(request.news))
-        return sdk.UpdateResponse(properties=values(await _accepted(plain(request.news))))
+        return sdk.UpdateResponse(properties=values(await _accepted(plain(request.news), plain(request.olds))))
 
     async def read(self, request: sdk.ReadRequest) -> sdk.ReadResponse:
         """What is there now: in the outputs, and in the inputs, so that a refresh shows drift."""
@@ -100,12 +102,15 @@ class BaremetalProvider(sdk.Provider):
             )
         declared = state.get("declared") or inputs
         try:
-            hardware, mismatches = await _compared(declared)
+            hardware, verdict = await _compared(declared)
         except (redfish.BmcUnreachable, redfish.BmcIncompleteAnswer, redfish.BmcUnavailable) as error:
             await self._warn(request.urn, f"{error}; what was known of the node is kept")
             return sdk.ReadResponse(request.resource_id, values(state | {"reachable": False}), values(inputs))
-        now = node.observed_inputs(declared, mismatches)
-        return sdk.ReadResponse(request.resource_id, values(node.outputs(declared, hardware, mismatches)), values(now))
+        accepted = state.get("accepted") or drift.accepted(hardware)
+        found = [*verdict.mismatches, *drift.changes(accepted, hardware)]
+        now = node.observed_inputs(declared, found)
+        outputs = node.outputs(declared, hardware, found, accepted)
+        return sdk.ReadResponse(request.resource_id, values(outputs), values(now))
 
     async def delete(self, request: sdk.DeleteRequest) -> None:
         """Let go of the node; power it off only where that is declared."""
@@ -115,20 +120,30 @@ class BaremetalProvider(sdk.Provider):
         await asyncio.to_thread(lambda: redfish.power_off(_access(_typed(state["declared"]))))
 
 
-async def _accepted(inputs: dict[str, Any]) -> dict[str, Any]:
-    """The outputs of a node that is as declared. Raises NodeError with every mismatch, or a BmcError."""
-    hardware, mismatches = await _compared(inputs)
+async def _accepted(inputs: dict[str, Any], before: dict[str, Any]) -> dict[str, Any]:
+    """The outputs of a node that is as declared, and of which nothing is gone since `before`. Raises NodeError with
+    every mismatch, or a BmcError.
+    """
+    hardware, verdict = await _compared(inputs)
+    declared = _typed(inputs)
+    gone = node.lost(before.get("accepted") or {}, hardware, declared.allowances(), _today())
+    mismatches = [*verdict.mismatches, *gone]
     if mismatches:
         listed = "\n".join(f"  - {mismatch.sentence}" for mismatch in mismatches)
         some = "1 thing" if len(mismatches) == 1 else f"{len(mismatches)} things"
         raise NodeError(f"{inputs['name']}: {some} not as declared; the node is not accepted:\n{listed}")
-    return node.outputs(inputs, hardware, [])
+    return node.outputs(inputs, hardware, [], drift.accepted(hardware))
 
 
-async def _compared(inputs: dict[str, Any]) -> tuple[Hardware, list[Mismatch]]:
+async def _compared(inputs: dict[str, Any]) -> tuple[Hardware, Verdict]:
     declared = _typed(inputs)
     hardware = await asyncio.to_thread(lambda: redfish.read_hardware(_access(declared)))
-    return hardware, verify(declared.declaration(), hardware, gpus().values())
+    allowed = declared.allowances()
+    return hardware, verify(declared.declaration(), hardware, gpus().values(), allowed=allowed, today=_today())
+
+
+def _today() -> date:
+    return datetime.now(UTC).date()
 
 
 def _typed(inputs: dict[str, Any]) -> node.NodeInputs:

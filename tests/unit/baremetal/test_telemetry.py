@@ -1,0 +1,100 @@
+"""Readings of every maker's shape, and what Prometheus gets of them."""
+
+from types import SimpleNamespace
+
+import pytest
+
+from ironburst.baremetal import documents, makers
+from ironburst.baremetal.hardware import PowerSupply
+from ironburst.baremetal.telemetry import Look, Place, Telemetry, metrics, readings
+from lab.bmc.documents import Machine
+from lab.bmc.documents import documents as served
+from lab.bmc.vendors import VENDORS
+
+FINE = Telemetry(
+    3150.0, 24.5, {"Inlet": 24.5}, (PowerSupply("PSU1", 3300, True, "OK"), PowerSupply("PSU2", 3300, False, "OK"))
+)
+PLACE = Place("dc1", "a03", 10200.0, 30.0)
+
+
+def read(found):
+    asked = []
+
+    def get(path):
+        asked.append(path)
+        return found.get(path)
+
+    return readings(documents.read(get, links=makers.TELEMETRY)), asked
+
+
+@pytest.mark.parametrize("vendor", sorted(VENDORS))
+def test_each_makers_shape(vendor):
+    machine = Machine("dgx01", "S1", "u-1", ("52:54:00:00:00:01",), vendor=vendor, dead_psus=(2,))
+    seen, asked = read(served(machine, True, {}, []))
+    said = None if vendor == "hpe-ilo6" else 3150  # that stand-in's PowerSubsystem has no figure
+    assert (seen.power_w, seen.inlet_c) == (said, 24.5)
+    assert sum(celsius == 41 for celsius in seen.celsius.values()) == machine.gpus
+    assert [supply.has_input for supply in seen.supplies].count(False) == 1
+    assert not any("Processors" in path or "Memory" in path or "Drives" in path for path in asked)
+
+
+def test_environment_and_thermal_metrics():
+    chassis = {
+        name: {"@odata.id": f"/redfish/v1/Chassis/1/{name}"} for name in ("EnvironmentMetrics", "ThermalSubsystem")
+    }
+    seen, _ = read(
+        {
+            "/redfish/v1": {"Chassis": {"@odata.id": "/redfish/v1/Chassis"}},
+            "/redfish/v1/Chassis": {"Members": [{"@odata.id": "/redfish/v1/Chassis/1"}]},
+            "/redfish/v1/Chassis/1": chassis,
+            "/redfish/v1/Chassis/1/EnvironmentMetrics": {"PowerWatts": {"Reading": 2000}},
+            "/redfish/v1/Chassis/1/ThermalSubsystem": {"ThermalMetrics": {"@odata.id": "/redfish/v1/Chassis/1/TM"}},
+            "/redfish/v1/Chassis/1/TM": {
+                "TemperatureSummaryCelsius": {"Intake": {"Reading": 22}},
+                "TemperatureReadingsCelsius": [
+                    {"Reading": 50, "DeviceName": "GPU"},
+                    {"Reading": 51, "DeviceName": "GPU"},
+                ],
+            },
+        }
+    )
+    assert (seen.power_w, seen.inlet_c) == (2000, 22)
+    assert seen.celsius == {"GPU": 50, "GPU (2)": 51, "Intake": 22}
+
+
+def test_power_of_supplies_where_nothing_says_the_whole():
+    power = {"PowerSupplies": [{"PowerInputWatts": 700}, {"PowerInputWatts": "650"}, {"PowerInputWatts": None}]}
+    found = SimpleNamespace(of=lambda kind, parent=None: [SimpleNamespace(body=power)] if kind == "power" else [])
+    assert readings(found).power_w == 1350
+    metered = [SimpleNamespace(body={"InputPowerWatts": {"Reading": watts}}) for watts in (500, 510)]
+    found = SimpleNamespace(of=lambda kind, parent=None: metered if kind == "psu_metrics" else [])
+    assert readings(found).power_w == 1010
+
+
+def test_samples():
+    looks = {"n1": Look(FINE, 1.25), "n2": Look("n2: BMC does not answer", 10.0)}
+    lines = metrics(looks, {"n1": PLACE, "n2": PLACE}, {("dc1", "a03"): 17000.0}, 1.5).splitlines()
+    where = 'hall="dc1",rack="a03"'
+    assert {
+        f'ironburst_bmc_up{{{where},node="n1"}} 1',
+        f'ironburst_bmc_up{{{where},node="n2"}} 0',
+        f'ironburst_node_power_watts{{{where},node="n1"}} 3150',
+        f'ironburst_node_psu_input{{{where},node="n1",psu="PSU2"}} 0',
+        f"ironburst_rack_power_watts{{{where}}} 3150",
+        f"ironburst_rack_power_unknown_nodes{{{where}}} 1",
+        f"ironburst_rack_power_limit_watts{{{where}}} 17000",
+        "ironburst_telemetry_timestamp_seconds 1.500",
+    } <= set(lines)
+    assert not any('node_power_watts{hall="dc1",rack="a03",node="n2"' in line for line in lines)
+
+
+def test_what_is_not_said_has_no_sample():
+    silent = Look(Telemetry(None, None, {}, ()), 1.0)
+    text = metrics({"n1": silent}, {"n1": Place("dc1")}, {}, 0.0)
+    assert 'ironburst_bmc_up{hall="dc1",node="n1"} 1' in text
+    assert "watts" not in text and "celsius" not in text
+
+
+def test_a_sensors_name_is_escaped():
+    odd = Look(Telemetry(None, None, {'a"b\\\n': 1.0}, ()), 1.0)
+    assert 'sensor="a\\"b\\\\\\n"} 1' in metrics({"n1": odd}, {"n1": Place("dc1")}, {}, 0.0)
