@@ -220,11 +220,11 @@ def expanded(documents: Documents, path: str, vendor: str) -> Document | None:
     """The document at a path with its members in it, as `?$expand` answers; None: there is none."""
     document = documents.get(path)
     how = VENDORS[vendor].expand
-    if document is None or how == "no" or "Members" not in document:
+    listed = document.get("Members") if isinstance(document, dict) else None
+    if document is None or how == "no" or not isinstance(listed, list):
         return document
-    keep = ("@odata.id",) if how == "poor" else None
-    inside = [documents.get(str(each.get("@odata.id")), each) for each in document["Members"]]
-    if keep:  # AMI's: an embedded member lacks Id and Name
+    inside = [documents.get(str(each.get("@odata.id")), each) if isinstance(each, dict) else each for each in listed]
+    if how == "poor":  # AMI's: an embedded member lacks Id and Name
         inside = [{key: value for key, value in each.items() if key not in ("Id", "Name")} for each in inside]
     answer = document | {"Members": inside}
     if next_page := document.get("Members@odata.nextLink"):
