@@ -36,6 +36,8 @@ VERBS = (
     "publish",
     "converge",
     "image",
+    "node",
+    "discover",
     "health",
     "slurm",
     "status",

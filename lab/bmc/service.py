@@ -20,8 +20,9 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
-from lab.bmc.documents import HOST, RESET, RESET_TYPES, ROOT, SESSIONS, Document, Machine, documents
+from lab.bmc.documents import HOST, RESET, RESET_TYPES, ROOT, SESSIONS, Document, documents
 from lab.bmc.faults import Fault, read_faults
+from lab.bmc.machine import Machine
 from lab.bmc.vendors import expanded, plain_path
 
 USERNAME = "admin"

@@ -5,8 +5,8 @@ import json
 from dataclasses import replace
 
 from ironburst.baremetal import documents, inventory
-from lab.bmc.documents import Machine
 from lab.bmc.documents import documents as documents_of
+from lab.bmc.machine import Machine
 from lab.bmc.vendors import VENDORS, expanded
 
 MACHINE = Machine("dgx01", "LAB-DGX01", "8b1e7f0e-0000-4000-8000-00000000000b", ("52:54:00:4e:00:0b",))

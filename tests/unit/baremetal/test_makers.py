@@ -2,7 +2,7 @@
 
 import pytest
 
-from ironburst.baremetal.verify import Declaration, verify
+from ironburst.baremetal.verify import Declaration, examine
 from ironburst.catalog.hardware import gpus
 from tests.unit.baremetal import redfish
 
@@ -33,7 +33,7 @@ def test_healthy_nodes_are_accepted(vendor):
             memory_gib=machine.memory_gib,
             height_u=machine.height_u,
         )
-        verdict = verify(declared, hardware, gpus().values())
+        verdict = examine(declared, hardware, gpus().values())
         assert verdict.mismatches == (), (server, verdict.mismatches)
         expected = UNSAID.get(vendor, []) if changes.get("gpus") != 0 else []
         assert [each.field for each in verdict.not_said] == expected, server
