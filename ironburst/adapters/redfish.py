@@ -22,6 +22,7 @@ from urllib3.exceptions import IncompleteRead, ProtocolError, ReadTimeoutError
 from ironburst.adapters.redfish_link import OneHost, OneLogin, TooMuch
 from ironburst.baremetal import documents, inventory, makers, telemetry
 from ironburst.baremetal.hardware import Hardware
+from ironburst.baremetal.node import NodeInputs
 from ironburst.baremetal.telemetry import Telemetry
 
 
@@ -60,6 +61,20 @@ class BmcAccess:
     ca_file: str | None = None
     sha256: str | None = None
     timeout_s: float = 30.0
+
+
+def access_of(inputs: NodeInputs, password: str) -> BmcAccess:
+    """How to reach the BMC of a declared node."""
+    return BmcAccess(
+        node=inputs.name,
+        address=inputs.bmc_address,
+        username=inputs.bmc_username,
+        password=password,
+        verify_tls=inputs.verify_tls,
+        ca_file=inputs.ca_file,
+        sha256=inputs.certificate_sha256,
+        timeout_s=inputs.timeout_seconds,
+    )
 
 
 def read_hardware(access: BmcAccess, *, sensors: bool = False) -> Hardware:
@@ -289,8 +304,8 @@ def _translated(error: BaseException, access: BmcAccess) -> BmcError:
     """The error as one sentence, by what went wrong underneath."""
     bmc = f"{access.node}: BMC {access.address}"
     causes = list(_causes(error))
-    if told := next((cause for cause in causes if isinstance(cause, TooMuch)), None):
-        return BmcIncompleteAnswer(f"{bmc} {told}")
+    if too_much := next((cause for cause in causes if isinstance(cause, TooMuch)), None):
+        return BmcIncompleteAnswer(f"{bmc} {too_much}")
     if shown := next(filter(None, map(_SHOWN.search, map(str, causes))), None):
         return BmcUnreachable(
             f"{bmc} shows a certificate with the SHA-256 {shown[1]}, declared is {access.sha256}: if its certificate "

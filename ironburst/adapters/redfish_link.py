@@ -44,7 +44,8 @@ class OneHost(HTTPAdapter):
             raise TooMuch("sends us to another host, where we don't go: its answers are not to be trusted")
         response = super().send(request, *args, **kwargs)
         body = bytearray()
-        for part in response.iter_content(64 * 1024):
+        # as it comes: iter_content waits for a full part, and a BMC that drips is never done with one
+        while part := response.raw.read1(64 * 1024, decode_content=True):
             body += part
             if len(body) > MOST_BYTES:
                 response.close()

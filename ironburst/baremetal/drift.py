@@ -32,8 +32,8 @@ def accepted(hardware: Hardware) -> dict[str, Any]:
 
 
 def changes(before: Mapping[str, Any], hardware: Hardware) -> list[Mismatch]:
-    """What is otherwise than `before`, which is what `accepted` once gave, back from a state that knows no None. Nothing
-    is compared with another machine's parts.
+    """What is otherwise than `before`, which is what `accepted` once gave, back from a state that knows no None.
+    Nothing is compared with another machine's parts.
     """
     now = accepted(hardware)
     was = before.get("serial")

@@ -139,7 +139,7 @@ def _gpu_devices(documents: Documents) -> Iterable[GpuDevice]:
     places = (
         [each for each in documents.of("processor") if text(each.body, "ProcessorType") == "GPU"],
         [each for each in documents.of("device") if text(each.body, "DeviceType") in makers.GPU_DEVICES],
-        [each for each in documents.of("pcie_device") if _is_gpu_card(documents, each)],
+        [each for each in documents.of("pcie_device") if _is_gpu_card(each)],
     )
     listed = next((place for place in places if place), [])
     seen: set[str] = set()
@@ -177,7 +177,7 @@ def _hex(body: dict[str, Any], name: str) -> int | None:
     return int(match[1], 16) if match else None
 
 
-def _is_gpu_card(documents: Documents, card: Found) -> bool:
+def _is_gpu_card(card: Found) -> bool:
     """A PCIe device that is a GPU, by its name: other things of the same maker are not."""
     words = " ".join(text(card.body, each) or "" for each in ("Id", "Name", "Model", "Description"))
     maker = f"{text(card.body, 'Manufacturer') or ''} {words}"

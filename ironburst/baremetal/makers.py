@@ -1,8 +1,8 @@
 """Where makers' BMCs keep what an inventory needs: tables, and no code.
 
-By the DMTF's schemas (all versions at once: what was deprecated is still served), and by what makers do otherwise: NVIDIA
-HGX (GPUs under a computer system of their own), Supermicro, Dell iDRAC 8 and 9, HPE iLO 4 to 6 (`Oem.Hp`, `Oem.Hpe`),
-Lenovo XCC, AMI MegaRAC (DGX).
+By the DMTF's schemas (all versions at once: what was deprecated is still served), and by what makers do otherwise:
+NVIDIA HGX (GPUs under a computer system of their own), Supermicro, Dell iDRAC 8 and 9, HPE iLO 4 to 6 (`Oem.Hp`,
+`Oem.Hpe`), Lenovo XCC, AMI MegaRAC (DGX).
 """
 
 from __future__ import annotations

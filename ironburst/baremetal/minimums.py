@@ -81,9 +81,7 @@ def _power(observed: Hardware, platform: Platform | None) -> Iterable[Mismatch]:
     if spare is None and (needed := _needed(platform)):
         spare = redundant(supplies, needed, [])
     if spare is not True:
-        said = (
-            "doesn't say whether one may fail" if spare is None else f"reports {len(supplies)} of which none may fail"
-        )
+        said = f"reports {len(supplies)} of which none may fail" if spare is False else "doesn't say whether one may"
         sentence = f"redundant power supplies are needed, the BMC {said}"
         yield Mismatch("psu_redundancy", spare, sentence, unknown=spare is None)
 

@@ -87,7 +87,7 @@ def _day(value: str) -> str:
         raise ValueError("must be a day such as 2026-12-31") from None
 
 
-def _never(value: list[str]) -> list[str]:
+def _never(_: list[str]) -> list[str]:
     raise ValueError("is what a refresh found: it can't be declared")
 
 
@@ -246,8 +246,8 @@ def observed(hardware: Hardware) -> dict[str, Any]:
 
 
 def observed_inputs(inputs: dict[str, Any], found: Iterable[Mismatch]) -> dict[str, Any]:
-    """The inputs with what is there: so a refresh shows drift, and nothing else. What no input stands for is in `drift`,
-    as sentences.
+    """The inputs with what is there: so a refresh shows drift, and nothing else. What no input stands for is in
+    `drift`, as sentences.
     """
     changed: dict[str, Any] = {}
     more = []

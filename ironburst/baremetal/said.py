@@ -7,6 +7,8 @@ from typing import Any
 
 LONGEST = 200
 """characters of a text that are kept"""
+MOST = 1000
+"""entries of a list"""
 
 
 def dig(document: Any, at: str) -> Any:
@@ -56,9 +58,9 @@ def whole(document: Any, *places: str) -> int | None:
 
 
 def dicts(document: Any, at: str) -> list[dict[str, Any]]:
-    """The objects of a list; what is none is left out."""
+    """The objects of a list, so many as a node may have; what is none is left out."""
     value = dig(document, at)
-    return [each for each in value if isinstance(each, dict)] if isinstance(value, list) else []
+    return [each for each in value[:MOST] if isinstance(each, dict)] if isinstance(value, list) else []
 
 
 def has(document: Any, at: str, value: Any) -> bool:

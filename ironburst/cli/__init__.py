@@ -37,6 +37,8 @@ VERBS = (
     "publish",
     "converge",
     "image",
+    "node",
+    "discover",
     "health",
     "slurm",
     "status",

@@ -7,6 +7,10 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
+Answer = Literal[
+    "reset", "silent", "half", "garbled", "unavailable", "echo", "redirect", "huge", "drip", "forbidden", "missing"
+]  # fmt: skip
+
 
 @dataclass(frozen=True)
 class Fault:
@@ -14,15 +18,18 @@ class Fault:
 
     `answer`: "reset" drops the connection, "silent" never answers, "half" breaks off in the middle of the body,
     "garbled" sends half of the JSON as if it were all, "unavailable" is HTTP 503, "echo" is HTTP 400 that repeats what
-    was sent. Only for paths that contain `path`, and only `times` times (None: always). `wrong_password`: every login
-    is refused. `hardware` replaces fields of Machine.
+    was sent, "redirect" sends to another host, "huge" and "drip" never end (fast, and a byte at a time), "forbidden"
+    is HTTP 403, "missing" 404. Only for paths that contain `path`, and only `times` times (None: always).
+    `wrong_password`: every login is refused. `hardware` replaces fields of Machine. `documents` replaces properties of documents,
+    {path: {name: value}}.
     """
 
-    answer: Literal["reset", "silent", "half", "garbled", "unavailable", "echo"] | None = None
+    answer: Answer | None = None
     path: str = ""
     times: int | None = None
     wrong_password: bool = False
     hardware: dict[str, Any] = field(default_factory=dict)
+    documents: dict[str, dict[str, Any]] = field(default_factory=dict)
 
 
 def read_faults(path: Path) -> dict[str, Fault]:

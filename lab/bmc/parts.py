@@ -5,10 +5,9 @@ Written the plain way of the DMTF's schemas; what a maker does otherwise is done
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from lab.bmc.documents import Machine
+from lab.bmc.machine import Machine
 
 ROOT = "/redfish/v1"
 HOST = f"{ROOT}/Systems/1"

@@ -20,8 +20,9 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
-from lab.bmc.documents import HOST, RESET, RESET_TYPES, ROOT, SESSIONS, Document, Machine, documents
+from lab.bmc.documents import HOST, RESET, RESET_TYPES, ROOT, SESSIONS, Document, documents
 from lab.bmc.faults import Fault, read_faults
+from lab.bmc.machine import Machine
 from lab.bmc.vendors import expanded, plain_path
 
 USERNAME = "admin"
@@ -106,7 +107,10 @@ class Bmc:
 
     def documents(self) -> dict[str, Document]:
         """All that Redfish says of it now, by path."""
-        return documents(self.machine(), self.power.is_on(), self.boot, list(self.sessions))
+        found = documents(self.machine(), self.power.is_on(), self.boot, list(self.sessions))
+        for path, properties in self.fault().documents.items():
+            found[path] = found.get(path, {}) | properties
+        return found
 
     def document(self, path: str) -> Document | None:
         """What is at a path; `?$expand` as its maker's BMC answers it. None: nothing."""
@@ -214,6 +218,9 @@ class _Handler(BaseHTTPRequestHandler):
             self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))  # close with RST
             self.close_connection = True
             return
+        if fault in ("huge", "drip"):
+            self._never_end(bmc, fault)
+            return
         answer = self._answer(bmc, path, body, fault)
         if not fault:
             bmc.record(self.command, path, answer.status)  # before the answer: who has the answer finds it in the log
@@ -230,10 +237,26 @@ class _Handler(BaseHTTPRequestHandler):
 
     do_GET = do_POST = do_PATCH = do_DELETE = do_any
 
+    def _never_end(self, bmc: Bmc, fault: str) -> None:
+        self.send_response(200)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Connection", "close")
+        self.end_headers()
+        self.close_connection = True
+        part, pause = (b" " * 65536, 0.0) if fault == "huge" else (b" ", 0.05)
+        while not bmc.closing.wait(pause):
+            self.wfile.write(part)
+
     def _answer(self, bmc: Bmc, path: str, body: bytes, fault: str | None) -> Answer:
         if fault == "unavailable":
             reason = "The service is temporarily unavailable."
             return _refusal(503, "ServiceTemporarilyUnavailable", reason, {"Retry-After": "1"})
+        if fault == "redirect":
+            return Answer(302, None, {"Location": "https://evil.example/redfish/v1"})
+        if fault == "forbidden":
+            return _refusal(403, "InsufficientPrivilege", "There are insufficient privileges.")
+        if fault == "missing":
+            return _refusal(404, "ResourceMissingAtURI", f"{path} is not here.")
         if fault == "echo":
             echo = f"{body.decode(errors='replace')} {dict(self.headers)}"
             return _refusal(400, "MalformedJSON", f"Could not understand: {echo}")

@@ -1,8 +1,8 @@
 """What makers' BMCs do otherwise with the same Redfish, as a table, and what turns plain documents into theirs.
 
-By the makers' own documentation and by recorded answers in public projects: NVIDIA's DGX user guides (an AMI BMC) and HGX
-baseboards (a second computer system), Supermicro's Redfish guide (Power and Thermal until X13, PowerSubsystem since X14;
-GPUs also listed as nameless PCIe devices), Dell iDRAC 8 and 9 (System.Embedded.1; GPUs as Processors/Video.Slot.N-1, or
+By the makers' own documentation and by recorded answers in public projects: NVIDIA's DGX user guides (an AMI BMC) and
+HGX baseboards (a second computer system), Supermicro's Redfish guide (Power and Thermal until X13, PowerSubsystem since
+X14; GPUs also listed as nameless PCIe devices), Dell iDRAC 8 and 9 (System.Embedded.1; GPUs as Processors/Video.Slot.N-1, or
 only as PCIe devices), HPE iLO 5 and 6 (GPUs in Chassis/1/Devices under Oem.Hpe, links in small letters), Lenovo XCC and
 XCC2 (GPUs as processors without a model, known by the PCI ids of their functions).
 """
@@ -11,12 +11,10 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
+from lab.bmc.machine import Machine
 from lab.bmc.parts import BOARD, CHASSIS, HOST, OK, ROOT, UPDATE, Document, collection, link, members
-
-if TYPE_CHECKING:
-    from lab.bmc.documents import Machine
 
 Documents = dict[str, Document]
 
@@ -220,11 +218,11 @@ def expanded(documents: Documents, path: str, vendor: str) -> Document | None:
     """The document at a path with its members in it, as `?$expand` answers; None: there is none."""
     document = documents.get(path)
     how = VENDORS[vendor].expand
-    if document is None or how == "no" or "Members" not in document:
+    listed = document.get("Members") if isinstance(document, dict) else None
+    if document is None or how == "no" or not isinstance(listed, list):
         return document
-    keep = ("@odata.id",) if how == "poor" else None
-    inside = [documents.get(str(each.get("@odata.id")), each) for each in document["Members"]]
-    if keep:  # AMI's: an embedded member lacks Id and Name
+    inside = [documents.get(str(each.get("@odata.id")), each) if isinstance(each, dict) else each for each in listed]
+    if how == "poor":  # AMI's: an embedded member lacks Id and Name
         inside = [{key: value for key, value in each.items() if key not in ("Id", "Name")} for each in inside]
     answer = document | {"Members": inside}
     if next_page := document.get("Members@odata.nextLink"):
@@ -240,7 +238,11 @@ def _gpus(documents: Documents, machine: Machine, vendor: Vendor) -> None:
         documents.update(board)
         if vendor.board_gpus_twice:
             for path in [path for path in documents if path.startswith(device)]:
-                documents[path] |= {"Name": path.rsplit("/", 1)[1], "Model": "", "Oem": {"Supermicro": {"GPUDevice": {}}}}
+                documents[path] |= {
+                    "Name": path.rsplit("/", 1)[1],
+                    "Model": "",
+                    "Oem": {"Supermicro": {"GPUDevice": {}}},
+                }
         return
     documents[f"{ROOT}/Systems"] = collection("ComputerSystem", [HOST])
     if vendor.gpus == "processors":
@@ -309,7 +311,10 @@ def _legacy_power(documents: Documents) -> None:
         document = documents.pop(where)
         if "PowerCapacityWatts" in document:
             volts = 0 if document["LineInputStatus"] == "LossOfInput" else 230
-            known = {key: document[key] for key in ("Name", "SerialNumber", "FirmwareVersion", "PowerCapacityWatts", "Status")}
+            known = {
+                key: document[key]
+                for key in ("Name", "SerialNumber", "FirmwareVersion", "PowerCapacityWatts", "Status")
+            }
             supplies.append(known | {"MemberId": document["Id"], "LineInputVoltage": volts})
     redundancy = [
         {
@@ -396,7 +401,9 @@ def _names(vendor: Vendor) -> tuple[tuple[str, str], ...]:
         (f"{ROOT}/Managers/bmc", f"{ROOT}/Managers/{vendor.manager}"),
     )
     if vendor.small_links:  # all but the last name
-        return tuple((ours, theirs.replace("Systems", "systems").replace("Chassis", "chassis")) for ours, theirs in kinds)
+        return tuple(
+            (ours, theirs.replace("Systems", "systems").replace("Chassis", "chassis")) for ours, theirs in kinds
+        )
     return kinds
 
 

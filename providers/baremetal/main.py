@@ -20,7 +20,6 @@ from ironburst.adapters.redfish import BmcError
 from ironburst.baremetal.node import VERSION
 from providers.baremetal.provider import BaremetalProvider, NodeError
 
-
 BMCS_AT_ONCE = 128
 """threads that wait for BMCs; how many nodes Pulumi asks for at once is its --parallel"""
 

@@ -21,7 +21,7 @@ from ironburst.adapters import redfish
 from ironburst.baremetal import drift, node
 from ironburst.baremetal.hardware import Hardware
 from ironburst.baremetal.mismatch import Verdict
-from ironburst.baremetal.verify import verify
+from ironburst.baremetal.verify import examine
 from ironburst.catalog.hardware import gpus
 from providers.baremetal.values import NOT_KNOWN_YET, has_unknown, plain, values
 
@@ -139,7 +139,7 @@ async def _compared(inputs: dict[str, Any]) -> tuple[Hardware, Verdict]:
     declared = _typed(inputs)
     hardware = await asyncio.to_thread(lambda: redfish.read_hardware(_access(declared)))
     allowed = declared.allowances()
-    return hardware, verify(declared.declaration(), hardware, gpus().values(), allowed=allowed, today=_today())
+    return hardware, examine(declared.declaration(), hardware, gpus().values(), allowed=allowed, today=_today())
 
 
 def _today() -> date:
@@ -159,16 +159,7 @@ def _access(inputs: node.NodeInputs) -> redfish.BmcAccess:
         password = secrets.resolve(inputs.password_ref, region=inputs.secrets_region)
     except secrets.SecretError as error:
         raise NodeError(f"{inputs.name}: the password of BMC {inputs.bmc_address}: {error}") from None
-    return redfish.BmcAccess(
-        node=inputs.name,
-        address=inputs.bmc_address,
-        username=inputs.bmc_username,
-        password=password,
-        verify_tls=inputs.verify_tls,
-        ca_file=inputs.ca_file,
-        sha256=inputs.certificate_sha256,
-        timeout_s=inputs.timeout_seconds,
-    )
+    return redfish.access_of(inputs, password)
 
 
 def _planned(inputs: dict[str, PropertyValue]) -> dict[str, PropertyValue]:

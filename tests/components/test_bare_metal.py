@@ -1,4 +1,4 @@
-from components.bare_metal import allowed_mismatches, node_inputs
+from ironburst.baremetal.declared import allowed_mismatches, node_inputs
 from ironburst.config.allowance_models import Allowance
 from ironburst.config.models import Nodes
 
@@ -79,6 +79,6 @@ def test_what_somebody_answers_for_is_an_input_of_its_node():
         for what, day in (("psu_input", "2026-12-01"), ("drives", "2026-12-05"), ("psu_input", "2026-12-03"))
     ]
     allow.append(Allowance(rule="node", of="dgx02", reason="r", by="b", until="2026-12-01"))
-    first, second = node_inputs(Nodes.model_validate(BASE), None, allowed_mismatches(allow))
+    first, second = node_inputs(Nodes.model_validate(BASE), allowed=allowed_mismatches(allow))
     assert "allowed" not in first
     assert second["allowed"] == {"psu_input": "2026-12-03", "drives": "2026-12-05"}

@@ -10,7 +10,7 @@ import pytest
 from ironburst.baremetal.drift import LOST
 from ironburst.baremetal.gpu_names import possible_models
 from ironburst.baremetal.hardware import Drive, GpuDevice, GpuGroup, Hardware, Port, PowerSupply
-from ironburst.baremetal.verify import Declaration, verify
+from ironburst.baremetal.verify import Declaration, examine, verify
 from ironburst.catalog.hardware import gpus, platform
 from ironburst.config.allowance_models import MISMATCHES
 
@@ -51,7 +51,7 @@ OBSERVED = Hardware(
 
 
 def mismatches(declared, observed):
-    return list(verify(declared, observed, gpus().values()).mismatches)
+    return verify(declared, observed, gpus().values())
 
 
 def test_a_node_as_declared_has_no_mismatch():
@@ -66,7 +66,7 @@ NOTHING = Hardware(None, None, None, None, (), (), 0, None, None, None, None, no
 
 
 def test_what_the_bmc_does_not_say_is_told_and_no_mismatch():
-    verdict = verify(replace(DECLARED, platform=platform("dgx-h100")), NOTHING, gpus().values())
+    verdict = examine(replace(DECLARED, platform=platform("dgx-h100")), NOTHING, gpus().values())
     assert verdict.mismatches == () and all(each.unknown for each in verdict.not_said)
     assert [each.field for each in verdict.not_said] == [
         "serial", "uuid", "manufacturer", "model", "macs", "gpu_count", "cpu_count", "memory_gib",
@@ -111,7 +111,7 @@ def test_what_the_bmc_does_not_say_is_told_and_no_mismatch():
     ],
 )
 def test_every_node_has_the_minimums(field, change, sentence):
-    verdict = verify(Declaration("x"), replace(OBSERVED, **change), gpus().values())
+    verdict = examine(Declaration("x"), replace(OBSERVED, **change), gpus().values())
     (found,) = [*verdict.mismatches, *verdict.not_said]
     assert (found.field, found.sentence) == (field, f"x: {sentence}")
     assert found.unknown == (field == "gpu_driver")
@@ -119,7 +119,7 @@ def test_every_node_has_the_minimums(field, change, sentence):
 
 def test_a_gpu_that_no_supported_driver_knows():
     old = replace(gpus()["H100 SXM5 80GB"], last_driver_branch=470)
-    (found,) = verify(Declaration("x"), OBSERVED, [old]).mismatches
+    (found,) = verify(Declaration("x"), OBSERVED, [old])
     assert found.field == "gpu_driver" and f"drives {H100}" in found.sentence
 
 
@@ -152,16 +152,16 @@ def test_a_workstation_needs_no_second_power_supply():
 def test_what_somebody_answers_for_is_let_through_until_its_day():
     short = replace(OBSERVED, drives=(), memory_gib=16)
     allowed = {"local_storage": date(2026, 12, 31)}
-    verdict = verify(Declaration("x"), short, gpus().values(), allowed=allowed, today=date(2026, 12, 31))
+    verdict = examine(Declaration("x"), short, gpus().values(), allowed=allowed, today=date(2026, 12, 31))
     assert [each.field for each in verdict.mismatches] == ["memory_minimum"]
     assert [each.field for each in verdict.allowed] == ["local_storage"]
-    later = verify(Declaration("x"), short, gpus().values(), allowed=allowed, today=date(2027, 1, 1))
+    later = examine(Declaration("x"), short, gpus().values(), allowed=allowed, today=date(2027, 1, 1))
     assert [each.field for each in later.mismatches] == ["memory_minimum", "local_storage"]
 
 
 def test_no_gpus_are_seen_while_the_node_is_off():
     off = replace(OBSERVED, gpus=(), gpu_devices=(), power_state="Off", not_said=("gpus",))
-    verdict = verify(DECLARED, off, gpus().values())
+    verdict = examine(DECLARED, off, gpus().values())
     assert verdict.mismatches == ()
     assert [each.sentence for each in verdict.not_said] == [
         "dgx01: 8 x H100 SXM5 80GB GPUs are declared, the BMC lists no GPUs while the node is Off"
@@ -265,8 +265,8 @@ def test_reported_names_join_to_the_catalogue(reported, models):
 def test_every_platform_of_the_catalogue_has_a_gpu_that_its_own_name_finds():
     from ironburst.catalog.hardware import platforms
 
-    for platform in platforms().values():
-        assert platform.gpu.model in possible_models(f"NVIDIA {platform.gpu.model}", gpus().values())
+    for each in platforms().values():
+        assert each.gpu.model in possible_models(f"NVIDIA {each.gpu.model}", gpus().values())
 
 
 def test_the_stack_file_can_name_every_mismatch():

@@ -1,0 +1,58 @@
+"""From the declaration to what the provider is told of each node. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ironburst import catalog, secrets
+from ironburst.config.allowance_models import Allowance
+from ironburst.config.models import Nodes
+
+
+def allowed_mismatches(allow: Sequence[Allowance]) -> dict[str, dict[str, str]]:
+    """{node: {mismatch: last day}} of the allowances of rule `hardware`."""
+    allowed: dict[str, dict[str, str]] = {}
+    for each in allow:
+        if each.rule == "hardware" and each.of:
+            node, _, mismatch = each.of.partition("/")
+            days = allowed.setdefault(node, {})
+            days[mismatch] = max(each.until.isoformat(), days.get(mismatch, ""))
+    return allowed
+
+
+def node_inputs(
+    nodes: Nodes, region: str | None = None, *, allowed: Mapping[str, dict[str, str]] | None = None
+) -> list[dict[str, Any]]:
+    """The provider's inputs for each node of a declared range;
+    what isn't declared is left out, so it isn't compared. None without a BMC, and where they aren't managed.
+    `region`: of the secrets that passwords refer to; None: the environment's.
+    """
+    if nodes.bmc is None or not nodes.managed:
+        return []
+    return [
+        {
+            "name": node,
+            "bmcAddress": nodes.bmc.addresses[n],
+            "bmcUsername": nodes.bmc.username,
+            "passwordRef": nodes.bmc.password,  # a reference: the provider resolves it at the moment of use
+            **({"secretsRegion": region} if region and secrets.in_secretsmanager(nodes.bmc.password) else {}),
+            "verifyTls": nodes.bmc.verify_tls,
+            **({"caFile": nodes.bmc.ca_file} if nodes.bmc.ca_file else {}),
+            **({"certificateSha256": nodes.bmc.sha256[n]} if nodes.bmc.sha256 else {}),
+            "powerOffOnDelete": nodes.power_off_on_delete,
+            **({"serial": nodes.serials[n]} if nodes.serials else {}),
+            **({"macs": [nodes.macs[n]]} if nodes.macs else {}),
+            **({"heightU": nodes.height} if nodes.height else {}),
+            **({"allowed": allowed[node]} if allowed and node in allowed else {}),
+            **_gpus(nodes),
+        }
+        for n, node in enumerate(nodes.names)
+    ]
+
+
+def _gpus(nodes: Nodes) -> dict[str, Any]:
+    if nodes.platform is None:
+        return {"gpuCount": 0} if nodes.role != "gpu" else {}
+    platform = catalog.platform(nodes.platform)
+    return {"platform": platform.slug, "gpuModel": platform.gpu.model, "gpuCount": platform.gpu_count}

@@ -1,0 +1,12 @@
+"""`ironburst node`: one bare-metal node."""
+
+from __future__ import annotations
+
+from ironburst.cli import Subparsers, node_show
+
+
+def add_parser(subparsers: Subparsers) -> None:
+    """`ironburst node` and its verbs."""
+    parser = subparsers.add_parser("node", help="look at a bare-metal node", description="One node.")
+    verbs = parser.add_subparsers(dest="node_verb", required=True, metavar="VERB")
+    node_show.add_parser(verbs)
