@@ -33,8 +33,8 @@ TRACKED = (
     ".github",
 )
 KEY = rsa.generate_private_key(65537, 2048)
-# What a runner in a hall has: the pulumi CLI, where this machine has it, and stand-ins: of the CLI elsewhere, of make (of
-# which only `setup` does something), and of ssh to the head, where scontrol answers
+# What a runner in a hall has: the pulumi CLI, where this machine has it, else its stand-in; stand-ins of make, of which
+# only `setup` does something, and of ssh to the head, where scontrol answers
 TOOLS = {
     "pulumi": f'exec {shutil.which("pulumi") or f"{sys.executable} -m lab.engine"} "$@"',
     "make": f'[ "$*" != setup ] || ln -s {ROOT}/.venv .venv',
