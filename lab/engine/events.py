@@ -198,8 +198,9 @@ def _preview_step(step: Step) -> dict:
         out["oldState"] = shown_state(step.old)
     if step.new:
         state = shown_state(step.old if unchanged and step.old else step.new)
-        if step.op in ("create", "update", "replace") and not step.refreshed:
+        if step.op != "read" and not step.refreshed:  # before it is done, none of these is known
             state.pop("outputs", None)
+            state.pop("id", None)
         out["newState"] = state
     if step.diff.keys:
         out["diffReasons"] = step.diff.keys

@@ -22,13 +22,14 @@ def runner(tmp_path, cloud, inside, converged):  # noqa: F811
     made = Site(tmp_path, cloud.url, "prod")
     settings = {name: each for name, each in inside.env.items() if name not in ("PATH", "IRONBURST_DOCUMENT")}
     path = f"PATH={ROOT}/.venv/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-    there = [*inside.box.enter_prefix(), "env", path, *(f"{name}={each}" for name, each in settings.items())]
+    box = f'{shlex.join(inside.box.enter_prefix())} env --chdir="$PWD"'
+    there = [path, *(f"{name}={each}" for name, each in settings.items())]
     tools = {
         "ironburst": [*there, "PYTHONPATH=.", sys.executable, "-m", "ironburst.cli"],
         "ssh": [*there, *inside.ssh, "-l", "root"],
     }
     for name, words in tools.items():
-        (tmp_path / "tools" / name).write_text(f'#!/bin/sh\nexec {shlex.join(words)} "$@"\n')
+        (tmp_path / "tools" / name).write_text(f'#!/bin/sh\nexec {box} {shlex.join(words)} "$@"\n')
         (tmp_path / "tools" / name).chmod(0o755)
     real = f"{ROOT}/.venv"
     make = (

@@ -46,7 +46,13 @@ def history(jobs=JOBS):
         yield f"{number}|{times}|{tres}|{tres}|u{number % 5}|gpu|lab{number % 3}|COMPLETED"
 
 
-@pytest.mark.parametrize("site", SITES)
+# `init` of the others has quick tests of its own (tests/unit/cli/test_init.py)
+QUICK = "new shapes"
+
+
+@pytest.mark.parametrize(
+    "site", [QUICK, *(pytest.param(site, marks=pytest.mark.slow) for site in SITES if site != QUICK)]
+)
 def test_the_first_hour(installed, tmp_path, site):
     make, flags = SITES[site]
     make(tmp_path / "answers")

@@ -33,10 +33,10 @@ TRACKED = (
     ".github",
 )
 KEY = rsa.generate_private_key(65537, 2048)
-# Stand-ins of what a runner in a hall has: the pulumi CLI, make (of which only `setup` does something), and ssh to the
-# head, where scontrol answers
+# What a runner in a hall has: the pulumi CLI, where this machine has it, else its stand-in; stand-ins of make, of which
+# only `setup` does something, and of ssh to the head, where scontrol answers
 TOOLS = {
-    "pulumi": f'exec {sys.executable} -m lab.engine "$@"',
+    "pulumi": f'exec {shutil.which("pulumi") or f"{sys.executable} -m lab.engine"} "$@"',
     "make": f'[ "$*" != setup ] || ln -s {ROOT}/.venv .venv',
     "ssh": '[ "$5 $6" = "head scontrol" ] && cat "$LAB_NODES"',
 }
@@ -76,6 +76,8 @@ class Site:
             "PYTHONPATH": f".:{ROOT}",
             "AWS_ENDPOINT_URL": cloud_url,
             "PULUMI_CONFIG_PASSPHRASE": "lab",
+            "PULUMI_SKIP_UPDATE_CHECK": "true",
+            "PULUMI_DISABLE_AUTOMATIC_PLUGIN_ACQUISITION": "true",
             "LAB_NODES": str(self.nodes),
             "IRONBURST_STATE": str(folder / "receipts"),
         }
