@@ -57,8 +57,8 @@ class BridgedFakeSlurm(FakeSlurm):
         self.opened += [name for name in nodes if "DOWN" not in self.nodes[name].states]
         super().heal(nodes)
 
-    def _free(self, node, job):
-        return (job.id not in self.its or node.name in self.fitting[job.id]) and super()._free(node, job)
+    def _may(self, name, job):
+        return job.id not in self.its or name in self.fitting[job.id]
 
 
 class FakeBridge:

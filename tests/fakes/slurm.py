@@ -176,7 +176,12 @@ class FakeSlurm:
                 self._requeued(job) if job.job.requeue else self._end(job, "NODE_FAIL")
 
     def schedule(self) -> None:
-        now = self.clock.now()
+        now, nodes = self.clock.now(), self.nodes.values()
+        left = {node.name: self._left(node.name) for node in nodes if self._record(node).open}
+        members: dict[str, list[str]] = {}
+        for node in nodes:
+            for partition in node.partitions:
+                members.setdefault(partition, []).append(node.name)
         for fake in sorted(self.unfinished.values(), key=lambda each: each.job.id):
             job = fake.job
             if not job.pending or job.held or (job.eligible_s or 0) > now:
@@ -186,27 +191,29 @@ class FakeSlurm:
                 said = self.refused.get((job.id, partition), "Resources")
                 if said != "Resources":
                     continue
-                free = [
-                    n.name
-                    for n in self.nodes.values()
-                    if partition in n.partitions and n.name not in job.excluded and self._free(n, job)
-                ]
+                there = [name for name in members.get(partition, ()) if name in left and name not in job.excluded]
+                free = [name for name in there if job.each.within(left[name]) and self._may(name, job)]
                 if len(free) >= job.nodes:
                     on = tuple(free[: job.nodes])
+                    left |= {name: left[name] - job.each for name in on}
                     fake.ends = self.clock.at + fake.runs_s
                     fake.started.append((now, on))
                     end = now + job.time_limit_s if job.time_limit_s else None
                     fake.job = replace(job, state="RUNNING", on=on, start_s=now, end_s=end, reason="None")
                     break
             else:
-                if job.reason in ORDINARY or job.reason in self.refused.values():
+                if job.reason != said and (job.reason in ORDINARY or job.reason in self.refused.values()):
                     fake.job = replace(job, reason=said)
 
-    def _free(self, node: FakeNode, job: Job) -> bool:
+    def _may(self, name: str, job: Job) -> bool:
+        """Whether anything else than its room keeps a job from a node."""
+        return True
+
+    def _left(self, name: str) -> Resources:
         left = NODE
-        for other in self._on(node.name):
+        for other in self._on(name):
             left = left - other.job.each
-        return self._record(node).open and job.each.within(left)
+        return left
 
     def _record(self, node: FakeNode) -> Node:
         """As `scontrol show node` has it: a maintenance reservation is a flag beside the power's states."""

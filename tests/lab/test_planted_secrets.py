@@ -66,14 +66,16 @@ def plants():
 
 @pytest.fixture(scope="module")
 def inside(plants):
-    """A hall whose login user has a password for sudo, with the lab's authority over Slurm behind an env: reference."""
+    """A hall whose login user has a password for sudo, and whose users are a directory's. All by file: the lab itself
+    gives a program its environment on the command line.
+    """
     with sites.running(f"t-plant-{os.getpid()}", *HALL) as site:
         inside = Inside(site)
-        sudo, directory = site.dir / "secrets" / "sudo", site.dir / "secrets" / "directory"
+        sudo, directory, munge = (site.dir / "secrets" / name for name in ("sudo", "directory", "munge"))
         sudo.parent.mkdir(mode=0o700)
+        munge.write_text(plants.plant("munge key", "m" * 40 + "{}"))
         sudo.write_text(plants.plant("sudo password", 'correct <{}> "$'))
         directory.write_text(plants.plant("directory password", "reader-{}-%"))
-        inside.env["PLANTED_MUNGE_KEY"] = plants.plant("munge key", "m" * 40 + "{}")
         for name in HALL:
             site.ssh(name, MAKE, stdin=f"ops:{plants.values['sudo password']}\n")
         of_directory = {"uri": "ldaps://ldap.example.org", "base": "dc=example,dc=org", "bind_dn": "cn=sssd,dc=example"}
@@ -85,7 +87,7 @@ def inside(plants):
                 "directory": of_directory | {"bind_password": f"file:{directory}"},
             },
         }
-        sample.publish(inside.document, munge_key="env:PLANTED_MUNGE_KEY", names=HALL, declare=declare)
+        sample.publish(inside.document, munge_key=f"file:{munge}", names=HALL, declare=declare)
         inside.temporary = site.dir / "tmp"
         inside.temporary.mkdir()
         inside.env["TMPDIR"] = str(inside.temporary)
