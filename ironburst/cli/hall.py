@@ -1,14 +1,18 @@
-"""`ironburst hall plan STACK_FILE`: can the declared hall be powered, cooled and cabled, and what else would fit."""
+"""`ironburst hall plan|verify STACK_FILE`: can the declared hall be powered, cooled and cabled, what else would fit;
+and is it cabled as it was declared.
+"""
 
 from __future__ import annotations
 
 import argparse
+import functools
 import json
 import sys
 from collections.abc import Callable, Sequence
+from dataclasses import asdict
 from pathlib import Path
 
-from ironburst.cli import Subparsers, hall_metrics, hall_verify, site_options
+from ironburst.cli import Subparsers, hall_metrics, site_options
 from ironburst.cli.site_options import BadInput
 from ironburst.config import halls, ranges
 from ironburst.config.checks import halls as hall_checks
@@ -17,8 +21,8 @@ from ironburst.config.checks.common import Findings
 from ironburst.config.finding import ConfigError
 from ironburst.config.load import load
 from ironburst.config.models import ClusterConfig
-from ironburst.hall import pictures, plan, rules, tables, topology
-from ironburst.hall.model import Hall
+from ironburst.hall import pictures, plan, seen, tables, topology
+from ironburst.hall.model import End, Finding, Hall
 
 EPILOG = """\
 exit codes:
@@ -28,6 +32,15 @@ exit codes:
 
 example:
   ironburst hall plan stacks/Pulumi.prod.yaml --html build/hall --csv build/hall"""
+
+VERIFY_EPILOG = """\
+exit codes:
+  0  every cable that was seen is where it was declared
+  2  one is not, or the input can't be used
+  1  a bug
+
+example:
+  ssh head ibnetdiscover > ib.txt; ironburst hall verify stacks/Pulumi.prod.yaml --ibnetdiscover ib.txt"""
 
 SHAPE: tuple[Callable[[ClusterConfig], Findings], ...] = (
     metal.one_value_a_node,
@@ -63,7 +76,29 @@ def add_parser(subparsers: Subparsers) -> None:
     option("--topology", choices=("conf", "yaml"), help="print Slurm's topology.conf or topology.yaml instead")
     option("--json", action="store_true", help="machine-readable")
     planned.set_defaults(func=run)
-    hall_verify.add_parser(verbs, usable)
+    verified = verbs.add_parser(
+        "verify",
+        help="the declared cabling against what the network says",
+        description="Hold the declared cables against what the network says, and name those that are swapped, "
+        "elsewhere or without a link. Nothing is asked of the network: give what its tools printed.",
+        epilog=VERIFY_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    option = verified.add_argument
+    option("stack_file", type=Path, help="as in stacks/Pulumi.prod.yaml")
+    option("--ibnetdiscover", type=Path, metavar="FILE", help="what `ibnetdiscover` prints, as root on one host")
+    lldp_help = "what `lldpctl -f json` prints on that host; may be given several times"
+    option("--lldp", action="append", default=[], metavar="HOST=FILE", help=lldp_help)
+    option(
+        "--hcas",
+        type=lambda text: text.split(","),
+        default=[],
+        metavar="NAMES",
+        help="a node's HCAs in the order ib1, ib2, ..., as in mlx5_0,mlx5_3; needed where some aren't seen",
+    )
+    option("--hall", metavar="NAME", help="which hall, where several are declared")
+    option("--json", action="store_true", help="machine-readable")
+    verified.set_defaults(func=verify)
     hall_metrics.add_parser(verbs, usable)
 
 
@@ -71,19 +106,69 @@ def add_parser(subparsers: Subparsers) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Plan, write and print; the exit code."""
     config = usable(arguments.stack_file)
-    planned = halls.declared(config)
-    if not planned:
+    plans = [plan.of(hall) for hall in halls.declared(config)]
+    if not plans:
         raise BadInput(f"{arguments.stack_file} declares no halls, so there is nothing to plan")
     if arguments.topology:
         print(slurm_topology(config, arguments.topology), end="")
     else:
-        write(arguments, config.name, planned)
+        write(arguments, config.name, plans)
         if arguments.json:
-            print(json.dumps({"halls": [plan.as_json(hall) for hall in planned]}, indent=1))
+            print(json.dumps({"halls": [plan.as_json(each) for each in plans]}))
         else:
-            print("\n".join(line for hall in planned for line in plan.lines(hall)))
-    broken = any(found.severity == "error" for hall in planned for found in rules.check(hall))
-    return 2 if broken else 0
+            print("\n".join(line for each in plans for line in plan.lines(each)))
+    return 2 if any(each.errors for each in plans) else 0
+
+
+@site_options.guarded
+def verify(arguments: argparse.Namespace) -> int:
+    """Compare and print; the exit code."""
+    hall = _one_hall(arguments)
+    if not (arguments.ibnetdiscover or arguments.lldp):
+        raise BadInput("nothing to verify against: give --ibnetdiscover FILE or --lldp HOST=FILE")
+    found: list[Finding] = []
+    if arguments.ibnetdiscover:
+        links = _understood(arguments.ibnetdiscover, lambda text: seen.ibnetdiscover(text, hall, arguments.hcas))
+        found += seen.compared(hall, links, "infiniband")
+    neighbours: dict[End, End] = {}
+    for host, path in map(_host_and_file, arguments.lldp):
+        if host not in hall.device:
+            raise BadInput(f"--lldp: {host} is no node or switch of {hall.name}")
+        neighbours |= _understood(path, functools.partial(seen.lldp, host))
+    if arguments.lldp:
+        asked = [host for host, _ in map(_host_and_file, arguments.lldp)]
+        found += seen.compared(hall, neighbours, "ethernet", asked)
+    if arguments.json:
+        print(json.dumps({"hall": hall.name, "findings": [asdict(each) | {"message": str(each)} for each in found]}))
+    else:
+        print("\n".join([*(f"{each.severity}: {each}" for each in found), f"{hall.name}: {len(found)} differences"]))
+    return 2 if any(each.severity == "error" for each in found) else 0
+
+
+def _one_hall(arguments: argparse.Namespace) -> Hall:
+    declared = {hall.name: hall for hall in halls.declared(usable(arguments.stack_file))}
+    if arguments.hall is None and len(declared) == 1:
+        return next(iter(declared.values()))
+    if arguments.hall not in declared:
+        asked = f"--hall {arguments.hall}" if arguments.hall else "--hall"
+        raise BadInput(f"{asked}: name one of {', '.join(declared) or 'none: no halls are declared'}")
+    return declared[arguments.hall]
+
+
+def _host_and_file(text: str) -> tuple[str, Path]:
+    host, equals, path = text.partition("=")
+    if not (host and equals and path):
+        raise BadInput(f"--lldp {text}: write HOST=FILE, as in dgx01=dgx01.json")
+    return host, Path(path)
+
+
+def _understood(path: Path, read: Callable[[str], seen.Links]) -> seen.Links:
+    try:
+        return read(path.read_text(encoding="utf-8", errors="replace"))
+    except OSError as error:
+        raise BadInput(f"{path} can't be read: {error.strerror}") from None
+    except seen.NotUnderstood as error:
+        raise BadInput(f"{path}: {error}") from None
 
 
 def usable(path: Path) -> ClusterConfig:
@@ -108,13 +193,13 @@ def slurm_topology(config: ClusterConfig, kind: str) -> str:
     return topology.yaml(trees, ranges.compact, config.name)
 
 
-def write(arguments: argparse.Namespace, name: str, planned: Sequence[Hall]) -> None:
+def write(arguments: argparse.Namespace, name: str, plans: Sequence[plan.Plan]) -> None:
     """The page and the tables, where asked for. Raises BadInput."""
     files: dict[Path, str] = {}
     if arguments.html:
-        files[arguments.html / "hall.html"] = pictures.page(planned, f"{name}: plan of the halls")
+        files[arguments.html / "hall.html"] = pictures.page(plans, f"{name}: plan of the halls")
     if arguments.csv:
-        for hall in planned:
+        for hall in (each.hall for each in plans):
             for table, of in tables.TABLES.items():
                 files[arguments.csv / f"{hall.name}-{table}.csv"] = tables.as_csv(*of(hall))
     for path, text in files.items():

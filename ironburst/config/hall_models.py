@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from ironburst.config.software_models import Strict
-from ironburst.config.types import Name, Range
+from ironburst.config.types import Duration, Name, Range
 
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 Label = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$", examples=["PP2-14"])]
@@ -106,3 +106,23 @@ class Cables(Strict):
     type: CableType = Field(description="dac, acc: passive, active copper; aoc: active optical; fibre by its mode")
     speed: Speed
     length_m: Positive
+
+
+class Facilities(Strict):
+    """What feeds, cools and joins a hall's machines."""
+
+    ufm: bool = Field(default=False, description="UFM manages the subnet")
+    circuits: list[Circuit] = Field(default=[], description="none: power isn't checked")
+    cooling_kw: Positive | None = Field(default=None, description="heat that is carried out of the room")
+    inlet_c: float | None = Field(default=None, allow_inf_nan=False, description="temperature of the air at the racks")
+    switches: list[Switches] = Field(default=[], description="none: the fabric isn't checked")
+    cables: list[Cables] = Field(default=[], description="none: cabling isn't checked")
+    oversubscription: float = Field(
+        default=1.0,
+        ge=1,
+        allow_inf_nan=False,
+        description="at most so much bandwidth of a leaf's nodes to one of its uplinks",
+    )
+    power_on_gap: Duration = Field(
+        default="10s", validate_default=True, description="between two nodes of a rack that are powered on"
+    )

@@ -13,7 +13,7 @@ from pydantic import BeforeValidator, Field, model_validator
 from ironburst.config.allowance_models import Allowance
 from ironburst.config.bridge_models import Bridge
 from ironburst.config.cloud_models import Cloud
-from ironburst.config.hall_models import Cables, Chassis, Circuit, Cord, Positive, Rack, Switches
+from ironburst.config.hall_models import Chassis, Cord, Facilities, Rack
 from ironburst.config.node_settings import NodeSettings
 from ironburst.config.scheduler_models import Kubernetes, Scheduler, Slurm
 from ironburst.config.shares_models import Share
@@ -152,9 +152,7 @@ class Nodes(NodeSettings, _OwnedAlone):
     """One or more equal bare-metal nodes. Lists and ranges give one value a node, in the order of `names`."""
 
 
-class Hall(Strict):
-    """A place with racks."""
-
+class _Place(Strict):
     name: Name
     cidr: Network = Field(description="network of the nodes")
     bmc_cidr: BmcNetwork | None = Field(
@@ -167,21 +165,10 @@ class Hall(Strict):
         description="hosts that run opensm, in order of priority, at most two; none: the switches or UFM do",
         examples=[["head"]],
     )
-    ufm: bool = Field(default=False, description="UFM manages the subnet")
-    circuits: list[Circuit] = Field(default=[], description="none: power isn't checked")
-    cooling_kw: Positive | None = Field(default=None, description="heat that is carried out of the room")
-    inlet_c: float | None = Field(default=None, allow_inf_nan=False, description="temperature of the air at the racks")
-    switches: list[Switches] = Field(default=[], description="none: the fabric isn't checked")
-    cables: list[Cables] = Field(default=[], description="none: cabling isn't checked")
-    oversubscription: float = Field(
-        default=1.0,
-        ge=1,
-        allow_inf_nan=False,
-        description="at most so much bandwidth of a leaf's nodes to one of its uplinks",
-    )
-    power_on_gap: Duration = Field(
-        default="10s", validate_default=True, description="between two nodes of a rack that are powered on"
-    )
+
+
+class Hall(Facilities, _Place):
+    """A place with racks."""
 
 
 class Filesystem(Strict):

@@ -90,7 +90,8 @@ def _message(detail: Mapping[str, Any], kind: str, given: Any, location: Sequenc
     if kind == "string_pattern_mismatch":
         return f"isn't of the form that is needed here; {_form(location, str(context['pattern']))}"
     if kind == "literal_error":
-        return _no_choice(given, re.findall(r"'([^']*)'", str(context.get("expected"))))
+        expected = str(context.get("expected"))
+        return _no_choice(given, re.findall(r"'([^']*)'", expected) or re.findall(r"\d+", expected))
     if kind.startswith("date_"):
         return "is no day; write for example 2026-12-31"
     if kind.startswith(("datetime", "timezone")):

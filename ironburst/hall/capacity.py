@@ -137,11 +137,10 @@ def _cap(node: Device, watts: float, because: str) -> Cap:
 
 def _limits(hall: Hall) -> Iterator[tuple[str, float, str]]:
     """(node, what it may draw, why)."""
-    plugged = power.cords(hall)
     by_device: dict[str, list[power.Cord]] = defaultdict(list)
-    for cord in plugged:
+    for cord in power.cords(hall):
         by_device[cord.device].append(cord)
-    for state in power.states(hall, plugged):
+    for state in power.states(hall):
         for name, its in by_device.items():
             alive, device = [cord for cord in its if cord.feed != state.lost], hall.device[name]
             most = power.supplied_w(device, len(alive))
@@ -184,16 +183,15 @@ def _shared(
 
 
 def power_on(hall: Hall) -> tuple[Step, ...]:
-    """One node of each rack at a time: heads and login nodes first, then from below. Racks start together."""
+    """One node of each rack at a time, from below; racks go together. GPU nodes begin when the others are all on."""
     waves: dict[int, list[str]] = defaultdict(list)
-    for devices in hall.in_rack.values():
-        first = sorted(
-            (device for device in devices if not device.is_switch),
-            key=lambda each: (each.kind == "gpu", each.unit or 0),
-        )
-        for n, device in enumerate(first):
-            waves[n].append(device.name)
-    return tuple(Step(n * hall.power_on_gap_s, tuple(nodes)) for n, nodes in sorted(waves.items()))
+    for gpu in (False, True):
+        begin = len(waves)
+        for devices in hall.in_rack.values():
+            its = [device for device in devices if not device.is_switch and (device.kind == "gpu") is gpu]
+            for n, device in enumerate(its):
+                waves[begin + n].append(device.name)
+    return tuple(Step(n * hall.power_on_gap_s, tuple(nodes)) for n, nodes in waves.items())
 
 
 def resume_rate(hall: Hall) -> Mapping[str, int]:

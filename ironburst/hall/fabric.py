@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from ironburst.hall.cabling import hca
@@ -19,16 +20,21 @@ class TreeSwitch:
     switches: tuple[str, ...] = ()
 
 
-def links(hall: Hall) -> Iterator[tuple[Device, str, Device, Cable]]:
+@functools.lru_cache(maxsize=8)
+def links(hall: Hall) -> tuple[tuple[Device, str, Device, Cable], ...]:
     """(lower device, its port, upper switch, cable) of the fabric: node to leaf, leaf to spine, spine to core."""
+    level = {device.name: _level(device) for device in hall.devices}
+    found = []
     for cable in hall.cables:
         for low, high in ((cable.a, cable.b), (cable.b, cable.a)):
-            below, above = hall.device.get(low.device), hall.device.get(high.device)
-            if below and above and above.kind in FABRIC and _level(below) < _level(above):
-                yield below, low.port, above, cable
+            upper = level.get(high.device, 0)
+            if 0 < upper <= len(FABRIC) and level.get(low.device, upper) < upper:
+                found.append((hall.device[low.device], low.port, hall.device[high.device], cable))
+    return tuple(found)
 
 
 def _level(device: Device) -> int:
+    """0: a node; a switch of another network is above all."""
     return FABRIC.index(device.kind) + 1 if device.kind in FABRIC else len(FABRIC) + 1 if device.is_switch else 0
 
 
@@ -126,8 +132,3 @@ def _joined(ups: Mapping[str, set[str]]) -> list[tuple[list[str], set[str]]]:
                 apart.append(part)
         parts = [*apart, (names, all_of_them)]
     return parts
-
-
-def names_of(trees: Iterable[TreeSwitch]) -> list[str]:
-    """All nodes of a tree."""
-    return [node for switch in trees for node in switch.nodes]

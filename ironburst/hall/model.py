@@ -168,7 +168,7 @@ SPEEDS = {
 }
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)  # itself a key: what is computed of it is computed once
 class Hall:
     """All of a hall. `subnet_managers`: what would be master, one entry each (hosts of opensm are one);
     `cable_limits`: by speed and type.

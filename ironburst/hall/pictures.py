@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Sequence
+import functools
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 
-from ironburst.hall import capacity, fabric, racks, rules, tables
-from ironburst.hall.model import FABRIC, Device, Hall, Rack
+from ironburst.hall import fabric, racks, tables
+from ironburst.hall.model import Device, Hall, Rack
+from ironburst.hall.plan import Plan
 
 UNIT, WIDE, LEFT = 12, 190, 24
 """pixels of a rack unit's height, a rack's inside, the numbers beside it"""
@@ -34,15 +36,15 @@ figcaption { font-size: 12px } svg { max-width: 100%; height: auto } tr { break-
 """.strip()
 
 
-def page(halls: Sequence[Hall], title: str) -> str:
+def page(plans: Sequence[Plan], title: str) -> str:
     """All halls, one after the other."""
-    parts = [f"<h1>{escape(title)}</h1>", *(part for hall in halls for part in _hall(hall))]
+    parts = [f"<h1>{escape(title)}</h1>", *(part for plan in plans for part in _hall(plan))]
     head = f'<meta charset="utf-8"><title>{escape(title)}</title>\n<style>\n{STYLE}\n</style>'
     return f'<!DOCTYPE html>\n<html lang="en"><head>{head}</head>\n<body>\n' + "\n".join(parts) + "\n</body></html>\n"
 
 
-def _hall(hall: Hall) -> Iterable[str]:
-    name, findings = escape(hall.name), rules.check(hall)
+def _hall(plan: Plan) -> Iterable[str]:
+    hall, name, findings = plan.hall, escape(plan.hall.name), plan.findings
     yield f"<h2>{name}: findings</h2>"
     yield table(("rule", "", "what"), [(f.rule, f.severity, str(f)) for f in findings]) if findings else "<p>None.</p>"
     if hall.racks:
@@ -50,23 +52,23 @@ def _hall(hall: Hall) -> Iterable[str]:
         for rack in hall.racks:
             yield f"<figure>{elevation(hall, rack)}<figcaption>{_limits(hall, rack)}</figcaption></figure>"
         yield "</div>"
-    for heading, (columns, rows) in _tables(hall):
+    for heading, (columns, rows) in _tables(plan):
         if rows:
             yield f"<h2>{name}: {heading}</h2>{table(columns, rows)}"
-    groups = [each for each in fabric.tree(hall) if each.nodes]
+    groups = [each for each in plan.tree if each.nodes]
     if groups:
         yield f"<h2>{name}: fabric</h2>"
         yield from (f"<figure>{group(hall, each)}</figure>" for each in groups)
 
 
-def _tables(hall: Hall) -> Iterable[tuple[str, tuple[Sequence[str], Sequence[Sequence[object]]]]]:
-    yield "circuits", tables.circuits(hall)
-    more = [(each.rack, each.platform, each.count, each.then) for each in capacity.more(hall)]
+def _tables(plan: Plan) -> Iterable[tuple[str, tuple[Sequence[str], Sequence[Sequence[object]]]]]:
+    yield "circuits", tables.circuits(plan.hall)
+    more = [(each.rack, each.platform, each.count, each.then) for each in plan.room]
     yield "room for more", (("rack", "platform", "more", "then"), more)
-    caps = [(e.node, e.power_w, e.cap_w, e.gpu_w, e.because) for e in capacity.caps(hall)]
+    caps = [(e.node, e.power_w, e.cap_w, e.gpu_w, e.because) for e in plan.caps]
     yield "caps", (("node", "draws at most, W", "cap, W", "each GPU, W", "because of"), caps)
-    yield "power on", (("after, s", "nodes"), [(each.at_s, ", ".join(each.nodes)) for each in capacity.power_on(hall)])
-    yield "cables to buy", tables.bill(hall)
+    yield "power on", (("after, s", "nodes"), [(each.at_s, ", ".join(each.nodes)) for each in plan.power_on])
+    yield "cables to buy", tables.bill(plan.hall)
 
 
 def table(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
@@ -121,16 +123,14 @@ def _box(rack: Rack, device: Device) -> list[str]:
 
 def group(hall: Hall, switch: fabric.TreeSwitch) -> str:
     """Leaves of one group, what is above them, and their nodes by rack; a line says how many cables it stands for."""
-    inside = set(switch.nodes)
+    counts = _cables_between(hall)
+    its_racks = [(hall.device[node].rack or "no rack", node) for node in switch.nodes]
     down: Counter[tuple[str, str]] = Counter()
-    up: Counter[tuple[str, str]] = Counter()
-    leaves = {above.name for below, _, above, _ in fabric.links(hall) if below.name in inside}
-    for below, _, above, _ in fabric.links(hall):
-        if below.name in inside:
-            down[below.rack or "no rack", above.name] += 1
-        elif below.name in leaves:
-            up[below.name, above.name] += 1
-    rows = [_unique(high for _, high in up), _ordered(hall, leaves), _unique(low for low, _ in down)]
+    for rack, node in its_racks:
+        down.update({(rack, leaf): count for leaf, count in counts[node].items()})
+    leaves = _unique(leaf for _, leaf in down)
+    up = {(leaf, high): count for leaf in leaves for high, count in counts[leaf].items()}
+    rows = [_unique(high for _, high in up), leaves, _unique(low for low, _ in down)]
     box, gap = 92, 12
     wide = max(len(row) for row in rows) * (box + gap) + gap
     at = {(y, name): wide * (n + 0.5) / len(row) for y, row in enumerate(rows) for n, name in enumerate(row)}
@@ -147,12 +147,17 @@ def group(hall: Hall, switch: fabric.TreeSwitch) -> str:
     return _svg(wide, 190, lines, f"{switch.name}: {len(switch.nodes)} nodes at {len(leaves)} leaves")
 
 
+@functools.lru_cache(maxsize=8)
+def _cables_between(hall: Hall) -> Mapping[str, Counter[str]]:
+    """Lower device -> upper switch -> how many cables join them."""
+    counts: dict[str, Counter[str]] = defaultdict(Counter)
+    for below, _, above, _ in fabric.links(hall):
+        counts[below.name][above.name] += 1
+    return counts
+
+
 def _unique(names: Iterable[str]) -> list[str]:
     return list(dict.fromkeys(names))
-
-
-def _ordered(hall: Hall, names: set[str]) -> list[str]:
-    return [device.name for device in hall.devices if device.name in names and device.kind in FABRIC]
 
 
 def _line(x1: float, y1: float, x2: float, y2: float, count: int) -> str:

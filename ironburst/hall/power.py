@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -39,6 +40,7 @@ class Load:
         return sum(self.by_phase.get((circuit.name, phase), 0.0) for phase in circuit.phase_names)
 
 
+@functools.lru_cache(maxsize=8)
 def cords(hall: Hall) -> tuple[Cord, ...]:
     """Every power supply's place: as declared, else by turns on both feeds, on the circuit and phase with least so far.
     What has no PDU that is known has no cord.
@@ -104,9 +106,10 @@ def load(hall: Hall, plugged: Iterable[Cord], lost: str = "") -> Load:
     return Load(lost, by_phase, tuple(down))
 
 
-def states(hall: Hall, plugged: Iterable[Cord] | None = None) -> tuple[Load, ...]:
+@functools.lru_cache(maxsize=8)
+def states(hall: Hall) -> tuple[Load, ...]:
     """In normal operation, then with each of the hall's feeds lost."""
-    its = tuple(cords(hall) if plugged is None else plugged)
+    its = cords(hall)
     there = sorted({circuit.feed for circuit in hall.circuits})
     return tuple(load(hall, its, lost) for lost in ("", *(there if len(there) > 1 else ())))
 
@@ -143,8 +146,7 @@ def _overload(circuit: Circuit, phase: str, watts: float, most: float, lost: str
 
 def balance(hall: Hall) -> Iterator[Finding]:
     """HAL-002: the phases of a circuit carry about the same."""
-    plugged = cords(hall)
-    normal = load(hall, plugged)
+    normal = states(hall)[0]
     for circuit in hall.circuits:
         if circuit.phases == 1:
             continue

@@ -22,19 +22,7 @@ def bill(hall: Hall) -> Table:
 
 def ports(hall: Hall) -> Table:
     """Where both ends of each cable are."""
-    columns = (
-        "device",
-        "rack",
-        "unit",
-        "port",
-        "to_device",
-        "to_rack",
-        "to_unit",
-        "to_port",
-        "speed",
-        "type",
-        "length_m",
-    )
+    columns = ("device", "rack", "unit", "port", "to_device", "to_rack", "to_unit", "to_port")
     rows: list[tuple[object, ...]] = [
         (*_end(hall, cable.a), *_end(hall, cable.b), cable.speed, cable.type, cable.length_m) for cable in hall.cables
     ]

@@ -52,9 +52,6 @@ def _halls(config: ClusterConfig, seen: _Seen) -> Findings:
                 )
         for c, circuit in enumerate(hall.circuits):
             yield from seen.once(f"circuit of {hall.name}", circuit.name, path_of("halls", h, "circuits", c, "name"))
-        for s, switches in enumerate(hall.switches):
-            for i, name in enumerate(switches.names):
-                yield from seen.once("node name", name, path_of("halls", h, "switches", s, "names", i))
 
 
 def _owned(config: ClusterConfig, seen: _Seen) -> Findings:
@@ -64,6 +61,10 @@ def _owned(config: ClusterConfig, seen: _Seen) -> Findings:
                 yield from seen.once(what, value, at(key, i))
         for i, address in enumerate(nodes.bmc.addresses if nodes.bmc else []):
             yield from seen.once("BMC address", address.rstrip("/"), at("bmc", "addresses", i))
+    for h, hall in enumerate(config.halls):
+        for s, switches in enumerate(hall.switches):
+            for i, name in enumerate(switches.names):
+                yield from seen.once("node name", name, path_of("halls", h, "switches", s, "names", i))
 
 
 def _bought(nodes: Group | Pool, here: tuple[str | int, ...], seen: _Seen) -> Findings:

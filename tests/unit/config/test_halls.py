@@ -1,0 +1,127 @@
+"""The hall in a stack file: what it becomes, where its findings point, what is left alone."""
+
+from pathlib import Path
+
+import pytest
+
+from ironburst import catalog
+from ironburst.config import halls, load
+from ironburst.config.checks import CHECKS
+from tests.unit.config.test_checks import findings, put
+
+EXAMPLE = Path(__file__).parents[3] / "docs/how-to/sysadmin/hall.yaml"
+STAGING = EXAMPLE.parents[3] / "stacks/Pulumi.staging.yaml"
+HALL = "config.ironburst:cluster.halls[0]"
+
+
+@pytest.fixture
+def example():
+    return load.read_value(EXAMPLE)
+
+
+def said(value):
+    config = load.from_value(value)
+    return [each for check in CHECKS for each in check(config)]
+
+
+def of(value, rule):
+    return [(each.path.removeprefix(HALL), each.severity) for each in said(value) if each.rule == rule]
+
+
+def test_the_example_is_a_whole_hall(example):
+    assert {each.rule for each in said(example)} == {"HW-003"}  # a DGX H100 on three supplies
+    (hall,) = halls.declared(load.from_value(example))
+    assert len(hall.devices) == 20 and len(hall.cables) == 8 * 8 + 64 + 8 + 2 and len(hall.circuits) == 10
+    dgx = hall.device["dgx01"]
+    assert (dgx.power_w, dgx.heat_btu_h, dgx.weight_kg, dgx.psus, dgx.psus_needed) == (10200, 38557, 130.45, 6, 4)
+    assert (dgx.height, dgx.depth_mm, dgx.cooling, dgx.gpus, dgx.gpu_w) == (8, 897, "air", 8, 700)
+
+
+def test_a_hall_without_any_of_it_is_as_before(declared):
+    assert findings(declared) == []
+    assert "circuits" not in declared["halls"][0]
+
+
+def test_what_the_catalogue_does_not_say_stays_unknown(example):
+    put(example, "halls[0].nodes[1].platform", "generic-hgx-h100-8-gpu")
+    put(example, "halls[0].nodes[1].height", 8)
+    (found,) = [each for each in said(example) if each.rule == "HAL-001"]
+    assert found.path == f"{HALL}.nodes[1]" and "max_weight_kg" not in found.message
+    assert "power_w and psus and weight_kg" in found.message and "generic-hgx-h100-8-gpu" in found.message
+    figures = {"power_w": 10000, "weight_kg": 120, "psus": 6, "psu_w": 4000, "psus_needed": 3}
+    put(example, "halls[0].nodes[1].chassis", figures)
+    assert of(example, "HAL-001") == []
+
+
+def test_a_capped_node_is_taken_at_its_cap(example):
+    for n in (1, 2):
+        put(example, f"halls[0].nodes[{n}].chassis", {"power_w": 9900})
+    assert said(example) == []
+    heats = {device.heat for device in halls.declared(load.from_value(example))[0].devices if device.kind == "gpu"}
+    assert [round(heat) for heat in heats] == [33780]  # 9900 W, not what the maker says of 10200
+
+
+@pytest.mark.parametrize(
+    ("path", "given", "rule", "where"),
+    [
+        ("halls[0].circuits[0].breaker_a", 32, "HW-004", ".circuits[0]"),
+        ("halls[0].racks[0].cooling_kw", 40, "HW-005", ".racks[0].cooling_kw"),
+        ("halls[0].racks[1].max_weight_kg", 500, "HW-006", ".racks[1].max_weight_kg"),
+        ("halls[0].cables[8].length_m", 4, "HAL-006", ".cables[8]"),
+        ("halls[0].cables[0].ends", ["dgx[01-08]/ib1", "leaf2/[11-18]"], "HAL-010", ".cables[0]"),
+        ("halls[0].ufm", True, "NET-005", ".subnet_managers"),
+        ("halls[0].racks[0].pdus[1].circuit", "zz", "HAL-004", ".racks[0].pdus[1]"),
+        ("halls[0].switches[0].units", [21, 22, 23, 24, 25, 26, 27, 31], "duplicate", ".switches[1].units"),
+        ("halls[0].switches[0].units", [21, 22], "one-a-switch", ".switches[0].units"),
+        ("halls[0].switches[0].rails", [1], "one-a-switch", ".switches[0].rails"),
+        ("halls[0].switches[2].rails", [1], "rails", ".switches[2].rails"),
+        ("halls[0].switches[2].rack", "r09", "unknown-rack", ".switches[2].rack"),
+        ("halls[0].switches[2].names", "dgx01", "duplicate", ".switches[2].names[0]"),
+        ("halls[0].circuits[1].name", "a1", "duplicate", ".circuits[1].name"),
+        ("halls[0].racks[1].pdus[0].name", "r01-a1", "duplicate", ".racks[1].pdus[0].name"),
+        ("halls[0].cables[0].ends", ["dgx[01-08]/ib1", "leaf1/[1-7]"], "one-a-cable", ".cables[0].ends"),
+    ],
+)
+def test_a_finding_says_where_it_was_declared(example, path, given, rule, where):
+    put(example, path, given)
+    assert (where, "error") in of(example, rule), [f"{each.rule} {each}" for each in said(example)]
+
+
+@pytest.mark.parametrize(
+    ("path", "given", "words"),
+    [
+        ("halls[0].circuits[0].feed", "C", "allowed: A, B"),
+        ("halls[0].circuits[0].phases", 2, "1, 3"),
+        ("halls[0].racks[0].at_m", [1], "too few items"),
+        ("halls[0].cables[0].type", "DAC", "did you mean 'dac'"),
+        ("halls[0].cables[0].speed", "ndr", "did you mean 'NDR'"),
+        ("halls[0].nodes[1].cords", ["r01-a1/L4"], "isn't of the form"),
+        ("halls[0].nodes[1].chassis", {"power": 3}, "did you mean"),
+        ("halls[0].oversubscription", 0.5, "at least 1"),
+    ],
+)
+def test_bad_input_is_one_sentence(example, path, given, words):
+    put(example, path, given)
+    with pytest.raises(load.ConfigError) as error:
+        load.from_value(example)
+    (found,) = error.value.findings
+    assert found.path.startswith(HALL) and words in found.message
+
+
+def test_slurms_tree_has_every_node_that_slurm_has_once(example):
+    config = load.from_value(example)
+    trees = halls.slurm_trees(config)
+    nodes = [node for each in trees for node in each.nodes]
+    assert len(nodes) == len(set(nodes)) == 8
+    assert [each.name for each in trees] == ["leaf1-leaf8", "spine1-spine2"]
+    put(example, "halls[0].cables", [])
+    example |= {"cloud": load.read_value(STAGING)["cloud"]}
+    trees = halls.slurm_trees(load.from_value(example))
+    pools = [each["name"] for key in ("groups", "pools") for each in example["cloud"].get(key, [])]
+    assert pools and [each.name for each in trees] == ["hall-a-rest", *pools]
+
+
+def test_every_figure_of_cables_has_a_source():
+    assert len(catalog.cable_reaches()) > 30
+    assert len({(each.speed, each.type) for each in catalog.cable_reaches()}) == len(catalog.cable_reaches())
+    assert all(each.max_m is None for each in catalog.cable_reaches() if not each.exists)
