@@ -21,7 +21,7 @@ from ironburst.config.checks.common import Findings
 from ironburst.config.finding import ConfigError
 from ironburst.config.load import load
 from ironburst.config.models import ClusterConfig
-from ironburst.hall import pictures, plan, seen, tables, topology
+from ironburst.hall import netbox, pictures, plan, seen, tables, topology
 from ironburst.hall.model import End, Finding, Hall
 
 EPILOG = """\
@@ -73,6 +73,9 @@ def add_parser(subparsers: Subparsers) -> None:
     option("stack_file", type=Path, help="as in stacks/Pulumi.prod.yaml")
     option("--html", type=Path, metavar="DIR", help="write hall.html: rack elevations and cabling, to print")
     option("--csv", type=Path, metavar="DIR", help="write HALL-cables.csv, -ports.csv, -power.csv and -circuits.csv")
+    option(
+        "--netbox", type=Path, metavar="DIR", help="write HALL-netbox-*.csv, to import in the order of their numbers"
+    )
     option("--topology", choices=("conf", "yaml"), help="print Slurm's topology.conf or topology.yaml instead")
     option("--json", action="store_true", help="machine-readable")
     planned.set_defaults(func=run)
@@ -202,6 +205,10 @@ def write(arguments: argparse.Namespace, name: str, plans: Sequence[plan.Plan]) 
         for hall in (each.hall for each in plans):
             for table, of in tables.TABLES.items():
                 files[arguments.csv / f"{hall.name}-{table}.csv"] = tables.as_csv(*of(hall))
+    if arguments.netbox:
+        for hall in (each.hall for each in plans):
+            for table, its in netbox.tables(hall).items():
+                files[arguments.netbox / f"{hall.name}-netbox-{table}.csv"] = tables.as_csv(*its)
     for path, text in files.items():
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
