@@ -1,14 +1,18 @@
-"""`ironburst hall plan STACK_FILE`: can the declared hall be powered, cooled and cabled, and what else would fit."""
+"""`ironburst hall plan|verify STACK_FILE`: can the declared hall be powered, cooled and cabled, what else would fit;
+and is it cabled as it was declared.
+"""
 
 from __future__ import annotations
 
 import argparse
+import functools
 import json
 import sys
 from collections.abc import Callable, Sequence
+from dataclasses import asdict
 from pathlib import Path
 
-from ironburst.cli import Subparsers, hall_metrics, hall_verify, site_options
+from ironburst.cli import Subparsers, hall_metrics, site_options
 from ironburst.cli.site_options import BadInput
 from ironburst.config import halls, ranges
 from ironburst.config.checks import halls as hall_checks
@@ -17,7 +21,8 @@ from ironburst.config.checks.common import Findings
 from ironburst.config.finding import ConfigError
 from ironburst.config.load import load
 from ironburst.config.models import ClusterConfig
-from ironburst.hall import pictures, plan, tables, topology
+from ironburst.hall import netbox, pictures, plan, seen, tables, topology
+from ironburst.hall.model import End, Finding, Hall
 
 EPILOG = """\
 exit codes:
@@ -27,6 +32,15 @@ exit codes:
 
 example:
   ironburst hall plan stacks/Pulumi.prod.yaml --html build/hall --csv build/hall"""
+
+VERIFY_EPILOG = """\
+exit codes:
+  0  every cable that was seen is where it was declared
+  2  one is not, or the input can't be used
+  1  a bug
+
+example:
+  ssh head ibnetdiscover > ib.txt; ironburst hall verify stacks/Pulumi.prod.yaml --ibnetdiscover ib.txt"""
 
 SHAPE: tuple[Callable[[ClusterConfig], Findings], ...] = (
     metal.one_value_a_node,
@@ -59,10 +73,35 @@ def add_parser(subparsers: Subparsers) -> None:
     option("stack_file", type=Path, help="as in stacks/Pulumi.prod.yaml")
     option("--html", type=Path, metavar="DIR", help="write hall.html: rack elevations and cabling, to print")
     option("--csv", type=Path, metavar="DIR", help="write HALL-cables.csv, -ports.csv, -power.csv and -circuits.csv")
+    option(
+        "--netbox", type=Path, metavar="DIR", help="write HALL-netbox-*.csv, to import in the order of their numbers"
+    )
     option("--topology", choices=("conf", "yaml"), help="print Slurm's topology.conf or topology.yaml instead")
     option("--json", action="store_true", help="machine-readable")
     planned.set_defaults(func=run)
-    hall_verify.add_parser(verbs, usable)
+    verified = verbs.add_parser(
+        "verify",
+        help="the declared cabling against what the network says",
+        description="Hold the declared cables against what the network says, and name those that are swapped, "
+        "elsewhere or without a link. Nothing is asked of the network: give what its tools printed.",
+        epilog=VERIFY_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    option = verified.add_argument
+    option("stack_file", type=Path, help="as in stacks/Pulumi.prod.yaml")
+    option("--ibnetdiscover", type=Path, metavar="FILE", help="what `ibnetdiscover` prints, as root on one host")
+    lldp_help = "what `lldpctl -f json` prints on that host; may be given several times"
+    option("--lldp", action="append", default=[], metavar="HOST=FILE", help=lldp_help)
+    option(
+        "--hcas",
+        type=lambda text: text.split(","),
+        default=[],
+        metavar="NAMES",
+        help="a node's HCAs in the order ib1, ib2, ..., as in mlx5_0,mlx5_3; needed where some aren't seen",
+    )
+    option("--hall", metavar="NAME", help="which hall, where several are declared")
+    option("--json", action="store_true", help="machine-readable")
+    verified.set_defaults(func=verify)
     hall_metrics.add_parser(verbs, usable)
 
 
@@ -82,6 +121,57 @@ def run(arguments: argparse.Namespace) -> int:
         else:
             print("\n".join(line for each in plans for line in plan.lines(each)))
     return 2 if any(each.errors for each in plans) else 0
+
+
+@site_options.guarded
+def verify(arguments: argparse.Namespace) -> int:
+    """Compare and print; the exit code."""
+    hall = _one_hall(arguments)
+    if not (arguments.ibnetdiscover or arguments.lldp):
+        raise BadInput("nothing to verify against: give --ibnetdiscover FILE or --lldp HOST=FILE")
+    found: list[Finding] = []
+    if arguments.ibnetdiscover:
+        links = _understood(arguments.ibnetdiscover, lambda text: seen.ibnetdiscover(text, hall, arguments.hcas))
+        found += seen.compared(hall, links, "infiniband")
+    neighbours: dict[End, End] = {}
+    for host, path in map(_host_and_file, arguments.lldp):
+        if host not in hall.device:
+            raise BadInput(f"--lldp: {host} is no node or switch of {hall.name}")
+        neighbours |= _understood(path, functools.partial(seen.lldp, host))
+    if arguments.lldp:
+        asked = [host for host, _ in map(_host_and_file, arguments.lldp)]
+        found += seen.compared(hall, neighbours, "ethernet", asked)
+    if arguments.json:
+        print(json.dumps({"hall": hall.name, "findings": [asdict(each) | {"message": str(each)} for each in found]}))
+    else:
+        print("\n".join([*(f"{each.severity}: {each}" for each in found), f"{hall.name}: {len(found)} differences"]))
+    return 2 if any(each.severity == "error" for each in found) else 0
+
+
+def _one_hall(arguments: argparse.Namespace) -> Hall:
+    declared = {hall.name: hall for hall in halls.declared(usable(arguments.stack_file))}
+    if arguments.hall is None and len(declared) == 1:
+        return next(iter(declared.values()))
+    if arguments.hall not in declared:
+        asked = f"--hall {arguments.hall}" if arguments.hall else "--hall"
+        raise BadInput(f"{asked}: name one of {', '.join(declared) or 'none: no halls are declared'}")
+    return declared[arguments.hall]
+
+
+def _host_and_file(text: str) -> tuple[str, Path]:
+    host, equals, path = text.partition("=")
+    if not (host and equals and path):
+        raise BadInput(f"--lldp {text}: write HOST=FILE, as in dgx01=dgx01.json")
+    return host, Path(path)
+
+
+def _understood(path: Path, read: Callable[[str], seen.Links]) -> seen.Links:
+    try:
+        return read(path.read_text(encoding="utf-8", errors="replace"))
+    except OSError as error:
+        raise BadInput(f"{path} can't be read: {error.strerror}") from None
+    except seen.NotUnderstood as error:
+        raise BadInput(f"{path}: {error}") from None
 
 
 def usable(path: Path) -> ClusterConfig:
@@ -115,6 +205,10 @@ def write(arguments: argparse.Namespace, name: str, plans: Sequence[plan.Plan]) 
         for hall in (each.hall for each in plans):
             for table, of in tables.TABLES.items():
                 files[arguments.csv / f"{hall.name}-{table}.csv"] = tables.as_csv(*of(hall))
+    if arguments.netbox:
+        for hall in (each.hall for each in plans):
+            for table, its in netbox.tables(hall).items():
+                files[arguments.netbox / f"{hall.name}-netbox-{table}.csv"] = tables.as_csv(*its)
     for path, text in files.items():
         try:
             path.parent.mkdir(parents=True, exist_ok=True)

@@ -79,6 +79,7 @@ def _nodes(nodes: Nodes, where: model.Where) -> Iterator[model.Device]:
         rack=nodes.rack,
         height=nodes.height or (platform.height_u if platform else None),
         platform=nodes.platform,
+        vendor=platform.vendor if platform else None,
         power_w=own.power_w or (platform.max_power_w if platform else None),
         # capped: the maker's figure is of what it would draw uncapped
         heat_btu_h=own.heat_btu_h or (platform.heat_btu_h_plan if platform and own.power_w is None else None),

@@ -83,6 +83,7 @@ class Device:
     unit: int | None = None
     height: int | None = None
     platform: str | None = None
+    vendor: str | None = None
     power_w: float | None = None
     heat_btu_h: float | None = None
     weight_kg: float | None = None

@@ -32,7 +32,7 @@ def test_a_plan_with_its_page_and_tables(tmp_path, capsys):
 
 
 def test_a_broken_rule_is_exit_code_2_and_planned_all_the_same(tmp_path, capsys):
-    path = stack(tmp_path, lambda value: put(value, "halls[0].circuits[0].breaker_a", 35))
+    path = stack(tmp_path, lambda value: put(value, "halls[0].circuits[0].breaker_a", 34))
     assert main(["hall", "plan", str(path), "--json"]) == 2
     (hall,) = json.loads(capsys.readouterr().out)["halls"]
     found = [each for each in hall["findings"] if each["severity"] == "error"]
@@ -115,3 +115,38 @@ def test_a_hall_of_800_nodes_is_planned_in_time(tmp_path, capsys):
     assert code == 0 and hall["findings"] == []
     assert len(hall["ports"]) == 800 * 8 + 25 * 256 and len(hall["topology"]) == 26
     assert spent <= 2, f"{spent:.2f} s"
+
+
+SAMPLE = Path(__file__).parents[1] / "hall/samples/ibnetdiscover.txt"
+
+
+def renamed(value):
+    put(value, "halls[0].nodes[1].names", ["n1", "n2", "dgx03", "dgx04"])
+    put(value, "halls[0].nodes[1].infiniband_links", 2)
+    ends = [["n1/ib1", "n2/ib1", "n1/ib2", "n2/ib2"], ["leaf1/1", "leaf1/2", "leaf2/1", "leaf2/3"]]
+    value["halls"][0]["cables"] = [{"ends": ends, "type": "multimode", "speed": "NDR", "length_m": 10}]
+
+
+def test_swapped_cables_are_named(tmp_path, capsys):
+    assert main(["hall", "verify", str(stack(tmp_path, renamed)), "--ibnetdiscover", str(SAMPLE)]) == 2
+    said = capsys.readouterr().out.splitlines()
+    assert said[0].startswith("error: n1/ib1 and n2/ib1 are swapped") and said[-1] == "hall-a: 3 differences"
+    assert sum("has a link to spine1" in each or "has a link to leaf" in each for each in said) == 2
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ([], "nothing to verify against"),
+        (["--ibnetdiscover", "/none"], "can't be read"),
+        (["--ibnetdiscover", str(EXAMPLE)], "no switch and no HCA"),
+        (["--lldp", "dgx01"], "write HOST=FILE"),
+        (["--lldp", "dgx09=x"], "no node or switch of hall-a"),
+        (["--lldp", f"dgx01={EXAMPLE}"], "isn't the output of `lldpctl -f json`"),
+        (["--hall", "hall-b", "--ibnetdiscover", str(SAMPLE)], "name one of hall-a"),
+    ],
+)
+def test_what_cannot_be_verified_is_said_in_a_sentence(capsys, options, words):
+    assert main(["hall", "verify", str(EXAMPLE), *options]) == 2
+    said = capsys.readouterr()
+    assert words in said.err and said.out == ""

@@ -20,8 +20,8 @@ V100, T4, H100, B200 = "V100 SXM2 32GB", "T4", "H100 SXM5 80GB", "B200 180GB"
 HGX, NVLINK5, TRAY, PCIE = NoBoard(True), NoBoard(True, True), NoBoard(False, False, True), NoBoard()
 
 NOT_SOFTWARE = {
-    "NET-007": "hall: network ports of a node",
-    "NET-008": "hall: speed of the fabric between nodes",
+    "NET-007": "hall/cabling.py",
+    "NET-008": "hall/cabling.py",
     "AWS-001": "AWS network: config/checks/cloud.py",
     "AWS-002": "AWS network: config/checks/cloud.py",
     "AWS-003": "AWS network: config/checks/cloud.py",
@@ -32,10 +32,10 @@ NOT_SOFTWARE = {
     "AWS-008": "AWS network: card 0",
     "HW-001": "hall: memory",
     "HW-002": "hall: slots",
-    "HW-003": "hall: power supplies",
-    "HW-004": "hall: circuits",
-    "HW-005": "hall: cooling",
-    "HW-006": "hall: inlet, height, weight",
+    "HW-003": "hall/power.py",
+    "HW-004": "hall/power.py, hall/racks.py",
+    "HW-005": "hall/racks.py",
+    "HW-006": "hall/racks.py",
     "SLM-001": "scheduler: resume time-out",
     "SLM-002": "scheduler: suspend time",
     "SLM-004": "scheduler: what a prolog runs",
