@@ -135,6 +135,10 @@ class Site:
         iam.put_role_policy(RoleName=role, PolicyName="all", PolicyDocument=json.dumps(everything))
         return made["Arn"]
 
+    def of(self, job):
+        """Where the last run of `workflow-job` left what its scripts wrote."""
+        return self.folder / job / "workspace/build/ci"
+
     def prepare_account(self):
         """What an administrator does once: the issuer, the roles, the environments of the forge, an empty stack."""
         client(self.cloud_url, "iam").create_open_id_connect_provider(Url=f"https://{ISSUER}", ClientIDList=[AUDIENCE])
