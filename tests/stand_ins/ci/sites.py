@@ -22,6 +22,7 @@ ISSUER, AUDIENCE, NAME = "token.actions.githubusercontent.com", "sts.amazonaws.c
 VERSION = {"Version": "2012-10-17"}
 SERVICES = ("budgets", "directconnect", "ec2", "events", "iam", "sqs", "ssm", "sts")
 TRACKED = (
+    "ansible.cfg",
     "Pulumi.yaml",
     "__main__.py",
     "components",
