@@ -22,6 +22,7 @@ ISSUER, AUDIENCE, NAME = "token.actions.githubusercontent.com", "sts.amazonaws.c
 VERSION = {"Version": "2012-10-17"}
 SERVICES = ("budgets", "directconnect", "ec2", "events", "iam", "sqs", "ssm", "sts")
 TRACKED = (
+    "ansible.cfg",
     "Pulumi.yaml",
     "__main__.py",
     "components",
@@ -134,6 +135,10 @@ class Site:
         everything = VERSION | {"Statement": {"Effect": "Allow", "Action": "*", "Resource": "*"}}
         iam.put_role_policy(RoleName=role, PolicyName="all", PolicyDocument=json.dumps(everything))
         return made["Arn"]
+
+    def of(self, job):
+        """Where the last run of `workflow-job` left what its scripts wrote."""
+        return self.folder / job / "workspace/build/ci"
 
     def prepare_account(self):
         """What an administrator does once: the issuer, the roles, the environments of the forge, an empty stack."""
