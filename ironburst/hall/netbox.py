@@ -51,35 +51,11 @@ def tables(hall: Hall) -> Mapping[str, Table]:
         "4-device-types": (("manufacturer", "model", "slug", "u_height"), list(models)),
         "5-racks": (
             ("site", "name", "status", "width", "u_height", "max_weight", "weight_unit"),
-            [
-                (
-                    hall.name,
-                    rack.name,
-                    "planned",
-                    19,
-                    rack.units,
-                    _whole(rack.max_weight_kg),
-                    rack.max_weight_kg and "kg",
-                )
-                for rack in hall.racks
-            ],
+            [(hall.name, rack.name, "planned", 19, rack.units, *_weight(rack.max_weight_kg)) for rack in hall.racks],
         ),
         "6-devices": (
             ("name", "role", "manufacturer", "device_type", "status", "site", "rack", "position", "face"),
-            [
-                (
-                    each.name,
-                    each.kind,
-                    _maker(each),
-                    _model(each),
-                    "planned",
-                    hall.name,
-                    each.rack,
-                    each.unit,
-                    _face(each),
-                )
-                for each in devices
-            ],
+            [(each.name, each.kind, _maker(each), _model(each), "planned", *_place(hall, each)) for each in devices],
         ),
         "7-interfaces": (
             ("device", "name", "type"),
@@ -107,12 +83,12 @@ def _model(device: Device) -> str:
     return device.platform or f"{device.kind} {device.height or 1}U"
 
 
-def _face(device: Device) -> str | None:
-    return "front" if device.rack and device.unit else None
+def _place(hall: Hall, device: Device) -> tuple[object, ...]:
+    return hall.name, device.rack, device.unit, "front" if device.rack and device.unit else None
 
 
-def _whole(value: float | None) -> int | None:
-    return None if value is None else int(value)
+def _weight(kg: float | None) -> tuple[object, object]:
+    return (None, None) if kg is None else (int(kg), "kg")
 
 
 def slug(name: str) -> str:

@@ -237,6 +237,10 @@ def plugs(hall: Hall) -> Iterator[Finding]:
 
 
 def _cords_of(hall: Hall, rack: Rack, device: Device, pdus: Mapping[str, Pdu]) -> Iterator[Finding]:
+    if pdus and device.psus == 0:
+        text = f"has no supply of its own (a busbar's?), so its {device.power_w or 0:g} W are on no circuit here"
+        own = ("declare chassis.psus, the supplies of the rack's shelf that are its own", "reckon with it yourself")
+        yield Finding("HAL-004", device.where, device.name, text, {}, own, "warning")
     if device.cords and device.psus is not None and len(device.cords) != device.psus:
         text = f"has {device.psus} supplies and {len(device.cords)} cords"
         numbers = {"cords": len(device.cords), "supplies": device.psus}

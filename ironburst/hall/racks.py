@@ -119,6 +119,12 @@ def unknown(hall: Hall) -> Iterator[Finding]:
                 ways = tuple(f"declare chassis.{key}" for key in absent)
                 yield Finding("HAL-001", device.where, device.name, text, {}, (" and ".join(ways),))
 
+    if hall.cooling_kw is not None:
+        for device in hall.devices:
+            if device.rack not in hall.in_rack and device.heat is None:
+                text = f"stands in {hall.name}, whose cooling_kw needs its power, which nobody says"
+                yield Finding("HAL-001", device.where, device.name, text, {}, ("declare chassis.power_w",))
+
 
 def _told(device: Device, key: str) -> bool:
     """Heat alone is known where power isn't, air isn't asked of what is cooled by liquid."""
@@ -151,7 +157,9 @@ def inlet(hall: Hall) -> Iterator[Finding]:
     for device in hall.devices:
         low, high = device.inlet_min_c, device.inlet_max_c
         if (low is not None and hall.inlet_c < low) or (high is not None and hall.inlet_c > high):
-            text = f"takes air of {low:g} to {high:g} °C and the hall's is {hall.inlet_c:g} °C"
-            numbers = {"inlet_c": hall.inlet_c, "min_c": low or 0.0, "max_c": high or 0.0}
+            takes = [f"from {low:g}" if low is not None else "", f"up to {high:g}" if high is not None else ""]
+            text = f"takes air {' '.join(filter(None, takes))} °C and the hall's is {hall.inlet_c:g} °C"
+            known = {"inlet_c": hall.inlet_c, "min_c": low, "max_c": high}
+            numbers = {key: value for key, value in known.items() if value is not None}
             ways = ("change the set point of the cooling",)
             yield Finding("HW-006", device.where, device.name, text, numbers, ways)

@@ -24,11 +24,13 @@ def all_in(*places):
     return hall
 
 
+OUTSIDE = device(HALL, "n1", rack=None, power_w=None, heat_btu_h=None)
 ON_L1, ON_TWO = all_in("pa/L1", "pa/L1", "pb/L1", "pb/L1"), all_in("pa", "pa", "pb", "pb")
 
 # rule: (what is wrong, a hall that is so, words of the finding, one that is nearly so and right)
 CASES = {
     "HAL-001": [
+        ("heat outside of racks", OUTSIDE, "cooling_kw needs its power", replace(OUTSIDE, cooling_kw=None)),
         (
             "weight",
             device(HALL, "n1", weight_kg=None),
@@ -81,8 +83,8 @@ CASES = {
     "HW-006": [
         ("weight", rack(HALL, "a03", max_weight_kg=479), "480.0 kg", rack(HALL, "a03", max_weight_kg=480)),
         ("depth", rack(HALL, "a03", depth_mm=899), "900 mm deep", rack(HALL, "a03", depth_mm=900)),
-        ("warm air", replace(HALL, inlet_c=30.5), "takes air of 5 to 30", replace(HALL, inlet_c=30)),
-        ("cold air", replace(HALL, inlet_c=4.5), "takes air of 5 to 30", replace(HALL, inlet_c=5)),
+        ("warm air", replace(HALL, inlet_c=30.5), "takes air from 5 up to 30", replace(HALL, inlet_c=30)),
+        ("cold air", replace(HALL, inlet_c=4.5), "takes air from 5 up to 30", replace(HALL, inlet_c=5)),
     ],
     "HAL-002": [("phases", ON_L1, "differ by", ON_TWO)],
     "HAL-003": [
@@ -90,6 +92,7 @@ CASES = {
         ("one supply", cords("pa"), "has one supply", cords("pa", "pb")),
     ],
     "HAL-004": [
+        ("a busbar", device(HALL, "n1", psus=0), "6000 W are on no circuit", device(HALL, "n1", psus=2, psu_w=9000)),
         ("no such PDU", cords("pa", "px"), "no PDU of rack a03", cords("pa", "pb")),
         ("too few cords", device(HALL, "n1", cords=("pa", "pb")), "6 supplies and 2 cords", cords("pa", "pb")),
         (
