@@ -7,6 +7,7 @@ repeated: a BMC may echo the login that it was given.
 from __future__ import annotations
 
 import contextlib
+import logging
 import re
 import ssl
 import time
@@ -60,6 +61,13 @@ class BmcAccess:
     ca_file: str | None = None
     sha256: str | None = None
     timeout_s: float = 30.0
+
+
+def hush() -> None:
+    """sushy and urllib3 log addresses and answers, in pieces; our errors say it in a sentence."""
+    for name in ("sushy", "urllib3"):
+        logging.getLogger(name).addHandler(logging.NullHandler())
+        logging.getLogger(name).propagate = False
 
 
 def access_of(inputs: NodeInputs, password: str) -> BmcAccess:

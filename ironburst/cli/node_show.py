@@ -49,6 +49,7 @@ def add_parser(verbs: Subparsers) -> None:
 @guarded
 def run(arguments: argparse.Namespace) -> int:
     """Read, compare, print; the exit code."""
+    redfish.hush()
     node = owned_nodes.one(arguments.stack_file, arguments.node)
     access = owned_nodes.access(node.model_copy(update={"timeout_seconds": max(node.timeout_seconds, TIMEOUT_S)}))
     try:

@@ -1,5 +1,5 @@
-"""`python -m lab.bmc`: the BMCs of a lab (--prefix), or of machines in memory (--nodes). The only module of the stand-in
-that knows hosts: it joins the two.
+"""`python -m lab.bmc`: the BMCs of a lab (--prefix), or of machines in memory (--nodes). The only module of the
+stand-in that knows hosts: it joins the two.
 """
 
 import sys

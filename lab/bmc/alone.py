@@ -62,7 +62,9 @@ def main(argv: list[str] | None = None) -> int:
     given = parser.parse_args(argv)
     password = os.environ.get(PASSWORD_VARIABLE)
     if not password or not 0 < given.nodes <= 4096:
-        what = "--nodes is a number from 1 to 4096" if password else f"set {PASSWORD_VARIABLE}: user admin logs in by it"
+        what = (
+            "--nodes is a number from 1 to 4096" if password else f"set {PASSWORD_VARIABLE}: user admin logs in by it"
+        )
         print(f"lab.bmc: {what}", file=sys.stderr)
         return 2
     ended = threading.Event()
@@ -75,7 +77,13 @@ def main(argv: list[str] | None = None) -> int:
             port = given.port + n - 1 if given.port else 0
             try:
                 bmc = Bmc(
-                    here, Flag(given.delay), password, address=given.address, port=port, faults=given.faults, log=given.log
+                    here,
+                    Flag(given.delay),
+                    password,
+                    address=given.address,
+                    port=port,
+                    faults=given.faults,
+                    log=given.log,
                 )
             except OSError as error:
                 print(f"lab.bmc: {given.address}:{port} can't be listened on: {error.strerror}", file=sys.stderr)

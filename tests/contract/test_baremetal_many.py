@@ -1,5 +1,5 @@
-"""200 declared nodes, 200 BMCs: a refresh takes what the BMCs take, and one that hangs stops nobody else. The BMCs are a
-process of their own (python -m lab.bmc --nodes), the plugin another; both share this machine's cores with the test.
+"""200 declared nodes, 200 BMCs: a refresh takes what the BMCs take, and one that hangs stops nobody else. The BMCs are
+a process of their own (python -m lab.bmc --nodes), the plugin another; both share the cores with the test.
 """
 
 import json
