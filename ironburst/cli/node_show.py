@@ -119,11 +119,13 @@ def _parts(hardware: Hardware) -> Iterator[tuple[str, str]]:
     for supply in hardware.power_supplies:
         power = {True: "has input", False: "NO INPUT", None: "input ?"}[supply.has_input]
         yield "power supply", f"{supply.id}: {f'{supply.watts:g} W' if supply.watts else '? W'}, {power}"
+    if hardware.psus_needed:
+        yield "", f"{hardware.psus_needed} of them carry the load"
     if hardware.slots:
         lanes = ", ".join(f"{slot.id} x{slot.lanes or '?'}{'' if slot.filled else ' free'}" for slot in hardware.slots)
         yield "slots", lanes
     if hardware.height_u:
-        yield "height", f"{hardware.height_u} rack units"
+        yield "height", f"{hardware.height_u} rack units{f', {hardware.chassis_type}' if hardware.chassis_type else ''}"
     for sensor in hardware.sensors:
         yield "sensor", f"{sensor.name}: {sensor.reading:g} {sensor.unit}"
     for name, version in hardware.firmware:
