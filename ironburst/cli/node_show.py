@@ -26,7 +26,7 @@ EXIT_CODES = """exit codes:
   4  something is not as declared, and nobody answers for it (`allow` of rule hardware)
 
 example: ironburst node show dgx03 stacks/Pulumi.prod.yaml"""
-TIMEOUT_S = 120.0
+TIMEOUT_S = 300.0
 """sensors take long: a BMC has some hundreds"""
 
 
@@ -51,7 +51,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Read, compare, print; the exit code."""
     redfish.hush()
     node = owned_nodes.one(arguments.stack_file, arguments.node)
-    access = owned_nodes.access(node.model_copy(update={"timeout_seconds": max(node.timeout_seconds, TIMEOUT_S)}))
+    access = owned_nodes.access(node.model_copy(update={"timeout_seconds": TIMEOUT_S}))
     try:
         with waiting.told(f"reading the BMC of {node.name}"):
             hardware = redfish.read_hardware(access, sensors=True)
