@@ -20,8 +20,8 @@ class Fault:
     "garbled" sends half of the JSON as if it were all, "unavailable" is HTTP 503, "echo" is HTTP 400 that repeats what
     was sent, "redirect" sends to another host, "huge" and "drip" never end (fast, and a byte at a time), "forbidden"
     is HTTP 403, "missing" 404. Only for paths that contain `path`, and only `times` times (None: always).
-    `wrong_password`: every login is refused. `hardware` replaces fields of Machine. `documents` replaces properties of documents,
-    {path: {name: value}}.
+    `wrong_password`: every login is refused. `hardware` replaces fields of Machine. `documents` replaces properties
+    of documents, {path: {name: value}}.
     """
 
     answer: Answer | None = None

@@ -16,6 +16,7 @@ import threading
 from collections import Counter
 from dataclasses import asdict, replace
 from email.message import Message
+from functools import lru_cache
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
@@ -107,7 +108,7 @@ class Bmc:
 
     def documents(self) -> dict[str, Document]:
         """All that Redfish says of it now, by path."""
-        found = documents(self.machine(), self.power.is_on(), self.boot, list(self.sessions))
+        found = dict(_known(self.machine(), self.power.is_on(), tuple(self.boot.items()), tuple(self.sessions)))
         for path, properties in self.fault().documents.items():
             found[path] = found.get(path, {}) | properties
         return found
@@ -171,6 +172,14 @@ class Bmc:
             self.power.start()
         if self.boot["BootSourceOverrideEnabled"] == "Once":
             self.boot |= {"BootSourceOverrideEnabled": "Disabled", "BootSourceOverrideTarget": "None"}
+
+
+@lru_cache(maxsize=1024)
+def _known(
+    machine: Machine, is_on: bool, boot: tuple[tuple[str, str], ...], sessions: tuple[str, ...]
+) -> dict[str, Document]:
+    """Some makers' take 10 ms, and every request needs them."""
+    return documents(machine, is_on, dict(boot), list(sessions))
 
 
 class Answer(NamedTuple):

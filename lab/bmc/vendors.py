@@ -2,9 +2,9 @@
 
 By the makers' own documentation and by recorded answers in public projects: NVIDIA's DGX user guides (an AMI BMC) and
 HGX baseboards (a second computer system), Supermicro's Redfish guide (Power and Thermal until X13, PowerSubsystem since
-X14; GPUs also listed as nameless PCIe devices), Dell iDRAC 8 and 9 (System.Embedded.1; GPUs as Processors/Video.Slot.N-1, or
-only as PCIe devices), HPE iLO 5 and 6 (GPUs in Chassis/1/Devices under Oem.Hpe, links in small letters), Lenovo XCC and
-XCC2 (GPUs as processors without a model, known by the PCI ids of their functions).
+X14; GPUs also listed as nameless PCIe devices), Dell iDRAC 8 and 9 (System.Embedded.1; GPUs as processors named
+Video.Slot.1-1, or only as PCIe devices), HPE iLO 5 and 6 (GPUs in Chassis/1/Devices under Oem.Hpe, links in small
+letters), Lenovo XCC and XCC2 (GPUs as processors without a model, known by the PCI ids of their functions).
 """
 
 from __future__ import annotations

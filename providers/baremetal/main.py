@@ -5,7 +5,6 @@ python -m providers.baremetal.main ENGINE_ADDRESS        (pulumi-resource-bareme
 
 import asyncio
 import contextlib
-import logging
 import os
 import sys
 from collections.abc import Callable
@@ -16,7 +15,7 @@ import grpc
 from pulumi.provider.experimental.server import ProviderServicer
 from pulumi.runtime.proto import engine_pb2, engine_pb2_grpc, provider_pb2_grpc
 
-from ironburst.adapters.redfish import BmcError
+from ironburst.adapters.redfish import BmcError, hush
 from ironburst.baremetal.node import VERSION
 from providers.baremetal.provider import BaremetalProvider, NodeError
 
@@ -81,9 +80,7 @@ def main(argv: list[str]) -> int:
             file=sys.stderr,
         )
         return 2
-    for name in ("sushy", "urllib3"):  # what they log holds addresses and answers; our errors say it in a sentence
-        logging.getLogger(name).addHandler(logging.NullHandler())
-        logging.getLogger(name).propagate = False
+    hush()
     with contextlib.suppress(KeyboardInterrupt):
         asyncio.run(serve(addresses[0]))
     return 0
