@@ -21,10 +21,11 @@ from requests.adapters import HTTPAdapter
 from sushy import auth, connector, exceptions
 from urllib3.exceptions import IncompleteRead, ProtocolError, ReadTimeoutError
 
+from ironburst.baremetal.cycle import ConsoleError
 from ironburst.baremetal.hardware import GpuGroup, Hardware
 
 
-class BmcError(Exception):
+class BmcError(ConsoleError):
     """A BMC that did not do what was asked of it."""
 
 
