@@ -1,4 +1,4 @@
-"""A node's BMC over Redfish as an installation uses it: virtual media or HTTP boot, the next start, the power, the lamp.
+"""A node's BMC over Redfish, as an installation uses it: virtual media or HTTP boot, the next start, power, the lamp.
 
 What real BMCs do differently is in docs/adr/0068; sushy knows some of it (its insert_media and eject_media), and the
 rest is here. Nothing in here waits for an effect: ironburst.baremetal.cycle looks until it is shown.
@@ -37,6 +37,7 @@ class RedfishConsole:
 
     def __init__(self, access: BmcAccess, system: Any, by_http: bool) -> None:
         self._access, self._system, self._by_http = access, system, by_http
+        self._drives: list[Any] | None = None
 
     def look(self) -> Panel:
         """What the BMC shows now."""
@@ -142,14 +143,14 @@ class RedfishConsole:
 
     def _discs(self) -> list[Any]:
         """The virtual disc drives, read anew: of the system (since 2021), else of its managers."""
+        if self._drives is not None:
+            for drive in self._drives:
+                drive.refresh(force=True)
+            return self._drives
         owners = [self._system] if "VirtualMedia" in self._system.json else self._system.managers
-        drives = []
-        for owner in owners:
-            if "VirtualMedia" in owner.json:
-                drives += owner.virtual_media.get_members()
-        for drive in drives:
-            drive.refresh(force=True)
-        return [drive for drive in drives if any(kind in drive.media_types for kind in _DISCS)]
+        found = [each for owner in owners if "VirtualMedia" in owner.json for each in owner.virtual_media.get_members()]
+        self._drives = [drive for drive in found if any(kind in drive.media_types for kind in _DISCS)]
+        return self._drives
 
     def _told(self, work: Callable[[], T]) -> T:
         try:

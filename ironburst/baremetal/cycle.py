@@ -11,7 +11,7 @@ from ironburst.baremetal.lifecycle import Action, Facts, Rule, State, rule
 TRIES = 3
 """an action whose effect a BMC does not show is done this often"""
 SETTLE_LOOKS = 20
-"""how many looks what was asked may take to be shown: BMCs answer a reset, or a task of an insertion, before it is done"""
+"""how many looks what was asked may take to be shown: BMCs answer a reset or an insertion before it is done"""
 
 
 class ConsoleError(Exception):

@@ -171,12 +171,13 @@ def _kickstart_network(seed: Seed) -> str:
 def _preseed(seed: Seed) -> dict[str, str]:
     network, interface = seed.network, ipaddress.IPv4Interface(seed.network.address)
     on_medium = "/cdrom/ironburst"
-    early = guarded(f"{on_medium}/guard.sh", "debconf-set partman-auto/disk $disk; debconf-set grub-installer/bootdev $disk")
+    allowed = "debconf-set partman-auto/disk $disk; debconf-set grub-installer/bootdev $disk"
+    early = guarded(f"{on_medium}/guard.sh", allowed)
+    sudo = f"echo '{seed.user} ALL=(ALL) NOPASSWD:ALL' > /target/etc/sudoers.d/{seed.user}"
     home = "/root" if seed.user == "root" else f"/home/{seed.user}"
     late = [
         f"install -D -m 600 {on_medium}/authorized_keys /target{home}/.ssh/authorized_keys",
-        *([] if seed.user == "root" else [f"in-target chown -R {seed.user}: {home}/.ssh"]),
-        *([] if seed.user == "root" else [f"echo '{seed.user} ALL=(ALL) NOPASSWD:ALL' > /target/etc/sudoers.d/{seed.user}"]),
+        *([] if seed.user == "root" else [f"in-target chown -R {seed.user}: {home}/.ssh", sudo]),
         f"install -m 600 {on_medium}/ssh_host_ed25519_key /target/etc/ssh/ssh_host_ed25519_key",
         f"install -m 644 {on_medium}/ssh_host_ed25519_key.pub /target/etc/ssh/ssh_host_ed25519_key.pub",
         f"sh {on_medium}/finish.sh /target",

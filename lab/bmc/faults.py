@@ -7,6 +7,8 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
+from lab.bmc.quirks import QUIRKS
+
 
 @dataclass(frozen=True)
 class Fault:
@@ -14,15 +16,22 @@ class Fault:
 
     `answer`: "reset" drops the connection, "silent" never answers, "half" breaks off in the middle of the body,
     "garbled" sends half of the JSON as if it were all, "unavailable" is HTTP 503, "echo" is HTTP 400 that repeats what
-    was sent. Only for paths that contain `path`, and only `times` times (None: always). `wrong_password`: every login
-    is refused. `hardware` replaces fields of Machine.
+    was sent, "lie" says that a change is done and does nothing, "late" does it and drops the connection. Only for paths
+    that contain `path`, after the first `after` of them, and only `times` times (None: always). `wrong_password`: every
+    login is refused. `hardware` replaces fields of Machine. `quirks`: names of lab.bmc.quirks.
     """
 
-    answer: Literal["reset", "silent", "half", "garbled", "unavailable", "echo"] | None = None
+    answer: Literal["reset", "silent", "half", "garbled", "unavailable", "echo", "lie", "late"] | None = None
     path: str = ""
+    after: int = 0
     times: int | None = None
     wrong_password: bool = False
     hardware: dict[str, Any] = field(default_factory=dict)
+    quirks: list[str] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        if unknown := set(self.quirks) - set(QUIRKS):
+            raise ValueError(f"no such quirk of a BMC: {', '.join(sorted(unknown))}; there are {', '.join(QUIRKS)}")
 
 
 def read_faults(path: Path) -> dict[str, Fault]:
