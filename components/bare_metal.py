@@ -6,8 +6,8 @@ from typing import Any
 
 import pulumi
 
-from ironburst import catalog, secrets
-from ironburst.config.models import Hall, Nodes
+from ironburst.baremetal import declared
+from ironburst.config.models import Hall
 
 
 class Node(pulumi.CustomResource):
@@ -20,9 +20,13 @@ class Node(pulumi.CustomResource):
     biosVersion: pulumi.Output[str]
     bmcVersion: pulumi.Output[str]
     observed: pulumi.Output[dict[str, Any]]
+    state: pulumi.Output[str]
+    stateReason: pulumi.Output[str]
 
     def __init__(self, name: str, inputs: dict[str, Any], opts: pulumi.ResourceOptions | None = None) -> None:
-        outputs = dict.fromkeys(("reachable", "powerState", "biosVersion", "bmcVersion", "observed"))
+        outputs = dict.fromkeys(
+            ("reachable", "powerState", "biosVersion", "bmcVersion", "observed", "state", "stateReason")
+        )
         super().__init__("baremetal:index:Node", name, {**outputs, **inputs}, opts)
 
 
@@ -32,45 +36,21 @@ class BareMetalNodes(pulumi.ComponentResource):
     nodes: dict[str, Node]
 
     def __init__(
-        self, name: str, *, hall: Hall, region: str | None = None, opts: pulumi.ResourceOptions | None = None
+        self,
+        name: str,
+        *,
+        hall: Hall,
+        region: str | None = None,
+        ssh_user: str = "root",
+        opts: pulumi.ResourceOptions | None = None,
     ) -> None:
-        """`region`: of the secrets that passwords refer to; None: the environment's."""
+        """`region`: of the secrets that passwords refer to; None: the environment's. `ssh_user`: who asks an installed
+        host what it is.
+        """
         super().__init__("ironburst:components:BareMetalNodes", name, None, opts)
         self.nodes = {
             given["name"]: Node(given["name"], given, pulumi.ResourceOptions(parent=self))
             for nodes in hall.nodes
-            for given in node_inputs(nodes, region)
+            for given in declared.node_inputs(nodes, region, ssh_user)
         }
         self.register_outputs({"nodes": {node: resource.reachable for node, resource in self.nodes.items()}})
-
-
-def node_inputs(nodes: Nodes, region: str | None = None) -> list[dict[str, Any]]:
-    """The provider's inputs for each node of a declared range;
-    what isn't declared is left out, so it isn't compared. None without a BMC, and where they aren't managed.
-    """
-    if nodes.bmc is None or not nodes.managed:
-        return []
-    return [
-        {
-            "name": node,
-            "bmcAddress": nodes.bmc.addresses[n],
-            "bmcUsername": nodes.bmc.username,
-            "passwordRef": nodes.bmc.password,  # a reference: the provider resolves it at the moment of use
-            **({"secretsRegion": region} if region and secrets.in_secretsmanager(nodes.bmc.password) else {}),
-            "verifyTls": nodes.bmc.verify_tls,
-            **({"caFile": nodes.bmc.ca_file} if nodes.bmc.ca_file else {}),
-            **({"certificateSha256": nodes.bmc.sha256[n]} if nodes.bmc.sha256 else {}),
-            "powerOffOnDelete": nodes.power_off_on_delete,
-            **({"serial": nodes.serials[n]} if nodes.serials else {}),
-            **({"macs": [nodes.macs[n]]} if nodes.macs else {}),
-            **_gpus(nodes),
-        }
-        for n, node in enumerate(nodes.names)
-    ]
-
-
-def _gpus(nodes: Nodes) -> dict[str, Any]:
-    if nodes.platform is None:
-        return {"gpuCount": 0} if nodes.role != "gpu" else {}
-    platform = catalog.platform(nodes.platform)
-    return {"gpuModel": platform.gpu.model, "gpuCount": platform.gpu_count}

@@ -39,7 +39,7 @@ RIGHTS = {
     "ironburst.signals": "",
     "ironburst.slurm_programs": ":document :naming",
     # what acts
-    "ironburst.baremetal": "pydantic :catalog :secrets",
+    "ironburst.baremetal": "pydantic :catalog :config :secrets",
     "ironburst.controller": ":burst :document :karpenter_port :naming :node_states :ports :shares",
     "ironburst.page": "jinja2 markupsafe numpy starlette :burst :controller.records :naming :node_states "
     ":replay.pictures",
@@ -56,9 +56,10 @@ RIGHTS = {
     "ironburst.cli": "argcomplete ironburst rich uvicorn yaml",
     # the declaration
     "__main__": "pulumi components :config",
-    "components": "kubernetes pulumi pulumi_aws pulumi_kubernetes yaml :catalog :config :document :kubernetes_rights "
+    "components": "kubernetes pulumi pulumi_aws pulumi_kubernetes yaml :baremetal :catalog :config :document "
+    ":kubernetes_rights "
     ":naming :secrets :software",
-    "providers.baremetal": "grpc pulumi :adapters.redfish :baremetal :catalog :secrets",
+    "providers.baremetal": "grpc pulumi :adapters.metal_cycle :adapters.redfish :baremetal :catalog :secrets",
     # Ansible's side; what runs on a node has the standard library, and what its role installs
     "playbooks.plugins": "ansible",
     "playbooks.plugins.action": "ansible :cli :convergence :document :service",

@@ -94,6 +94,12 @@ def advance(
             failure = error
 
 
+def standing(wanted: Wanted | None, known: Facts, console: Console, installed: str | None) -> Standing:
+    """Where the node stands; nothing is done. Raises ConsoleError."""
+    row = rule(facts(wanted, known, console.look(), installed))
+    return Standing(row.state, row.why, installed)
+
+
 def _settled(
     wanted: Wanted | None,
     known: Facts,
@@ -108,7 +114,8 @@ def _settled(
         panel = console.look()
         row = rule(facts(wanted, known, panel, installed))
         looks += 1
-        if looks == SETTLE_LOOKS or not (panel.power == "moving" or (row.action and row.action == last)):
+        starting = last == "power_on" and panel.power != "on"  # what is shown of the next start may be used up by now
+        if looks == SETTLE_LOOKS or not (panel.power == "moving" or starting or (row.action and row.action == last)):
             return row
         pause()
 

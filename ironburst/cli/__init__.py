@@ -36,6 +36,7 @@ VERBS = (
     "publish",
     "converge",
     "image",
+    "node",
     "health",
     "slurm",
     "status",

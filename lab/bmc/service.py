@@ -196,9 +196,7 @@ class Answer(NamedTuple):
     headers: dict[str, str] | None = None
 
 
-def _refusal(
-    status: int, code: str, message: str, headers: dict[str, str] | None = None, related: str = ""
-) -> Answer:
+def _refusal(status: int, code: str, message: str, headers: dict[str, str] | None = None, related: str = "") -> Answer:
     extended = [{"Message": message, "Severity": "Critical", "MessageId": f"Base.1.18.{code}"}]
     if related:
         extended[0] |= {"RelatedProperties": [f"#/{related}"], "MessageArgs": [related]}  # type: ignore[dict-item]

@@ -5,6 +5,9 @@ puts what is there into the inputs, so that a refresh shows drift; a BMC that do
 one dead BMC must not stop the estate (a refused login or a missing secret is an error: somebody has to mend it, and
 refresh would find no drift until then). A preview does no BMC I/O. delete touches the node only with powerOffOnDelete.
 The password is resolved from its reference when a BMC is spoken to, and is kept nowhere.
+
+Where an installation is declared, create and update begin it (ironburst.baremetal.lifecycle) and return: the engine's
+lock is not held while a machine installs. read looks how far it is; `ironburst node wait` takes it further.
 """
 
 import asyncio
@@ -16,7 +19,8 @@ from pulumi.provider.experimental import provider as sdk
 from pulumi.provider.experimental.property_value import PropertyValue
 
 from ironburst import secrets
-from ironburst.adapters import redfish
+from ironburst.adapters import metal_cycle, redfish
+from ironburst.adapters.metal_cycle import Record
 from ironburst.baremetal import node
 from ironburst.baremetal.hardware import Hardware
 from ironburst.baremetal.verify import Mismatch, verify
@@ -82,14 +86,15 @@ class BaremetalProvider(sdk.Provider):
         if request.preview:
             return sdk.CreateResponse(resource_id="", properties=_planned(request.properties))
         inputs = plain(request.properties)
-        outputs = await _accepted(inputs)
+        outputs = await self._accepted(request.urn, inputs, Record())
         return sdk.CreateResponse(resource_id=inputs["name"], properties=values(outputs))
 
     async def update(self, request: sdk.UpdateRequest) -> sdk.UpdateResponse:
         """Accept the node anew, if it is as declared."""
         if request.preview:
             return sdk.UpdateResponse(properties=_planned(request.news))
-        return sdk.UpdateResponse(properties=values(await _accepted(plain(request.news))))
+        record = _record(plain(request.olds))
+        return sdk.UpdateResponse(properties=values(await self._accepted(request.urn, plain(request.news), record)))
 
     async def read(self, request: sdk.ReadRequest) -> sdk.ReadResponse:
         """What is there now: in the outputs, and in the inputs, so that a refresh shows drift."""
@@ -101,28 +106,61 @@ class BaremetalProvider(sdk.Provider):
         declared = state.get("declared") or inputs
         try:
             hardware, mismatches = await _compared(declared)
+            standing = await _standing(declared, _record(state), as_declared=not mismatches, act=False)
         except (redfish.BmcUnreachable, redfish.BmcIncompleteAnswer, redfish.BmcUnavailable) as error:
             await self._warn(request.urn, f"{error}; what was known of the node is kept")
             return sdk.ReadResponse(request.resource_id, values(state | {"reachable": False}), values(inputs))
+        if standing["state"] == "installing":
+            mismatches = []  # a machine that starts reports half of its parts
         now = node.observed_inputs(declared, mismatches)
-        return sdk.ReadResponse(request.resource_id, values(node.outputs(declared, hardware, mismatches)), values(now))
+        outputs = node.outputs(declared, hardware, mismatches) | standing
+        return sdk.ReadResponse(request.resource_id, values(outputs), values(now))
 
     async def delete(self, request: sdk.DeleteRequest) -> None:
-        """Let go of the node; power it off only where that is declared."""
+        """Let go of the node: a medium of its installation goes out; it is powered off only where that is declared."""
         state = plain(request.properties)
-        if not state.get("powerOffOnDelete"):
-            return
-        await asyncio.to_thread(lambda: redfish.power_off(_access(_typed(state["declared"]))))
+        if state.get("install"):
+            try:
+                await _standing(state["declared"], _record(state), asked="retiring")
+            except (redfish.BmcUnreachable, redfish.BmcIncompleteAnswer, redfish.BmcUnavailable) as error:
+                await self._warn(request.urn, f"{error}; an install medium may still be in it")
+        if state.get("powerOffOnDelete"):
+            await asyncio.to_thread(lambda: redfish.power_off(_access(_typed(state["declared"]))))
+
+    async def _accepted(self, urn: str, inputs: dict[str, Any], record: Record) -> dict[str, Any]:
+        """The outputs of a node that is as declared; its installation is begun. Raises NodeError with every mismatch,
+        or a BmcError.
+        """
+        hardware, mismatches = await _compared(inputs)
+        standing = await _standing(inputs, record, as_declared=not mismatches)
+        if mismatches:
+            listed = "\n".join(f"  - {mismatch.sentence}" for mismatch in mismatches)
+            some = "1 thing" if len(mismatches) == 1 else f"{len(mismatches)} things"
+            raise NodeError(f"{inputs['name']}: {some} not as declared; the node is not accepted:\n{listed}")
+        if standing["state"] == "failed":
+            raise NodeError(f"{inputs['name']}: {standing['stateReason']}")
+        if standing["state"] not in ("ready", "installing"):
+            await self._warn(urn, f"{inputs['name']} is {standing['state']}: {standing['stateReason']}")
+        return node.outputs(inputs, hardware, []) | standing
 
 
-async def _accepted(inputs: dict[str, Any]) -> dict[str, Any]:
-    """The outputs of a node that is as declared. Raises NodeError with every mismatch, or a BmcError."""
-    hardware, mismatches = await _compared(inputs)
-    if mismatches:
-        listed = "\n".join(f"  - {mismatch.sentence}" for mismatch in mismatches)
-        some = "1 thing" if len(mismatches) == 1 else f"{len(mismatches)} things"
-        raise NodeError(f"{inputs['name']}: {some} not as declared; the node is not accepted:\n{listed}")
-    return node.outputs(inputs, hardware, [])
+def _record(state: dict[str, Any]) -> Record:
+    return Record(state.get("installed"), state.get("installingSince"))
+
+
+async def _standing(inputs: dict[str, Any], record: Record, **how: Any) -> dict[str, Any]:
+    """The outputs that say where the node stands in its life cycle. Raises NodeError or a BmcError."""
+    declared = _typed(inputs)
+    if declared.install is None:
+        return {"state": "ready" if how.get("as_declared", True) else "inspected"}
+    install = declared.install
+    standing, known = await asyncio.to_thread(lambda: metal_cycle.advance(_access(declared), install, record, **how))
+    return {
+        "state": standing.state,
+        "stateReason": standing.why.replace("NODE", declared.name),
+        "installed": known.installed,
+        "installingSince": known.since,
+    }
 
 
 async def _compared(inputs: dict[str, Any]) -> tuple[Hardware, list[Mismatch]]:
@@ -144,16 +182,7 @@ def _access(inputs: node.NodeInputs) -> redfish.BmcAccess:
         password = secrets.resolve(inputs.password_ref, region=inputs.secrets_region)
     except secrets.SecretError as error:
         raise NodeError(f"{inputs.name}: the password of BMC {inputs.bmc_address}: {error}") from None
-    return redfish.BmcAccess(
-        node=inputs.name,
-        address=inputs.bmc_address,
-        username=inputs.bmc_username,
-        password=password,
-        verify_tls=inputs.verify_tls,
-        ca_file=inputs.ca_file,
-        sha256=inputs.certificate_sha256,
-        timeout_s=inputs.timeout_seconds,
-    )
+    return metal_cycle.access(inputs, password)
 
 
 def _planned(inputs: dict[str, PropertyValue]) -> dict[str, PropertyValue]:

@@ -1,4 +1,4 @@
-from components.bare_metal import node_inputs
+from ironburst.baremetal.declared import node_inputs
 from ironburst.config.models import Nodes
 
 BMC = {"addresses": "https://10.0.9.[11-12]", "username": "admin", "password": "env:BMC_PASSWORD"}

@@ -79,7 +79,9 @@ def test_two_disks_of_one_name_are_refused(tmp_path):
     assert "more than one of its disks" in said(machine)[2]
 
 
-@pytest.mark.parametrize("link", ["wwn-0x5000c500a1b2c3d4", "ata-ST4000_0x5000c500a1b2c3d4", "virtio-0x5000c500a1b2c3d4"])
+@pytest.mark.parametrize(
+    "link", ["wwn-0x5000c500a1b2c3d4", "ata-ST4000_0x5000c500a1b2c3d4", "virtio-0x5000c500a1b2c3d4"]
+)
 def test_a_disk_is_named_by_serial_number_or_wwn(tmp_path, link):
     machine = Machine(tmp_path, links=[link], node="sda")
     assert said(machine, Target("dgx03", "CHG-4711", "S3", "0x5000c500a1b2c3d4"))[:2] == (0, f"{tmp_path}/dev/sda")

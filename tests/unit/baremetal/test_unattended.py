@@ -1,4 +1,4 @@
-"""The unattended files: as they were reviewed (the files beside this test), and as the distributions' own tools read them.
+"""The unattended files: as they were reviewed (the files beside this test), and as the distributions' tools read them.
 
 `UPDATE=1 pytest` writes them anew.
 """
@@ -27,11 +27,17 @@ SEED = Seed(
 )
 SEEDS = {
     "ubuntu2404": SEED,
-    "ubuntu2204-dhcp": replace(SEED, os="ubuntu2204", user="ops", network=Network("10.0.1.13/24"), mirror="http://10.0.0.5/ubuntu"),
+    "ubuntu2204-dhcp": replace(
+        SEED, os="ubuntu2204", user="ops", network=Network("10.0.1.13/24"), mirror="http://10.0.0.5/ubuntu"
+    ),
     "rhel9": replace(SEED, os="rhel9"),
-    "rhel10-dhcp": replace(SEED, os="rhel10", user="ops", network=Network("10.0.1.13/24"), mirror="http://10.0.0.5/rocky"),
+    "rhel10-dhcp": replace(
+        SEED, os="rhel10", user="ops", network=Network("10.0.1.13/24"), mirror="http://10.0.0.5/rocky"
+    ),
     "debian13": replace(SEED, os="debian13"),
-    "debian12-dhcp": replace(SEED, os="debian12", user="ops", network=Network("10.0.1.13/24"), mirror="http://10.0.0.5/debian"),
+    "debian12-dhcp": replace(
+        SEED, os="debian12", user="ops", network=Network("10.0.1.13/24"), mirror="http://10.0.0.5/debian"
+    ),
 }
 MAIN = {"ubuntu": "user-data", "rhel": "ks.cfg", "debian": "preseed.cfg"}
 
@@ -60,7 +66,7 @@ def test_the_guard_comes_before_the_disk_and_no_password_is_usable(name):
 def test_an_ubuntu_asks_the_guard_first_and_writes_its_disk_alone():
     wanted = json.loads(main_file(SEED).removeprefix("#cloud-config\n"))["autoinstall"]
     assert list(wanted)[:2] == ["version", "early-commands"]
-    assert wanted["storage"]["layout"]["match"] == {"path": DISK} and f's|{DISK}|$disk|' in wanted["early-commands"][0]
+    assert wanted["storage"]["layout"]["match"] == {"path": DISK} and f"s|{DISK}|$disk|" in wanted["early-commands"][0]
     assert subprocess.run(["sh", "-n"], input=wanted["early-commands"][0], text=True).returncode == 0
     assert subprocess.run(["sh", "-n"], input=wanted["late-commands"][0], text=True).returncode == 0
 

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 import pytest
 import yaml
 
-from components.bare_metal import node_inputs
+from ironburst.baremetal.declared import node_inputs
 from ironburst.config import load
 from ironburst.config.checks import check
 from ironburst.convergence.model import SelectionError, select

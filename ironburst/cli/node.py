@@ -1,0 +1,14 @@
+"""`ironburst node`: one bare-metal node."""
+
+from __future__ import annotations
+
+from ironburst.cli import Subparsers, node_cycle
+
+
+def add_parser(subparsers: Subparsers) -> None:
+    """`ironburst node` and its verbs."""
+    parser = subparsers.add_parser(
+        "node", help="install, switch or exchange a bare-metal node", description="One node."
+    )
+    verbs = parser.add_subparsers(dest="node_verb", required=True, metavar="VERB")
+    node_cycle.add_parsers(verbs)
