@@ -118,8 +118,7 @@ class RedfishConsole:
         """Restart it, cleanly where the BMC can; a machine that is off starts."""
         if self.look().power == "off":
             return self.power_on()
-        wanted = (sushy.RESET_GRACEFUL_RESTART, sushy.RESET_FORCE_RESTART, sushy.RESET_POWER_CYCLE)
-        return self._told(lambda: self._reset(*wanted))
+        return self._told(lambda: self._reset(sushy.RESET_GRACEFUL_RESTART, sushy.RESET_FORCE_RESTART))
 
     def _reset(self, *wanted: Any) -> None:
         offered = self._system.get_allowed_reset_system_values()

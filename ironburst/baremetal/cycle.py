@@ -77,10 +77,14 @@ def advance(
     done: dict[Action, int] = {}
     last: Action = ""
     failure: ConsoleError | None = None
+    ended: Rule | None = None
     while True:
         row = _settled(wanted, known, console, installed, last, pause)
+        if ended and row != ended:  # what has failed is put away by now, and stays the answer
+            return Standing(ended.state, ended.why, installed)
         if not row.action:
             return Standing(row.state, row.why, installed)
+        ended = row if row.state == "failed" else None
         last = row.action
         done[last] = done.get(last, 0) + 1
         if done[last] > TRIES:
