@@ -21,7 +21,6 @@ class Node(pulumi.CustomResource):
     bmcVersion: pulumi.Output[str]
     observed: pulumi.Output[dict[str, Any]]
     state: pulumi.Output[str]
-    stateReason: pulumi.Output[str]
 
     def __init__(self, name: str, inputs: dict[str, Any], opts: pulumi.ResourceOptions | None = None) -> None:
         outputs = dict.fromkeys(

@@ -14,6 +14,8 @@ from ironburst.baremetal.install_scripts import Target, finish, guard, guarded, 
 
 END = "IRONBURST_END"
 DISK = "IRONBURST_DISK"
+MEDIUM = "/cdrom/ironburst"
+"""where debian-installer has the medium's folder"""
 
 
 @dataclass(frozen=True)
@@ -168,55 +170,22 @@ def _kickstart_network(seed: Seed) -> str:
 # ---- Debian
 
 
+Settings = list[tuple[str, str, str]]
+"""(question, type, answer) of debconf"""
+
+
 def _preseed(seed: Seed) -> dict[str, str]:
-    network, interface = seed.network, ipaddress.IPv4Interface(seed.network.address)
-    on_medium = "/cdrom/ironburst"
     allowed = "debconf-set partman-auto/disk $disk; debconf-set grub-installer/bootdev $disk"
-    early = guarded(f"{on_medium}/guard.sh", allowed)
-    sudo = f"echo '{seed.user} ALL=(ALL) NOPASSWD:ALL' > /target/etc/sudoers.d/{seed.user}"
-    home = "/root" if seed.user == "root" else f"/home/{seed.user}"
-    late = [
-        f"install -D -m 600 {on_medium}/authorized_keys /target{home}/.ssh/authorized_keys",
-        *([] if seed.user == "root" else [f"in-target chown -R {seed.user}: {home}/.ssh", sudo]),
-        f"install -m 600 {on_medium}/ssh_host_ed25519_key /target/etc/ssh/ssh_host_ed25519_key",
-        f"install -m 644 {on_medium}/ssh_host_ed25519_key.pub /target/etc/ssh/ssh_host_ed25519_key.pub",
-        f"sh {on_medium}/finish.sh /target",
-    ]
-    settings = [
+    early = guarded(f"{MEDIUM}/guard.sh", allowed)
+    settings: Settings = [
         ("debian-installer/locale", "string", "en_US.UTF-8"),
         ("keyboard-configuration/xkb-keymap", "select", "us"),
-        ("netcfg/hostname", "string", seed.target.node),
-        ("netcfg/get_hostname", "string", seed.target.node),
-        ("netcfg/get_domain", "string", ""),
-        ("netcfg/choose_interface", "select", network.mac or "auto"),
-        *(
-            [
-                ("netcfg/disable_autoconfig", "boolean", "true"),
-                ("netcfg/get_ipaddress", "string", str(interface.ip)),
-                ("netcfg/get_netmask", "string", str(interface.netmask)),
-                ("netcfg/get_gateway", "string", network.gateway),
-                ("netcfg/get_nameservers", "string", " ".join(network.dns)),
-                ("netcfg/confirm_static", "boolean", "true"),
-            ]
-            if network.gateway
-            else []
-        ),
+        *_preseed_network(seed),
         *_preseed_mirror(seed.mirror),
         ("clock-setup/utc", "boolean", "true"),
         ("time/zone", "string", "Etc/UTC"),
-        ("passwd/root-login", "boolean", "true" if seed.user == "root" else "false"),
-        ("passwd/root-password-crypted", "password", "!"),
-        ("passwd/make-user", "boolean", "false" if seed.user == "root" else "true"),
-        *(
-            []
-            if seed.user == "root"
-            else [
-                ("passwd/user-fullname", "string", seed.user),
-                ("passwd/username", "string", seed.user),
-                ("passwd/user-password-crypted", "password", "!"),
-            ]
-        ),
-        ("partman/early_command", "string", " ".join(early.replace("\n", " ").split())),
+        *_preseed_users(seed.user),
+        ("partman/early_command", "string", " ".join(early.split())),
         ("partman-auto/method", "string", "regular"),
         ("partman-auto/choose_recipe", "select", "atomic"),
         ("partman-efi/non_efi_system", "boolean", "true"),
@@ -231,16 +200,66 @@ def _preseed(seed: Seed) -> dict[str, str]:
         ("popularity-contest/participate", "boolean", "false"),
         ("cdrom-detect/eject", "boolean", "false"),
         ("finish-install/reboot_in_progress", "note", ""),
-        ("preseed/late_command", "string", "; ".join(late)),
+        ("preseed/late_command", "string", "; ".join(_preseed_last(seed.user))),
     ]
-    lines = "".join(f"d-i {key} {kind} {value}".rstrip() + "\n" for key, kind, value in settings)
-    # these three are other packages' own questions
-    for key, owner in (("tasksel/first", "tasksel"), ("popularity-contest/participate", "popularity-contest")):
-        lines = lines.replace(f"d-i {key} ", f"{owner} {key} ")
+    owners = {"tasksel/first": "tasksel", "popularity-contest/participate": "popularity-contest"}
+    lines = "".join(f"{owners.get(key, 'd-i')} {key} {kind} {value}".rstrip() + "\n" for key, kind, value in settings)
     return {"preseed.cfg": f"# {seed.target.node}, {seed.target.mark}: written by ironburst\n{lines}"}
 
 
-def _preseed_mirror(mirror: str | None) -> list[tuple[str, str, str]]:
+def _preseed_last(user: str) -> list[str]:
+    """Commands in the installed system, which is mounted at /target."""
+    home = "/root" if user == "root" else f"/home/{user}"
+    sudo = f"echo '{user} ALL=(ALL) NOPASSWD:ALL' > /target/etc/sudoers.d/{user}"
+    return [
+        f"install -D -m 600 {MEDIUM}/authorized_keys /target{home}/.ssh/authorized_keys",
+        *([] if user == "root" else [f"in-target chown -R {user}: {home}/.ssh", sudo]),
+        f"install -m 600 {MEDIUM}/ssh_host_ed25519_key /target/etc/ssh/ssh_host_ed25519_key",
+        f"install -m 644 {MEDIUM}/ssh_host_ed25519_key.pub /target/etc/ssh/ssh_host_ed25519_key.pub",
+        f"sh {MEDIUM}/finish.sh /target",
+    ]
+
+
+def _preseed_network(seed: Seed) -> Settings:
+    """The first interface with a link is taken: the installer does not know them by MAC address."""
+    network, interface = seed.network, ipaddress.IPv4Interface(seed.network.address)
+    settings = [
+        ("netcfg/hostname", "string", seed.target.node),
+        ("netcfg/get_hostname", "string", seed.target.node),
+        ("netcfg/get_domain", "string", ""),
+        ("netcfg/choose_interface", "select", "auto"),
+    ]
+    if not network.gateway:
+        return settings
+    return [
+        *settings,
+        ("netcfg/disable_autoconfig", "boolean", "true"),
+        ("netcfg/get_ipaddress", "string", str(interface.ip)),
+        ("netcfg/get_netmask", "string", str(interface.netmask)),
+        ("netcfg/get_gateway", "string", network.gateway),
+        ("netcfg/get_nameservers", "string", " ".join(network.dns)),
+        ("netcfg/confirm_static", "boolean", "true"),
+    ]
+
+
+def _preseed_users(user: str) -> Settings:
+    """Nobody has a password that can be used."""
+    settings = [
+        ("passwd/root-login", "boolean", "true" if user == "root" else "false"),
+        ("passwd/root-password-crypted", "password", "!"),
+        ("passwd/make-user", "boolean", "false" if user == "root" else "true"),
+    ]
+    if user == "root":
+        return settings
+    return [
+        *settings,
+        ("passwd/user-fullname", "string", user),
+        ("passwd/username", "string", user),
+        ("passwd/user-password-crypted", "password", "!"),
+    ]
+
+
+def _preseed_mirror(mirror: str | None) -> Settings:
     if not mirror:
         return [("apt-setup/use_mirror", "boolean", "false"), ("apt-setup/services-select", "multiselect", "")]
     host, _, path = mirror.partition("://")[2].partition("/")

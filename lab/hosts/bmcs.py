@@ -83,7 +83,9 @@ class HostPower:
         shutil.rmtree(medium, ignore_errors=True)
         try:
             with urllib.request.urlopen(url, timeout=30) as answer:
-                tarfile.open(fileobj=io.BytesIO(answer.read())).extractall(medium, filter="data")
+                content = io.BytesIO(answer.read())
+            with tarfile.open(fileobj=content) as tar:
+                tar.extractall(medium, filter="data")
         except (OSError, tarfile.TarError) as error:
             self.host.in_console(f"no medium at {url}: {error}")
             return False

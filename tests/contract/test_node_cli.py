@@ -2,7 +2,6 @@
 
 import copy
 import json
-import os
 import stat
 from dataclasses import replace
 from pathlib import Path
@@ -116,8 +115,10 @@ def test_the_medium_is_for_the_owner_alone_and_its_key_is_known(site):
     site.medium()
     folder = site.folder / "media/dgx01-CHG-1"
     assert {stat.S_IMODE(path.stat().st_mode) for path in folder.rglob("*") if path.is_file()} <= {0o600, 0o644}
-    assert stat.S_IMODE((folder / "preseed.cfg").stat().st_mode) == 0o600 == stat.S_IMODE(
-        (folder / "ironburst/ssh_host_ed25519_key").stat().st_mode
+    assert (
+        stat.S_IMODE((folder / "preseed.cfg").stat().st_mode)
+        == 0o600
+        == stat.S_IMODE((folder / "ironburst/ssh_host_ed25519_key").stat().st_mode)
     )
     public = (folder / "ironburst/ssh_host_ed25519_key.pub").read_text().split()
     assert (site.folder / "known_hosts").read_text() == f"10.78.0.11 {public[0]} {public[1]}\n"
@@ -230,4 +231,4 @@ def test_a_host_is_known_by_its_own_key_alone(tmp_path):
         {"mark": "m", "medium": "http://x/y", "hostAddress": "127.0.0.1", "knownHosts": str(tmp_path / "none")}
     )
     assert metal_cycle.ask_host(install, "dgx01", timeout_s=5) is None
-    assert os.listdir(tmp_path) == []
+    assert list(tmp_path.iterdir()) == []
