@@ -2,11 +2,13 @@
 one preview and one refresh cover both sides.
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 import pulumi
 
 from ironburst.baremetal import declared
+from ironburst.config.allowance_models import Allowance
 from ironburst.config.models import Hall
 
 
@@ -41,15 +43,17 @@ class BareMetalNodes(pulumi.ComponentResource):
         hall: Hall,
         region: str | None = None,
         ssh_user: str = "root",
+        allow: Sequence[Allowance] = (),
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
         """`region`: of the secrets that passwords refer to; None: the environment's. `ssh_user`: who asks an installed
-        host what it is.
+        host what it is. `allow`: all of the stack's.
         """
         super().__init__("ironburst:components:BareMetalNodes", name, None, opts)
+        allowed = declared.allowed_mismatches(allow)
         self.nodes = {
             given["name"]: Node(given["name"], given, pulumi.ResourceOptions(parent=self))
             for nodes in hall.nodes
-            for given in declared.node_inputs(nodes, region, ssh_user)
+            for given in declared.node_inputs(nodes, region, ssh_user, allowed=allowed)
         }
         self.register_outputs({"nodes": {node: resource.reachable for node, resource in self.nodes.items()}})

@@ -57,8 +57,7 @@ RIGHTS = {
     # the declaration
     "__main__": "pulumi components :config",
     "components": "kubernetes pulumi pulumi_aws pulumi_kubernetes yaml :baremetal :catalog :config :document "
-    ":kubernetes_rights "
-    ":naming :secrets :software",
+    ":kubernetes_rights :naming :secrets :software",
     "providers.baremetal": "grpc pulumi :adapters.metal_cycle :adapters.redfish :baremetal :catalog :secrets",
     # Ansible's side; what runs on a node has the standard library, and what its role installs
     "playbooks.plugins": "ansible",

@@ -15,7 +15,6 @@ from ironburst.baremetal import cycle, install_scripts
 from ironburst.baremetal.cycle import Standing
 from ironburst.baremetal.install_inputs import InstallInputs
 from ironburst.baremetal.lifecycle import Facts
-from ironburst.baremetal.node import NodeInputs
 
 ANOTHER = "(none of ironburst's)"
 """the mark of a host that answers, and that no medium of this node has installed"""
@@ -29,20 +28,6 @@ class Record:
 
     installed: str | None = None
     since: float | None = None
-
-
-def access(declared: NodeInputs, password: str) -> BmcAccess:
-    """How the BMC of a declared node is reached."""
-    return BmcAccess(
-        node=declared.name,
-        address=declared.bmc_address,
-        username=declared.bmc_username,
-        password=password,
-        verify_tls=declared.verify_tls,
-        ca_file=declared.ca_file,
-        sha256=declared.certificate_sha256,
-        timeout_s=declared.timeout_seconds,
-    )
 
 
 def advance(

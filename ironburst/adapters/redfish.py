@@ -7,22 +7,24 @@ repeated: a BMC may echo the login that it was given.
 from __future__ import annotations
 
 import contextlib
+import logging
 import re
 import ssl
 import time
-from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
 import requests
 import sushy
-from requests.adapters import HTTPAdapter
-from sushy import auth, connector, exceptions
+from sushy import connector, exceptions
 from urllib3.exceptions import IncompleteRead, ProtocolError, ReadTimeoutError
 
+from ironburst.adapters.redfish_link import OneHost, OneLogin, TooMuch
+from ironburst.baremetal import documents, inventory
 from ironburst.baremetal.cycle import ConsoleError
-from ironburst.baremetal.hardware import GpuGroup, Hardware
+from ironburst.baremetal.hardware import Hardware
+from ironburst.baremetal.node import NodeInputs
 
 
 class BmcError(ConsoleError):
@@ -62,27 +64,36 @@ class BmcAccess:
     timeout_s: float = 30.0
 
 
-def read_hardware(access: BmcAccess) -> Hardware:
-    """The node's inventory. Changes nothing on the BMC but for a session, which is closed again. Raises BmcError."""
+def hush() -> None:
+    """sushy and urllib3 log addresses and answers, in pieces; our errors say it in a sentence."""
+    for name in ("sushy", "urllib3"):
+        logging.getLogger(name).addHandler(logging.NullHandler())
+        logging.getLogger(name).propagate = False
+
+
+def access_of(inputs: NodeInputs, password: str) -> BmcAccess:
+    """How to reach the BMC of a declared node."""
+    return BmcAccess(
+        node=inputs.name,
+        address=inputs.bmc_address,
+        username=inputs.bmc_username,
+        password=password,
+        verify_tls=inputs.verify_tls,
+        ca_file=inputs.ca_file,
+        sha256=inputs.certificate_sha256,
+        timeout_s=inputs.timeout_seconds,
+    )
+
+
+def read_hardware(access: BmcAccess, *, sensors: bool = False) -> Hardware:
+    """The node's inventory; with `sensors`, their readings, too. Changes nothing on the BMC but for a session, which is
+    closed again. Raises BmcError.
+    """
     with _login(access) as root:
-        system, systems = _host_system(access, root)
-        gpus: Counter[str] = Counter()
-        for listed in systems:  # HGX boards report their GPUs under a system of their own
-            gpus.update(gpu.model or "unnamed GPU" for gpu in _processors(listed, sushy.PROCESSOR_TYPE_GPU))
-        macs = {i.permanent_mac_address or i.mac_address for i in system.ethernet_interfaces.get_members()}
-        return Hardware(
-            serial=_text(system.serial_number),
-            manufacturer=_text(system.manufacturer),
-            model=_text(system.model),
-            uuid=_text(system.uuid),
-            macs=tuple(sorted(mac.lower() for mac in macs if mac)),
-            gpus=tuple(GpuGroup(model, count) for model, count in sorted(gpus.items())),
-            cpu_count=len(_processors(system, sushy.PROCESSOR_TYPE_CPU)),
-            memory_gib=system.memory_summary.size_gib if system.memory_summary else None,
-            power_state=system.power_state.value if system.power_state else None,
-            bios_version=_text(system.bios_version),
-            bmc_version=_bmc_version(system),
-        )
+        try:
+            return inventory.hardware(documents.read(lambda path: _document(root._conn, path), sensors=sensors))
+        except documents.Incomplete as error:
+            raise BmcIncompleteAnswer(f"{access.node}: BMC {access.address} {error}") from None
 
 
 def power_off(access: BmcAccess, *, graceful_s: float = 120.0, forced_s: float = 30.0) -> None:
@@ -126,24 +137,13 @@ class _Deadline:
         """From now on an answer may take its time."""
         self._at = None
 
-    def check(self, _: requests.Response) -> None:
-        """sushy calls it with every answer. Raises BmcUnreachable after the deadline."""
+    def check(self, _: object = None) -> None:
+        """Called with every part of an answer. Raises BmcUnreachable after the deadline."""
         if self._at is not None and time.monotonic() > self._at:
             limit = f"{self._access.timeout_s:g} s (timeoutSeconds)"
             raise BmcUnreachable(
                 f"{self._access.node}: BMC {self._access.address} did not finish its answers within {limit}"
             )
-
-
-class _Pinned(HTTPAdapter):
-    """Speaks to the one server whose certificate has this fingerprint."""
-
-    def __init__(self, sha256: str) -> None:
-        self._sha256 = sha256
-        super().__init__()
-
-    def init_poolmanager(self, *args: Any, **kwargs: Any) -> None:
-        super().init_poolmanager(*args, assert_fingerprint=self._sha256, **kwargs)
 
 
 def _trusted(access: BmcAccess) -> bool | str:
@@ -171,16 +171,15 @@ def _connected(access: BmcAccess, deadline: _Deadline) -> connector.Connector:
     link = connector.Connector(
         access.address,
         verify=_trusted(access),
-        response_callback=deadline.check,
         server_side_retries=2,
         server_side_retries_delay=min(1.0, access.timeout_s / 10),
         default_request_timeout=access.timeout_s / 2,
         connect_timeout=min(5.0, access.timeout_s / 2),
     )
-    # sushy has no settings for these two
+    # sushy has no settings for these
     link._session.trust_env = False
-    if access.sha256:
-        link._session.mount("https://", _Pinned(access.sha256))
+    for scheme in ("http://", "https://"):
+        link._session.mount(scheme, OneHost(access.address, deadline.check, access.sha256))
     return link
 
 
@@ -191,13 +190,15 @@ def _login(access: BmcAccess, *, limited: bool = True) -> Iterator[sushy.main.Su
     """
     deadline = _Deadline(access)
     link = _connected(access, deadline)
-    login = auth.SessionOrBasicAuth(access.username, access.password)
+    login = OneLogin(access.username, access.password)
     try:
         root = sushy.main.Sushy(access.address, auth=login, connector=link)
         if not limited:
             deadline.lift()
         yield root
-    except (exceptions.SushyError, requests.RequestException, ValueError, TypeError, AttributeError, KeyError) as error:
+    except BmcError:
+        raise
+    except Exception as error:  # sushy meets a BMC's nonsense with whatever Python says to it
         raise _translated(error, access) from error
     finally:
         deadline.lift()
@@ -209,6 +210,20 @@ def _login(access: BmcAccess, *, limited: bool = True) -> Iterator[sushy.main.Su
 
 
 # ---- the inventory
+
+
+def _document(link: connector.Connector, path: str) -> Any:
+    """What a BMC answers to a GET. None: it isn't there. Raises documents.Refused where others may be answered."""
+    try:
+        return link.get(path).json()
+    except exceptions.ResourceNotFoundError:
+        return None
+    except exceptions.AccessError as error:
+        if error.status_code == 403:
+            raise documents.Refused(error, "this user may not read it (HTTP 403)") from None
+        raise
+    except (exceptions.ServerSideError, exceptions.HTTPError) as error:
+        raise documents.Refused(error, f"the BMC answers with HTTP {error.status_code}") from None
 
 
 def _host_system(access: BmcAccess, root: sushy.main.Sushy) -> tuple[Any, list[Any]]:
@@ -237,16 +252,6 @@ def _processors(system: Any, kind: Any) -> list[Any]:
     ]
 
 
-def _bmc_version(system: Any) -> str | None:
-    managers = system.managers if system.json.get("Links", {}).get("ManagedBy") else []
-    return _text(managers[0].firmware_version) if managers else None
-
-
-def _text(value: Any) -> str | None:
-    """What a BMC says, without the padding that some add; empty is None."""
-    return str(value).strip() or None if value is not None else None
-
-
 # ---- errors
 
 
@@ -273,6 +278,11 @@ _CAUSES: tuple[tuple[tuple[type[BaseException], ...], type[BmcError], str], ...]
         "broke off in the middle of an answer: its inventory is incomplete, try again",
     ),
     (
+        (requests.exceptions.TooManyRedirects,),
+        BmcIncompleteAnswer,
+        "sends a request in circles: is this address a BMC with Redfish?",
+    ),
+    (
         (ProtocolError,),
         BmcUnreachable,
         "closes the connection without an answer: check that Redfish is on, and that it is a BMC",
@@ -292,6 +302,8 @@ def _translated(error: BaseException, access: BmcAccess) -> BmcError:
     """The error as one sentence, by what went wrong underneath."""
     bmc = f"{access.node}: BMC {access.address}"
     causes = list(_causes(error))
+    if too_much := next((cause for cause in causes if isinstance(cause, TooMuch)), None):
+        return BmcIncompleteAnswer(f"{bmc} {too_much}")
     if shown := next(filter(None, map(_SHOWN.search, map(str, causes))), None):
         return BmcUnreachable(
             f"{bmc} shows a certificate with the SHA-256 {shown[1]}, declared is {access.sha256}: if its certificate "

@@ -3,15 +3,34 @@
 from __future__ import annotations
 
 import ipaddress
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ironburst import catalog, secrets
 from ironburst.baremetal.install_scripts import Target
 from ironburst.baremetal.unattended import Network, Seed
+from ironburst.config.allowance_models import Allowance
 from ironburst.config.models import ClusterConfig, Hall, Nodes
 
 
-def node_inputs(nodes: Nodes, region: str | None = None, ssh_user: str = "root") -> list[dict[str, Any]]:
+def allowed_mismatches(allow: Sequence[Allowance]) -> dict[str, dict[str, str]]:
+    """{node: {mismatch: last day}} of the allowances of rule `hardware`."""
+    allowed: dict[str, dict[str, str]] = {}
+    for each in allow:
+        if each.rule == "hardware" and each.of:
+            node, _, mismatch = each.of.partition("/")
+            days = allowed.setdefault(node, {})
+            days[mismatch] = max(each.until.isoformat(), days.get(mismatch, ""))
+    return allowed
+
+
+def node_inputs(
+    nodes: Nodes,
+    region: str | None = None,
+    ssh_user: str = "root",
+    *,
+    allowed: Mapping[str, dict[str, str]] | None = None,
+) -> list[dict[str, Any]]:
     """The provider's inputs for each node of a declared range;
     what isn't declared is left out, so it isn't compared. None without a BMC, and where they aren't managed.
     `region`: of the secrets that passwords refer to; None: the environment's.
@@ -31,6 +50,8 @@ def node_inputs(nodes: Nodes, region: str | None = None, ssh_user: str = "root")
             "powerOffOnDelete": nodes.power_off_on_delete,
             **({"serial": nodes.serials[n]} if nodes.serials else {}),
             **({"macs": [nodes.macs[n]]} if nodes.macs else {}),
+            **({"heightU": nodes.height} if nodes.height else {}),
+            **({"allowed": allowed[node]} if allowed and node in allowed else {}),
             **_gpus(nodes),
             **({"install": _install(nodes, n, ssh_user)} if nodes.install else {}),
         }
@@ -42,7 +63,7 @@ def _gpus(nodes: Nodes) -> dict[str, Any]:
     if nodes.platform is None:
         return {"gpuCount": 0} if nodes.role != "gpu" else {}
     platform = catalog.platform(nodes.platform)
-    return {"gpuModel": platform.gpu.model, "gpuCount": platform.gpu_count}
+    return {"platform": platform.slug, "gpuModel": platform.gpu.model, "gpuCount": platform.gpu_count}
 
 
 def _install(nodes: Nodes, n: int, ssh_user: str) -> dict[str, Any]:

@@ -1,22 +1,95 @@
-"""What a node's BMC reports, as plain data."""
+"""What a node's BMC reports, as plain data. None, here: the BMC does not say."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
 class GpuGroup:
-    """`count` GPUs with the same reported name, such as "NVIDIA H100 80GB HBM3"."""
+    """`count` GPUs with the same reported name, such as "NVIDIA H100 80GB HBM3"; empty: without a name."""
 
     model: str
     count: int
 
 
 @dataclass(frozen=True)
-class Hardware:
-    """One node's inventory as its BMC reports it. None: the BMC does not say.
+class GpuDevice:
+    """One GPU; `lanes` of PCIe in use, and at most."""
 
-    `macs` are lower case and sorted; `memory_gib` is the total in GiB;
-    `power_state` is Redfish's ("On", "Off", "PoweringOn"...).
+    id: str
+    model: str | None
+    serial: str | None
+    lanes: int | None
+    max_lanes: int | None
+    health: str | None
+
+
+@dataclass(frozen=True)
+class Dimm:
+    """One memory module that is there."""
+
+    id: str
+    gib: int | None
+    serial: str | None
+    health: str | None
+
+
+@dataclass(frozen=True)
+class Port:
+    """One network port; InfiniBand ports have no `mac`."""
+
+    id: str
+    mac: str | None
+    gbps: float | None
+    link: str | None
+
+
+@dataclass(frozen=True)
+class Drive:
+    """One local drive."""
+
+    id: str
+    gb: int | None
+    model: str | None
+    serial: str | None
+    health: str | None
+
+
+@dataclass(frozen=True)
+class PowerSupply:
+    """One power supply that is plugged in."""
+
+    id: str
+    watts: float | None
+    has_input: bool | None
+    health: str | None
+
+
+@dataclass(frozen=True)
+class Slot:
+    """A PCIe slot, and whether something is in it."""
+
+    id: str
+    lanes: int | None
+    filled: bool | None
+
+
+@dataclass(frozen=True)
+class Sensor:
+    """A reading, in `unit` (Cel, W)."""
+
+    name: str
+    reading: float
+    unit: str
+
+
+@dataclass(frozen=True)
+class Hardware:
+    """One node's inventory as its BMC reports it. Empty tuples of parts may mean that there are none, or that the BMC
+    doesn't say: then their name is in `not_said`.
+
+    `macs` are lower case and sorted; `memory_gib` is the total in GiB; `power_state` is Redfish's ("On", "Off",
+    "PoweringOn"...); `psus_needed` of the power supplies carry the load; `firmware` is (name, version); `unread` tells
+    what of its documents couldn't be read, in sentences.
     """
 
     serial: str | None
@@ -30,6 +103,20 @@ class Hardware:
     power_state: str | None
     bios_version: str | None
     bmc_version: str | None
+    gpu_devices: tuple[GpuDevice, ...] = ()
+    dimms: tuple[Dimm, ...] = ()
+    ports: tuple[Port, ...] = ()
+    drives: tuple[Drive, ...] = ()
+    power_supplies: tuple[PowerSupply, ...] = ()
+    psus_needed: int | None = None
+    redundant: bool | None = None
+    slots: tuple[Slot, ...] = ()
+    sensors: tuple[Sensor, ...] = ()
+    firmware: tuple[tuple[str, str], ...] = ()
+    height_u: int | None = None
+    chassis_type: str | None = None
+    not_said: tuple[str, ...] = ()
+    unread: tuple[str, ...] = ()
 
     @property
     def gpu_count(self) -> int:

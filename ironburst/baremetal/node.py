@@ -3,6 +3,9 @@
 import difflib
 import json
 import re
+from collections.abc import Iterable
+from dataclasses import asdict
+from datetime import date
 from typing import Annotated, Any
 from urllib.parse import urlsplit
 
@@ -19,11 +22,13 @@ from pydantic import (
 from pydantic.alias_generators import to_camel
 
 from ironburst import secrets
+from ironburst.baremetal import drift
 from ironburst.baremetal.hardware import Hardware
 from ironburst.baremetal.install_inputs import InstallInputs
-from ironburst.baremetal.verify import Declaration, Mismatch
+from ironburst.baremetal.mismatch import Mismatch
+from ironburst.baremetal.verify import Declaration
 from ironburst.catalog.errors import Unknown
-from ironburst.catalog.hardware import gpu
+from ironburst.catalog.hardware import gpu, platform
 
 PACKAGE = "baremetal"
 VERSION = "0.1.0"
@@ -69,6 +74,24 @@ def _gpu_model(value: str) -> str:
         raise ValueError(f"is not in the catalogue: {error}") from None
 
 
+def _platform(value: str) -> str:
+    try:
+        return platform(value).slug
+    except Unknown as error:
+        raise ValueError(f"is not in the catalogue: {error}") from None
+
+
+def _day(value: str) -> str:
+    try:
+        return date.fromisoformat(value).isoformat()
+    except ValueError:
+        raise ValueError("must be a day such as 2026-12-31") from None
+
+
+def _never(_: list[str]) -> list[str]:
+    raise ValueError("is what a refresh found: it can't be declared")
+
+
 Text = Annotated[str, StringConstraints(min_length=1, strict=True)]
 Count = Annotated[int, Field(ge=0, le=1_000_000)]
 
@@ -102,6 +125,16 @@ class NodeInputs(BaseModel):
     gpu_count: Count | None = Field(default=None, description="0: the node has no GPU")
     cpu_count: Count | None = Field(default=None, description="CPU sockets")
     memory_gib: Count | None = Field(default=None, description="GiB that it has at least")
+    platform: Annotated[Text, AfterValidator(_platform)] | None = Field(
+        default=None, description="the catalogue's name of the server model, dgx-h100: what it must have"
+    )
+    height_u: Count | None = Field(default=None, description="rack units; none: the platform's")
+    allowed: dict[str, Annotated[str, AfterValidator(_day)]] | None = Field(
+        default=None, description="mismatches that somebody answers for, each with its last day (UTC)"
+    )
+    drift: Annotated[list[str], AfterValidator(_never)] | None = Field(
+        default=None, description="never declared: what a refresh found otherwise than it was accepted"
+    )
     verify_tls: StrictBool = Field(default=True, description="false: any certificate is taken")
     ca_file: Text | None = Field(default=None, description="CAs in PEM; none: the system's")
     certificate_sha256: Annotated[Text, AfterValidator(_fingerprint)] | None = Field(
@@ -125,9 +158,14 @@ class NodeInputs(BaseModel):
 
     def declaration(self) -> Declaration:
         """What verification compares with the BMC's inventory."""
-        fields = Declaration.__dataclass_fields__
-        values = {name: getattr(self, name) for name in fields}
-        return Declaration(**(values | {"macs": None if self.macs is None else tuple(self.macs)}))
+        values = {name: getattr(self, name) for name in Declaration.__dataclass_fields__}
+        values["macs"] = None if self.macs is None else tuple(self.macs)
+        values["platform"] = platform(self.platform) if self.platform else None
+        return Declaration(**values)
+
+    def allowances(self) -> dict[str, date]:
+        """What somebody answers for: mismatch -> last day."""
+        return {field: date.fromisoformat(day) for field, day in (self.allowed or {}).items()}
 
 
 INPUTS = tuple(field.alias or name for name, field in NodeInputs.model_fields.items())
@@ -138,6 +176,7 @@ OBSERVED_OUTPUTS = (
     "bmcVersion",
     "observed",
     "declared",
+    "accepted",
     "state",
     "stateReason",
     "installed",
@@ -183,38 +222,65 @@ def _sentence(error: Any) -> tuple[str, str]:
     return path, f"{path} {reason}{given}" if path else reason
 
 
-def outputs(declared: dict[str, Any], hardware: Hardware, mismatches: list[Mismatch]) -> dict[str, Any]:
+def outputs(
+    declared: dict[str, Any], hardware: Hardware, found: Iterable[Mismatch], accepted: dict[str, Any]
+) -> dict[str, Any]:
     """The resource's outputs: the inputs with what is really there, what the BMC reports, and the declaration.
 
     A refresh puts observed values into the inputs, so `declared` keeps what was
-    accepted: later reads compare with that.
+    accepted: later reads compare with that, and with `accepted`, the parts and versions of then.
     """
-    return observed_inputs(declared, mismatches) | {
+    return observed_inputs(declared, found) | {
         "declared": declared,
+        "accepted": accepted,
         "reachable": True,
         "powerState": hardware.power_state,
         "biosVersion": hardware.bios_version,
         "bmcVersion": hardware.bmc_version,
-        "observed": {
-            "serial": hardware.serial,
-            "manufacturer": hardware.manufacturer,
-            "model": hardware.model,
-            "uuid": hardware.uuid,
-            "macs": list(hardware.macs),
-            "gpus": [{"model": group.model, "count": group.count} for group in hardware.gpus],
-            "cpuCount": hardware.cpu_count,
-            "memoryGib": hardware.memory_gib,
-        },
+        "observed": observed(hardware),
     }
 
 
-def observed_inputs(inputs: dict[str, Any], mismatches: list[Mismatch]) -> dict[str, Any]:
-    """The inputs with every mismatch replaced by what is there: so a refresh shows drift, and nothing else."""
-    changed = {
-        to_camel(mismatch.field): list(mismatch.observed) if isinstance(mismatch.observed, tuple) else mismatch.observed
-        for mismatch in mismatches
+def observed(hardware: Hardware) -> dict[str, Any]:
+    """The inventory as a resource's state has it: nothing that changes by itself is in it."""
+    return {
+        "serial": hardware.serial,
+        "manufacturer": hardware.manufacturer,
+        "model": hardware.model,
+        "uuid": hardware.uuid,
+        "macs": list(hardware.macs),
+        "gpus": [{"model": group.model, "count": group.count} for group in hardware.gpus],
+        "cpuCount": hardware.cpu_count,
+        "memoryGib": hardware.memory_gib,
+        "heightU": hardware.height_u,
+        "ports": [{"id": each.id, "mac": each.mac, "gbps": each.gbps} for each in hardware.ports],
+        "drives": [asdict(each) for each in hardware.drives],
+        "powerSupplies": [asdict(each) for each in hardware.power_supplies],
+        "slots": [asdict(each) for each in hardware.slots],
+        "notSaid": list(hardware.not_said),
     }
-    return {key: changed.get(key, value) for key, value in inputs.items()}
+
+
+def observed_inputs(inputs: dict[str, Any], found: Iterable[Mismatch]) -> dict[str, Any]:
+    """The inputs with what is there: so a refresh shows drift, and nothing else. What no input stands for is in
+    `drift`, as sentences.
+    """
+    changed: dict[str, Any] = {}
+    more = []
+    for mismatch in found:
+        name, value = to_camel(mismatch.field), mismatch.observed
+        if name in inputs and value is not None:
+            changed[name] = list(value) if isinstance(value, tuple) else value
+        else:
+            more.append(mismatch.sentence)
+    now = {key: changed.get(key, value) for key, value in inputs.items()}
+    return now | {"drift": more} if more else now
+
+
+def lost(before: dict[str, Any], hardware: Hardware, allowed: dict[str, date], today: date) -> list[Mismatch]:
+    """What is gone since the node was accepted, and nobody answers for: an `up` doesn't accept that."""
+    gone = [each for each in drift.changes(before, hardware) if each.field in drift.LOST]
+    return [each for each in gone if allowed.get(each.field, date.min) < today]
 
 
 def schema() -> dict[str, Any]:
@@ -233,6 +299,7 @@ def schema() -> dict[str, Any]:
         "installed": {"type": "string", "description": "the mark that its host says it was installed with"},
         "installingSince": {"type": "number", "description": "seconds since 1970"},
         "observed": anything | {"description": "the BMC's inventory"},
+        "accepted": anything | {"description": "parts and versions at the last up"},
     }
     resource = {
         "description": "A bare-metal node, verified against the inventory of its BMC (Redfish).",
@@ -251,7 +318,7 @@ def _property(described: dict[str, Any]) -> dict[str, Any]:
         kind = {"type": "object"}
     its_property = {"type": kind["type"]}
     if kind["type"] == "object":
-        its_property["additionalProperties"] = {"$ref": "pulumi.json#/Any"}
+        its_property["additionalProperties"] = kind.get("additionalProperties", {"$ref": "pulumi.json#/Any"})
     if kind["type"] == "array":
         its_property["items"] = {"type": kind["items"]["type"]}
     if "description" in described:

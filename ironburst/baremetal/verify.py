@@ -1,11 +1,14 @@
 """Compares a declared node with what its BMC reports. Pure: no I/O, no clock."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from datetime import date
 
+from ironburst.baremetal import minimums
 from ironburst.baremetal.gpu_names import possible_models
 from ironburst.baremetal.hardware import Hardware
-from ironburst.catalog.hardware import Gpu
+from ironburst.baremetal.mismatch import Mismatch, Verdict
+from ironburst.catalog.hardware import Gpu, Platform
 
 
 @dataclass(frozen=True)
@@ -13,7 +16,8 @@ class Declaration:
     """What is declared of one node. None is not compared.
 
     `macs` must all be on the node (it may have more); `memory_gib` is the least that it must have; a `gpu_count` of 0
-    says that it must have none.
+    says that it must have none. `platform` is the server model, whose figures of the catalogue it must have;
+    `height_u`: declared rack units, before the platform's.
     """
 
     name: str
@@ -26,29 +30,44 @@ class Declaration:
     gpu_count: int | None = None
     cpu_count: int | None = None
     memory_gib: int | None = None
-
-
-@dataclass(frozen=True)
-class Mismatch:
-    """One difference. `field` is the Declaration's, `observed` the value that would have been right there."""
-
-    field: str
-    observed: object
-    sentence: str
+    height_u: int | None = None
+    platform: Platform | None = None
 
 
 def verify(declared: Declaration, observed: Hardware, gpus: Iterable[Gpu]) -> list[Mismatch]:
-    """Every difference between the declaration and the inventory;
-    `gpus` are the catalogue's. Empty: the node is as declared.
+    """Every difference between the declaration and the inventory, whoever answers for it. Empty: it is as declared."""
+    return list(examine(declared, observed, gpus).mismatches)
+
+
+def examine(
+    declared: Declaration,
+    observed: Hardware,
+    gpus: Iterable[Gpu],
+    *,
+    allowed: Mapping[str, date] | None = None,
+    today: date = date.min,
+) -> Verdict:
+    """Every difference between the declaration and the inventory, and everything below the minimums; `gpus` are the
+    catalogue's. `allowed`: mismatches that somebody answers for, with the last day of each. What the BMC doesn't say is
+    no mismatch.
     """
-    mismatches = [
+    known = list(gpus)
+    found = [
         *_texts(declared, observed),
         *_macs(declared, observed),
-        *_gpus(declared, observed, list(gpus)),
-        *_least("cpu_count", "CPU sockets", declared.cpu_count, observed.cpu_count, exact=True),
+        *_gpus(declared, observed, known),
+        *_least("cpu_count", "CPU sockets", declared.cpu_count, observed.cpu_count or None, exact=True),
         *_least("memory_gib", "GiB of memory", declared.memory_gib, observed.memory_gib, exact=False),
+        *minimums.check(observed, declared.platform, declared.height_u, known),
     ]
-    return [Mismatch(m.field, m.observed, f"{declared.name}: {m.sentence}") for m in mismatches]
+    named = [Mismatch(m.field, m.observed, f"{declared.name}: {m.sentence}", m.unknown) for m in found]
+    in_force = {field for field, last in (allowed or {}).items() if last >= today}
+    different = [each for each in named if not each.unknown]
+    return Verdict(
+        mismatches=tuple(each for each in different if each.field not in in_force),
+        allowed=tuple(each for each in different if each.field in in_force),
+        not_said=tuple(each for each in named if each.unknown),
+    )
 
 
 def _texts(declared: Declaration, observed: Hardware) -> Iterable[Mismatch]:
@@ -59,10 +78,13 @@ def _texts(declared: Declaration, observed: Hardware) -> Iterable[Mismatch]:
         ("model", "model"),
     ):
         want, have = getattr(declared, field), getattr(observed, field)
+        if want is None:
+            continue
+        if have is None:
+            yield Mismatch(field, None, f"{label} {want!r} is declared, the BMC says none", unknown=True)
         # Makers spell the same name in different cases ("Nvidia", "NVIDIA"); serial numbers are compared as written.
-        same = want == have if field == "serial" or have is None else want is not None and want.lower() == have.lower()
-        if want is not None and not same:
-            yield Mismatch(field, have, f"{label} {want!r} is declared, the BMC reports {_shown(have)}")
+        elif want != have if field == "serial" else want.lower() != have.lower():
+            yield Mismatch(field, have, f"{label} {want!r} is declared, the BMC reports {have!r}")
 
 
 def _macs(declared: Declaration, observed: Hardware) -> Iterable[Mismatch]:
@@ -70,17 +92,26 @@ def _macs(declared: Declaration, observed: Hardware) -> Iterable[Mismatch]:
     if missing:
         plural = "MAC address {} is" if len(missing) == 1 else "MAC addresses {} are"
         there = ", ".join(observed.macs) or "none"
-        yield Mismatch("macs", observed.macs, f"{plural.format(', '.join(missing))} declared, the BMC reports {there}")
+        sentence = f"{plural.format(', '.join(missing))} declared, the BMC reports {there}"
+        yield Mismatch("macs", observed.macs, sentence, unknown="macs" in observed.not_said)
 
 
 def _gpus(declared: Declaration, observed: Hardware, gpus: list[Gpu]) -> Iterable[Mismatch]:
     if declared.gpu_count is None:
         return
-    reported = ", ".join(f"{group.count} x {group.model}" for group in observed.gpus) or "none"
+    reported = ", ".join(f"{group.count} x {group.model or 'unnamed GPU'}" for group in observed.gpus) or "none"
     if declared.gpu_count != observed.gpu_count:
         want = f"{declared.gpu_count} x {declared.gpu_model}" if declared.gpu_model else f"{declared.gpu_count}"
-        yield Mismatch("gpu_count", observed.gpu_count, f"{want} GPUs are declared, the BMC reports {reported}")
+        sentence = f"{want} GPUs are declared, the BMC reports {reported}"
+        if "gpus" in observed.not_said:
+            state = "" if observed.power_state == "On" else f" while the node is {observed.power_state or 'not on'}"
+            sentence = f"{want} GPUs are declared, the BMC lists no GPUs{state}"
+        yield Mismatch("gpu_count", observed.gpu_count, sentence, unknown="gpus" in observed.not_said)
     for group in observed.gpus if declared.gpu_model else ():
+        if not group.model:
+            sentence = f"GPU model {declared.gpu_model} is declared, the BMC doesn't name {group.count} of its GPUs"
+            yield Mismatch("gpu_model", None, sentence, unknown=True)
+            continue
         models = possible_models(group.model, gpus)
         if declared.gpu_model not in models:
             name = next(iter(models)) if len(models) == 1 else group.model
@@ -98,8 +129,6 @@ def _least(field: str, unit: str, want: int | None, have: int | None, *, exact: 
     if want is None or (have is not None and (have == want or (have > want and not exact))):
         return
     declared = f"{want} {unit} are declared" if exact else f"at least {want} {unit} are declared"
-    yield Mismatch(field, have, f"{declared}, the BMC reports {'nothing' if have is None else have}")
-
-
-def _shown(value: str | None) -> str:
-    return "none" if value is None else repr(value)
+    yield Mismatch(
+        field, have, f"{declared}, the BMC reports {'nothing' if have is None else have}", unknown=have is None
+    )

@@ -37,6 +37,7 @@ VERBS = (
     "converge",
     "image",
     "node",
+    "discover",
     "health",
     "slurm",
     "status",

@@ -14,15 +14,15 @@ from functools import wraps
 from pathlib import Path
 from typing import Any
 
-from ironburst import secrets
 from ironburst.adapters import metal_cycle, redfish, redfish_boot
 from ironburst.adapters.metal_cycle import Record
 from ironburst.adapters.redfish import BmcAccess, BmcError
 from ironburst.baremetal import declared, unattended
+from ironburst.baremetal.hardware import Hardware
 from ironburst.baremetal.node import NodeInputs
-from ironburst.baremetal.verify import verify
+from ironburst.baremetal.verify import examine
 from ironburst.catalog.hardware import gpus
-from ironburst.cli import Subparsers, node_guard
+from ironburst.cli import Subparsers, node_guard, owned_nodes
 from ironburst.cli.site_options import BadInput
 from ironburst.config.finding import ConfigError
 from ironburst.config.models import ClusterConfig, Hall, Nodes
@@ -48,11 +48,13 @@ class Declared:
 
     def bmc(self) -> BmcAccess:
         """Raises BadInput where the password does not resolve."""
-        try:
-            password = secrets.resolve(self.inputs.password_ref, region=self.inputs.secrets_region)
-        except secrets.SecretError as error:
-            raise BadInput(f"{self.inputs.name}: the password of its BMC: {error}") from None
-        return metal_cycle.access(self.inputs, password)
+        return owned_nodes.access(self.inputs)
+
+    def differences(self, hardware: Hardware) -> list[str]:
+        """What is not as declared, and nobody answers for."""
+        allowed, today = self.inputs.allowances(), datetime.now(UTC).date()
+        found = examine(self.inputs.declaration(), hardware, gpus().values(), allowed=allowed, today=today)
+        return [each.sentence for each in found.mismatches]
 
 
 def add_parsers(verbs: Subparsers) -> None:
@@ -110,10 +112,10 @@ def find(arguments: argparse.Namespace) -> Declared:
         more = f" and {len(error.findings) - 1} more" if len(error.findings) > 1 else ""
         raise BadInput(f"{arguments.stack_file}: {error.findings[0]}{more}: `ironburst validate` says it all") from None
     region = config.cloud.region if config.cloud else None
-    known = []
+    allowed, known = declared.allowed_mismatches(config.allow), []
     for hall in config.halls:
         for nodes in hall.nodes:
-            for inputs in declared.node_inputs(nodes, region, config.ssh.user):
+            for inputs in declared.node_inputs(nodes, region, config.ssh.user, allowed=allowed):
                 known.append(inputs["name"])
                 if inputs["name"] == arguments.node:
                     return Declared(config, hall, nodes, NodeInputs.model_validate(inputs))
@@ -210,13 +212,13 @@ def _step(node: Declared, bmc: BmcAccess, record: Record) -> tuple[str, str, Rec
     assert node.inputs.install
     try:
         hardware = redfish.read_hardware(bmc)
-        wrong = verify(node.inputs.declaration(), hardware, gpus().values())
+        wrong = node.differences(hardware)
         standing, known = metal_cycle.advance(bmc, node.inputs.install, record, as_declared=not wrong)
     except (redfish.BmcUnreachable, redfish.BmcIncompleteAnswer, redfish.BmcUnavailable) as error:
         return "installing", f"{error}; it is asked again", record
     why = standing.why.replace("NODE", node.inputs.name)
     if wrong and standing.state in ("inspected", "failed"):
-        why += ": " + "; ".join(each.sentence for each in wrong)
+        why += ": " + "; ".join(wrong)
     return standing.state, why, Record(known.installed, record.since)
 
 
@@ -271,10 +273,10 @@ def _to_be_swapped(arguments: argparse.Namespace, node: Declared) -> int:
 
 def _swapped(arguments: argparse.Namespace, node: Declared) -> int:
     bmc = node.bmc()
-    wrong = verify(node.inputs.declaration(), redfish.read_hardware(bmc), gpus().values())
+    wrong = node.differences(redfish.read_hardware(bmc))
     if wrong:
-        text = "\n".join([f"{arguments.node} is not as declared:", *(f"  - {each.sentence}" for each in wrong)])
-        told(arguments, {"state": "inspected", "differences": [each.sentence for each in wrong]}, text)
+        text = "\n".join([f"{arguments.node} is not as declared:", *(f"  - {each}" for each in wrong)])
+        told(arguments, {"state": "inspected", "differences": wrong}, text)
         return 4
     with redfish_boot.console(bmc) as console:
         console.lamp(False)

@@ -1,4 +1,4 @@
-"""What a person lets a plan do although it would be refused (`allow` of ironburst.config.models)."""
+"""What a person lets happen although it would be refused (`allow` of ironburst.config.models)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,14 @@ from pydantic import Field
 
 from ironburst.config.software_models import Strict
 
-Rule = Literal["node", "budget", "open-network", "join-secret"]
+Rule = Literal["node", "budget", "open-network", "join-secret", "hardware"]
+
+MISMATCHES = (
+    "serial", "uuid", "manufacturer", "model", "macs", "gpu_count", "gpu_model", "cpu_count", "memory_gib",
+    "memory_minimum", "network_ports", "gpu_lanes", "psu_count", "psu_input", "psu_redundancy", "local_storage",
+    "form_factor", "gpu_driver", "gpus", "memory_modules", "drives", "power_supplies",
+)  # fmt: skip
+"""what may be wrong with an owned node's hardware (ironburst.baremetal); a test holds the two together"""
 
 
 class Allowance(Strict):
@@ -17,13 +24,15 @@ class Allowance(Strict):
 
     rule: Rule = Field(
         description="node: replaces, stops or removes a node whose jobs may run; budget: dearer than "
-        "total_usd_per_month; open-network: lets wide networks in; join-secret: drops what rented nodes join with"
+        "total_usd_per_month; open-network: lets wide networks in; join-secret: drops what rented nodes join with; "
+        "hardware: an owned node is accepted although its BMC reports something else"
     )
     of: str | None = Field(
         default=None,
         min_length=1,
-        description="of the node, security group or scheduler, as the refusal names it; not with budget",
-        examples=["dgx07"],
+        description="of the node, security group or scheduler, as the refusal names it; with hardware NODE/MISMATCH; "
+        "not with budget",
+        examples=["dgx07", "dgx07/psu_redundancy"],
     )
     reason: str = Field(min_length=1)
     by: str = Field(min_length=1, description="who answers for it")

@@ -4,8 +4,8 @@ The protocol is real Redfish (the parts of it that sushy and an inventory need),
 `python -m lab.bmc --prefix P` serves every bare-metal host of the lab P on its BMC address, until it is ended.
 """
 
-from lab.bmc.documents import Machine
 from lab.bmc.faults import Fault, write_fault
+from lab.bmc.machine import Machine
 from lab.bmc.service import Bmc, Power
 
 __all__ = ["Bmc", "Fault", "Machine", "Power", "write_fault"]

@@ -1,7 +1,10 @@
-"""`python -m lab.bmc`: the BMCs of a lab. The only module of the stand-in that knows hosts: it joins the two."""
+"""`python -m lab.bmc`: the BMCs of a lab (--prefix), or of machines in memory (--nodes). The only module of the
+stand-in that knows hosts: it joins the two.
+"""
 
 import sys
 
-from lab.hosts.bmcs import main
+from lab.bmc import alone
+from lab.hosts import bmcs
 
-sys.exit(main())
+sys.exit(alone.main() if any(argument.startswith("--nodes") for argument in sys.argv[1:]) else bmcs.main())

@@ -5,36 +5,17 @@ GPUs are listed as on an HGX server: under a computer system of their own, HGX_B
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from lab.bmc import vendors
+from lab.bmc.machine import Machine
+from lab.bmc.parts import BOARD, CHASSIS, HOST, OK, ROOT, UPDATE, Document, parts
+from lab.bmc.parts import collection as _collection
+from lab.bmc.parts import link as _link
+from lab.bmc.parts import members as _members
 
-ROOT = "/redfish/v1"
 SESSIONS = f"{ROOT}/SessionService/Sessions"
-HOST = f"{ROOT}/Systems/1"
-BOARD = f"{ROOT}/Systems/HGX_Baseboard_0"
-CHASSIS = f"{ROOT}/Chassis/1"
 MANAGER = f"{ROOT}/Managers/bmc"
 RESET = f"{HOST}/Actions/ComputerSystem.Reset"
 RESET_TYPES = ["On", "ForceOff", "GracefulShutdown", "GracefulRestart", "ForceRestart", "PowerCycle"]
-OK = {"Status": {"State": "Enabled", "Health": "OK"}}
-Document = dict[str, Any]
-
-
-@dataclass(frozen=True)
-class Machine:
-    """The hardware that a BMC reports; memory in GiB."""
-
-    name: str
-    serial: str
-    uuid: str
-    macs: tuple[str, ...]
-    manufacturer: str = "LabCorp (simulated)"
-    model: str = "HGX-8H100"
-    gpus: int = 8
-    gpu_model: str = "NVIDIA H100 80GB HBM3"
-    cpus: int = 2
-    cpu_model: str = "Intel(R) Xeon(R) Platinum 8480C"
-    memory_gib: int = 2048
 
 
 def documents(machine: Machine, is_on: bool, boot: dict[str, str], sessions: list[str]) -> dict[str, Document]:
@@ -47,12 +28,15 @@ def documents(machine: Machine, is_on: bool, boot: dict[str, str], sessions: lis
         f"{ROOT}/Managers": _collection("Manager", [MANAGER]),
         HOST: _host(machine, is_on, boot),
         CHASSIS: _chassis(machine, is_on),
-        MANAGER: _manager(),
+        MANAGER: _manager(machine),
+        UPDATE: _update_service(),
+        **parts(machine),
         **_ports(machine),
         **_processors(machine),
         **(_baseboard(machine) if machine.gpus else {}),
     }
-    return {path: {"@odata.id": path} | document for path, document in resources.items()}
+    plain = {path: {"@odata.id": path} | document for path, document in resources.items()}
+    return vendors.shaped(plain, machine)
 
 
 def _service_root(machine: Machine) -> Document:
@@ -62,7 +46,7 @@ def _service_root(machine: Machine) -> Document:
         "Name": "lab BMC (emulated)",
         "RedfishVersion": "1.15.0",
         "UUID": machine.uuid,
-        **_links(ROOT, "Systems", "Chassis", "Managers", "SessionService"),
+        **_links(ROOT, "Systems", "Chassis", "Managers", "SessionService", "UpdateService"),
         "Links": {"Sessions": _link(SESSIONS)},
     }
 
@@ -95,12 +79,12 @@ def _host(machine: Machine, is_on: bool, boot: dict[str, str]) -> Document:
         "SerialNumber": machine.serial,
         "UUID": machine.uuid,
         "PowerState": "On" if is_on else "Off",
-        "BiosVersion": "1.0",
+        "BiosVersion": machine.bios_version,
         "Boot": boot,
         **OK,
         "ProcessorSummary": {"Count": machine.cpus, "Model": machine.cpu_model},
-        "MemorySummary": {"TotalSystemMemoryGiB": machine.memory_gib},
-        **_links(HOST, "EthernetInterfaces", "Processors"),
+        "MemorySummary": {"TotalSystemMemoryGiB": machine.memory_there_gib},
+        **_links(HOST, "EthernetInterfaces", "Processors", "Memory", "Storage"),
         "Links": {"ManagedBy": [_link(MANAGER)], "Chassis": [_link(CHASSIS)]},
         "Actions": {"#ComputerSystem.Reset": reset},
     }
@@ -116,18 +100,30 @@ def _chassis(machine: Machine, is_on: bool) -> Document:
         "Model": machine.model,
         "SerialNumber": machine.serial,
         "PowerState": "On" if is_on else "Off",
+        "HeightMm": round(machine.height_u * 44.45, 2),
         **OK,
+        **_links(CHASSIS, "NetworkAdapters", "PCIeDevices", "PCIeSlots", "PowerSubsystem", "Sensors"),
         "Links": {"ComputerSystems": [_link(HOST)], "ManagedBy": [_link(MANAGER)]},
     }
 
 
-def _manager() -> Document:
+def _update_service() -> Document:
+    return {
+        "@odata.type": "#UpdateService.v1_14_0.UpdateService",
+        "Id": "UpdateService",
+        "Name": "Update Service",
+        "ServiceEnabled": True,
+        **_links(UPDATE, "FirmwareInventory"),
+    }
+
+
+def _manager(machine: Machine) -> Document:
     return {
         "@odata.type": "#Manager.v1_15_0.Manager",
         "Id": "bmc",
         "Name": "lab BMC (emulated)",
         "ManagerType": "BMC",
-        "FirmwareVersion": "lab-1.0",
+        "FirmwareVersion": machine.bmc_version,
         **OK,
         "Links": {"ManagerForServers": [_link(HOST)]},
     }
@@ -163,32 +159,24 @@ def _baseboard(machine: Machine) -> dict[str, Document]:
         **OK,
         **_links(BOARD, "Processors"),
     }
-    gpu = {"ProcessorType": "GPU", "Manufacturer": "NVIDIA", "Model": machine.gpu_model}
-    gpus = {f"GPU_SXM_{i + 1}": gpu for i in range(machine.gpus)}
+    gpus = {f"GPU_SXM_{n}": _gpu(machine, n) for n in range(1, machine.gpus + 1)}
     return {BOARD: board, **_members(f"{BOARD}/Processors", "Processor", "v1_18_0", gpus)}
 
 
-def _link(path: str) -> dict[str, str]:
-    return {"@odata.id": path}
+def _gpu(machine: Machine, n: int) -> Document:
+    lanes = {"LanesInUse": machine.gpu_lanes, "MaxLanes": 16, "PCIeType": "Gen5", "MaxPCIeType": "Gen5"}
+    lost = {"Status": {"State": "UnavailableOffline", "Health": "Critical"}}
+    return {
+        "ProcessorType": "GPU",
+        "Manufacturer": "NVIDIA",
+        "Model": machine.gpu_model,
+        "SerialNumber": f"{machine.uuid[-4:]}-G{n}",
+        "FirmwareVersion": machine.gpu_firmware,
+        "SystemInterface": {"InterfaceType": "PCIe", "PCIe": lanes},
+        "Links": {"PCIeDevice": _link(f"{CHASSIS}/PCIeDevices/GPU{n}")},
+        **(lost if n in machine.lost_gpus else {}),
+    }
 
 
 def _links(path: str, *names: str) -> Document:
     return {name: _link(f"{path}/{name}") for name in names}
-
-
-def _collection(kind: str, paths: list[str]) -> Document:
-    return {
-        "@odata.type": f"#{kind}Collection.{kind}Collection",
-        "Name": f"{kind} Collection",
-        "Members@odata.count": len(paths),
-        "Members": [_link(path) for path in paths],
-    }
-
-
-def _members(path: str, kind: str, version: str, properties: dict[str, Document]) -> dict[str, Document]:
-    """A collection and its members, {path: document}; `properties` is {Id: properties}."""
-    members = {
-        f"{path}/{key}": {"@odata.type": f"#{kind}.{version}.{kind}", "Id": key, "Name": key, **OK, **own}
-        for key, own in properties.items()
-    }
-    return {path: _collection(kind, list(members)), **members}

@@ -9,6 +9,22 @@ from typing import Any, Literal
 
 from lab.bmc.quirks import QUIRKS
 
+Answer = Literal[
+    "reset",
+    "silent",
+    "half",
+    "garbled",
+    "unavailable",
+    "echo",
+    "redirect",
+    "huge",
+    "drip",
+    "forbidden",
+    "missing",
+    "lie",
+    "late",
+]
+
 
 @dataclass(frozen=True)
 class Fault:
@@ -16,17 +32,20 @@ class Fault:
 
     `answer`: "reset" drops the connection, "silent" never answers, "half" breaks off in the middle of the body,
     "garbled" sends half of the JSON as if it were all, "unavailable" is HTTP 503, "echo" is HTTP 400 that repeats what
-    was sent, "lie" says that a change is done and does nothing, "late" does it and drops the connection. Only for paths
-    that contain `path`, after the first `after` of them, and only `times` times (None: always). `wrong_password`: every
-    login is refused. `hardware` replaces fields of Machine. `quirks`: names of lab.bmc.quirks.
+    was sent, "redirect" sends to another host, "huge" and "drip" never end (fast, and a byte at a time), "forbidden"
+    is HTTP 403, "missing" 404, "lie" says that a change is done and does nothing, "late" does it and drops the
+    connection. Only for paths that contain `path`, after the first `after` of them, and only `times` times (None:
+    always). `wrong_password`: every login is refused. `hardware` replaces fields of Machine. `documents` replaces
+    properties of documents, {path: {name: value}}. `quirks`: names of lab.bmc.quirks.
     """
 
-    answer: Literal["reset", "silent", "half", "garbled", "unavailable", "echo", "lie", "late"] | None = None
+    answer: Answer | None = None
     path: str = ""
     after: int = 0
     times: int | None = None
     wrong_password: bool = False
     hardware: dict[str, Any] = field(default_factory=dict)
+    documents: dict[str, dict[str, Any]] = field(default_factory=dict)
     quirks: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:

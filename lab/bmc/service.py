@@ -6,6 +6,7 @@ Every request is appended to a log, one JSON object a line.
 from __future__ import annotations
 
 import base64
+import copy
 import json
 import secrets
 import socket
@@ -16,13 +17,16 @@ import threading
 from collections import Counter
 from dataclasses import asdict, replace
 from email.message import Message
+from functools import lru_cache
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
-from lab.bmc.documents import HOST, RESET, ROOT, SESSIONS, Document, Machine, documents
+from lab.bmc.documents import HOST, MANAGER, RESET, ROOT, SESSIONS, Document, documents
 from lab.bmc.faults import Fault, read_faults
+from lab.bmc.machine import Machine
 from lab.bmc.media import Media, Refused
+from lab.bmc.vendors import expanded, plain_path
 
 USERNAME = "admin"
 MAX_SESSIONS = 16  # real BMCs have few; one that leaks them locks its owner out
@@ -104,15 +108,24 @@ class Bmc:
     def machine(self) -> Machine:
         """The hardware as it is now, with the fault's changes."""
         changes: dict[str, Any] = {**self.fault().hardware}
-        if "macs" in changes:
-            changes["macs"] = tuple(changes["macs"])  # JSON has lists
+        changes = {key: tuple(value) if isinstance(value, list) else value for key, value in changes.items()}
         return replace(self.declared, **changes)
 
     def documents(self, path: str = "") -> dict[str, Document]:
         """All that Redfish says of it now, by path. What is shown late is shown at reads of its own `path`."""
-        shown = documents(self.machine(), self.power.is_on(), {}, list(self.sessions))
-        self.media.add(shown, path)
-        return shown
+        found = dict(_known(self.machine(), self.power.is_on(), tuple(self.sessions)))
+        if HOST in found and MANAGER in found:  # another maker's paths have no media
+            found |= {each: copy.deepcopy(found[each]) for each in (HOST, MANAGER)}
+            self.media.add(found, path)
+        for changed, properties in self.fault().documents.items():
+            found[changed] = found.get(changed, {}) | properties
+        return found
+
+    def document(self, path: str) -> Document | None:
+        """What is at a path; `?$expand` as its maker's BMC answers it. None: nothing."""
+        plain, _, expand = path.partition("$expand")
+        documents = self.documents(path)
+        return expanded(documents, plain.rstrip("?&"), self.declared.vendor) if expand else documents.get(path)
 
     def answer_fault(self, path: str) -> str | None:
         """The fault that this request meets, counting those that are limited to a number of times."""
@@ -188,6 +201,12 @@ class Bmc:
                 return
 
 
+@lru_cache(maxsize=1024)
+def _known(machine: Machine, is_on: bool, sessions: tuple[str, ...]) -> dict[str, Document]:
+    """Some makers' take 10 ms, and every request needs them."""
+    return documents(machine, is_on, {}, list(sessions))
+
+
 class Answer(NamedTuple):
     """What a request gets."""
 
@@ -223,6 +242,8 @@ class _Handler(BaseHTTPRequestHandler):
     def do_any(self) -> None:
         """Every request; a fault may drop it, delay it or garble what it gets."""
         bmc, path = self.server.bmc, self.path.rstrip("/")
+        if self.command != "GET":
+            path = plain_path(path, bmc.declared.vendor)
         body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
         fault = bmc.answer_fault(path)
         if fault:
@@ -231,6 +252,9 @@ class _Handler(BaseHTTPRequestHandler):
             bmc.closing.wait(600)
         if fault in ("silent", "reset"):
             self._hang_up()
+            return
+        if fault in ("huge", "drip"):
+            self._never_end(bmc, fault)
             return
         answer = self._answer(bmc, path, body, fault)
         if fault == "late":
@@ -255,10 +279,26 @@ class _Handler(BaseHTTPRequestHandler):
 
     do_GET = do_POST = do_PATCH = do_DELETE = do_any
 
+    def _never_end(self, bmc: Bmc, fault: str) -> None:
+        self.send_response(200)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Connection", "close")
+        self.end_headers()
+        self.close_connection = True
+        part, pause = (b" " * 65536, 0.0) if fault == "huge" else (b" ", 0.05)
+        while not bmc.closing.wait(pause):
+            self.wfile.write(part)
+
     def _answer(self, bmc: Bmc, path: str, body: bytes, fault: str | None) -> Answer:
         if fault == "unavailable":
             reason = "The service is temporarily unavailable."
             return _refusal(503, "ServiceTemporarilyUnavailable", reason, {"Retry-After": "1"})
+        if fault == "redirect":
+            return Answer(302, None, {"Location": "https://evil.example/redfish/v1"})
+        if fault == "forbidden":
+            return _refusal(403, "InsufficientPrivilege", "There are insufficient privileges.")
+        if fault == "missing":
+            return _refusal(404, "ResourceMissingAtURI", f"{path} is not here.")
         if fault == "echo":
             echo = f"{body.decode(errors='replace')} {dict(self.headers)}"
             return _refusal(400, "MalformedJSON", f"Could not understand: {echo}")
@@ -276,7 +316,7 @@ class _Handler(BaseHTTPRequestHandler):
             return Answer(204)
         if self.command in ("POST", "PATCH"):
             return Answer(204) if fault == "lie" else self._change(bmc, path, sent if body else None)
-        document = bmc.documents(path).get(path) if self.command == "GET" else None
+        document = bmc.document(path) if self.command == "GET" else None
         if document is None:
             return _refusal(404, "ResourceMissingAtURI", f"{self.command} {path} is not here.")
         tag = document.get("@odata.etag")

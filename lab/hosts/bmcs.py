@@ -41,6 +41,8 @@ def machine_of(name: str) -> Machine:
         manufacturer=inside.vendor,
         model=inside.product,
         gpus=inside.gpus,
+        hcas=inside.mlx5,
+        **({} if inside.gpus else {"memory_gib": 256, "psus": 2, "psu_watts": 800, "height_u": 1}),
     )
 
 

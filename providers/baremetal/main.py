@@ -5,19 +5,22 @@ python -m providers.baremetal.main ENGINE_ADDRESS        (pulumi-resource-bareme
 
 import asyncio
 import contextlib
-import logging
 import os
 import sys
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import grpc
 from pulumi.provider.experimental.server import ProviderServicer
 from pulumi.runtime.proto import engine_pb2, engine_pb2_grpc, provider_pb2_grpc
 
-from ironburst.adapters.redfish import BmcError
+from ironburst.adapters.redfish import BmcError, hush
 from ironburst.baremetal.node import VERSION
 from providers.baremetal.provider import BaremetalProvider, NodeError
+
+BMCS_AT_ONCE = 128
+"""threads that wait for BMCs; how many nodes Pulumi asks for at once is its --parallel"""
 
 
 class _Servicer(ProviderServicer):
@@ -61,6 +64,8 @@ async def serve(engine_address: str) -> None:
         port = server.add_insecure_port("127.0.0.1:0")
         await server.start()
         print(port, flush=True)
+        # asyncio's own has a few threads by the number of cores, and one hung BMC holds one for its whole time
+        asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(BMCS_AT_ONCE))
         parent = os.getppid()
         while os.getppid() == parent:  # an engine that was killed cannot end us
             await asyncio.sleep(1)
@@ -75,9 +80,7 @@ def main(argv: list[str]) -> int:
             file=sys.stderr,
         )
         return 2
-    for name in ("sushy", "urllib3"):  # what they log holds addresses and answers; our errors say it in a sentence
-        logging.getLogger(name).addHandler(logging.NullHandler())
-        logging.getLogger(name).propagate = False
+    hush()
     with contextlib.suppress(KeyboardInterrupt):
         asyncio.run(serve(addresses[0]))
     return 0

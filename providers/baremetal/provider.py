@@ -13,6 +13,7 @@ lock is not held while a machine installs. read looks how far it is; `ironburst 
 import asyncio
 import json
 from collections.abc import Callable
+from datetime import UTC, date, datetime
 from typing import Any
 
 from pulumi.provider.experimental import provider as sdk
@@ -21,9 +22,10 @@ from pulumi.provider.experimental.property_value import PropertyValue
 from ironburst import secrets
 from ironburst.adapters import metal_cycle, redfish
 from ironburst.adapters.metal_cycle import Record
-from ironburst.baremetal import node
+from ironburst.baremetal import drift, node
 from ironburst.baremetal.hardware import Hardware
-from ironburst.baremetal.verify import Mismatch, verify
+from ironburst.baremetal.mismatch import Verdict
+from ironburst.baremetal.verify import examine
 from ironburst.catalog.hardware import gpus
 from providers.baremetal.values import NOT_KNOWN_YET, has_unknown, plain, values
 
@@ -86,7 +88,7 @@ class BaremetalProvider(sdk.Provider):
         if request.preview:
             return sdk.CreateResponse(resource_id="", properties=_planned(request.properties))
         inputs = plain(request.properties)
-        outputs = await self._accepted(request.urn, inputs, Record())
+        outputs = await self._accepted(request.urn, inputs, {}, Record())
         return sdk.CreateResponse(resource_id=inputs["name"], properties=values(outputs))
 
     async def update(self, request: sdk.UpdateRequest) -> sdk.UpdateResponse:
@@ -97,7 +99,7 @@ class BaremetalProvider(sdk.Provider):
         record = _record(olds)
         if _mark(olds.get("declared") or {}) != _mark(inputs):
             record = Record(record.installed)  # another installation, with a time of its own
-        return sdk.UpdateResponse(properties=values(await self._accepted(request.urn, inputs, record)))
+        return sdk.UpdateResponse(properties=values(await self._accepted(request.urn, inputs, olds, record)))
 
     async def read(self, request: sdk.ReadRequest) -> sdk.ReadResponse:
         """What is there now: in the outputs, and in the inputs, so that a refresh shows drift."""
@@ -108,15 +110,17 @@ class BaremetalProvider(sdk.Provider):
             )
         declared = state.get("declared") or inputs
         try:
-            hardware, mismatches = await _compared(declared)
-            standing = await _standing(declared, _record(state), as_declared=not mismatches, act=False)
+            hardware, verdict = await _compared(declared)
+            standing = await _standing(declared, _record(state), as_declared=not verdict.mismatches, act=False)
         except (redfish.BmcUnreachable, redfish.BmcIncompleteAnswer, redfish.BmcUnavailable) as error:
             await self._warn(request.urn, f"{error}; what was known of the node is kept")
             return sdk.ReadResponse(request.resource_id, values(state | {"reachable": False}), values(inputs))
+        accepted = state.get("accepted") or drift.accepted(hardware)
+        found = [*verdict.mismatches, *drift.changes(accepted, hardware)]
         if standing["state"] == "installing":
-            mismatches = []  # a machine that starts reports half of its parts
-        now = node.observed_inputs(declared, mismatches)
-        outputs = node.outputs(declared, hardware, mismatches) | standing
+            found = []  # a machine that starts reports half of its parts
+        now = node.observed_inputs(declared, found)
+        outputs = node.outputs(declared, hardware, found, accepted) | standing
         installed = standing.get("installed")
         if declared.get("install") and installed and installed not in (_mark(declared), metal_cycle.ANOTHER):
             now["install"] = outputs["install"] = declared["install"] | {"mark": installed}
@@ -133,11 +137,16 @@ class BaremetalProvider(sdk.Provider):
         if state.get("powerOffOnDelete"):
             await asyncio.to_thread(lambda: redfish.power_off(_access(_typed(state["declared"]))))
 
-    async def _accepted(self, urn: str, inputs: dict[str, Any], record: Record) -> dict[str, Any]:
-        """The outputs of a node that is as declared; its installation is begun. Raises NodeError with every mismatch,
-        or a BmcError.
+    async def _accepted(
+        self, urn: str, inputs: dict[str, Any], before: dict[str, Any], record: Record
+    ) -> dict[str, Any]:
+        """The outputs of a node that is as declared, and of which nothing is gone since `before`; its installation is
+        begun. Raises NodeError with every mismatch, or a BmcError.
         """
-        hardware, mismatches = await _compared(inputs)
+        hardware, verdict = await _compared(inputs)
+        declared = _typed(inputs)
+        gone = node.lost(before.get("accepted") or {}, hardware, declared.allowances(), _today())
+        mismatches = [*verdict.mismatches, *gone]
         standing = await _standing(inputs, record, as_declared=not mismatches)
         if mismatches:
             listed = "\n".join(f"  - {mismatch.sentence}" for mismatch in mismatches)
@@ -147,7 +156,7 @@ class BaremetalProvider(sdk.Provider):
             raise NodeError(f"{inputs['name']}: {standing['stateReason']}")
         if standing["state"] not in ("ready", "installing"):
             await self._warn(urn, f"{inputs['name']} is {standing['state']}: {standing['stateReason']}")
-        return node.outputs(inputs, hardware, []) | standing
+        return node.outputs(inputs, hardware, [], drift.accepted(hardware)) | standing
 
 
 def _record(state: dict[str, Any]) -> Record:
@@ -173,10 +182,15 @@ async def _standing(inputs: dict[str, Any], record: Record, **how: Any) -> dict[
     }
 
 
-async def _compared(inputs: dict[str, Any]) -> tuple[Hardware, list[Mismatch]]:
+async def _compared(inputs: dict[str, Any]) -> tuple[Hardware, Verdict]:
     declared = _typed(inputs)
     hardware = await asyncio.to_thread(lambda: redfish.read_hardware(_access(declared)))
-    return hardware, verify(declared.declaration(), hardware, gpus().values())
+    allowed = declared.allowances()
+    return hardware, examine(declared.declaration(), hardware, gpus().values(), allowed=allowed, today=_today())
+
+
+def _today() -> date:
+    return datetime.now(UTC).date()
 
 
 def _typed(inputs: dict[str, Any]) -> node.NodeInputs:
@@ -192,7 +206,7 @@ def _access(inputs: node.NodeInputs) -> redfish.BmcAccess:
         password = secrets.resolve(inputs.password_ref, region=inputs.secrets_region)
     except secrets.SecretError as error:
         raise NodeError(f"{inputs.name}: the password of BMC {inputs.bmc_address}: {error}") from None
-    return metal_cycle.access(inputs, password)
+    return redfish.access_of(inputs, password)
 
 
 def _planned(inputs: dict[str, PropertyValue]) -> dict[str, PropertyValue]:

@@ -1,4 +1,5 @@
-from ironburst.baremetal.declared import node_inputs
+from ironburst.baremetal.declared import allowed_mismatches, node_inputs
+from ironburst.config.allowance_models import Allowance
 from ironburst.config.models import Nodes
 
 BMC = {"addresses": "https://10.0.9.[11-12]", "username": "admin", "password": "env:BMC_PASSWORD"}
@@ -27,6 +28,7 @@ def test_each_node_of_a_range_has_its_own_values():
         "powerOffOnDelete": False,
         "serial": "S1",
         "macs": ["52:54:00:00:00:01"],
+        "platform": "dgx-h100",
         "gpuModel": "H100 SXM5 80GB",
         "gpuCount": 8,
     }
@@ -69,3 +71,14 @@ def test_a_password_in_secrets_manager_is_asked_for_where_the_cloud_is():
     assert not any(
         "secretsRegion" in each for each in [*node_inputs(kept), *node_inputs(Nodes.model_validate(BASE), "x")]
     )
+
+
+def test_what_somebody_answers_for_is_an_input_of_its_node():
+    allow = [
+        Allowance(rule="hardware", of=f"dgx02/{what}", reason="r", by="b", until=day)
+        for what, day in (("psu_input", "2026-12-01"), ("drives", "2026-12-05"), ("psu_input", "2026-12-03"))
+    ]
+    allow.append(Allowance(rule="node", of="dgx02", reason="r", by="b", until="2026-12-01"))
+    first, second = node_inputs(Nodes.model_validate(BASE), allowed=allowed_mismatches(allow))
+    assert "allowed" not in first
+    assert second["allowed"] == {"psu_input": "2026-12-03", "drives": "2026-12-05"}

@@ -51,7 +51,7 @@ def failure(site, kind, **changes):
 def test_the_inventory_is_read_and_the_session_closed(site):
     hardware = redfish.read_hardware(site.access())
     assert hardware.serial == "LAB-DGX01" and hardware.uuid == MACHINE.uuid
-    assert hardware.macs == ("52:54:00:4e:00:0b",)
+    assert hardware.macs == ("52:54:00:4e:00:0b",) and hardware.sensors == ()
     assert hardware.gpus == (GpuGroup("NVIDIA H100 80GB HBM3", 8),) and hardware.gpu_count == 8
     assert (hardware.cpu_count, hardware.memory_gib, hardware.power_state) == (2, 2048, "On")
     assert (hardware.bios_version, hardware.bmc_version) == ("1.0", "lab-1.0")
@@ -156,3 +156,100 @@ def test_two_readers_at_once(site):
 def test_an_address_in_use_is_an_error(site):
     with pytest.raises(OSError):
         Bmc(MACHINE, MemoryPower(), PASSWORD, port=int(site.bmc.url.rsplit(":", 1)[1]))
+
+
+# ---- a BMC that is not to be trusted
+
+
+class Elsewhere:
+    """A server that must hear nothing."""
+
+    def __init__(self):
+        self.heard = []
+        self.socket = socket.create_server(("127.0.0.1", 0))
+        self.url = f"http://127.0.0.1:{self.socket.getsockname()[1]}"
+        threading.Thread(target=self._listen, daemon=True).start()
+
+    def _listen(self):
+        while True:
+            try:
+                connection, _ = self.socket.accept()
+            except OSError:
+                return
+            with connection:
+                self.heard.append(connection.recv(65536))
+
+
+@pytest.fixture
+def elsewhere():
+    server = Elsewhere()
+    yield server
+    server.socket.close()
+
+
+@pytest.mark.parametrize("path", ["/redfish/v1", "/redfish/v1/Systems", "/redfish/v1/Chassis/1"])
+def test_no_link_is_followed_to_another_host(site, elsewhere, path):
+    name = {"/redfish/v1": "Chassis", "/redfish/v1/Systems": "Members", "/redfish/v1/Chassis/1": "PowerSubsystem"}[path]
+    link = {"@odata.id": f"{elsewhere.url}/redfish/v1/Chassis/1"}
+    site.fault(documents={path: {name: [link] if name == "Members" else link}})
+    if name == "Members":
+        assert "leads off this BMC" in failure(site, redfish.BmcIncompleteAnswer)
+    else:
+        hardware = redfish.read_hardware(site.access())
+        assert hardware.gpu_count == 8 and "leads off this BMC" in " ".join(hardware.unread)
+    assert elsewhere.heard == []
+
+
+def test_the_login_is_sent_to_no_other_host(site, elsewhere):
+    sessions = {"Links": {"Sessions": {"@odata.id": f"{elsewhere.url}/redfish/v1/SessionService/Sessions"}}}
+    site.fault(documents={"/redfish/v1": sessions})
+    assert "sends us to another host" in failure(site, redfish.BmcIncompleteAnswer)
+    assert elsewhere.heard == []
+
+
+@pytest.mark.parametrize("path", ["", "Systems"])
+def test_no_redirection_is_followed_to_another_host(site, path):
+    site.fault(answer="redirect", path=path)
+    assert "sends us to another host" in failure(site, redfish.BmcIncompleteAnswer)
+    assert site.bmc.sessions == {} or path == ""
+
+
+def test_an_answer_without_an_end_is_not_taken(site):
+    site.fault(answer="huge", path="Systems/1/Memory")
+    assert "more than 16 MiB" in failure(site, redfish.BmcIncompleteAnswer)
+    site.fault(answer="drip", path="Systems/1/Memory")
+    assert "did not finish its answers within 1 s" in failure(site, redfish.BmcUnreachable, timeout_s=1)
+    site.fault()
+    redfish.read_hardware(site.access())
+
+
+@pytest.mark.parametrize(
+    ("answer", "words"),
+    [
+        ("forbidden", "may not read it (HTTP 403)"),
+        ("missing", "it isn't there"),
+        ("unavailable", "answers with HTTP 503"),
+    ],
+)
+def test_parts_that_a_bmc_keeps_to_itself_are_not_said(site, answer, words):
+    site.fault(answer=answer, path="/PowerSubsystem")
+    hardware = redfish.read_hardware(site.access(timeout_s=8))
+    assert hardware.not_said == ("power_supplies",) and hardware.gpu_count == 8
+    (note,) = hardware.unread
+    assert note.startswith("PowerSubsystem of Chassis/1: ") and words in note
+    assert site.bmc.sessions == {}
+
+
+def test_a_wrong_password_is_tried_once(site):
+    failure(site, redfish.BmcLoginRefused, password="wrong")
+    assert [each["path"] for each in site.requests() if each["status"] == 401] == [
+        "/redfish/v1/SessionService/Sessions"
+    ]
+    site.fault(answer="missing", path="SessionService")  # then by basic authentication, and once
+    failure(site, redfish.BmcLoginRefused, password="wrong")
+    assert len([each for each in site.requests() if each["status"] == 401]) == 2
+
+
+def test_sensors_are_read_where_they_are_asked_for(site):
+    read = redfish.read_hardware(site.access(timeout_s=10), sensors=True)
+    assert ("Inlet", 24.5, "Cel") in {(each.name, each.reading, each.unit) for each in read.sensors}

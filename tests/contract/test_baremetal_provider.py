@@ -253,11 +253,12 @@ def test_read_puts_drift_into_the_inputs(plugin):
     plugin.fault(hardware={"gpus": 7, "serial": "LAB-DGX09"})
     plugin.power.on = False
     answer = plugin.read(state)
-    assert values(answer.inputs) == plugin.inputs(gpuCount=7, serial="LAB-DGX09")
+    drift = ["another machine: its serial number is LAB-DGX09, was LAB-DGX01"]
+    assert values(answer.inputs) == plugin.inputs(gpuCount=7, serial="LAB-DGX09", drift=drift)
     out = values(answer.properties)
     assert (out["gpuCount"], out["serial"], out["powerState"]) == (7, "LAB-DGX09", "Off")
     diff = plugin.diff(out, plugin.inputs())
-    assert sorted(diff.diffs) == ["gpuCount", "serial"] and list(diff.replaces) == []
+    assert sorted(diff.diffs) == ["drift", "gpuCount", "serial"] and list(diff.replaces) == []
     # The next up asks for what is declared, and is told what is there.
     request = pb.UpdateRequest(id="dgx01", urn=URN, olds=struct(out), news=struct(plugin.inputs()))
     with pytest.raises(grpc.RpcError) as caught:
@@ -265,6 +266,70 @@ def test_read_puts_drift_into_the_inputs(plugin):
     assert "2 things not as declared" in caught.value.details()
     plugin.fault()
     assert values(plugin.call("Update", request).properties)["gpuCount"] == 8
+
+
+GONE = {
+    "gpus": ({"lost_gpus": [3]}, ["GPU GPU_SXM_3 (NVIDIA H100 80GB HBM3) is gone"]),
+    "memory_modules": ({"missing_dimms": [2, 7]}, ["memory module DIMM_2, DIMM_7 (256 GiB) are gone"]),
+    "psu_input": (
+        {"dead_psus": [4]},
+        ["dgx01: without input power: PSU4", "power supply PSU4 is Critical"],
+    ),
+    "drives": ({"drives": 3}, ["drive Disk4 (Lab NVMe 3.84TB) is gone"]),
+    "power_supplies": ({"psus": 5}, ["power supply PSU6 is gone"]),
+}
+
+
+@pytest.mark.parametrize("field", GONE)
+def test_a_part_that_is_gone_is_drift_and_no_up_accepts_it(plugin, field):
+    hardware, sentences = GONE[field]
+    state = values(plugin.create().properties)
+    plugin.fault(hardware=hardware)
+    drifted = plugin.read(state)
+    assert values(drifted.inputs)["drift"] == sentences
+    out = values(drifted.properties)
+    assert "drift" in plugin.diff(out, plugin.inputs()).diffs and out["accepted"] == state["accepted"]
+
+    def up(**changes):
+        news = struct(plugin.inputs(**changes))
+        return plugin.call("Update", pb.UpdateRequest(id="dgx01", urn=URN, olds=struct(out), news=news))
+
+    with pytest.raises(grpc.RpcError) as caught:
+        up()
+    assert sentences[0] in caught.value.details()
+    allowed = {field: "9999-12-31"} | ({"gpu_count": "9999-12-31"} if field == "gpus" else {})
+    with pytest.raises(grpc.RpcError):
+        up(allowed=dict.fromkeys(allowed, "2020-01-01"))
+    accepted = values(up(allowed=allowed).properties)
+    assert "drift" not in accepted and "drift" not in values(plugin.read(accepted).inputs)
+
+
+def test_new_firmware_is_drift_until_the_next_up(plugin):
+    state = values(plugin.create().properties)
+    plugin.fault(hardware={"bios_version": "1.1"})
+    drifted = plugin.read(state)
+    assert values(drifted.inputs) == plugin.inputs(drift=["firmware of BIOS is 1.1, accepted was 1.0"])
+    request = pb.UpdateRequest(id="dgx01", urn=URN, olds=drifted.properties, news=struct(plugin.inputs()))
+    updated = plugin.call("Update", request)
+    assert values(plugin.read(values(updated.properties)).inputs) == plugin.inputs()
+
+
+def test_what_goes_on_and_off_by_itself_is_no_drift(plugin):
+    state = values(plugin.create().properties)
+    plugin.power.on = False
+    assert values(plugin.read(state).inputs) == plugin.inputs()
+
+
+def test_the_state_of_an_older_version_is_taken_as_it_is(plugin):
+    state = values(plugin.create().properties)
+    old = {key: value for key, value in state.items() if key != "accepted"}
+    answer = plugin.read(old)
+    assert values(answer.inputs) == plugin.inputs() and values(answer.properties) == state
+
+
+def test_drift_cannot_be_declared(plugin):
+    answer = plugin.call("Check", pb.CheckRequest(urn=URN, news=struct(plugin.inputs(drift=["x"]))))
+    assert [failure.property for failure in answer.failures] == ["drift"]
 
 
 @pytest.mark.parametrize(

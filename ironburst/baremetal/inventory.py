@@ -1,0 +1,303 @@
+"""A node's inventory from its BMC's documents. Pure; which property means what is in makers.py."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable
+from typing import Any
+
+from ironburst.baremetal import makers
+from ironburst.baremetal.documents import Documents, Found, Incomplete
+from ironburst.baremetal.hardware import Dimm, Drive, GpuDevice, GpuGroup, Hardware, Port, Sensor, Slot
+from ironburst.baremetal.power import power
+from ironburst.baremetal.said import dicts, dig, has, number, text, whole
+from ironburst.catalog.hardware import gpus as catalogue
+
+RACK_UNIT_MM = 44.45
+
+
+def hardware(documents: Documents) -> Hardware:
+    """The inventory. Raises Incomplete where the documents are not of one node."""
+    host = _host(documents)
+    power_state = text(host.body, "PowerState")
+    gpu_devices = tuple(_gpu_devices(documents))
+    ports = tuple(_ports(documents, host))
+    supplies, needed, redundant = power(documents)
+    dimms = tuple(_dimms(documents, host))
+    drives = tuple(_drives(documents))
+    chassis = _chassis(documents, host)
+    groups = Counter(gpu.model or "" for gpu in gpu_devices)
+    cpus = [each for each in documents.of("processor", host.path) if _is_cpu(each.body) and _there(each.body)]
+    memory = whole(host.body, "MemorySummary/TotalSystemMemoryGiB") or sum(each.gib or 0 for each in dimms) or None
+    height = number(chassis, "HeightMm")
+    said = {
+        "gpus": _gpus_said(documents, len(gpu_devices), power_state),
+        "memory": memory is not None,
+        "dimms": bool(documents.of("dimm")),
+        "macs": bool(ports) or ("system", "EthernetInterfaces") not in documents.unsaid,
+        "drives": bool(documents.of("storage") or documents.of("drive") or documents.of("simple_storage")),
+        "power_supplies": bool(supplies),
+        "slots": bool(documents.of("slots")),
+        "firmware": bool(documents.of("firmware")),
+        "height": height is not None,
+    }
+    return Hardware(
+        serial=text(host.body, *makers.SERIALS),
+        manufacturer=text(host.body, "Manufacturer"),
+        model=text(host.body, "Model"),
+        uuid=text(host.body, "UUID"),
+        macs=tuple(sorted({port.mac for port in ports if port.mac})),
+        gpus=tuple(GpuGroup(model, count) for model, count in sorted(groups.items())),
+        cpu_count=len(cpus) or whole(host.body, "ProcessorSummary/Count") or 0,
+        memory_gib=memory,
+        power_state=power_state,
+        bios_version=text(host.body, "BiosVersion"),
+        bmc_version=_bmc_version(documents, host),
+        gpu_devices=gpu_devices,
+        dimms=dimms,
+        ports=ports,
+        drives=drives,
+        power_supplies=supplies,
+        psus_needed=needed,
+        redundant=redundant,
+        slots=tuple(_slots(documents)),
+        sensors=tuple(_sensors(documents)),
+        firmware=_firmware(documents),
+        height_u=round(height / RACK_UNIT_MM) if height else None,
+        chassis_type=text(chassis, "ChassisType"),
+        not_said=tuple(name for name, is_said in said.items() if not is_said),
+        unread=tuple(documents.notes),
+    )
+
+
+# ---- the node
+
+
+def _host(documents: Documents) -> Found:
+    """The computer system with CPUs, of all that the BMC lists (HGX boards are listed as systems, too)."""
+    systems = documents.of("system")
+    hosts = [each for each in systems if not makers.BOARD.search(_name(each)) and not _no_host(each)]
+    if len(hosts) != 1:
+        hosts = [each for each in hosts if _has_cpus(documents, each)]
+    if len(hosts) != 1:
+        names = ", ".join(_name(each) for each in systems[:8]) or "none"
+        raise Incomplete(f"lists {len(hosts)} computer systems with CPUs (of: {names}), one is expected")
+    return hosts[0]
+
+
+def _no_host(system: Found) -> bool:
+    return text(system.body, "SystemType") in makers.NOT_A_HOST
+
+
+def _has_cpus(documents: Documents, system: Found) -> bool:
+    listed = any(_is_cpu(each.body) for each in documents.of("processor", system.path))
+    return listed or bool(whole(system.body, "ProcessorSummary/Count"))
+
+
+def _chassis(documents: Documents, host: Found) -> dict[str, Any]:
+    """The host's own chassis; empty: not said."""
+    listed = dicts(host.body, "Links/Chassis")
+    mine = documents.at(text(listed[0], "@odata.id") or "") if listed else {}
+    every = documents.of("chassis")
+    return mine or (every[0].body if every else {})
+
+
+def _bmc_version(documents: Documents, host: Found) -> str | None:
+    listed = dicts(host.body, "Links/ManagedBy")
+    mine = documents.at(text(listed[0], "@odata.id") or "") if listed else {}
+    every = [mine] if mine else [each.body for each in documents.of("manager")]
+    return next((version for each in every if (version := text(each, "FirmwareVersion"))), None)
+
+
+def _name(found: Found) -> str:
+    return text(found.body, *makers.NAMES) or found.path.rsplit("/", 1)[1]
+
+
+def _state(body: dict[str, Any]) -> str | None:
+    return text(body, "Status/State")
+
+
+def _there(body: dict[str, Any]) -> bool:
+    """Empty sockets are listed as Absent."""
+    return _state(body) != makers.ABSENT
+
+
+def _health(body: dict[str, Any]) -> str | None:
+    return text(body, "Status/Health", "Status/HealthRollup")
+
+
+def _is_cpu(body: dict[str, Any]) -> bool:
+    return text(body, "ProcessorType") == "CPU"
+
+
+# ---- GPUs
+
+
+def _gpu_devices(documents: Documents) -> Iterable[GpuDevice]:
+    """From the first of the places where makers list them: processors, HPE's devices, PCIe devices."""
+    places = (
+        [each for each in documents.of("processor") if text(each.body, "ProcessorType") == "GPU"],
+        [each for each in documents.of("device") if text(each.body, "DeviceType") in makers.GPU_DEVICES],
+        [each for each in documents.of("pcie_device") if _is_gpu_card(each)],
+    )
+    listed = next((place for place in places if place), [])
+    seen: set[str] = set()
+    for each in listed:
+        serial = text(each.body, *makers.SERIALS, "UUID")
+        if not _there(each.body) or _state(each.body) in makers.LOST or (serial and serial in seen):
+            continue
+        if serial:  # GB200 lists one GPU under two systems
+            seen.add(serial)
+        card = documents.at(text(each.body, "Links/PCIeDevice/@odata.id") or "")
+        used, most = _lanes(each.body, card)
+        yield GpuDevice(
+            _name(each), _gpu_model(documents, each, card), serial, used, most, _health(each.body) or _health(card)
+        )
+
+
+def _gpu_model(documents: Documents, gpu: Found, card: dict[str, Any]) -> str | None:
+    said = text(gpu.body, "Model") or (text(gpu.body, "Name") if gpu.kind == "device" else None) or text(card, "Model")
+    return said or next(
+        (model for function in documents.of("pcie_function", gpu.path) if (model := _by_pci_id(function.body))), None
+    )
+
+
+def _by_pci_id(function: dict[str, Any]) -> str | None:
+    """The catalogue's name by PCI id; None where several models share one."""
+    if _hex(function, "VendorId") != 0x10DE:
+        return None
+    wanted = _hex(function, "DeviceId")
+    models = [gpu.model for gpu in catalogue().values() if any(int(each, 16) == wanted for each in gpu.pci_device_ids)]
+    return models[0] if len(models) == 1 else None
+
+
+def _hex(body: dict[str, Any], name: str) -> int | None:
+    match = re.fullmatch(r"(?:0x)?([0-9a-f]{1,8})h?", (text(body, name) or "").lower())
+    return int(match[1], 16) if match else None
+
+
+def _is_gpu_card(card: Found) -> bool:
+    """A PCIe device that is a GPU, by its name: other things of the same maker are not."""
+    words = " ".join(text(card.body, each) or "" for each in ("Id", "Name", "Model", "Description"))
+    maker = f"{text(card.body, 'Manufacturer') or ''} {words}"
+    if not makers.GPU_MAKERS.search(maker) or makers.NOT_A_GPU.search(words):
+        return False
+    return bool(re.search(r"\bgpu", words, re.IGNORECASE)) or bool(text(card.body, "Model"))
+
+
+def _lanes(*bodies: dict[str, Any]) -> tuple[int | None, int | None]:
+    for body in bodies:
+        for used, most in makers.LANES:
+            lanes = whole(body, used), whole(body, most)
+            if any(lanes):
+                return lanes[0] or None, lanes[1] or None
+    return None, None
+
+
+def _gpus_said(documents: Documents, count: int, power_state: str | None) -> bool:
+    """Whether a number of GPUs, or none, can be read out of this. A BMC sees none while the node is off."""
+    if count:
+        return True
+    lists_cards = documents.of("pcie_device") or documents.of("device")
+    return bool(lists_cards) and power_state == "On" and ("chassis", "PCIeDevices") not in documents.unsaid
+
+
+# ---- other parts
+
+
+def _dimms(documents: Documents, host: Found) -> Iterable[Dimm]:
+    for each in documents.of("dimm", host.path):
+        kind = text(each.body, "MemoryDeviceType", "MemoryType")
+        size = next(
+            (value * factor for name, factor in makers.MEMORY_SIZES if (value := number(each.body, name))), None
+        )
+        if _there(each.body) and kind not in makers.NOT_A_DIMM and size != 0:
+            name = text(each.body, *makers.DIMM_NAMES) or _name(each)
+            yield Dimm(name, round(size) if size else None, text(each.body, *makers.SERIALS), _health(each.body))
+
+
+def _ports(documents: Documents, host: Found) -> Iterable[Port]:
+    """The host's interfaces, and the ports of its adapters that are none of them."""
+    known: set[str] = set()
+    adapters = {each.path: _name(each) for each in documents.of("adapter")}
+    listed = [(each, _name(each)) for each in documents.of("ethernet", host.path)]
+    listed += [(each, f"{adapters.get(each.parent, '')} {_name(each)}".strip()) for each in documents.of("port")]
+    for each, name in listed:
+        mac = _mac(each.body)
+        if makers.NOT_A_PORT.search(f"{name} {text(each.body, 'Description') or ''}") or (mac and mac in known):
+            continue
+        if mac:
+            known.add(mac)
+        speed = next(
+            (value * factor for key, factor in makers.SPEEDS if (value := number(each.body, key)) is not None), None
+        )
+        if _there(each.body):
+            yield Port(name, mac, speed, text(each.body, "LinkStatus"))
+
+
+def _mac(body: dict[str, Any]) -> str | None:
+    for place in makers.MACS:
+        mac = (text(body, place) or "").lower().replace("-", ":")
+        if re.fullmatch(r"([0-9a-f]{2}:){5}[0-9a-f]{2}", mac) and mac != "00:00:00:00:00:00":
+            return mac
+    return None
+
+
+def _drives(documents: Documents) -> Iterable[Drive]:
+    inline = [body for each in documents.of("simple_storage") for body in dicts(each.body, "Devices")]
+    listed = [each.body for each in documents.of("drive")] or inline
+    for n, body in enumerate(listed):
+        size = number(body, "CapacityBytes")
+        if _there(body):
+            yield Drive(
+                text(body, *makers.NAMES) or str(n),
+                round(size / 1e9) if size else None,
+                text(body, "Model"),
+                text(body, *makers.SERIALS),
+                _health(body),
+            )
+
+
+def _slots(documents: Documents) -> Iterable[Slot]:
+    for each in documents.of("slots"):
+        for n, slot in enumerate(dicts(each.body, "Slots")):
+            name = text(slot, "Location/PartLocation/ServiceLabel", "Location/Info") or str(n)
+            inside = dig(slot, "Links/PCIeDevice")
+            yield Slot(name, whole(slot, "Lanes"), bool(inside) if isinstance(inside, list) else None)
+
+
+def _sensors(documents: Documents) -> Iterable[Sensor]:
+    for each in documents.of("sensor"):
+        reading, unit = number(each.body, "Reading"), text(each.body, "ReadingUnits")
+        if reading is not None and unit in ("Cel", "W"):
+            yield Sensor(text(each.body, "Name", "Id") or "", reading, unit)
+    for each in documents.of("thermal"):
+        for body in dicts(each.body, "Temperatures"):
+            if (reading := number(body, "ReadingCelsius")) is not None and _there(body):
+                yield Sensor(text(body, "Name", "MemberId") or "", reading, "Cel")
+    for each in documents.of("thermal_metrics"):
+        for body in dicts(each.body, "TemperatureReadingsCelsius"):
+            if (reading := number(body, "Reading")) is not None:
+                yield Sensor(text(body, "DeviceName", "DataSourceUri") or "", reading, "Cel")
+    for each in documents.of("power"):
+        for body in dicts(each.body, "PowerControl"):
+            if (reading := number(body, "PowerConsumedWatts")) is not None:
+                yield Sensor(text(body, "Name", "MemberId") or "", reading, "W")
+
+
+def _firmware(documents: Documents) -> tuple[tuple[str, str], ...]:
+    """What is installed, (name, version) by name; a name that several have is told apart by its number."""
+    versions: dict[str, str] = {}
+    for each in documents.of("firmware"):
+        version = text(each.body, "Version")
+        own = text(each.body, "Id") or each.path.rsplit("/", 1)[1]
+        if version is None or makers.NOT_INSTALLED.search(own) or has(each.body, "Status/State", makers.ABSENT):
+            continue
+        name = label = text(each.body, "Name", "Id") or own
+        count = 1
+        while name in versions:
+            count += 1
+            name = f"{label} ({count})"
+        versions[name] = version
+    return tuple(sorted(versions.items()))

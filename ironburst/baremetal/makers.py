@@ -1,0 +1,129 @@
+"""Where makers' BMCs keep what an inventory needs: tables, and no code.
+
+By the DMTF's schemas (all versions at once: what was deprecated is still served), and by what makers do otherwise:
+NVIDIA HGX (GPUs under a computer system of their own), Supermicro, Dell iDRAC 8 and 9, HPE iLO 4 to 6 (`Oem.Hp`,
+`Oem.Hpe`), Lenovo XCC, AMI MegaRAC (DGX).
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Link:
+    """A link of a document, `at` a path of its properties, `to` one or many of another kind.
+
+    `needed`: without what is behind it there is no inventory. `sensors`: followed only where readings are asked for.
+    `unless` this property is said: not followed.
+    """
+
+    at: str
+    to: str
+    many: bool = False
+    needed: bool = False
+    sensors: bool = False
+    unless: str = ""
+
+
+LINKS: dict[str, tuple[Link, ...]] = {
+    "root": (
+        Link("Systems", "system", many=True, needed=True),
+        Link("Chassis", "chassis", many=True),
+        Link("Managers", "manager", many=True),
+        Link("UpdateService", "update"),
+    ),
+    "system": (
+        Link("Processors", "processor", many=True, needed=True),
+        Link("Memory", "dimm", many=True),
+        Link("Oem/Hpe/Links/Memory", "dimm", many=True),
+        Link("Oem/Hp/Links/Memory", "dimm", many=True),
+        Link("EthernetInterfaces", "ethernet", many=True),
+        Link("Storage", "storage", many=True),
+        Link("SimpleStorage", "simple_storage", many=True),
+        Link("PCIeDevices", "pcie_device"),
+    ),
+    "processor": (
+        Link("Links/PCIeDevice", "pcie_device", unless="SystemInterface/PCIe/LanesInUse"),
+        Link("Links/PCIeFunctions", "pcie_function", unless="Model"),
+    ),
+    "storage": (Link("Drives", "drive"),),
+    "chassis": (
+        Link("PCIeDevices", "pcie_device", many=True),
+        Link("Links/PCIeDevices", "pcie_device"),
+        Link("PCIeSlots", "slots"),
+        Link("NetworkAdapters", "adapter", many=True),
+        Link("Power", "power"),
+        Link("PowerSubsystem", "power_subsystem"),
+        Link("Drives", "drive", many=True),
+        Link("Oem/Hpe/Links/Devices", "device", many=True),
+        Link("Oem/Hp/Links/Devices", "device", many=True),
+        Link("Thermal", "thermal", sensors=True),
+        Link("Sensors", "sensor", many=True, sensors=True),
+        Link("ThermalSubsystem", "thermal_subsystem", sensors=True),
+    ),
+    "adapter": (Link("Ports", "port", many=True), Link("NetworkPorts", "port", many=True)),
+    "power_subsystem": (Link("PowerSupplies", "power_supply", many=True),),
+    "thermal_subsystem": (Link("ThermalMetrics", "thermal_metrics", sensors=True),),
+    "update": (
+        Link("FirmwareInventory", "firmware", many=True),
+        Link("Oem/Supermicro/SmcFirmwareInventory", "firmware", many=True),
+    ),
+}
+"""by the kind of document that they stand in"""
+
+SKIPPED: dict[str, re.Pattern[str]] = {
+    # an HGX board has some forty: each GPU, switch, retimer and root of trust
+    "chassis": re.compile(r"^HGX_|[EI]RoT|CPLD", re.IGNORECASE),
+    "manager": re.compile(r"^HGX_", re.IGNORECASE),
+}
+"""members of a collection that tell nothing of the node, by the end of their path"""
+
+NO_EXPAND = frozenset({"AMI"})
+"""`Vendor` of service roots that offer $expand and then leave out what is required"""
+
+BOARD = re.compile(r"^HGX_", re.IGNORECASE)
+"""computer systems that are none: no host boots there"""
+NOT_A_HOST = frozenset({"DPU", "OS", "Virtual"})
+"""`SystemType`"""
+
+NAMES = ("Id", "MemberId", "Name")
+SERIALS = ("SerialNumber", "Oem/Hpe/SerialNumber")
+MACS = (
+    "PermanentMACAddress",
+    "MACAddress",
+    "Ethernet/AssociatedMACAddresses",
+    "Ethernet/PermanentMACAddress",
+    "AssociatedNetworkAddresses",
+)
+NOT_A_PORT = re.compile(r"usb|host_?interface|to_?manager", re.IGNORECASE)
+"""interfaces between host and BMC"""
+SPEEDS = (("CurrentSpeedGbps", 1.0), ("CurrentLinkSpeedMbps", 0.001), ("SpeedMbps", 0.001))
+"""(property, in Gb/s)"""
+MEMORY_SIZES = (("CapacityMiB", 1 / 1024), ("SizeMB", 1 / 1024))
+"""(property, in GiB)"""
+DIMM_NAMES = ("DeviceLocator", "SocketLocator", "Id", "Name")
+NOT_A_DIMM = frozenset({"HBM", "HBM2", "HBM2E", "HBM3", "GDDR", "GDDR6", "IntelOptane"})
+"""`MemoryDeviceType`"""
+LANES = (
+    ("SystemInterface/PCIe/LanesInUse", "SystemInterface/PCIe/MaxLanes"),
+    ("PCIeInterface/LanesInUse", "PCIeInterface/MaxLanes"),
+)
+"""(in use, at most)"""
+LINE_INPUT = {"Normal": True, "LossOfInput": False, "OutOfRange": False}
+"""`LineInputStatus`: whether there is input"""
+NEEDED = ("MinNeededInGroup", "MinNumNeeded")
+REDUNDANCY_KINDS = ("RedundancyType", "Mode")
+ABSENT = "Absent"
+LOST = frozenset({"UnavailableOffline", "Disabled"})
+"""`Status.State` of a processor that is plugged in and not on the bus"""
+GPU_DEVICES = frozenset({"GPU"})
+"""HPE's `DeviceType`"""
+GPU_MAKERS = re.compile(r"nvidia|10de", re.IGNORECASE)
+NOT_A_GPU = re.compile(
+    r"connectx|mellanox|bluefield|mcx|nvswitch|nvlink|infiniband|ethernet|bridge|hca|hdmi|audio", re.IGNORECASE
+)
+"""other things of the same maker, by their names"""
+NOT_INSTALLED = re.compile(r"^(previous|available|rollback)-|golden|backup|capsule|staged", re.IGNORECASE)
+"""firmware that is listed and doesn't run, by its Id"""

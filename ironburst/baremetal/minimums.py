@@ -1,0 +1,122 @@
+"""What every node must have, and what its platform has by the catalogue. Pure."""
+
+import re
+from collections.abc import Iterable
+
+from ironburst.baremetal.gpu_names import possible_models
+from ironburst.baremetal.hardware import Hardware
+from ironburst.baremetal.mismatch import Mismatch
+from ironburst.baremetal.power import redundant
+from ironburst.catalog.hardware import Gpu, Platform
+from ironburst.catalog.software import driver_branches
+
+MEMORY_GIB, PORTS, LANES = 24, 2, 16
+SHORT = 0.97
+"""of the platform's memory: some BMCs report what the firmware leaves"""
+
+
+def check(observed: Hardware, platform: Platform | None, height_u: int | None, gpus: list[Gpu]) -> Iterable[Mismatch]:
+    """Everything that the node lacks; `gpus` are the catalogue's."""
+    yield from _memory(observed, platform)
+    yield from _ports(observed)
+    yield from _lanes(observed)
+    yield from _power(observed, platform)
+    if not observed.drives:
+        sentence = f"local storage is needed, the BMC {_lists('drives', observed)}"
+        yield Mismatch("local_storage", 0, sentence, unknown="drives" in observed.not_said)
+    yield from _form(observed, height_u or (platform.height_u if platform else None))
+    yield from _drivers(observed, gpus)
+
+
+def _lists(what: str, observed: Hardware) -> str:
+    return f"says nothing of {what}" if what in observed.not_said else f"lists no {what}"
+
+
+def _memory(observed: Hardware, platform: Platform | None) -> Iterable[Mismatch]:
+    catalogued = platform.system_memory_gb if platform else None
+    least = max(MEMORY_GIB, round((catalogued or 0) * SHORT))
+    have = observed.memory_gib
+    if have is None or have < least:
+        of = f"{platform.name} has {catalogued}" if platform and catalogued else "every node needs them"
+        reported = "nothing" if have is None else have
+        sentence = f"at least {least} GiB of memory are needed ({of}), the BMC reports {reported}"
+        yield Mismatch("memory_minimum", have, sentence, unknown=have is None)
+
+
+def _ports(observed: Hardware) -> Iterable[Mismatch]:
+    have = max(len(observed.ports), len(observed.macs))
+    if have < PORTS:
+        unknown = have == 0 and "macs" in observed.not_said
+        said = "says nothing of them" if unknown else f"reports {have}"
+        yield Mismatch("network_ports", have, f"at least {PORTS} network ports are needed, the BMC {said}", unknown)
+
+
+def _lanes(observed: Hardware) -> Iterable[Mismatch]:
+    narrow = [
+        (gpu.id, lanes) for gpu in observed.gpu_devices if (lanes := gpu.lanes or gpu.max_lanes) and lanes < LANES
+    ]
+    if narrow:
+        listed = ", ".join(f"{name} x{lanes}" for name, lanes in narrow)
+        sentence = f"GPUs need {LANES} PCIe lanes, the BMC reports {listed}"
+        yield Mismatch("gpu_lanes", min(lanes for _, lanes in narrow), sentence)
+    elif any(gpu.lanes is None and gpu.max_lanes is None for gpu in observed.gpu_devices):
+        sentence = f"GPUs need {LANES} PCIe lanes, the BMC doesn't say how many theirs have"
+        yield Mismatch("gpu_lanes", None, sentence, unknown=True)
+
+
+def _power(observed: Hardware, platform: Platform | None) -> Iterable[Mismatch]:
+    supplies, wanted = observed.power_supplies, platform.psu_count if platform else None
+    if platform and platform.kind == "workstation":
+        return
+    if not supplies:
+        yield Mismatch("psu_redundancy", None, "redundant power supplies are needed, the BMC lists none", unknown=True)
+        return
+    if wanted and len(supplies) < wanted:
+        sentence = f"{wanted} power supplies are in {platform.name if platform else ''}, the BMC lists {len(supplies)}"
+        yield Mismatch("psu_count", len(supplies), sentence)
+    dead = [each.id for each in supplies if each.has_input is False]
+    if dead:
+        yield Mismatch("psu_input", len(supplies) - len(dead), f"without input power: {', '.join(dead)}")
+    spare = observed.redundant
+    if spare is None and (needed := _needed(platform)):
+        spare = redundant(supplies, needed, [])
+    if spare is not True:
+        said = f"reports {len(supplies)} of which none may fail" if spare is False else "doesn't say whether one may"
+        sentence = f"redundant power supplies are needed, the BMC {said}"
+        yield Mismatch("psu_redundancy", spare, sentence, unknown=spare is None)
+
+
+def _needed(platform: Platform | None) -> int | None:
+    """ "4+2": 4 carry the load."""
+    match = re.match(r"(\d+)\+\d+", (platform.psu_redundancy if platform else None) or "")
+    return int(match[1]) if match else None
+
+
+def _form(observed: Hardware, height_u: int | None) -> Iterable[Mismatch]:
+    if height_u is None:
+        return
+    have = observed.height_u
+    if have != height_u:
+        reported = "says nothing" if have is None else f"reports {have}"
+        sentence = f"a height of {height_u} rack units is declared, the BMC {reported}"
+        yield Mismatch("form_factor", have, sentence, unknown=have is None)
+
+
+def _drivers(observed: Hardware, gpus: list[Gpu]) -> Iterable[Mismatch]:
+    """Each GPU has a driver branch that is still supported."""
+    by_name = {gpu.model: gpu for gpu in gpus}
+    supported = [each.branch for each in driver_branches().values() if each.status != "eol"]
+    for group in observed.gpus:
+        models = possible_models(group.model, gpus) if group.model else frozenset[str]()
+        if not models:
+            name = group.model or f"{group.count} unnamed GPUs"
+            sentence = f"whether a driver supports {name} isn't known: it is not in the catalogue"
+            yield Mismatch("gpu_driver", None, sentence, unknown=True)
+        elif not any(_drives(by_name[model], branch) for model in models for branch in supported):
+            listed = ", ".join(map(str, sorted(supported)))
+            sentence = f"no supported driver branch ({listed}) drives {group.model}"
+            yield Mismatch("gpu_driver", group.model, sentence)
+
+
+def _drives(gpu: Gpu, branch: int) -> bool:
+    return (gpu.min_driver_branch or 0) <= branch <= (gpu.last_driver_branch or branch)

@@ -1,0 +1,68 @@
+"""Reads a property of a Redfish document that may be missing, null, or of another type than it should be."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+LONGEST = 200
+"""characters of a text that are kept"""
+MOST = 1000
+"""entries of a list"""
+
+
+def dig(document: Any, at: str) -> Any:
+    """The property at a path such as "Links/Chassis"; None: not said."""
+    for name in at.split("/"):
+        if not isinstance(document, dict):
+            return None
+        document = document.get(name)
+    return document
+
+
+def text(document: Any, *places: str) -> str | None:
+    """The first text that is said at one of the places, without the padding that some add; numbers are texts, too."""
+    for at in places:
+        value = dig(document, at)
+        if isinstance(value, list) and value:
+            value = value[0]
+        if isinstance(value, int | float) and not isinstance(value, bool):
+            value = str(value)
+        if isinstance(value, str):
+            clean = "".join(character for character in value[: 4 * LONGEST] if character.isprintable()).strip()
+            if clean:
+                return clean[:LONGEST]
+    return None
+
+
+def number(document: Any, *places: str) -> float | None:
+    """The first number that is said; texts such as "2048" count. None: none, or one that can't be (negative, 1e300)."""
+    for at in places:
+        value = dig(document, at)
+        if isinstance(value, bool):
+            continue
+        if isinstance(value, str):
+            try:
+                value = float(value[:40])
+            except ValueError:
+                continue
+        if isinstance(value, int | float) and 0 <= value <= 1e18 and math.isfinite(value):
+            return float(value)
+    return None
+
+
+def whole(document: Any, *places: str) -> int | None:
+    """The first number, rounded."""
+    value = number(document, *places)
+    return None if value is None else round(value)
+
+
+def dicts(document: Any, at: str) -> list[dict[str, Any]]:
+    """The objects of a list, so many as a node may have; what is none is left out."""
+    value = dig(document, at)
+    return [each for each in value[:MOST] if isinstance(each, dict)] if isinstance(value, list) else []
+
+
+def has(document: Any, at: str, value: Any) -> bool:
+    """Is this said there?"""
+    return bool(dig(document, at) == value)

@@ -1,0 +1,43 @@
+"""The owned nodes of a stack file that have a BMC: what verbs share that speak to one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from ironburst import secrets
+from ironburst.adapters import redfish
+from ironburst.baremetal.declared import allowed_mismatches, node_inputs
+from ironburst.baremetal.node import NodeInputs
+from ironburst.cli import stack_file
+from ironburst.cli.site_options import BadInput
+from ironburst.config.models import ClusterConfig
+
+
+def declared(config: ClusterConfig) -> dict[str, NodeInputs]:
+    """By name, in the order of the file."""
+    region = config.cloud.region if config.cloud else None
+    allowed = allowed_mismatches(config.allow)
+    return {
+        given["name"]: NodeInputs.model_validate(given)
+        for hall in config.halls
+        for nodes in hall.nodes
+        for given in node_inputs(nodes, region, allowed=allowed)
+    }
+
+
+def one(path: Path, name: str) -> NodeInputs:
+    """The node with this name. Raises BadInput."""
+    known = declared(stack_file.valid(path))
+    if name not in known:
+        has = ", ".join(known) or "none"
+        raise BadInput(f"{name!r} is no managed node with a bmc in {path}; it has: {has}")
+    return known[name]
+
+
+def access(node: NodeInputs) -> redfish.BmcAccess:
+    """How to reach its BMC, with the password. Raises BadInput where that doesn't resolve."""
+    try:
+        password = secrets.resolve(node.password_ref, region=node.secrets_region)
+    except secrets.SecretError as error:
+        raise BadInput(f"{node.name}: the password of its BMC: {error}") from None
+    return redfish.access_of(node, password)
