@@ -231,16 +231,16 @@ def run_power(arguments: argparse.Namespace) -> int:
     bmc = node.bmc()
     with redfish_boot.console(bmc) as console:
         before = console.look().power
-        if arguments.to == "on" or before == "off":
-            if arguments.to != "off":
-                console.power_on()
-        else:
-            guard = node_guard.of(arguments, node.config, node.nodes)
-            guard.take(arguments.node, f"power {arguments.to}")
+    if before != "off" and arguments.to != "on":  # no session is held for so long: BMCs have few
+        node_guard.of(arguments, node.config, node.nodes).take(arguments.node, f"power {arguments.to}")
+    if arguments.to == "off":
+        redfish.power_off(bmc)
+    else:
+        with redfish_boot.console(bmc) as console:
             if arguments.to == "restart":
                 console.restart()
-    if arguments.to == "off" and before != "off":
-        redfish.power_off(bmc)
+            else:
+                console.power_on()
     back = f"; `ironburst converge --limit {arguments.node}` checks it and gives it back" if before != "off" else ""
     text = f"{arguments.node}: was {before}, is to be {'on' if arguments.to != 'off' else 'off'}{back}"
     told(arguments, {"was": before, "to": arguments.to}, text)

@@ -37,6 +37,16 @@ DEATHS = ("the plugin dies before it", "the plugin dies after it")
 NAMED = ("ready", "failed", "verified")
 
 
+def run(call):
+    """To its end, in a loop of its own: asyncio.run leaves the thread without the loop that Pulumi's SDK asks for."""
+    loop = asyncio.new_event_loop()
+    try:
+        return loop.run_until_complete(call)
+    finally:
+        loop.run_until_complete(loop.shutdown_default_executor())
+        loop.close()
+
+
 class Died(BaseException):
     """kill -9 of the plugin."""
 
@@ -70,7 +80,7 @@ class Story:
         """`pulumi up`: what fails leaves no state, what succeeded is not asked again while nothing differs."""
         if self.state is None:
             request = sdk.CreateRequest("urn", values.values(self.inputs), 0, False)
-            self.state = values.plain(asyncio.run(self.provider.create(request)).properties)
+            self.state = values.plain(run(self.provider.create(request)).properties)
 
     def wait(self):
         """One look and its actions of `ironburst node wait`."""
@@ -269,21 +279,21 @@ def test_delete_leaves_nothing_that_would_start(tmp_path, monkeypatch):
         one.up()
         one.machine.off()
         request = sdk.DeleteRequest("urn", "dgx01", values.values(one.state), 0)
-        asyncio.run(one.provider.delete(request))
+        run(one.provider.delete(request))
         assert one.bmc.media.medium is None and one.bmc.media.next_start() is None
 
 
 def read(one):
     inputs = {key: one.state[key] for key in one.inputs}
     request = sdk.ReadRequest("urn", "dgx01", values.values(one.state), values.values(inputs))
-    answer = asyncio.run(one.provider.read(request))
+    answer = run(one.provider.read(request))
     return values.plain(answer.properties), values.plain(answer.inputs)
 
 
 def update(one, **install):
     one.inputs["install"] = one.inputs["install"] | install
     request = sdk.UpdateRequest("urn", "dgx01", values.values(one.state), values.values(one.inputs), 0, [], False)
-    one.state = values.plain(asyncio.run(one.provider.update(request)).properties)
+    one.state = values.plain(run(one.provider.update(request)).properties)
     return one.state
 
 
