@@ -79,7 +79,7 @@ RIGHTS = {
     "lab.aws.__main__": "lab.hosts",
     "lab.aws_plugin": "boto3 botocore google pulumi pulumi_aws lab.provider",
     "lab.bmc": "",
-    "lab.bmc.__main__": "lab.hosts",
+    "lab.bmc.__main__": "lab.bmc.alone lab.hosts",
     "lab.hosts": "lab.aws lab.bmc lab.names lab.system",
     "lab.kubernetes": "cryptography requests yaml lab.aws lab.hosts lab.names lab.system",
     "lab.provider": "google grpc pulumi",

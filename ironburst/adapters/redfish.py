@@ -51,7 +51,7 @@ class BmcUnavailable(BmcError):
 class BmcAccess:
     """How to reach one node's BMC. Its certificate has the fingerprint `sha256` (hexadecimal) or, without one, was
     signed by a CA of `ca_file` (PEM; None: the system's), unless `verify_tls` is false.
-    `timeout_s`: seconds that one inventory read may take, roughly.
+    `timeout_s`: seconds that one inventory read may take, roughly; a slow BMC has 150 documents and no $expand.
     """
 
     node: str
@@ -61,7 +61,12 @@ class BmcAccess:
     verify_tls: bool = True
     ca_file: str | None = None
     sha256: str | None = None
-    timeout_s: float = 30.0
+    timeout_s: float = 120.0
+
+    @property
+    def answer_s(self) -> float:
+        """Seconds that a BMC is waited for that doesn't answer at all."""
+        return min(self.timeout_s, 30.0)
 
 
 def hush() -> None:
@@ -172,9 +177,9 @@ def _connected(access: BmcAccess, deadline: _Deadline) -> connector.Connector:
         access.address,
         verify=_trusted(access),
         server_side_retries=2,
-        server_side_retries_delay=min(1.0, access.timeout_s / 10),
-        default_request_timeout=access.timeout_s / 2,
-        connect_timeout=min(5.0, access.timeout_s / 2),
+        server_side_retries_delay=min(1.0, access.answer_s / 10),
+        default_request_timeout=access.answer_s / 2,
+        connect_timeout=min(5.0, access.answer_s / 2),
     )
     # sushy has no settings for these
     link._session.trust_env = False
@@ -270,7 +275,7 @@ _CAUSES: tuple[tuple[tuple[type[BaseException], ...], type[BmcError], str], ...]
     (
         (requests.exceptions.Timeout, ReadTimeoutError),
         BmcUnreachable,
-        "does not answer within {timeout_s:g} s: check its address, its network and its power",
+        "does not answer within {answer_s:g} s: check its address, its network and its power",
     ),
     (
         (requests.exceptions.ChunkedEncodingError, IncompleteRead),
@@ -312,7 +317,7 @@ def _translated(error: BaseException, access: BmcAccess) -> BmcError:
     for kinds, translated, sentence in _CAUSES:
         if any(isinstance(cause, kinds) for cause in causes):
             told = sentence.format(
-                username=access.username, timeout_s=access.timeout_s, ca_file=access.ca_file or "this machine's"
+                username=access.username, answer_s=access.answer_s, ca_file=access.ca_file or "this machine's"
             )
             return translated(f"{bmc} {told}")
     for cause in causes:

@@ -140,7 +140,9 @@ class NodeInputs(BaseModel):
     certificate_sha256: Annotated[Text, AfterValidator(_fingerprint)] | None = Field(
         default=None, description="the BMC's certificate has this fingerprint; then no CA is asked"
     )
-    timeout_seconds: float = Field(default=30.0, gt=0, le=3600, description="for one read of the inventory")
+    timeout_seconds: float = Field(
+        default=120.0, gt=0, le=3600, description="for one read of the inventory; a BMC that is silent gets 30 at most"
+    )
     power_off_on_delete: StrictBool = Field(
         default=False, description="delete shuts the node down; else it never touches the node"
     )

@@ -26,7 +26,7 @@ EXIT_CODES = """exit codes:
   4  something is not as declared, and nobody answers for it (`allow` of rule hardware)
 
 example: ironburst node show dgx03 stacks/Pulumi.prod.yaml"""
-TIMEOUT_S = 120.0
+TIMEOUT_S = 300.0
 """sensors take long: a BMC has some hundreds"""
 
 
@@ -51,7 +51,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Read, compare, print; the exit code."""
     redfish.hush()
     node = owned_nodes.one(arguments.stack_file, arguments.node)
-    access = owned_nodes.access(node.model_copy(update={"timeout_seconds": max(node.timeout_seconds, TIMEOUT_S)}))
+    access = owned_nodes.access(node.model_copy(update={"timeout_seconds": TIMEOUT_S}))
     try:
         with waiting.told(f"reading the BMC of {node.name}"):
             hardware = redfish.read_hardware(access, sensors=True)
@@ -119,11 +119,13 @@ def _parts(hardware: Hardware) -> Iterator[tuple[str, str]]:
     for supply in hardware.power_supplies:
         power = {True: "has input", False: "NO INPUT", None: "input ?"}[supply.has_input]
         yield "power supply", f"{supply.id}: {f'{supply.watts:g} W' if supply.watts else '? W'}, {power}"
+    if hardware.psus_needed:
+        yield "", f"{hardware.psus_needed} of them carry the load"
     if hardware.slots:
         lanes = ", ".join(f"{slot.id} x{slot.lanes or '?'}{'' if slot.filled else ' free'}" for slot in hardware.slots)
         yield "slots", lanes
     if hardware.height_u:
-        yield "height", f"{hardware.height_u} rack units"
+        yield "height", f"{hardware.height_u} rack units{f', {hardware.chassis_type}' if hardware.chassis_type else ''}"
     for sensor in hardware.sensors:
         yield "sensor", f"{sensor.name}: {sensor.reading:g} {sensor.unit}"
     for name, version in hardware.firmware:

@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 from concurrent import futures
+from dataclasses import replace
 from pathlib import Path
 
 import grpc
@@ -15,7 +16,7 @@ from pulumi.runtime.proto import engine_pb2, engine_pb2_grpc, provider_pb2_grpc
 from pulumi.runtime.proto import provider_pb2 as pb
 
 from lab.bmc import Fault, write_fault
-from tests.contract.emulator import PASSWORD, serving
+from tests.contract.emulator import MACHINE, PASSWORD, serving
 
 ROOT = Path(__file__).parents[2]
 URN = "urn:pulumi:dev::ironburst::baremetal:index:Node::dgx01"
@@ -413,6 +414,36 @@ def test_delete_that_cannot_power_off_is_an_error(plugin):
     with pytest.raises(grpc.RpcError) as caught:
         plugin.call("Delete", pb.DeleteRequest(id="dgx01", urn=URN, properties=struct(state)))
     assert "closes the connection" in caught.value.details() and plugin.power.on
+
+
+BAD = (None, 7, "x", [], {}, [None, 1, {}], "A" * 50_000, -1, {"@odata.id": "https://evil.example/redfish/v1/Systems"})
+
+
+@pytest.mark.slow
+def test_no_document_of_a_hostile_bmc_crashes_the_plugin(process, tmp_path):
+    """More than 300 damaged documents over HTTP: each read is an answer or one sentence, and the plugin goes on."""
+    child, stub, engine, stderr = process
+    with serving(tmp_path, replace(MACHINE, vendor="dell")) as (bmc, power):
+        plugin = Plugin(child, stub, engine, bmc, power, tmp_path)
+        state = values(plugin.create().properties)
+        documents = bmc.documents()
+        kinds = {document["@odata.type"]: path for path, document in documents.items()}
+        cases = [(path, name, bad) for path in kinds.values() for name in documents[path] for bad in BAD]
+        tried = cases[:: len(cases) // 320]
+        sentences = 0
+        for path, name, bad in tried:
+            plugin.fault(documents={path: {name: bad}})
+            try:
+                answer = plugin.read(state)
+                assert answer.id == "dgx01", (path, name, bad)
+            except grpc.RpcError as error:
+                assert error.code() == grpc.StatusCode.FAILED_PRECONDITION, (path, name, bad, error.details())
+                assert "\n" not in error.details()
+                sentences += 1
+        plugin.fault()
+        assert values(plugin.read(state).properties) == state
+        assert len(tried) >= 300 and child.poll() is None and bmc.sessions == {}
+    assert "Traceback" not in stderr.read_text()
 
 
 def test_without_an_engine_address_it_says_so():
