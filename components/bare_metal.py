@@ -22,9 +22,12 @@ class Node(pulumi.CustomResource):
     biosVersion: pulumi.Output[str]
     bmcVersion: pulumi.Output[str]
     observed: pulumi.Output[dict[str, Any]]
+    state: pulumi.Output[str]
 
     def __init__(self, name: str, inputs: dict[str, Any], opts: pulumi.ResourceOptions | None = None) -> None:
-        outputs = dict.fromkeys(("reachable", "powerState", "biosVersion", "bmcVersion", "observed"))
+        outputs = dict.fromkeys(
+            ("reachable", "powerState", "biosVersion", "bmcVersion", "observed", "state", "stateReason")
+        )
         super().__init__("baremetal:index:Node", name, {**outputs, **inputs}, opts)
 
 
@@ -39,15 +42,18 @@ class BareMetalNodes(pulumi.ComponentResource):
         *,
         hall: Hall,
         region: str | None = None,
+        ssh_user: str = "root",
         allow: Sequence[Allowance] = (),
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
-        """`region`: of the secrets that passwords refer to; None: the environment's. `allow`: all of the stack's."""
+        """`region`: of the secrets that passwords refer to; None: the environment's. `ssh_user`: who asks an installed
+        host what it is. `allow`: all of the stack's.
+        """
         super().__init__("ironburst:components:BareMetalNodes", name, None, opts)
         allowed = declared.allowed_mismatches(allow)
         self.nodes = {
             given["name"]: Node(given["name"], given, pulumi.ResourceOptions(parent=self))
             for nodes in hall.nodes
-            for given in declared.node_inputs(nodes, region, allowed=allowed)
+            for given in declared.node_inputs(nodes, region, ssh_user, allowed=allowed)
         }
         self.register_outputs({"nodes": {node: resource.reachable for node, resource in self.nodes.items()}})

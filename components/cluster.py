@@ -58,7 +58,14 @@ class Cluster(pulumi.ComponentResource):
         self.baking_policy_arn = self.preview_role_arn = self.kubeconfig = pulumi.Output.from_input(None)
         for hall in config.halls:
             region = config.cloud.region if config.cloud else None
-            BareMetalNodes(hall.name, hall=hall, region=region, allow=config.allow, opts=self._child)
+            BareMetalNodes(
+                hall.name,
+                hall=hall,
+                region=region,
+                ssh_user=config.ssh.user,
+                allow=config.allow,
+                opts=self._child,
+            )
         self._interruptions: Interruptions | None = None
         self._eks: EksCluster | None = None
         groups, pools = self._cloud(config.cloud) if config.cloud else ([], {})

@@ -22,12 +22,13 @@ from urllib3.exceptions import IncompleteRead, ProtocolError, ReadTimeoutError
 
 from ironburst.adapters.redfish_link import OneHost, OneLogin, TooMuch
 from ironburst.baremetal import documents, inventory, makers, telemetry
+from ironburst.baremetal.cycle import ConsoleError
 from ironburst.baremetal.hardware import Hardware
 from ironburst.baremetal.node import NodeInputs
 from ironburst.baremetal.telemetry import Telemetry
 
 
-class BmcError(Exception):
+class BmcError(ConsoleError):
     """A BMC that did not do what was asked of it."""
 
 

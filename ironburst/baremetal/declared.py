@@ -1,13 +1,16 @@
-"""From the declaration to what the provider is told of each node. Pure."""
+"""From the declaration to what the provider is told of each node, and to what its install medium holds. Pure."""
 
 from __future__ import annotations
 
+import ipaddress
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ironburst import catalog, secrets
+from ironburst.baremetal.install_scripts import Target
+from ironburst.baremetal.unattended import Network, Seed
 from ironburst.config.allowance_models import Allowance
-from ironburst.config.models import Nodes
+from ironburst.config.models import ClusterConfig, Hall, Nodes
 
 
 def allowed_mismatches(allow: Sequence[Allowance]) -> dict[str, dict[str, str]]:
@@ -22,7 +25,11 @@ def allowed_mismatches(allow: Sequence[Allowance]) -> dict[str, dict[str, str]]:
 
 
 def node_inputs(
-    nodes: Nodes, region: str | None = None, *, allowed: Mapping[str, dict[str, str]] | None = None
+    nodes: Nodes,
+    region: str | None = None,
+    ssh_user: str = "root",
+    *,
+    allowed: Mapping[str, dict[str, str]] | None = None,
 ) -> list[dict[str, Any]]:
     """The provider's inputs for each node of a declared range;
     what isn't declared is left out, so it isn't compared. None without a BMC, and where they aren't managed.
@@ -46,6 +53,7 @@ def node_inputs(
             **({"heightU": nodes.height} if nodes.height else {}),
             **({"allowed": allowed[node]} if allowed and node in allowed else {}),
             **_gpus(nodes),
+            **({"install": _install(nodes, n, ssh_user)} if nodes.install else {}),
         }
         for n, node in enumerate(nodes.names)
     ]
@@ -56,3 +64,40 @@ def _gpus(nodes: Nodes) -> dict[str, Any]:
         return {"gpuCount": 0} if nodes.role != "gpu" else {}
     platform = catalog.platform(nodes.platform)
     return {"platform": platform.slug, "gpuModel": platform.gpu.model, "gpuCount": platform.gpu_count}
+
+
+def _install(nodes: Nodes, n: int, ssh_user: str) -> dict[str, Any]:
+    assert nodes.install
+    return {
+        "mark": nodes.install.mark,
+        "medium": nodes.install.medium_of(nodes.names[n]),
+        "boot": nodes.install.boot,
+        "allow": nodes.names[n] in nodes.install.allow_install,
+        "hostAddress": nodes.addresses[n],
+        "sshUser": ssh_user,
+        "knownHosts": nodes.install.known_hosts,
+        "timeoutSeconds": nodes.install.timeout,
+    }
+
+
+def seed(config: ClusterConfig, hall: Hall, nodes: Nodes, node: str, host_key: str, host_key_public: str) -> Seed:
+    """What the install medium of one node holds; its declaration is valid and has an installation."""
+    n = nodes.names.index(node)
+    assert nodes.install and nodes.serials
+    length = ipaddress.IPv4Network(hall.cidr).prefixlen
+    network = Network(
+        f"{nodes.addresses[n]}/{length}",
+        nodes.macs[n] if nodes.macs else None,
+        nodes.install.gateway,
+        tuple(nodes.install.dns),
+    )
+    return Seed(
+        target=Target(node, nodes.install.mark, nodes.serials[n], nodes.install.disks[n]),
+        os=nodes.os or config.software.os,
+        user=config.ssh.user,
+        authorized_keys=tuple(nodes.install.authorized_keys),
+        host_key=host_key,
+        host_key_public=host_key_public,
+        network=network,
+        mirror=nodes.install.mirror,
+    )

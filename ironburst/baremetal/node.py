@@ -24,6 +24,7 @@ from pydantic.alias_generators import to_camel
 from ironburst import secrets
 from ironburst.baremetal import drift
 from ironburst.baremetal.hardware import Hardware
+from ironburst.baremetal.install_inputs import InstallInputs
 from ironburst.baremetal.mismatch import Mismatch
 from ironburst.baremetal.verify import Declaration
 from ironburst.catalog.errors import Unknown
@@ -145,6 +146,7 @@ class NodeInputs(BaseModel):
     power_off_on_delete: StrictBool = Field(
         default=False, description="delete shuts the node down; else it never touches the node"
     )
+    install: InstallInputs | None = Field(default=None, description="none: ironburst installs nothing on it")
 
     @model_validator(mode="after")
     def _model_has_count(self) -> "NodeInputs":
@@ -152,6 +154,8 @@ class NodeInputs(BaseModel):
             raise ValueError("gpuModel needs a gpuCount of 1 or more")
         if self.gpu_count and not self.gpu_model:
             raise ValueError("gpuCount needs a gpuModel")
+        if self.install and not self.serial:
+            raise ValueError("install needs the serial: an installation is for one machine alone")
         return self
 
     def declaration(self) -> Declaration:
@@ -167,7 +171,19 @@ class NodeInputs(BaseModel):
 
 
 INPUTS = tuple(field.alias or name for name, field in NodeInputs.model_fields.items())
-OBSERVED_OUTPUTS = ("reachable", "powerState", "biosVersion", "bmcVersion", "observed", "declared", "accepted")
+OBSERVED_OUTPUTS = (
+    "reachable",
+    "powerState",
+    "biosVersion",
+    "bmcVersion",
+    "observed",
+    "declared",
+    "accepted",
+    "state",
+    "stateReason",
+    "installed",
+    "installingSince",
+)
 
 
 def check(inputs: dict[str, Any], unknown: set[str]) -> list[tuple[str, str]]:
@@ -179,7 +195,7 @@ def check(inputs: dict[str, Any], unknown: set[str]) -> list[tuple[str, str]]:
         NodeInputs.model_validate(known)
     except ValidationError as error:
         faults = [_sentence(fault) for fault in error.errors() if _input(fault["loc"]) not in unknown]
-        between = {"gpuModel", "gpuCount"} & unknown
+        between = {"gpuModel", "gpuCount", "serial"} & unknown
         return [fault for fault in faults if fault[0] or not between]
     return []
 
@@ -189,7 +205,7 @@ def _input(location: tuple[Any, ...]) -> str:
 
 
 def _sentence(error: Any) -> tuple[str, str]:
-    path = "".join(f"[{part}]" if isinstance(part, int) else str(part) for part in error["loc"])
+    path = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in error["loc"]).lstrip(".")
     if error["type"] == "extra_forbidden":
         near = difflib.get_close_matches(path, INPUTS, n=1)
         hint = f"did you mean {near[0]}?" if near else f"it has {', '.join(INPUTS)}"
@@ -280,6 +296,10 @@ def schema() -> dict[str, Any]:
         "powerState": {"type": "string"},
         "biosVersion": {"type": "string"},
         "bmcVersion": {"type": "string"},
+        "state": {"type": "string", "description": "of its life cycle, such as installing or ready"},
+        "stateReason": {"type": "string"},
+        "installed": {"type": "string", "description": "the mark that its host says it was installed with"},
+        "installingSince": {"type": "number", "description": "seconds since 1970"},
         "observed": anything | {"description": "the BMC's inventory"},
         "accepted": anything | {"description": "parts and versions at the last up"},
     }
@@ -296,9 +316,11 @@ def schema() -> dict[str, Any]:
 def _property(described: dict[str, Any]) -> dict[str, Any]:
     """A JSON Schema property as Pulumi's: one type, no null."""
     kind = next(form for form in described.get("anyOf", [described]) if form.get("type") != "null")
+    if "$ref" in kind:
+        kind = {"type": "object"}
     its_property = {"type": kind["type"]}
     if kind["type"] == "object":
-        its_property["additionalProperties"] = {"type": "string"}
+        its_property["additionalProperties"] = kind.get("additionalProperties", {"$ref": "pulumi.json#/Any"})
     if kind["type"] == "array":
         its_property["items"] = {"type": kind["items"]["type"]}
     if "description" in described:

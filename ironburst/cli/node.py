@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from ironburst.cli import Subparsers, node_show
+from ironburst.cli import Subparsers, node_cycle, node_show
 
 
 def add_parser(subparsers: Subparsers) -> None:
     """`ironburst node` and its verbs."""
-    parser = subparsers.add_parser("node", help="look at a bare-metal node", description="One node.")
+    parser = subparsers.add_parser("node", help="look at, install or switch a bare-metal node", description="One node.")
     verbs = parser.add_subparsers(dest="node_verb", required=True, metavar="VERB")
     node_show.add_parser(verbs)
+    node_cycle.add_parsers(verbs)

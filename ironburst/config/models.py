@@ -14,6 +14,7 @@ from ironburst.config.allowance_models import Allowance
 from ironburst.config.bridge_models import Bridge
 from ironburst.config.cloud_models import Cloud
 from ironburst.config.hall_models import Chassis, Cord, Facilities, Rack
+from ironburst.config.install_models import Install
 from ironburst.config.node_settings import NodeSettings
 from ironburst.config.scheduler_models import Kubernetes, Scheduler, Slurm
 from ironburst.config.shares_models import Share
@@ -130,6 +131,7 @@ class _OwnedAlone(Strict):
         examples=["dgx[01-04].dc1.example"],
     )
     bmc: Bmc | None = Field(default=None, description="none: Pulumi neither verifies nor powers these nodes")
+    install: Install | None = Field(default=None, description="none: ironburst installs no system on these nodes")
     secure_boot: bool | None = Field(
         default=None, description="whether the firmware enforces Secure Boot; none: not known"
     )

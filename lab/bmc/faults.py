@@ -7,9 +7,23 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
+from lab.bmc.quirks import QUIRKS
+
 Answer = Literal[
-    "reset", "silent", "half", "garbled", "unavailable", "echo", "redirect", "huge", "drip", "forbidden", "missing"
-]  # fmt: skip
+    "reset",
+    "silent",
+    "half",
+    "garbled",
+    "unavailable",
+    "echo",
+    "redirect",
+    "huge",
+    "drip",
+    "forbidden",
+    "missing",
+    "lie",
+    "late",
+]
 
 
 @dataclass(frozen=True)
@@ -19,17 +33,24 @@ class Fault:
     `answer`: "reset" drops the connection, "silent" never answers, "half" breaks off in the middle of the body,
     "garbled" sends half of the JSON as if it were all, "unavailable" is HTTP 503, "echo" is HTTP 400 that repeats what
     was sent, "redirect" sends to another host, "huge" and "drip" never end (fast, and a byte at a time), "forbidden"
-    is HTTP 403, "missing" 404. Only for paths that contain `path`, and only `times` times (None: always).
-    `wrong_password`: every login is refused. `hardware` replaces fields of Machine. `documents` replaces properties
-    of documents, {path: {name: value}}.
+    is HTTP 403, "missing" 404, "lie" says that a change is done and does nothing, "late" does it and drops the
+    connection. Only for paths that contain `path`, after the first `after` of them, and only `times` times (None:
+    always). `wrong_password`: every login is refused. `hardware` replaces fields of Machine. `documents` replaces
+    properties of documents, {path: {name: value}}. `quirks`: names of lab.bmc.quirks.
     """
 
     answer: Answer | None = None
     path: str = ""
+    after: int = 0
     times: int | None = None
     wrong_password: bool = False
     hardware: dict[str, Any] = field(default_factory=dict)
     documents: dict[str, dict[str, Any]] = field(default_factory=dict)
+    quirks: list[str] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        if unknown := set(self.quirks) - set(QUIRKS):
+            raise ValueError(f"no such quirk of a BMC: {', '.join(sorted(unknown))}; there are {', '.join(QUIRKS)}")
 
 
 def read_faults(path: Path) -> dict[str, Fault]:

@@ -6,6 +6,7 @@ Every request is appended to a log, one JSON object a line.
 from __future__ import annotations
 
 import base64
+import copy
 import json
 import secrets
 import socket
@@ -21,14 +22,16 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
-from lab.bmc.documents import HOST, RESET, RESET_TYPES, ROOT, SESSIONS, Document, documents
+from lab.bmc.documents import HOST, MANAGER, RESET, ROOT, SESSIONS, Document, documents
 from lab.bmc.faults import Fault, read_faults
 from lab.bmc.machine import Machine
+from lab.bmc.media import Media, Refused
 from lab.bmc.vendors import expanded, plain_path
 
 USERNAME = "admin"
 MAX_SESSIONS = 16  # real BMCs have few; one that leaks them locks its owner out
 RESTARTS = ("GracefulRestart", "ForceRestart", "PowerCycle")
+STARTS = 4
 
 
 class Power(Protocol):
@@ -41,6 +44,9 @@ class Power(Protocol):
 
     def off(self) -> None:
         """A power cut."""
+
+    def start_from(self, url: str) -> bool:
+        """Power on, from a medium: what is on it runs. True: it wants the machine to start anew."""
 
 
 class Bmc:
@@ -66,12 +72,11 @@ class Bmc:
         self._login = {"UserName": USERNAME, "Password": password}
         self.sessions: dict[str, str] = {}
         """session id: token"""
-        self.boot = {
-            "BootSourceOverrideTarget": "None",
-            "BootSourceOverrideEnabled": "Disabled",
-            "BootSourceOverrideMode": "UEFI",
-        }
+        self.media = Media(lambda: frozenset(self.fault().quirks))
         self.closing = threading.Event()
+        self.resets: list[threading.Thread] = []
+        """what the button does meanwhile"""
+        self._button = threading.Lock()
         self._server = _Server((address, port), _Handler)
         self._server.bmc = self
         host, actual = self._server.socket.getsockname()
@@ -106,17 +111,20 @@ class Bmc:
         changes = {key: tuple(value) if isinstance(value, list) else value for key, value in changes.items()}
         return replace(self.declared, **changes)
 
-    def documents(self) -> dict[str, Document]:
-        """All that Redfish says of it now, by path."""
-        found = dict(_known(self.machine(), self.power.is_on(), tuple(self.boot.items()), tuple(self.sessions)))
-        for path, properties in self.fault().documents.items():
-            found[path] = found.get(path, {}) | properties
+    def documents(self, path: str = "") -> dict[str, Document]:
+        """All that Redfish says of it now, by path. What is shown late is shown at reads of its own `path`."""
+        found = dict(_known(self.machine(), self.power.is_on(), tuple(self.sessions)))
+        if HOST in found and MANAGER in found:  # another maker's paths have no media
+            found |= {each: copy.deepcopy(found[each]) for each in (HOST, MANAGER)}
+            self.media.add(found, path)
+        for changed, properties in self.fault().documents.items():
+            found[changed] = found.get(changed, {}) | properties
         return found
 
     def document(self, path: str) -> Document | None:
         """What is at a path; `?$expand` as its maker's BMC answers it. None: nothing."""
         plain, _, expand = path.partition("$expand")
-        documents = self.documents()
+        documents = self.documents(path)
         return expanded(documents, plain.rstrip("?&"), self.declared.vendor) if expand else documents.get(path)
 
     def answer_fault(self, path: str) -> str | None:
@@ -127,7 +135,8 @@ class Bmc:
         with self._lock:
             key = json.dumps(asdict(fault), sort_keys=True)
             self._served[key] += 1
-            return fault.answer if fault.times is None or self._served[key] <= fault.times else None
+            number = self._served[key] - fault.after
+            return fault.answer if number > 0 and (fault.times is None or number <= fault.times) else None
 
     def record(self, method: str, path: str, status: int | str) -> None:
         """Write a request to the log; `status` is the HTTP status, or the fault that it met."""
@@ -151,7 +160,7 @@ class Bmc:
         if login != self._login or self.fault().wrong_password:
             return None
         with self._lock:
-            if len(self.sessions) >= MAX_SESSIONS:
+            if len(self.sessions) >= (2 if "few-sessions" in self.fault().quirks else MAX_SESSIONS):
                 return None
             key, token = secrets.token_hex(4), secrets.token_hex(16)
             self.sessions[key] = token
@@ -160,26 +169,42 @@ class Bmc:
     # ---- power
 
     def reset(self, kind: str) -> None:
-        """Press the button; returns at once, as a real BMC does: poll PowerState."""
-        threading.Thread(target=self._reset, args=(kind,), daemon=True).start()
+        """Press the button; returns at once, as a real BMC does: poll PowerState. Raises Refused."""
+        quirks, on = self.fault().quirks, self.power.is_on()
+        if kind == "On" and on and "on-twice-refused" in quirks:
+            raise Refused(400, "InvalidOperationForSystemState", "iLO: the system is on.")
+        if "power-lags" in quirks:
+            self.media.late("power", "On" if on else "Off")
+        thread = threading.Thread(target=self._reset, args=(kind,), daemon=True)
+        self.resets = [each for each in self.resets if each.is_alive()] + [thread]
+        thread.start()
 
     def _reset(self, kind: str) -> None:
-        if kind in ("GracefulShutdown", "GracefulRestart") and self.power.is_on():
-            self.power.stop()
-        if kind in ("ForceOff", "ForceRestart", "PowerCycle"):
-            self.power.off()
-        if kind in ("On", *RESTARTS) and not self.power.is_on():
-            self.power.start()
-        if self.boot["BootSourceOverrideEnabled"] == "Once":
-            self.boot |= {"BootSourceOverrideEnabled": "Disabled", "BootSourceOverrideTarget": "None"}
+        with self._button:
+            was_on = self.power.is_on()
+            if kind in ("GracefulShutdown", "GracefulRestart") and self.power.is_on():
+                self.power.stop()
+            if kind in ("ForceOff", "ForceRestart", "PowerCycle"):
+                self.power.off()
+            if was_on and not self.power.is_on():
+                self.media.powered_off()
+            if kind in ("On", *RESTARTS) and not self.power.is_on():
+                self._start()
+
+    def _start(self) -> None:
+        for _ in range(STARTS):  # a medium that is started from again and again would do so for ever
+            url = self.media.next_start()
+            if url is None:
+                self.power.start()
+                return
+            if not self.power.start_from(url):
+                return
 
 
 @lru_cache(maxsize=1024)
-def _known(
-    machine: Machine, is_on: bool, boot: tuple[tuple[str, str], ...], sessions: tuple[str, ...]
-) -> dict[str, Document]:
+def _known(machine: Machine, is_on: bool, sessions: tuple[str, ...]) -> dict[str, Document]:
     """Some makers' take 10 ms, and every request needs them."""
-    return documents(machine, is_on, dict(boot), list(sessions))
+    return documents(machine, is_on, {}, list(sessions))
 
 
 class Answer(NamedTuple):
@@ -190,8 +215,10 @@ class Answer(NamedTuple):
     headers: dict[str, str] | None = None
 
 
-def _refusal(status: int, code: str, message: str, headers: dict[str, str] | None = None) -> Answer:
-    extended = [{"Message": message, "Severity": "Critical"}]
+def _refusal(status: int, code: str, message: str, headers: dict[str, str] | None = None, related: str = "") -> Answer:
+    extended = [{"Message": message, "Severity": "Critical", "MessageId": f"Base.1.18.{code}"}]
+    if related:
+        extended[0] |= {"RelatedProperties": [f"#/{related}"], "MessageArgs": [related]}  # type: ignore[dict-item]
     error = {"code": f"Base.1.18.{code}", "message": message, "@Message.ExtendedInfo": extended}
     return Answer(status, {"error": error}, headers)
 
@@ -224,13 +251,15 @@ class _Handler(BaseHTTPRequestHandler):
         if fault == "silent":
             bmc.closing.wait(600)
         if fault in ("silent", "reset"):
-            self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))  # close with RST
-            self.close_connection = True
+            self._hang_up()
             return
         if fault in ("huge", "drip"):
             self._never_end(bmc, fault)
             return
         answer = self._answer(bmc, path, body, fault)
+        if fault == "late":
+            self._hang_up()
+            return
         if not fault:
             bmc.record(self.command, path, answer.status)  # before the answer: who has the answer finds it in the log
         text = b"" if answer.document is None else json.dumps(answer.document).encode()
@@ -243,6 +272,10 @@ class _Handler(BaseHTTPRequestHandler):
             self.send_header(name, value)
         self.end_headers()
         self.wfile.write(half if fault in ("half", "garbled") else text)
+
+    def _hang_up(self) -> None:
+        self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))  # close with RST
+        self.close_connection = True
 
     do_GET = do_POST = do_PATCH = do_DELETE = do_any
 
@@ -281,19 +314,35 @@ class _Handler(BaseHTTPRequestHandler):
         if self.command == "DELETE" and path.removeprefix(SESSIONS + "/") in bmc.sessions:
             del bmc.sessions[path.removeprefix(SESSIONS + "/")]
             return Answer(204)
-        if (self.command, path) == ("POST", RESET):
-            if sent.get("ResetType") not in RESET_TYPES:
-                allowed = f"ResetType is one of {', '.join(RESET_TYPES)}."
-                return _refusal(400, "ActionParameterNotSupported", allowed)
-            bmc.reset(sent["ResetType"])
-            return Answer(204)
-        if (self.command, path) == ("PATCH", HOST):
-            bmc.boot |= {key: value for key, value in sent.get("Boot", {}).items() if key in bmc.boot}
-            return Answer(204)
+        if self.command in ("POST", "PATCH"):
+            return Answer(204) if fault == "lie" else self._change(bmc, path, sent if body else None)
         document = bmc.document(path) if self.command == "GET" else None
         if document is None:
             return _refusal(404, "ResourceMissingAtURI", f"{self.command} {path} is not here.")
-        return Answer(200, document)
+        tag = document.get("@odata.etag")
+        return Answer(200, document, {"ETag": tag} if tag else None)
+
+    def _change(self, bmc: Bmc, path: str, sent: Any) -> Answer:
+        """A POST or PATCH behind the login; `sent`: None without a body."""
+        try:
+            if (self.command, path) == ("POST", RESET):
+                host = bmc.documents()[HOST]["Actions"]["#ComputerSystem.Reset"]
+                kinds = host["ResetType@Redfish.AllowableValues"]
+                if (sent or {}).get("ResetType") not in kinds:
+                    raise Refused(400, "ActionParameterNotSupported", f"ResetType is one of {', '.join(kinds)}.")
+                bmc.reset(sent["ResetType"])
+                return Answer(204)
+            if (self.command, path) == ("PATCH", HOST):
+                bmc.media.patch(sent or {}, self.headers.get("If-Match"), bmc.documents()[HOST]["@odata.etag"])
+                return Answer(204)
+            if self.command == "POST" and "/VirtualMedia/" in path:
+                status = bmc.media.act(path, sent)
+                return Answer(status, None, {"Location": f"{ROOT}/TaskService/Tasks/1"} if status == 202 else None)
+        except Refused as refused:
+            return _refusal(refused.status, refused.code, refused.message, related=refused.related)
+        except KeyError:
+            pass
+        return _refusal(404, "ResourceMissingAtURI", f"{self.command} {path} is not here.")
 
     def _log_in(self, bmc: Bmc, login: Any) -> Answer:
         opened = bmc.open_session(login)

@@ -80,6 +80,11 @@ class Host:
         files = (self.dir / "console.log", self.dir / "serial")
         return "".join(file.read_text(errors="replace") for file in files if file.exists())
 
+    def in_console(self, text: str) -> None:
+        """Add a line to what it has written to its console."""
+        with (self.dir / "console.log").open("a") as console:
+            console.write(f"{text}\n")
+
     def state(self) -> str:
         """Either "on" or "off". It is on from the moment `start` returns until it is off for good, also through its own
         reboots.

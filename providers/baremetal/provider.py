@@ -5,6 +5,9 @@ puts what is there into the inputs, so that a refresh shows drift; a BMC that do
 one dead BMC must not stop the estate (a refused login or a missing secret is an error: somebody has to mend it, and
 refresh would find no drift until then). A preview does no BMC I/O. delete touches the node only with powerOffOnDelete.
 The password is resolved from its reference when a BMC is spoken to, and is kept nowhere.
+
+Where an installation is declared, create and update begin it (ironburst.baremetal.lifecycle) and return: the engine's
+lock is not held while a machine installs. read looks how far it is; `ironburst node wait` takes it further.
 """
 
 import asyncio
@@ -17,7 +20,8 @@ from pulumi.provider.experimental import provider as sdk
 from pulumi.provider.experimental.property_value import PropertyValue
 
 from ironburst import secrets
-from ironburst.adapters import redfish
+from ironburst.adapters import metal_cycle, redfish
+from ironburst.adapters.metal_cycle import Record
 from ironburst.baremetal import drift, node
 from ironburst.baremetal.hardware import Hardware
 from ironburst.baremetal.mismatch import Verdict
@@ -84,14 +88,18 @@ class BaremetalProvider(sdk.Provider):
         if request.preview:
             return sdk.CreateResponse(resource_id="", properties=_planned(request.properties))
         inputs = plain(request.properties)
-        outputs = await _accepted(inputs, {})
+        outputs = await self._accepted(request.urn, inputs, {}, Record())
         return sdk.CreateResponse(resource_id=inputs["name"], properties=values(outputs))
 
     async def update(self, request: sdk.UpdateRequest) -> sdk.UpdateResponse:
         """Accept the node anew, if it is as declared."""
         if request.preview:
             return sdk.UpdateResponse(properties=_planned(request.news))
-        return sdk.UpdateResponse(properties=values(await _accepted(plain(request.news), plain(request.olds))))
+        olds, inputs = plain(request.olds), plain(request.news)
+        record = _record(olds)
+        if _mark(olds.get("declared") or {}) != _mark(inputs):
+            record = Record(record.installed)  # another installation, with a time of its own
+        return sdk.UpdateResponse(properties=values(await self._accepted(request.urn, inputs, olds, record)))
 
     async def read(self, request: sdk.ReadRequest) -> sdk.ReadResponse:
         """What is there now: in the outputs, and in the inputs, so that a refresh shows drift."""
@@ -103,36 +111,75 @@ class BaremetalProvider(sdk.Provider):
         declared = state.get("declared") or inputs
         try:
             hardware, verdict = await _compared(declared)
+            standing = await _standing(declared, _record(state), as_declared=not verdict.mismatches, act=False)
         except (redfish.BmcUnreachable, redfish.BmcIncompleteAnswer, redfish.BmcUnavailable) as error:
             await self._warn(request.urn, f"{error}; what was known of the node is kept")
             return sdk.ReadResponse(request.resource_id, values(state | {"reachable": False}), values(inputs))
         accepted = state.get("accepted") or drift.accepted(hardware)
         found = [*verdict.mismatches, *drift.changes(accepted, hardware)]
+        if standing["state"] == "installing":
+            found = []  # a machine that starts reports half of its parts
         now = node.observed_inputs(declared, found)
-        outputs = node.outputs(declared, hardware, found, accepted)
+        outputs = node.outputs(declared, hardware, found, accepted) | standing
+        installed = standing.get("installed")
+        if declared.get("install") and installed and installed not in (_mark(declared), metal_cycle.ANOTHER):
+            now["install"] = outputs["install"] = declared["install"] | {"mark": installed}
         return sdk.ReadResponse(request.resource_id, values(outputs), values(now))
 
     async def delete(self, request: sdk.DeleteRequest) -> None:
-        """Let go of the node; power it off only where that is declared."""
+        """Let go of the node: a medium of its installation goes out; it is powered off only where that is declared."""
         state = plain(request.properties)
-        if not state.get("powerOffOnDelete"):
-            return
-        await asyncio.to_thread(lambda: redfish.power_off(_access(_typed(state["declared"]))))
+        if state.get("install"):
+            try:
+                await _standing(state["declared"], _record(state), asked="retiring")
+            except (redfish.BmcUnreachable, redfish.BmcIncompleteAnswer, redfish.BmcUnavailable) as error:
+                await self._warn(request.urn, f"{error}; an install medium may still be in it")
+        if state.get("powerOffOnDelete"):
+            await asyncio.to_thread(lambda: redfish.power_off(_access(_typed(state["declared"]))))
+
+    async def _accepted(
+        self, urn: str, inputs: dict[str, Any], before: dict[str, Any], record: Record
+    ) -> dict[str, Any]:
+        """The outputs of a node that is as declared, and of which nothing is gone since `before`; its installation is
+        begun. Raises NodeError with every mismatch, or a BmcError.
+        """
+        hardware, verdict = await _compared(inputs)
+        declared = _typed(inputs)
+        gone = node.lost(before.get("accepted") or {}, hardware, declared.allowances(), _today())
+        mismatches = [*verdict.mismatches, *gone]
+        standing = await _standing(inputs, record, as_declared=not mismatches)
+        if mismatches:
+            listed = "\n".join(f"  - {mismatch.sentence}" for mismatch in mismatches)
+            some = "1 thing" if len(mismatches) == 1 else f"{len(mismatches)} things"
+            raise NodeError(f"{inputs['name']}: {some} not as declared; the node is not accepted:\n{listed}")
+        if standing["state"] == "failed":
+            raise NodeError(f"{inputs['name']}: {standing['stateReason']}")
+        if standing["state"] not in ("ready", "installing"):
+            await self._warn(urn, f"{inputs['name']} is {standing['state']}: {standing['stateReason']}")
+        return node.outputs(inputs, hardware, [], drift.accepted(hardware)) | standing
 
 
-async def _accepted(inputs: dict[str, Any], before: dict[str, Any]) -> dict[str, Any]:
-    """The outputs of a node that is as declared, and of which nothing is gone since `before`. Raises NodeError with
-    every mismatch, or a BmcError.
-    """
-    hardware, verdict = await _compared(inputs)
+def _record(state: dict[str, Any]) -> Record:
+    return Record(state.get("installed"), state.get("installingSince"))
+
+
+def _mark(inputs: dict[str, Any]) -> str | None:
+    return (inputs.get("install") or {}).get("mark")
+
+
+async def _standing(inputs: dict[str, Any], record: Record, **how: Any) -> dict[str, Any]:
+    """The outputs that say where the node stands in its life cycle. Raises NodeError or a BmcError."""
     declared = _typed(inputs)
-    gone = node.lost(before.get("accepted") or {}, hardware, declared.allowances(), _today())
-    mismatches = [*verdict.mismatches, *gone]
-    if mismatches:
-        listed = "\n".join(f"  - {mismatch.sentence}" for mismatch in mismatches)
-        some = "1 thing" if len(mismatches) == 1 else f"{len(mismatches)} things"
-        raise NodeError(f"{inputs['name']}: {some} not as declared; the node is not accepted:\n{listed}")
-    return node.outputs(inputs, hardware, [], drift.accepted(hardware))
+    if declared.install is None:
+        return {"state": "ready" if how.get("as_declared", True) else "inspected"}
+    install = declared.install
+    standing, known = await asyncio.to_thread(lambda: metal_cycle.advance(_access(declared), install, record, **how))
+    return {
+        "state": standing.state,
+        "stateReason": standing.why.replace("NODE", declared.name),
+        "installed": known.installed,
+        "installingSince": known.since,
+    }
 
 
 async def _compared(inputs: dict[str, Any]) -> tuple[Hardware, Verdict]:

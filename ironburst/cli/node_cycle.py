@@ -1,0 +1,291 @@
+"""`ironburst node medium|wait|power|replace NODE STACK_FILE`: the life cycle of one bare-metal node, outside Pulumi."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import wraps
+from pathlib import Path
+from typing import Any
+
+from ironburst.adapters import metal_cycle, redfish, redfish_boot
+from ironburst.adapters.metal_cycle import Record
+from ironburst.adapters.redfish import BmcAccess, BmcError
+from ironburst.baremetal import declared, unattended
+from ironburst.baremetal.hardware import Hardware
+from ironburst.baremetal.node import NodeInputs
+from ironburst.baremetal.verify import examine
+from ironburst.catalog.hardware import gpus
+from ironburst.cli import Subparsers, node_guard, owned_nodes
+from ironburst.cli.site_options import BadInput
+from ironburst.config.finding import ConfigError
+from ironburst.config.models import ClusterConfig, Hall, Nodes
+from ironburst.config.stack import load_valid
+from ironburst.config.types import unit_seconds
+from ironburst.service import SchedulerError
+
+EXIT_CODES = (
+    "exit codes: 0 done; 1 a bug; 2 bad input; 3 the BMC or the scheduler can't be reached or refused; "
+    "4 the node is in another state than was wanted; 5 the time ran out"
+)
+LOOK_EVERY_S = 10.0
+
+
+@dataclass(frozen=True)
+class Declared:
+    """One node of a stack file."""
+
+    config: ClusterConfig
+    hall: Hall
+    nodes: Nodes
+    inputs: NodeInputs
+
+    def bmc(self) -> BmcAccess:
+        """Raises BadInput where the password does not resolve."""
+        return owned_nodes.access(self.inputs)
+
+    def differences(self, hardware: Hardware) -> list[str]:
+        """What is not as declared, and nobody answers for."""
+        allowed, today = self.inputs.allowances(), datetime.now(UTC).date()
+        found = examine(self.inputs.declaration(), hardware, gpus().values(), allowed=allowed, today=today)
+        return [each.sentence for each in found.mismatches]
+
+
+def add_parsers(verbs: Subparsers) -> None:
+    """The verbs below `ironburst node`."""
+    medium = _verb(verbs, "medium", "write what a node's install medium holds", run_medium)
+    medium.add_argument("--out", type=Path, required=True, metavar="DIR", help="a folder below it is made for the node")
+    wait = _verb(verbs, "wait", "take a node through its installation, until it is ready", run_wait)
+    wait.add_argument("--timeout", default="2h", metavar="DURATION", help="how long (default: %(default)s)")
+    wait.add_argument("--once", action="store_true", help="do what can be done by now, say where it stands, and end")
+    power = _verb(verbs, "power", "switch a node, never under its jobs", run_power)
+    power.add_argument("to", choices=["on", "off", "restart"])
+    node_guard.add_options(power)
+    replace = _verb(
+        verbs, "replace", "a node's exchange: drain it, light its lamp; then verify the new one", run_replace
+    )
+    replace.add_argument(
+        "--swapped", action="store_true", help="the new machine is in place, and the stack file knows it"
+    )
+    node_guard.add_options(replace)
+
+
+def _verb(verbs: Subparsers, name: str, what: str, run: Callable[[argparse.Namespace], int]) -> argparse.ArgumentParser:
+    parser = verbs.add_parser(name, help=what, description=f"{what[0].upper()}{what[1:]}.", epilog=EXIT_CODES)
+    parser.add_argument("node", metavar="NODE")
+    parser.add_argument("stack_file", type=Path, metavar="STACK_FILE", help="as in stacks/Pulumi.prod.yaml")
+    parser.add_argument("--json", action="store_true", help="machine-readable")
+    parser.set_defaults(func=_guarded(run))
+    return parser
+
+
+def _guarded(verb: Callable[[argparse.Namespace], int]) -> Callable[[argparse.Namespace], int]:
+    """Expected errors as one sentence on stderr and their exit code."""
+
+    @wraps(verb)
+    def run(arguments: argparse.Namespace) -> int:
+        try:
+            return verb(arguments)
+        except BadInput as error:
+            code, text = 2, str(error)
+        except (BmcError, SchedulerError) as error:
+            code, text = 3, str(error)
+        except node_guard.Busy as error:
+            code, text = 5, str(error)
+        print(f"ironburst: {text}", file=sys.stderr)
+        return code
+
+    return run
+
+
+def find(arguments: argparse.Namespace) -> Declared:
+    """The node that is meant. Raises BadInput."""
+    try:
+        config = load_valid(arguments.stack_file, now=datetime.now(UTC)).config
+    except ConfigError as error:
+        more = f" and {len(error.findings) - 1} more" if len(error.findings) > 1 else ""
+        raise BadInput(f"{arguments.stack_file}: {error.findings[0]}{more}: `ironburst validate` says it all") from None
+    region = config.cloud.region if config.cloud else None
+    allowed, known = declared.allowed_mismatches(config.allow), []
+    for hall in config.halls:
+        for nodes in hall.nodes:
+            for inputs in declared.node_inputs(nodes, region, config.ssh.user, allowed=allowed):
+                known.append(inputs["name"])
+                if inputs["name"] == arguments.node:
+                    return Declared(config, hall, nodes, NodeInputs.model_validate(inputs))
+    raise BadInput(
+        f"{arguments.node!r} is no node with a BMC in {arguments.stack_file}; it has: {', '.join(known) or 'none'}"
+    )
+
+
+def told(arguments: argparse.Namespace, said: dict[str, Any], text: str) -> None:
+    """The result, as JSON or for people."""
+    print(json.dumps({"node": arguments.node, **said}) if arguments.json else text)
+
+
+# ---- medium
+
+
+def run_medium(arguments: argparse.Namespace) -> int:
+    """Write the files, the host's key, and the line by which ssh knows the host."""
+    node = find(arguments)
+    install = node.nodes.install
+    if install is None:
+        raise BadInput(f"{arguments.node}: no installation is declared of it: write install beside its bmc")
+    folder = arguments.out / f"{arguments.node}-{install.mark}"
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        private, public = _host_key(folder, arguments.node)
+        seed = declared.seed(node.config, node.hall, node.nodes, arguments.node, private, public)
+        for name, text in unattended.files(seed).items():
+            path = folder / name
+            path.parent.mkdir(exist_ok=True)
+            path.touch(mode=0o600)
+            path.write_text(text)
+        known_hosts = Path(install.known_hosts).expanduser()
+        address = node.inputs.install.host_address if node.inputs.install else ""
+        _know(known_hosts, address, public)
+    except OSError as error:
+        raise BadInput(f"{error.filename or folder}: {error.strerror or error}") from None
+    files = sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())
+    url = install.medium_of(arguments.node)
+    text = f"{folder}: {', '.join(files)}\n{known_hosts} knows {arguments.node} ({address}) by its new key\n"
+    text += f"Put them on the medium that is to be at {url}; they hold the host's private key, so keep it to the BMCs."
+    told(arguments, {"folder": str(folder), "files": files, "medium": url, "known_hosts": str(known_hosts)}, text)
+    return 0
+
+
+def _host_key(folder: Path, node: str) -> tuple[str, str]:
+    """The host's key, the same as long as the folder is there."""
+    path = folder / "ironburst/ssh_host_ed25519_key"
+    path.parent.mkdir(exist_ok=True)
+    if not path.exists():
+        argv = ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", node, "-f", str(path)]
+        subprocess.run(argv, check=True, stdin=subprocess.DEVNULL)
+    return path.read_text(), path.with_suffix(".pub").read_text()
+
+
+def _know(known_hosts: Path, address: str, public: str) -> None:
+    """One line for this address; that of an older key goes."""
+    lines = known_hosts.read_text().splitlines() if known_hosts.exists() else []
+    kept = [line for line in lines if line.split()[:1] != [address]]
+    new = known_hosts.with_name(known_hosts.name + ".new")
+    new.write_text("".join(f"{line}\n" for line in [*kept, f"{address} {' '.join(public.split()[:2])}"]))
+    new.replace(known_hosts)
+
+
+# ---- wait
+
+
+def run_wait(arguments: argparse.Namespace) -> int:
+    """Go on until the node is ready or stands somewhere else; the exit code says which."""
+    limit_s = unit_seconds(arguments.timeout)
+    if not limit_s:
+        raise BadInput(f"--timeout {arguments.timeout!r} is no duration: write 30m or 2h")
+    node = find(arguments)
+    if node.inputs.install is None:
+        raise BadInput(f"{arguments.node}: no installation is declared of it: write install beside its bmc")
+    bmc, end, last = node.bmc(), time.monotonic() + limit_s, ("", "")
+    record = Record(since=time.time())
+    while True:
+        over = time.monotonic() > end
+        state, why, record = _step(node, bmc, Record(record.installed, 0.0) if over else record)
+        if (state, why) != last and not arguments.json:
+            print(f"{arguments.node}: {state}: {why}", flush=True)
+        last = (state, why)
+        if state != "installing" or over or arguments.once:
+            break
+        time.sleep(min(LOOK_EVERY_S, limit_s / 10))
+    if arguments.json:
+        told(arguments, {"state": state, "reason": why, "installed": record.installed}, "")
+    return 0 if state == "ready" else 5 if over else 0 if arguments.once and state == "installing" else 4
+
+
+def _step(node: Declared, bmc: BmcAccess, record: Record) -> tuple[str, str, Record]:
+    """One look with its actions; a BMC that is silent for a moment is asked again by the next."""
+    assert node.inputs.install
+    try:
+        hardware = redfish.read_hardware(bmc)
+        wrong = node.differences(hardware)
+        standing, known = metal_cycle.advance(bmc, node.inputs.install, record, as_declared=not wrong)
+    except (redfish.BmcUnreachable, redfish.BmcIncompleteAnswer, redfish.BmcUnavailable) as error:
+        return "installing", f"{error}; it is asked again", record
+    why = standing.why.replace("NODE", node.inputs.name)
+    if wrong and standing.state in ("inspected", "failed"):
+        why += ": " + "; ".join(wrong)
+    return standing.state, why, Record(known.installed, record.since)
+
+
+# ---- power
+
+
+def run_power(arguments: argparse.Namespace) -> int:
+    """Switch the node. Before it goes off it is drained, and its jobs end."""
+    node = find(arguments)
+    bmc = node.bmc()
+    with redfish_boot.console(bmc) as console:
+        before = console.look().power
+    if before != "off" and arguments.to != "on":  # no session is held for so long: BMCs have few
+        node_guard.of(arguments, node.config, node.nodes).take(arguments.node, f"power {arguments.to}")
+    if arguments.to == "off":
+        redfish.power_off(bmc)
+    else:
+        with redfish_boot.console(bmc) as console:
+            if arguments.to == "restart":
+                console.restart()
+            else:
+                console.power_on()
+    back = f"; `ironburst converge --limit {arguments.node}` checks it and gives it back" if before != "off" else ""
+    text = f"{arguments.node}: was {before}, is to be {'on' if arguments.to != 'off' else 'off'}{back}"
+    told(arguments, {"was": before, "to": arguments.to}, text)
+    return 0
+
+
+# ---- replace
+
+
+def run_replace(arguments: argparse.Namespace) -> int:
+    """The first half, up to the exchange; with --swapped the second, up to the converge that gives the node back."""
+    node = find(arguments)
+    return _swapped(arguments, node) if arguments.swapped else _to_be_swapped(arguments, node)
+
+
+def _to_be_swapped(arguments: argparse.Namespace, node: Declared) -> int:
+    node_guard.of(arguments, node.config, node.nodes).take(arguments.node, "replace")
+    bmc = node.bmc()
+    redfish.power_off(bmc)
+    with redfish_boot.console(bmc) as console:
+        console.lamp(True)
+    text = (
+        f"{arguments.node} is drained and off, and its lamp blinks. Exchange it; write the new serial number, MAC "
+        f"addresses, disk and certificate into {arguments.stack_file}; then `ironburst node replace {arguments.node} "
+        f"{arguments.stack_file} --swapped`"
+    )
+    told(arguments, {"state": "maintenance", "next": "swap"}, text)
+    return 0
+
+
+def _swapped(arguments: argparse.Namespace, node: Declared) -> int:
+    bmc = node.bmc()
+    wrong = node.differences(redfish.read_hardware(bmc))
+    if wrong:
+        text = "\n".join([f"{arguments.node} is not as declared:", *(f"  - {each}" for each in wrong)])
+        told(arguments, {"state": "inspected", "differences": wrong}, text)
+        return 4
+    with redfish_boot.console(bmc) as console:
+        console.lamp(False)
+    install = node.inputs.install
+    steps = ["pulumi up"]
+    steps += [f"ironburst node wait {arguments.node} {arguments.stack_file}"] if install else []
+    steps += [f"ironburst converge --limit {arguments.node}"]
+    if install and not install.allow:
+        steps.insert(0, f"allow_install: [{arguments.node}], if its disk is new")
+    text = f"{arguments.node} is as declared, and its lamp is off. What is left: " + "; ".join(steps)
+    told(arguments, {"state": "verified", "next": steps}, text)
+    return 0

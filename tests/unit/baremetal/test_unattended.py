@@ -1,0 +1,102 @@
+"""The unattended files: as they were reviewed (the files beside this test), and as the distributions' tools read them.
+
+`UPDATE=1 pytest` writes them anew.
+"""
+
+import json
+import os
+import shutil
+import subprocess
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from ironburst.baremetal.install_scripts import Target
+from ironburst.baremetal.unattended import DISK, Network, Seed, files
+
+REVIEWED = Path(__file__).parent / "unattended"
+SEED = Seed(
+    target=Target("dgx03", "CHG-4711", "S3", "S64XNE0R"),
+    os="ubuntu2404",
+    user="root",
+    authorized_keys=("ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIOps ops@dc1",),
+    host_key="-----BEGIN OPENSSH PRIVATE KEY-----\nbWFkZSB1cA==\n-----END OPENSSH PRIVATE KEY-----\n",
+    host_key_public="ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIHost dgx03",
+    network=Network("10.0.1.13/24", "52:54:00:00:00:03", "10.0.1.1", ("10.0.0.53", "10.0.0.54")),
+)
+SEEDS = {
+    "ubuntu2404": SEED,
+    "ubuntu2204-dhcp": replace(
+        SEED, os="ubuntu2204", user="ops", network=Network("10.0.1.13/24"), mirror="http://10.0.0.5/ubuntu"
+    ),
+    "rhel9": replace(SEED, os="rhel9"),
+    "rhel10-dhcp": replace(
+        SEED, os="rhel10", user="ops", network=Network("10.0.1.13/24"), mirror="http://10.0.0.5/rocky"
+    ),
+    "debian13": replace(SEED, os="debian13"),
+    "debian12-dhcp": replace(
+        SEED, os="debian12", user="ops", network=Network("10.0.1.13/24"), mirror="http://10.0.0.5/debian"
+    ),
+}
+MAIN = {"ubuntu": "user-data", "rhel": "ks.cfg", "debian": "preseed.cfg"}
+
+
+def main_file(seed):
+    return files(seed)[MAIN[seed.os.rstrip("0123456789")]]
+
+
+@pytest.mark.parametrize("name", SEEDS)
+def test_as_reviewed(name):
+    path = REVIEWED / name
+    if os.environ.get("UPDATE"):
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(main_file(SEEDS[name]))
+    assert main_file(SEEDS[name]) == path.read_text()
+
+
+@pytest.mark.parametrize("name", SEEDS)
+def test_the_guard_comes_before_the_disk_and_no_password_is_usable(name):
+    text = main_file(SEEDS[name])
+    assert "guard.sh" in text and "S64XNE0R" in text + files(SEEDS[name])["ironburst/guard.sh"]
+    for risky in ("/dev/sda", "/dev/nvme0n1", "zerombr"):
+        assert risky not in text
+
+
+def test_an_ubuntu_asks_the_guard_first_and_writes_its_disk_alone():
+    wanted = json.loads(main_file(SEED).removeprefix("#cloud-config\n"))["autoinstall"]
+    assert list(wanted)[:2] == ["version", "early-commands"]
+    assert wanted["storage"]["layout"]["match"] == {"path": DISK} and f"s|{DISK}|$disk|" in wanted["early-commands"][0]
+    assert subprocess.run(["sh", "-n"], input=wanted["early-commands"][0], text=True).returncode == 0
+    assert subprocess.run(["sh", "-n"], input=wanted["late-commands"][0], text=True).returncode == 0
+
+
+@pytest.mark.parametrize("name", ["debian13", "debian12-dhcp"])
+def test_a_preseed_is_read_by_debconf_and_its_commands_by_a_shell(name):
+    text = main_file(SEEDS[name])
+    if shutil.which("debconf-set-selections"):
+        done = subprocess.run(["debconf-set-selections", "-c"], input=text, text=True, capture_output=True)
+        assert (done.returncode, done.stderr) == (0, "")
+    commands = [line.split(" string ", 1)[1] for line in text.splitlines() if "_command string" in line]
+    assert len(commands) == 2
+    for command in commands:
+        assert subprocess.run(["sh", "-n"], input=command, text=True).returncode == 0
+
+
+@pytest.mark.parametrize(("name", "version"), [("rhel9", "RHEL9"), ("rhel10-dhcp", "RHEL10")])
+def test_a_kickstart_is_read_by_pykickstart(name, version, tmp_path):
+    parser = pytest.importorskip("pykickstart.parser", reason="pykickstart is not installed")
+    constants, versions = pytest.importorskip("pykickstart.constants"), pytest.importorskip("pykickstart.version")
+    read = parser.KickstartParser(versions.makeVersion(version), errorsAreFatal=True, missingIncludeIsFatal=False)
+    read.readKickstartFromString(main_file(SEEDS[name]))
+    (before,) = [script for script in read.handler.scripts if script.type == constants.KS_SCRIPT_PRE]
+    (after,) = [script for script in read.handler.scripts if script.type == constants.KS_SCRIPT_POST]
+    assert "guard.sh" in before.script and "finish.sh" in after.script
+    for script in (before, after):
+        assert subprocess.run(["sh", "-n"], input=script.script, text=True).returncode == 0
+
+
+def test_the_medium_holds_what_the_host_is_known_by():
+    made = files(SEED)
+    assert made["ironburst/ssh_host_ed25519_key"] == SEED.host_key
+    assert made["ironburst/authorized_keys"] == SEED.authorized_keys[0] + "\n"
