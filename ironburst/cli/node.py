@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ironburst.cli import Subparsers, node_cycle
+from ironburst.cli import Subparsers, node_cycle, node_netboot
 
 
 def add_parser(subparsers: Subparsers) -> None:
@@ -12,3 +12,4 @@ def add_parser(subparsers: Subparsers) -> None:
     )
     verbs = parser.add_subparsers(dest="node_verb", required=True, metavar="VERB")
     node_cycle.add_parsers(verbs)
+    node_netboot.add_parser(verbs)
