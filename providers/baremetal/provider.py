@@ -93,8 +93,11 @@ class BaremetalProvider(sdk.Provider):
         """Accept the node anew, if it is as declared."""
         if request.preview:
             return sdk.UpdateResponse(properties=_planned(request.news))
-        record = _record(plain(request.olds))
-        return sdk.UpdateResponse(properties=values(await self._accepted(request.urn, plain(request.news), record)))
+        olds, inputs = plain(request.olds), plain(request.news)
+        record = _record(olds)
+        if _mark(olds.get("declared") or {}) != _mark(inputs):
+            record = Record(record.installed)  # another installation, with a time of its own
+        return sdk.UpdateResponse(properties=values(await self._accepted(request.urn, inputs, record)))
 
     async def read(self, request: sdk.ReadRequest) -> sdk.ReadResponse:
         """What is there now: in the outputs, and in the inputs, so that a refresh shows drift."""
@@ -114,6 +117,9 @@ class BaremetalProvider(sdk.Provider):
             mismatches = []  # a machine that starts reports half of its parts
         now = node.observed_inputs(declared, mismatches)
         outputs = node.outputs(declared, hardware, mismatches) | standing
+        installed = standing.get("installed")
+        if declared.get("install") and installed and installed not in (_mark(declared), metal_cycle.ANOTHER):
+            now["install"] = outputs["install"] = declared["install"] | {"mark": installed}
         return sdk.ReadResponse(request.resource_id, values(outputs), values(now))
 
     async def delete(self, request: sdk.DeleteRequest) -> None:
@@ -146,6 +152,10 @@ class BaremetalProvider(sdk.Provider):
 
 def _record(state: dict[str, Any]) -> Record:
     return Record(state.get("installed"), state.get("installingSince"))
+
+
+def _mark(inputs: dict[str, Any]) -> str | None:
+    return (inputs.get("install") or {}).get("mark")
 
 
 async def _standing(inputs: dict[str, Any], record: Record, **how: Any) -> dict[str, Any]:

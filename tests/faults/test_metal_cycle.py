@@ -271,3 +271,63 @@ def test_delete_leaves_nothing_that_would_start(tmp_path, monkeypatch):
         request = sdk.DeleteRequest("urn", "dgx01", values.values(one.state), 0)
         asyncio.run(one.provider.delete(request))
         assert one.bmc.media.medium is None and one.bmc.media.next_start() is None
+
+
+def read(one):
+    inputs = {key: one.state[key] for key in one.inputs}
+    request = sdk.ReadRequest("urn", "dgx01", values.values(one.state), values.values(inputs))
+    answer = asyncio.run(one.provider.read(request))
+    return values.plain(answer.properties), values.plain(answer.inputs)
+
+
+def update(one, **install):
+    one.inputs["install"] = one.inputs["install"] | install
+    request = sdk.UpdateRequest("urn", "dgx01", values.values(one.state), values.values(one.inputs), 0, [], False)
+    one.state = values.plain(asyncio.run(one.provider.update(request)).properties)
+    return one.state
+
+
+def test_refresh_looks_and_does_nothing(tmp_path, monkeypatch):
+    with story(tmp_path, monkeypatch) as one:
+        one.up()
+        assert one.state["state"] == "installing" and one.state["installingSince"] > 0
+        one.settle()
+        before = len(changes(one.requests()))
+        state, inputs = read(one)
+        assert (state["state"], state["installed"]) == ("ready", "CHG-1") and "installingSince" not in state
+        assert inputs == one.inputs and len(changes(one.requests())) == before and one.bmc.media.medium == URL
+
+
+def test_refresh_shows_no_drift_of_a_machine_that_starts(tmp_path, monkeypatch):
+    with story(tmp_path, monkeypatch) as one:
+        one.machine.media = {}
+        one.inputs["macs"] = ["52:54:00:4e:00:0b"]
+        one.up()
+        write_fault(tmp_path / "faults.json", "dgx01", Fault(hardware={"macs": []}))
+        state, inputs = read(one)
+        assert state["state"] == "installing" and inputs == one.inputs
+        one.machine.off()
+        state, inputs = read(one)
+        assert state["state"] == "failed" and inputs["macs"] == []
+
+
+def test_another_mark_waits_for_a_person_and_then_begins(tmp_path, monkeypatch):
+    with story(tmp_path, monkeypatch) as one:
+        one.to_its_end()
+        url = URL.replace("CHG-1", "CHG-2")
+        one.machine.media[url] = medium(tmp_path / "medium2", Target("dgx01", "CHG-2", "LAB-DGX01", "LABDISK01"))
+        assert update(one, mark="CHG-2", medium=url)["state"] == "verified"
+        assert "ironburst node power dgx01 off" in one.said[-1] and one.machine.outcomes == ["installed"]
+        assert read(one)[1]["install"]["mark"] == "CHG-1"  # so the next up has something to do
+        one.machine.off()
+        assert update(one)["state"] == "installing"
+        one.settle()
+        assert read(one)[0]["installed"] == "CHG-2" and one.machine.outcomes == ["installed"] * 2
+
+
+def test_a_node_that_was_installed_begins_nothing_while_it_is_silent(tmp_path, monkeypatch):
+    with story(tmp_path, monkeypatch) as one:
+        one.to_its_end()
+        one.machine.off()
+        assert update(one, timeoutSeconds=60)["state"] == "maintenance"
+        assert one.machine.outcomes == ["installed"] and not one.machine.on
