@@ -51,6 +51,7 @@ test-fast: setup ## the tests that need no lab
 
 test-slow: setup lab-packages ## the slow tests: whole demos, every role, 50 converges under load (hours, root)
 	-@$(PY) -m lab.kubernetes build && $(PY) -m lab.kubernetes kubeadm # without them those tests are skipped, and say so
+	-@sh lab/packages.sh qemu-system-x86 qemu-utils ovmf systemd-boot-efi binutils dnsmasq-base
 	$(PY) -m pytest -m slow
 
 test-faults: setup ## every fault at each place of a rented node's way, a death at each step, a day of 2,000 jobs with all of them; with root the same on a live site, too (40 minutes; DAY_SEED=n: another day)

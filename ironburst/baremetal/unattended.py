@@ -230,7 +230,9 @@ def _preseed_network(seed: Seed) -> Settings:
         ("netcfg/choose_interface", "select", "auto"),
     ]
     if not network.gateway:
-        return settings
+        # a hall of its own may have neither a gateway nor a name server, and then the installer stands and asks
+        unasked = [("netcfg/no_default_route", "boolean", "true"), ("netcfg/get_nameservers", "string", "")]
+        return settings + unasked
     return [
         *settings,
         ("netcfg/disable_autoconfig", "boolean", "true"),
