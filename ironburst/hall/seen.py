@@ -70,7 +70,7 @@ def _hcas(
             yield device, list(hcas).index(names[device]) + 1
         elif not hcas and (declared is None or len(order) == declared):
             yield device, n
-        elif not hcas and number and int(number[1]) < declared:
+        elif not hcas and number and declared is not None and int(number[1]) < declared:
             yield device, int(number[1]) + 1
         elif declared is not None:
             raise NotUnderstood(
