@@ -179,6 +179,7 @@ class Ansible:
                     extravars=variables,
                     envvars=self._environment(connections, folder / "tasks"),
                     event_handler=progress,
+                    status_handler=_keep_environment,
                     cancel_callback=stopped.is_set,
                     quiet=True,
                     suppress_env_files=True,
@@ -217,6 +218,18 @@ class Ansible:
             "ANSIBLE_CALLBACK_PLUGINS": str(REPOSITORY / "playbooks" / "plugins" / "callback"),
             "ANSIBLE_CALLBACKS_ENABLED": "ironburst_tasks",
         }
+
+
+def _keep_environment(status: Mapping[str, Any], runner_config: Any) -> None:
+    """ansible-runner's status handler. Before it starts, it writes a file `command` with its whole environment, from
+    which env: references are resolved: here that goes down a pipe that keeps nothing.
+    """
+    if status["status"] != "starting":
+        return
+    folder = Path(runner_config.artifact_dir)
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    os.mkfifo(folder / "command", 0o600)
+    threading.Thread(target=(folder / "command").read_bytes, daemon=True).start()
 
 
 def _first_error(output: str) -> str:
