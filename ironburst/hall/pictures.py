@@ -30,8 +30,8 @@ table { border-collapse: collapse; margin: .5em 0 } td, th { border: 1px solid #
 th, td { text-align: left }
 td.n { text-align: right; font-variant-numeric: tabular-nums } .error { font-weight: bold }
 .racks { display: flex; flex-wrap: wrap; gap: 1em } figure { margin: 0; break-inside: avoid }
-.racks figure { width: 220px } figcaption { font-size: 12px } svg { max-width: 100%; height: auto }
-tr { break-inside: avoid }
+.racks figure { width: 220px } figcaption { font-size: 12px }
+svg { max-width: 100%; height: auto } tr { break-inside: avoid }
 @media print { body { margin: 0; font-size: 11px } h2 { break-after: avoid }
   * { -webkit-print-color-adjust: exact; print-color-adjust: exact } }
 """.strip()

@@ -108,6 +108,7 @@ def large(value):
     hall["racks"].append({"name": "n01", "units": 48})
 
 
+@pytest.mark.slow  # a processor that others use is slower
 def test_a_hall_of_800_nodes_is_planned_in_time(tmp_path, capsys):
     """At most 2 s of processor time from the file to page, tables and JSON; 1.3 s when this was written."""
     asked = ["hall", "plan", str(stack(tmp_path, large)), "--json", "--html", str(tmp_path), "--csv", str(tmp_path)]
