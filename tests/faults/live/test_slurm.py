@@ -59,10 +59,11 @@ def test_slurmctld_is_killed_while_a_job_runs_on_a_rented_node(live):
     """Killed before it has saved its state, which takes some seconds, Slurm itself starts a job a second time that has
     just begun, beside the first: that was seen here, and nobody outside can help it.
     """
-    live.running(live.submit())
-    began = int(live.head.root("date +%s"))
+    live.running(job := live.submit())
+    now = float(live.head.root("date +%s.%N"))
+    live.head.alice(f"scontrol update jobid={job} comment=something-to-save")
     state = "/var/lib/slurm/slurmctld/job_state"
-    until(lambda: int(live.head.root(f"stat -c %Y {state}")) > began, 30, "the saved state")
+    until(lambda: float(live.head.root(f"stat -c %.Y {state}")) > now, 30, "the saved state")
     live.head.root("systemctl kill --kill-whom=main --signal=KILL slurmctld; systemctl start slurmctld")
     answers(live)
     live.settles()
