@@ -8,7 +8,7 @@ import os
 import socket
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from ironburst.controller import private
@@ -33,8 +33,9 @@ def held(ledger: Path | str) -> Iterator[None]:
             file.seek(0)
             raise LockedError(f"another controller holds {path} ({_who(file.read())}): stop it first") from None
         file.truncate(0)
-        json.dump({"pid": os.getpid(), "host": socket.gethostname(), "since_s": round(time.time())}, file)
-        file.flush()
+        holder = {"pid": os.getpid(), "host": socket.gethostname(), "since_s": round(time.time())}
+        with suppress(OSError):  # a full disk: the lock holds without its name
+            os.write(file.fileno(), json.dumps(holder).encode())
         try:
             yield
         finally:

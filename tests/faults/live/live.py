@@ -133,9 +133,15 @@ class Live:
             "awk '$2 != \"fill\" { print $1 }' | xargs -r scancel; true"
         )
         self._fill()
+        self._forget_refusals()
         self.jobs = {}
         until(self.left_over, 120, "nothing left of the test before")
         self.began, self.before = time.time(), {view["instance_id"] for view in self.instances(ended=True)}
+
+    def _forget_refusals(self):
+        """A quota that was reached, say, closes a market for an hour."""
+        with closing(sqlite3.connect(self.inside.ledger, timeout=30, isolation_level=None)) as db:
+            db.execute("DELETE FROM cool_downs")
 
     def _fill(self):
         """A job on each node at home, which takes no other one: nothing that is learnt of jobs gives hope of it."""

@@ -105,12 +105,11 @@ def test_no_zone_has_capacity_for_a_while(live):
     live.settles()
 
 
-def test_the_account_has_reached_its_quota(live):
+def test_the_account_has_reached_its_quota_of_spot(live):
     live.calls_fail("RunInstances", "VcpuLimitExceeded", message="You have requested more vCPU capacity than allowed.")
-    job = live.submit()
+    live.running(live.submit())
     live.tells("VcpuLimitExceeded|more vCPU capacity")
-    live.publish(live.declared)  # what was refused is asked for again with a new document
-    live.running(job)
+    assert [lease.market for lease in live.leases()] == ["on-demand"]
     live.settles()
 
 

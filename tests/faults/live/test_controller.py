@@ -115,8 +115,13 @@ def test_the_disk_of_the_ledger_is_full(live):
     )
     try:
         live.controller("start")
+        until(lambda: live.head.root(f"test -s {TMPFS}/ledger.sqlite-wal || echo no") != "no\n", 60, "its first tick")
         live.head.root(f"dd if=/dev/zero of={TMPFS}/fills bs=64k status=none || true")
         live.tells("disk is full")
+        before = live.told().count(" full")
+        live.controller("restart")
+        until(lambda: live.told().count(" full") > before, 60, "what the next process says")
+        assert "a bug of ours" not in live.told()
         live.head.root(f"rm {TMPFS}/fills")
         live.controller("stop")
     finally:

@@ -69,6 +69,15 @@ def test_the_lock_ends_with_its_process(tmp_path):
         pass
 
 
+def test_the_lock_is_held_on_a_full_disk_too(tmp_path):
+    """Else the controller couldn't start there, and nobody would give nodes back."""
+    code = "import resource, signal\nfrom ironburst.controller import lock\n"
+    code += "signal.signal(signal.SIGXFSZ, signal.SIG_IGN); resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))\n"
+    code += f"with lock.held({str(tmp_path / 'l')!r}):\n    print('held')\n"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (0, "held\n"), done.stderr
+
+
 def test_a_reader_leaves_nothing_beside_a_ledger_that_nobody_has_open(tmp_path):
     """SQLite would make its log anew: a reader may not, or leaves files that the controller may not write."""
     path = tmp_path / "ledger.sqlite"
