@@ -158,7 +158,8 @@ def test_what_ended_unseen_is_paid_until_the_scheduler_held_it_for_dead(working,
     now = working.clock.now()
     working.until(lambda: not working.ledger.leases(), HOUR)
     (lease,) = working.ledger.leases(open_only=False)
-    assert lease.to_s == pytest.approx(ended_s + 300 if silent else now, abs=10)
+    alone_s = working.document.burst.dead_man_s  # its link may have been what failed
+    assert lease.to_s == pytest.approx(ended_s + 300 + alone_s if silent else now, abs=10)
 
 
 def test_an_instance_that_is_shown_ended_is_no_sighting(working):
@@ -168,3 +169,20 @@ def test_an_instance_that_is_shown_ended_is_no_sighting(working):
     working.tick()
     (lease,) = working.ledger.leases(open_only=False)
     assert lease.seen_s == seen_s and lease.state in records.GOING
+
+
+def test_what_a_lost_link_made_silent_is_paid_until_its_dead_mans_switch(working):
+    """The link is down, then the controller is away for hours; the instance lives on until it ends itself."""
+    (lease,) = working.ledger.leases()
+    id, dead_man_s = lease.instance_id, working.document.burst.dead_man_s
+    node = working.slurm.nodes[lease.node]
+    node.states = (node.states - {"IDLE"}) | {"NOT_RESPONDING", "DOWN"}
+    node.adds("Not responding", working.clock.now())
+    working.clock.at += dead_man_s
+    working.cloud.die(id)
+    ended_s = working.clock.now()
+    working.clock.at += 3 * HOUR
+    working.cloud.hidden = working.cloud.lost = {id}  # forgotten by then
+    working.tick(60)
+    lease = working.ledger.lease_of_instance(id, open_only=False)
+    assert ended_s - 10 <= lease.to_s <= ended_s + dead_man_s
