@@ -21,7 +21,8 @@ BEGINNINGS = ("", "ironburst/", "playbooks/", "playbooks/roles/")
 
 def folders() -> set[str]:
     inside = (path for start in BEGINNINGS for path in (ROOT / start).iterdir() if path.is_dir())
-    return {path.name for path in inside if not path.name.startswith(".")}  # .lab and .venv come and go
+    # .lab, .venv and build come and go
+    return {path.name for path in inside if not path.name.startswith(".") and path.name != "build"}
 
 
 def missing(page: Path) -> list[str]:

@@ -157,6 +157,7 @@ def test_who_is_taken_back_isnt_answered(api, kube):
     place(kube, "train", "p5-1")
     kube.place(job(kube, "train").id, ["home"], [])
     api.evict("train")
+    until(lambda: any(each.evicted for each in kube.objects().workloads.values()))  # held it is since our Retry
     job(kube, "train", held=True)
     with pytest.raises(SchedulerError, match="Kueue takes it back"):
         place(kube, "train", "p5-2")
