@@ -53,11 +53,12 @@ def gone(site: Site, lease: LeaseRow, node: Node | None) -> str:
 def _ended_s(site: Site, lease: LeaseRow, node: Node | None) -> float:
     """The latest moment at which an instance that is gone may have ended. The cloud doesn't say when, and after hours
     without a controller "now" is hours too much: it would use up a ceiling, and end the jobs of others. The scheduler
-    has watched it meanwhile; what fell silent because its link was down lived on until its dead-man's switch.
+    has watched it meanwhile; what fell silent because its link was down lived on until its dead-man's switch, which
+    listens to whoever wrote `seen_s`.
     """
     silent_s = site.now if node is None or node.silent_s is None else node.silent_s
-    last_s = max(silent_s, lease.seen_s or 0.0, lease.joined_s or 0.0)
-    return min(last_s + site.document.burst.dead_man_s, site.now)
+    alone_s = max(lease.seen_s or 0.0, lease.joined_s or 0.0) + site.document.burst.dead_man_s
+    return min(max(silent_s, alone_s), site.now)
 
 
 def _gone(site: Site, lease: LeaseRow, id: str, node: Node | None) -> str:

@@ -4,6 +4,7 @@ system are the real ones, unlike the lab's hosts. It has no BMC: the firmware bo
 """
 
 import ctypes
+import gzip
 import hashlib
 import io
 import lzma
@@ -58,7 +59,8 @@ class Hall:
         self.media = folder / "www"
         self.media.mkdir()
         (folder / "archive").mkdir()
-        self._mirror = rootfs.apt_sources(SUITE).split()[1].rstrip("/")
+        sources = [line.split() for line in rootfs.apt_sources(SUITE).splitlines()]
+        self._mirror = next(uri.rstrip("/") for _, uri, suite, _ in sources if suite == SUITE)
         self._running: list[subprocess.Popen[bytes]] = []
 
     def __enter__(self) -> "Hall":
@@ -166,9 +168,8 @@ def efi_medium(hall: Hall, written: Path, target: Path) -> None:
         f"cdrom/ironburst/{path.name}": path for path in (written / "ironburst").iterdir()
     }
     initrd = hall.folder / "initrd"
-    initrd.write_bytes(
-        (own / "initrd.gz").read_bytes() + cpio({name: path.read_bytes() for name, path in files.items()})
-    )
+    added = gzip.compress(cpio({name: path.read_bytes() for name, path in files.items()}))
+    initrd.write_bytes((own / "initrd.gz").read_bytes() + added)
     (hall.folder / "cmdline").write_text(COMMAND_LINE)
     sections = {".osrel": ("/etc/os-release", 0x20000), ".cmdline": (hall.folder / "cmdline", 0x30000)}
     sections |= {".linux": (own / "linux", 0x2000000), ".initrd": (initrd, 0x4000000)}
