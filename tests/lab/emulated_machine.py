@@ -9,6 +9,7 @@ import hashlib
 import io
 import lzma
 import os
+import re
 import shutil
 import socket
 import subprocess
@@ -24,6 +25,7 @@ from lab.hosts import rootfs
 from lab.system import run
 
 SUITE, RELEASE = "trixie", 13
+INDEX = f"dists/{SUITE}/main/debian-installer/binary-amd64/Packages.xz"
 SERVER, PORT, LENGTH = "10.78.0.1", 8080, 21
 STUB = Path("/usr/lib/systemd/boot/efi/linuxx64.efi.stub")
 FIRMWARE = Path("/usr/share/OVMF/OVMF_CODE_4M.fd")
@@ -105,15 +107,41 @@ class Hall:
                 part.replace(kept)
         return kept.read_bytes()
 
-    def unpacked(self, package: str) -> Path:
-        """A package of the suite, unpacked."""
+    def installer(self) -> Path:
+        """Folder of the installer's kernel and initrd: the newest whose modules the archive's index has."""
         listed = lzma.decompress(self.archive(f"dists/{SUITE}/main/binary-amd64/Packages.xz")).decode()
+        package = f"debian-installer-{RELEASE}-netboot-amd64"
         stanza = next(each for each in listed.split("\n\n") if each.startswith(f"Package: {package}\n"))
         name = next(line.split()[1] for line in stanza.splitlines() if line.startswith("Filename:"))
-        deb, target = self.folder / f"{package}.deb", self.folder / package
-        deb.write_bytes(self.archive(name))
-        run(["dpkg", "-x", str(deb), str(target)])
-        return target
+        known = re.findall(
+            r"^Package: kernel-image-(\S+)-di$", lzma.decompress(self.archive(INDEX)).decode(), re.MULTILINE
+        )
+        newest = int(re.search(r"u(\d+)_all", name)[1])  # type: ignore[index]
+        for number in range(newest, 0, -1):
+            deb, target = self.folder / f"{number}.deb", self.folder / f"installer-{number}"
+            try:
+                deb.write_bytes(self.archive(name.replace(f"u{newest}_all", f"u{number}_all")))
+            except urllib.error.HTTPError:
+                continue
+            run(["dpkg", "-x", str(deb), str(target)])
+            own = next(target.rglob("text/debian-installer/amd64"))
+            initrd = gzip.decompress((own / "initrd.gz").read_bytes())
+            if any(f"lib/modules/{kernel}".encode() in initrd for kernel in known):
+                return own
+        pytest.skip(f"the archive's index has no kernel modules for an installer that it has: {', '.join(known)}")
+
+    def release(self, path: str) -> bytes:
+        """A suite's Release, with the checksum of the installer's index as the archive has that: behind a cache it may
+        be older than the list, and the installer takes neither.
+        """
+        index, text = self.archive(INDEX), self.archive(path).decode()
+        own = INDEX.partition(f"{SUITE}/")[2]
+        for algorithm in (hashlib.md5(index), hashlib.sha256(index)):
+            digest = algorithm.hexdigest()
+            text = re.sub(
+                rf"^ [0-9a-f]{{{len(digest)}}} +\d+ {own}$", f" {digest} {len(index)} {own}", text, flags=re.MULTILINE
+            )
+        return text.encode()
 
 
 def _listening_in(namespace: str) -> socket.socket:
@@ -148,7 +176,9 @@ class _Handler(SimpleHTTPRequestHandler):
             super().do_GET()
             return
         try:
-            found = self.hall.archive(self.path.removeprefix("/debian/"))
+            path = self.path.removeprefix("/debian/")
+            ours = re.fullmatch(rf"dists/({SUITE}|stable)/Release", path)
+            found = self.hall.release(path) if ours else self.hall.archive(path)
         except urllib.error.HTTPError as error:
             self.send_error(error.code)
             return
@@ -162,8 +192,7 @@ def efi_medium(hall: Hall, written: Path, target: Path) -> None:
     """Debian's installer and what `ironburst node medium` has written, as one EFI program that firmware loads over
     HTTP.
     """
-    images = hall.unpacked(f"debian-installer-{RELEASE}-netboot-amd64") / "usr/lib/debian-installer/images"
-    own = images / f"{RELEASE}/amd64/text/debian-installer/amd64"
+    own = hall.installer()
     files = {"preseed.cfg": written / "preseed.cfg"} | {
         f"cdrom/ironburst/{path.name}": path for path in (written / "ironburst").iterdir()
     }
