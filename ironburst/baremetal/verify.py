@@ -34,11 +34,6 @@ class Declaration:
     platform: Platform | None = None
 
 
-def verify(declared: Declaration, observed: Hardware, gpus: Iterable[Gpu]) -> list[Mismatch]:
-    """Every difference between the declaration and the inventory, whoever answers for it. Empty: it is as declared."""
-    return list(examine(declared, observed, gpus).mismatches)
-
-
 def examine(
     declared: Declaration,
     observed: Hardware,

@@ -6,12 +6,15 @@ import secrets as random
 import time
 from collections import defaultdict
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 from ironburst import secrets
-from ironburst.adapters import site_doctor
+from ironburst.adapters import redfish, site_doctor
 from ironburst.adapters.ansible import Ansible
 from ironburst.adapters.redfish import BmcAccess
+from ironburst.baremetal.declared import node_inputs
+from ironburst.baremetal.node import NodeInputs
 from ironburst.config.models import ClusterConfig
 from ironburst.doctor import bmcs, hosts
 from ironburst.doctor.finding import Finding
@@ -52,17 +55,9 @@ def accesses(config: ClusterConfig, timeout_s: float = 30.0) -> dict[str, BmcAcc
             except secrets.SecretError as error:
                 access |= dict.fromkeys(nodes.names, str(error))
                 continue
-            for n, node in enumerate(nodes.names):
-                access[node] = BmcAccess(
-                    node=node,
-                    address=nodes.bmc.addresses[n],
-                    username=nodes.bmc.username,
-                    password=password,
-                    verify_tls=nodes.bmc.verify_tls,
-                    ca_file=nodes.bmc.ca_file,
-                    sha256=nodes.bmc.sha256[n] if nodes.bmc.sha256 else None,
-                    timeout_s=timeout_s,
-                )
+            for given in node_inputs(nodes, region):
+                how = redfish.access_of(NodeInputs.model_validate(given), password)
+                access[how.node] = replace(how, timeout_s=timeout_s)
     return access
 
 

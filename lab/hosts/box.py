@@ -95,11 +95,11 @@ class Box:
         they were.
         """
         with Path("/proc/thread-self/ns/net").open() as before, Path(f"/proc/{self.pid()}/ns/net").open() as its:
-            _enter_network(its.fileno())
+            enter_network(its.fileno())
             try:
                 yield
             finally:
-                _enter_network(before.fileno())
+                enter_network(before.fileno())
 
     def enter_prefix(self) -> list[str]:
         """Command prefix that runs a command wholly in the box. Its working directory becomes /: pass absolute
@@ -268,7 +268,8 @@ class Box:
         return networks
 
 
-def _enter_network(descriptor: int) -> None:
+def enter_network(descriptor: int) -> None:
+    """This thread's, from now on: sockets stay where they were made. Raises LabError."""
     libc = ctypes.CDLL(None, use_errno=True)  # os.setns came with Python 3.12
     if libc.setns(descriptor, CLONE_NEWNET):
         raise LabError(f"the lab's network can't be entered: {os.strerror(ctypes.get_errno())}")

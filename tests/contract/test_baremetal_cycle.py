@@ -2,8 +2,6 @@
 each of their quirks.
 """
 
-import time
-
 import pytest
 
 from ironburst.adapters import redfish, redfish_boot
@@ -47,7 +45,6 @@ class Node:
     def pause(self):
         for thread in self.bmc.resets:
             thread.join(5)
-        time.sleep(0.001)
 
     def until_settled(self, limit=8, **known):
         for _ in range(limit):

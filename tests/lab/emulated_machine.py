@@ -3,7 +3,6 @@ KVM; its firmware, and the installer up to the mirror, take three minutes of a q
 system are the real ones, unlike the lab's hosts. It has no BMC: the firmware boots over the network by itself.
 """
 
-import ctypes
 import gzip
 import hashlib
 import io
@@ -22,6 +21,7 @@ from pathlib import Path
 import pytest
 
 from lab.hosts import rootfs
+from lab.hosts.box import enter_network
 from lab.system import run
 
 SUITE, RELEASE = "trixie", 13
@@ -163,8 +163,7 @@ def _listening_in(namespace: str) -> socket.socket:
 
     def make() -> None:
         with Path(f"/run/netns/{namespace}").open() as there:
-            if ctypes.CDLL(None, use_errno=True).setns(there.fileno(), 0x40000000):
-                raise OSError(ctypes.get_errno(), "setns")
+            enter_network(there.fileno())
         made.append(socket.create_server((SERVER, PORT)))
 
     thread = threading.Thread(target=make)

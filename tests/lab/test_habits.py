@@ -72,27 +72,6 @@ IN_A_QOS = {
 }
 
 
-# a QOS: what it says
-QOS = {
-    "h-urgent": "Priority=1000",
-    "h-user": "MaxTRESPerUser=gres/gpu=1",
-    "h-job": "MaxTRESPerJob=gres/gpu=1",
-    "h-group": "GrpTRES=gres/gpu=1",
-    "h-wall": "MaxWall=5",
-    "h-deny": "MaxTRESPerJob=gres/gpu=1 Flags=DenyOnLimit",
-}
-TWO = "--gres=gpu:2 -c 1 --time=9"
-# what is asked for in a QOS: what is decided
-IN_A_QOS = {
-    f"sbatch --qos=h-urgent {TWO} {SLEEP}": RENTED,
-    f"sbatch --qos=h-user {ONE} {SLEEP}": RENTED,  # within its limit
-    f"sbatch --qos=h-user {TWO} {SLEEP}": "share",
-    f"sbatch --qos=h-job {TWO} {SLEEP}": "share",
-    f"sbatch --qos=h-group {TWO} {SLEEP}": "share",
-    f"sbatch --qos=h-wall {ONE} {SLEEP}": "share",
-}
-
-
 def alice(site, line, **options):
     done = site.ssh("head", f"cd /shared/alice && exec runuser -u alice -- {line}", check=False, **options)
     return done.stdout.strip() if done.returncode == 0 else ""

@@ -13,9 +13,8 @@ import yaml
 
 from lab.hosts import rootfs
 from lab.hosts.bmcs import disk_of
-from lab.hosts.check import check
-from lab.site import Site
-from lab.system import LabError, wait_for
+from lab.system import wait_for
+from tests.sites import running
 
 LAB = yaml.safe_load((Path(__file__).parents[2] / "stacks/Pulumi.lab.yaml").read_text())
 PASSWORD = "a-lab-password"
@@ -24,15 +23,7 @@ PORT = 8099
 
 @pytest.fixture(scope="module")
 def site():
-    if os.geteuid() != 0:
-        pytest.skip("a lab needs root")
-    site = Site(f"n{os.getpid()}")
-    try:
-        check(site.box.root)
-    except LabError as error:
-        pytest.skip(str(error))
-    site.up(start=[], tied=True)
-    try:
+    with running(f"n{os.getpid()}") as site:
         (site.dir / "media").mkdir()
         serve = ["-m", "http.server", str(PORT), "--bind", "10.78.0.1", "--directory", str(site.dir / "media")]
         site.box.spawn([sys.executable, *serve], site.dir / "media.log")
@@ -40,8 +31,6 @@ def site():
         site.box.spawn(argv, site.dir / "bmc.log", {"LAB_BMC_PASSWORD": PASSWORD})
         wait_for(lambda: "ready" in (site.dir / "bmc.log").read_text(), 20, "the BMCs")
         yield site
-    finally:
-        site.down()
 
 
 @pytest.fixture(scope="module")

@@ -10,7 +10,7 @@ import pytest
 from ironburst.baremetal.drift import LOST
 from ironburst.baremetal.gpu_names import possible_models
 from ironburst.baremetal.hardware import Drive, GpuDevice, GpuGroup, Hardware, Port, PowerSupply
-from ironburst.baremetal.verify import Declaration, examine, verify
+from ironburst.baremetal.verify import Declaration, examine
 from ironburst.catalog.hardware import gpus, platform
 from ironburst.config.allowance_models import MISMATCHES
 
@@ -51,7 +51,7 @@ OBSERVED = Hardware(
 
 
 def mismatches(declared, observed):
-    return verify(declared, observed, gpus().values())
+    return list(examine(declared, observed, gpus().values()).mismatches)
 
 
 def test_a_node_as_declared_has_no_mismatch():
@@ -119,7 +119,7 @@ def test_every_node_has_the_minimums(field, change, sentence):
 
 def test_a_gpu_that_no_supported_driver_knows():
     old = replace(gpus()["H100 SXM5 80GB"], last_driver_branch=470)
-    (found,) = verify(Declaration("x"), OBSERVED, [old])
+    (found,) = examine(Declaration("x"), OBSERVED, [old]).mismatches
     assert found.field == "gpu_driver" and f"drives {H100}" in found.sentence
 
 
