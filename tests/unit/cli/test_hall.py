@@ -93,7 +93,7 @@ def large(value):
         nodes = {"names": f"dgx[{first:03}-{first + 7:03}]", "rack": name, "units": [1 + 7 * n for n in range(8)]}
         addresses = f"10.30.{r // 25}.[{r % 25 * 8 + 1}-{r % 25 * 8 + 8}]"
         hall["nodes"].append(node | nodes | {"height": 7, "addresses": addresses})
-    unit = {"kind": "leaf", "ports": 64, "rack": None}
+    unit = {"kind": "leaf", "ports": 64, "rack": None, "chassis": {"power_w": 1700}}
     for su in range(1, 26):
         first = (su - 1) * 32 + 1
         hall["switches"].append({**unit, "names": f"leaf{su}x[1-8]", "rails": list(range(1, 9))})
@@ -108,7 +108,6 @@ def large(value):
     hall["racks"].append({"name": "n01", "units": 48})
 
 
-@pytest.mark.slow  # a processor that others use is slower
 def test_a_hall_of_800_nodes_is_planned_in_time(tmp_path, capsys):
     """At most 2 s of processor time from the file to page, tables and JSON; 1.3 s when this was written."""
     asked = ["hall", "plan", str(stack(tmp_path, large)), "--json", "--html", str(tmp_path), "--csv", str(tmp_path)]
