@@ -110,7 +110,8 @@ class _Convergence:
             if result is None:
                 self.outcomes.bad(name, HostRun("invalid", "validate.yml did not get to it"))
             elif result.failed or result.unreachable:
-                outcome = "unreachable" if result.unreachable else "invalid"
+                never_reached = result.unreachable or listener.hosts.get(name, HostEvents()).unreached
+                outcome = "unreachable" if never_reached else "invalid"
                 self.outcomes.bad(name, HostRun(outcome, result.error))
 
     def _check(self, todo: Sequence[str]) -> None:

@@ -23,6 +23,7 @@ class HostEvents:
     watch: watch.Watch = field(default_factory=dict)
     unwatched: list[str] = field(default_factory=list)  # sentences: why the host can't be called unchanged
     gate_failed: bool = False
+    unreached: bool = False  # Ansible gave up waiting for a connection, which it counts as a failed task
 
 
 class Listener:
@@ -46,6 +47,7 @@ class Listener:
             host.changed.append(name)
         if "drain" in event.tags and (event.changed or event.status == "failed" or _hidden_by_check(event)):
             host.drain.append(name)
+        host.unreached |= event.status == "failed" and watch.module_name(event.action) == "wait_for_connection"
         host.gate_failed |= event.status == "failed" and event.role == GATE
         if event.status in ("ok", "failed"):
             self._watch(event, host, role, name)

@@ -70,11 +70,13 @@ def until(look, seconds, what):
     """Look until `look` gives something true, which is returned. LabError after `seconds` times PATIENCE, with what was
     seen last: of (False, seen) the second.
     """
-    end = time.monotonic() + seconds * PATIENCE
+    began = time.monotonic()
+    end = began + seconds * PATIENCE
     while True:
         seen = look()
         good = seen[0] if isinstance(seen, tuple) else seen
         if good:
+            what != "a ledger" and print(f"{time.strftime('%H:%M:%S')} after {time.monotonic() - began:.1f} s: {what}")
             return seen
         if time.monotonic() > end:
             raise LabError(f"{what}: not within {seconds * PATIENCE:g} s; seen last: {seen}")

@@ -124,8 +124,10 @@ class Site:
         )
         results = {}
         for name in hosts:
-            if name in self.dark:
-                results[name] = HostResult(unreachable=1, error="no route to host")
+            if name in self.dark:  # Ansible counts a wait in vain for a connection as a failed task
+                said = {"msg": "timed out: no route to host"}
+                on_event(TaskEvent(name, None, "Reach", "failed", said, "ansible.builtin.wait_for_connection"))
+                results[name] = HostResult(failed=1, error="Reach: timed out: no route to host")
                 continue
             changed, failed = 0, 0
             for task in self.tasks if playbook == "site.yml" else []:
