@@ -1,7 +1,9 @@
 """A live site for faults: what the lab has, as a test needs it, and what must hold after each fault.
 
 The hall is full for good, so that each job of a test is rented for. Nothing here waits for a time: it waits for what is
-to happen, with a limit that grows with FAULTS_WAIT (2: twice as long).
+to happen, with a limit that grows with FAULTS_WAIT (2: twice as long). What a test holds is in its own asserts, in
+`assert_settled` (no job lost or run twice, no instance unaccounted for, no launch twice, the next tick goes on) and in
+`assert_told` (a sentence says what happened).
 """
 
 from __future__ import annotations
@@ -68,7 +70,7 @@ ENDED = ("COMPLETED", "CANCELLED", "FAILED", "TIMEOUT", "NODE_FAIL", "BOOT_FAIL"
 
 def until(look, seconds, what):
     """Look until `look` gives something true, which is returned. LabError after `seconds` times PATIENCE, with what was
-    seen last: of (False, seen) the second.
+    seen last: of (False, seen) the second. Waits are printed: pytest shows them of a test that fails.
     """
     began = time.monotonic()
     end = began + seconds * PATIENCE
@@ -76,7 +78,8 @@ def until(look, seconds, what):
         seen = look()
         good = seen[0] if isinstance(seen, tuple) else seen
         if good:
-            what != "a ledger" and print(f"{time.strftime('%H:%M:%S')} after {time.monotonic() - began:.1f} s: {what}")
+            if (waited := time.monotonic() - began) > 0.5:
+                print(f"{time.strftime('%H:%M:%S')} after {waited:.1f} s: {what}")
             return seen
         if time.monotonic() > end:
             raise LabError(f"{what}: not within {seconds * PATIENCE:g} s; seen last: {seen}")
@@ -272,7 +275,7 @@ class Live:
             rows = db.execute("SELECT kind, text FROM events WHERE at_s >= ?", (self.began - 1,)).fetchall()
         return "\n".join([journal, *(f"{kind}: {text}" for kind, text in rows)])
 
-    def tells(self, pattern):
+    def assert_told(self, pattern):
         """Until it is told; the line."""
 
         def look():
@@ -360,7 +363,7 @@ class Live:
         permits = shown.rstrip("\n").split("\n")[len(NODES) :]
         return all(off) and len(off) == len(NODES) and not permits, (states, permits)
 
-    def settles(self, *cancelled, again=(), limit_s=120):
+    def assert_settled(self, *cancelled, again=(), limit_s=120):
         """Let the jobs end; then nothing was lost, twice, or unaccounted for, and the next tick goes on. `again`: jobs
         whose node the fault takes from under them, or their user's own requeue: they start twice, and end once.
         """

@@ -41,95 +41,95 @@ def notice(live, lease, seconds=20):
 def test_launches_are_throttled(live):
     live.calls_fail("RunInstances", "RequestLimitExceeded", times=3, status=503, message="Request limit exceeded.")
     live.running(live.submit())
-    live.settles()
-    assert live.tells("RequestLimitExceeded|Request limit exceeded")
+    live.assert_settled()
+    live.assert_told("RequestLimitExceeded|Request limit exceeded")
 
 
 def test_every_call_is_throttled_for_a_while(live):
     live.running(live.submit())
     for action in ("DescribeInstances", "DescribeInstanceStatus", "TerminateInstances", "RunInstances"):
         live.calls_fail(action, "RequestLimitExceeded", times=-1, status=503, message="Request limit exceeded.")
-    live.tells("Request limit exceeded")
+    live.assert_told("Request limit exceeded")
     live.go()
     until(lambda: live.job_state(next(iter(live.jobs))) == "COMPLETED", 60, "the job's end")
     live.cloud("DELETE", "/lab/faults")
-    live.settles()
+    live.assert_settled()
 
 
 def test_an_answer_is_lost_after_the_launch(live):
     """The token makes the second call find what the first one launched."""
     live.calls_fail("RunInstances", drop=True, after=True)
     live.running(live.submit())
-    live.tells("unknown")
+    live.assert_told("unknown")
     assert len([view for view in live.instances(ended=True) if view["instance_id"] not in live.before]) == 1
-    live.settles()
+    live.assert_settled()
 
 
 def test_an_answer_is_lost_and_nothing_was_launched(live):
     live.calls_fail("RunInstances", drop=True, times=2)
     live.running(live.submit())
-    live.tells("unknown")
-    live.settles()
+    live.assert_told("unknown")
+    live.assert_settled()
 
 
 def test_the_answer_is_lost_and_the_controller_with_it(live):
     live.plans(dies="Ledger.answer_intent, before")
     live.calls_fail("RunInstances", drop=True, after=True)
     live.running(live.submit())
-    live.settles()
+    live.assert_settled()
 
 
 def test_a_token_was_used_with_other_parameters(live):
     live.calls_fail("RunInstances", "IdempotentParameterMismatch", message="used with other parameters")
     live.running(live.submit())
-    live.settles()
-    assert live.tells("other parameters")
+    live.assert_settled()
+    live.assert_told("other parameters")
 
 
 def test_a_gang_gets_all_of_its_nodes_or_none(live):
     """One zone has room for one of two."""
     live.cloud_sells(1, zones=("us-east-1a",))
     job = live.submit(nodes=2)
-    live.tells("InsufficientInstanceCapacity")
+    live.assert_told("InsufficientInstanceCapacity")
     live.running(job)
     assert {lease.zone for lease in live.leases()} == {"us-east-1b"}
-    live.settles()
+    live.assert_settled()
 
 
 def test_no_zone_has_capacity_for_a_while(live):
     live.cloud_sells(0)
     job = live.submit()
-    live.tells("given_up: .*us-east-1a: InsufficientInstanceCapacity; us-east-1b: InsufficientInstanceCapacity")
+    live.assert_told("given_up: .*us-east-1a: InsufficientInstanceCapacity; us-east-1b: InsufficientInstanceCapacity")
     assert live.job_state(job) == "PENDING"
     live.cloud_sells(None)
-    live.settles()
+    live.assert_settled()
 
 
 def test_the_account_has_reached_its_quota_of_spot(live):
     live.calls_fail("RunInstances", "VcpuLimitExceeded", message="You have requested more vCPU capacity than allowed.")
     live.running(live.submit())
-    live.tells("VcpuLimitExceeded|more vCPU capacity")
+    live.assert_told("VcpuLimitExceeded|more vCPU capacity")
     assert [lease.market for lease in live.leases()] == ["on-demand"]
-    live.settles()
+    live.assert_settled()
 
 
 def test_the_credentials_have_expired_for_a_while(live):
     live.running(live.submit())
     live.calls_fail("*", "ExpiredToken", times=-1, message="The security token included in the request is expired")
-    live.tells("expired")
+    live.assert_told("expired")
     live.go()
     until(lambda: live.job_state(next(iter(live.jobs))) == "COMPLETED", 60, "the job's end")
     live.cloud("DELETE", "/lab/faults")
-    live.settles()
+    live.assert_settled()
 
 
 def test_aws_gives_no_answer_while_a_node_boots(live):
     live.submit()
     live.rented(records.LAUNCHED)
     live.calls_fail("*", drop=True, times=-1)
-    live.tells("Connection was closed|Could not connect|no answer|[Rr]emote end closed|connection")
+    live.assert_told("Connection was closed|Could not connect|no answer|[Rr]emote end closed|connection")
     live.cloud("DELETE", "/lab/faults")
-    live.settles()
+    live.assert_settled()
 
 
 # ---- instances
@@ -140,10 +140,10 @@ def test_an_instance_never_joins(live):
     live.publish(live.declared | {"pools": [live.declared["pools"][0] | {"boot_s": 20}]})
     with live.image({"etc/systemd/system/slurmd.service": "-> /dev/null"}):
         job = live.submit()
-        live.tells("did not join within|was launched and didn't join|nobody|it never booted")
+        live.assert_told("did not join within|was launched and didn't join|nobody|it never booted")
     live.publish(live.declared)
     live.running(job)
-    live.settles()
+    live.assert_settled()
 
 
 def test_an_instance_has_no_network_from_its_boot_on(live):
@@ -153,9 +153,9 @@ def test_an_instance_has_no_network_from_its_boot_on(live):
     until(lambda: lease.instance_id in {host.name for host in live.site.hosts()}, 30, "the host")
     until(lambda: live.host(lease).state() == "on", 30, "its power")
     live.cable(live.host(lease), False)
-    live.tells("did not join|InstanceInitiatedShutdown|Not responding|gave its node up")
+    live.assert_told("did not join|InstanceInitiatedShutdown|Not responding|gave its node up")
     live.publish(live.declared)
-    live.settles()
+    live.assert_settled()
 
 
 def test_an_instance_joins_with_a_gpu_too_few(live):
@@ -168,9 +168,9 @@ def test_an_instance_joins_with_a_gpu_too_few(live):
     }
     with live.image(files):
         job = live.submit()
-        live.tells("gate|gpus|InstanceInitiatedShutdown|7 of 8")
+        live.assert_told("gate|gpus|InstanceInitiatedShutdown|7 of 8")
     live.running(job)
-    live.settles()
+    live.assert_settled()
 
 
 @pytest.mark.skipif(not FAKETIME.exists(), reason="needs Debian's package libfaketime on this machine")
@@ -183,27 +183,27 @@ def test_an_instances_clock_is_an_hour_off(live):
     live.publish(live.declared | {"pools": [live.declared["pools"][0] | {"boot_s": 30}]})
     with live.image(files):
         job = live.submit()
-        live.tells("did not join|InstanceInitiatedShutdown")
+        live.assert_told("did not join|InstanceInitiatedShutdown")
     live.publish(live.declared)
     live.running(job)
-    live.settles()
+    live.assert_settled()
 
 
 def test_an_instance_is_terminated_from_outside_while_it_boots(live):
     live.submit()
     lease = live.rented(records.LAUNCHED)[0]
     live.boto(f"ec2.terminate_instances(InstanceIds=['{lease.instance_id}'])")
-    live.tells("its instance ended: Client.UserInitiatedShutdown|its instance ended")
-    live.settles()
+    live.assert_told("its instance ended: Client.UserInitiatedShutdown|its instance ended")
+    live.assert_settled()
 
 
 def test_an_instance_is_terminated_from_outside_while_its_job_runs(live):
     live.running(job := live.submit())
     lease = live.leases()[0]
     live.boto(f"ec2.terminate_instances(InstanceIds=['{lease.instance_id}'])")
-    live.tells("its instance ended")
+    live.assert_told("its instance ended")
     live.running(job)
-    live.settles(again=(job,))
+    live.assert_settled(again=(job,))
 
 
 def test_an_instance_loses_its_network_for_a_minute(live):
@@ -214,7 +214,7 @@ def test_an_instance_loses_its_network_for_a_minute(live):
         not_responding(live, lease.node)
         live.cable(live.host(lease), True)
         until(lambda: not any(state.endswith("*") for state in live.slurm_node(lease.node)), 60, "it answers again")
-        live.settles()
+        live.assert_settled()
 
 
 def test_an_instance_loses_its_network_for_twenty_minutes(live):
@@ -223,9 +223,9 @@ def test_an_instance_loses_its_network_for_twenty_minutes(live):
         live.running(job := live.submit())
         lease = live.leases()[0]
         live.cable(live.host(lease), False)
-        live.tells("the scheduler lost its node|Not responding")
+        live.assert_told("the scheduler lost its node|Not responding")
         until(lambda: len(live.lines("starts", job)) == 2, 90, "the job's second start")
-        live.settles(again=(job,))
+        live.assert_settled(again=(job,))
 
 
 def test_an_instance_reboots_under_its_job(live):
@@ -233,7 +233,7 @@ def test_an_instance_reboots_under_its_job(live):
     live.running(job := live.submit())
     live.host(live.leases()[0]).ssh("systemctl reboot --force --force", check=False)
     until(lambda: len(live.lines("starts", job)) == 2, 120, "the job's second start")
-    live.settles(again=(job,))
+    live.assert_settled(again=(job,))
 
 
 # ---- what AWS takes back
@@ -244,16 +244,16 @@ def test_a_spot_notice_comes_while_the_node_boots(live):
     lease = live.rented(records.LAUNCHED)[0]
     assert lease.market == "spot"
     notice(live, lease)
-    live.tells("spot interruption")
-    live.settles()
+    live.assert_told("spot interruption")
+    live.assert_settled()
 
 
 def test_a_spot_notice_comes_while_a_job_runs(live):
     job, lease = on_spot(live)
     notice(live, lease)
-    live.tells("spot interruption")
+    live.assert_told("spot interruption")
     until(lambda: len(live.lines("starts", job)) == 2, 120, "the job's second start")
-    live.settles(again=(job,))
+    live.assert_settled(again=(job,))
 
 
 def test_a_spot_notice_comes_while_the_node_drains(live):
@@ -262,9 +262,9 @@ def test_a_spot_notice_comes_while_the_node_drains(live):
     live.head.root(f"scontrol update nodename={lease.node} state=power_down_asap reason=retires")
     live.rented(records.RELEASING)
     notice(live, lease)
-    live.tells("spot interruption")
+    live.assert_told("spot interruption")
     until(lambda: len(live.lines("starts", job)) == 2, 120, "the job's second start")
-    live.settles(again=(job,))
+    live.assert_settled(again=(job,))
 
 
 def test_a_spot_notice_comes_while_the_controller_is_away(live):
@@ -273,9 +273,9 @@ def test_a_spot_notice_comes_while_the_controller_is_away(live):
     notice(live, lease, 5)
     until(lambda: lease.instance_id not in {view["instance_id"] for view in live.instances()}, 60, "the instance's end")
     live.controller("start")
-    live.tells("spot interruption|its instance ended")
+    live.assert_told("spot interruption|its instance ended")
     until(lambda: len(live.lines("starts", job)) == 2, 120, "the job's second start")
-    live.settles(again=(job,))
+    live.assert_settled(again=(job,))
 
 
 def test_a_capacity_block_ends_under_a_job(live):
@@ -294,6 +294,6 @@ def test_a_capacity_block_ends_under_a_job(live):
     live.publish(live.declared | {"pools": [pool | bought]})
     live.running(job := live.submit(minutes=1))
     assert live.leases()[0].market == "capacity-block", json.dumps(bought)
-    live.tells("its instance ended: Server.CapacityBlockEnded|capacity block|ends at")
+    live.assert_told("its instance ended: Server.CapacityBlockEnded|capacity block|ends at")
     live.publish(live.declared)
-    live.settles(again=(job,))
+    live.assert_settled(again=(job,))

@@ -45,7 +45,7 @@ def test_killed_at_a_step(live, point):
         live.running(next(iter(live.jobs)))
         live.go()
     until(lambda: live.head.root(f"test -e {PLAN} || echo gone").strip() == "gone", 90, f"a death at {point}")
-    live.settles()
+    live.assert_settled()
     assert restarts(live) == before + 1
     assert "orphan:" not in live.told()
 
@@ -57,7 +57,7 @@ def test_killed_again_and_again(live):
         live.ticked()
         live.head.root("systemctl kill --signal=KILL ironburst || true")
     live.running(job)
-    live.settles()
+    live.assert_settled()
 
 
 def test_the_ledger_is_lost_while_a_job_runs(live):
@@ -66,8 +66,8 @@ def test_the_ledger_is_lost_while_a_job_runs(live):
     for path in live.inside.ledger.parent.glob("ledger.sqlite*"):
         path.unlink()
     live.controller("start")
-    live.tells("had no lease: it has one again")
-    live.settles()
+    live.assert_told("had no lease: it has one again")
+    live.assert_settled()
 
 
 def test_the_ledger_is_cut_off(live):
@@ -81,13 +81,13 @@ def test_the_ledger_is_cut_off(live):
     with path.open("r+b") as file:
         file.truncate(size // 2)
     live.controller("start")
-    live.tells("malformed|can't be used as a ledger")
+    live.assert_told("malformed|can't be used as a ledger")
     live.controller("stop")
     shutil.copy(copy, path)  # its owner stays
     live.head.root("rm -f /shared/ironburst/ledger.sqlite-*")
     live.controller("start")
     live.ticked()
-    live.settles()
+    live.assert_settled()
 
 
 def test_the_ledger_is_locked_by_another_process(live):
@@ -102,7 +102,7 @@ def test_the_ledger_is_locked_by_another_process(live):
     finally:
         other.close()
     live.running(job)
-    live.settles()
+    live.assert_settled()
 
 
 def test_the_disk_of_the_ledger_is_full(live):
@@ -117,7 +117,7 @@ def test_the_disk_of_the_ledger_is_full(live):
         live.controller("start")
         until(lambda: live.head.root(f"test -s {TMPFS}/ledger.sqlite-wal || echo no") != "no\n", 60, "its first tick")
         live.head.root(f"dd if=/dev/zero of={TMPFS}/fills bs=64k status=none || true")
-        live.tells("disk is full")
+        live.assert_told("disk is full")
         before = live.told().count(" full")
         live.controller("restart")
         until(lambda: live.told().count(" full") > before, 60, "what the next process says")
@@ -129,37 +129,37 @@ def test_the_disk_of_the_ledger_is_full(live):
             f"systemctl stop ironburst; cp -a {TMPFS}/ledger.sqlite* /root/ledger/; umount {TMPFS}; "
             f"cp -a /root/ledger/ledger.sqlite* {TMPFS}/; rm -r /root/ledger; systemctl start ironburst"
         )
-    live.settles()
+    live.assert_settled()
 
 
 def test_the_document_is_gone_while_a_node_boots(live):
     live.submit()
     live.rented(records.LAUNCHED)
     live.head.root(f"rm {PUBLISHED}")
-    live.tells("there is no ClusterDocument")
-    live.settles()
+    live.assert_told("there is no ClusterDocument")
+    live.assert_settled()
 
 
 def test_the_document_is_damaged(live):
     live.put(PUBLISHED, "{")
-    live.tells("can't be read as JSON")
+    live.assert_told("can't be read as JSON")
     live.running(live.submit())
-    live.settles()
+    live.assert_settled()
 
 
 def test_the_document_is_an_older_one(live):
     live.put(PUBLISHED, json.dumps(live.declared | {"serial": 1}))
-    live.tells("has serial 1, older than")
+    live.assert_told("has serial 1, older than")
     live.running(live.submit())
-    live.settles()
+    live.assert_settled()
 
 
 def test_the_document_is_of_a_newer_version(live):
     live.running(live.submit())
     live.put(PUBLISHED, json.dumps(live.declared | {"version": 99}))
-    live.tells("has version 99")
+    live.assert_told("has version 99")
     live.publish(live.declared)
-    live.settles()
+    live.assert_settled()
 
 
 @pytest.mark.parametrize("clock_s", [-3600, 3600], ids=["back", "forward"])
@@ -170,12 +170,12 @@ def test_the_clock_is_put_an_hour(live, clock_s):
     live.running(job := live.submit())
     live.calls_fail("*", "RequestExpired", times=-1, message="Request has expired. Timestamp date is wrong.")
     live.plans(clock_s=clock_s)
-    live.tells("Request has expired")
+    live.assert_told("Request has expired")
     live.go()
     until(lambda: live.job_state(job) == "COMPLETED", 60, "the job's end")
     live.head.root(f"rm -f {PLAN}")
     live.cloud("DELETE", "/lab/faults")
-    live.settles()
+    live.assert_settled()
     paid = [lease for lease in live.leases(open_only=False) if lease.made_s > live.began]
     assert paid and all(lease.to_s - lease.from_s < 3000 for lease in paid), "the hour is not paid"
 
@@ -191,4 +191,4 @@ def test_two_controllers_want_the_site(live):
     )
     said = live.head.root(second)
     assert "another controller holds this site" in said and "exit 4" in said, said
-    live.settles()
+    live.assert_settled()

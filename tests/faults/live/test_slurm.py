@@ -51,8 +51,8 @@ def test_slurmctld_is_restarted_while_a_node_boots(live):
     live.submit()
     live.rented(records.LAUNCHED)
     live.head.root("systemctl restart slurmctld")
-    live.settles()
-    assert live.tells("joined")
+    live.assert_settled()
+    live.assert_told("joined")
 
 
 def test_slurmctld_is_killed_while_a_job_runs_on_a_rented_node(live):
@@ -66,25 +66,25 @@ def test_slurmctld_is_killed_while_a_job_runs_on_a_rented_node(live):
     until(lambda: float(live.head.root(f"stat -c %.Y {state}")) > now, 30, "the saved state")
     live.head.root("systemctl kill --kill-whom=main --signal=KILL slurmctld; systemctl start slurmctld")
     answers(live)
-    live.settles()
+    live.assert_settled()
 
 
 def test_slurmctld_is_away_while_a_job_ends(live):
     live.running(job := live.submit())
     live.head.root("systemctl stop slurmctld")
-    live.tells("Unable to contact slurm controller")
+    live.assert_told("Unable to contact slurm controller")
     live.go(job)
     until(lambda: live.lines("ends", job), 30, "the job's end on its node")
     live.head.root("systemctl start slurmctld")
-    live.settles()
+    live.assert_settled()
 
 
 def test_slurmctld_hangs_while_a_node_boots(live):
     live.submit()
     live.rented(records.LAUNCHED)
     with hung(live, "slurmctld"):
-        live.tells("Socket timed out|Unable to contact|gave no answer")
-    live.settles()
+        live.assert_told("Socket timed out|Unable to contact|gave no answer")
+    live.assert_settled()
 
 
 def test_slurmctld_hangs_while_a_job_ends(live):
@@ -92,21 +92,21 @@ def test_slurmctld_hangs_while_a_job_ends(live):
     with hung(live, "slurmctld"):
         live.go(job)
         until(lambda: live.lines("ends", job), 30, "the job's end on its node")
-        live.tells("Socket timed out|Unable to contact|gave no answer")
-    live.settles()
+        live.assert_told("Socket timed out|Unable to contact|gave no answer")
+    live.assert_settled()
 
 
 def test_slurmctld_is_slow_for_a_jobs_whole_life(live):
     with slow(live, "slurmctld"):
         live.running(live.submit())
-        live.settles(limit_s=240)
-    assert live.tells("terminated")
+        live.assert_settled(limit_s=240)
+    live.assert_told("terminated")
 
 
 def test_slurmdbd_is_restarted_while_a_job_runs(live):
     live.running(live.submit())
     live.head.root("systemctl restart slurmdbd")
-    live.settles()
+    live.assert_settled()
 
 
 def test_slurmdbd_hangs_while_a_job_is_rented_for(live):
@@ -115,7 +115,7 @@ def test_slurmdbd_hangs_while_a_job_is_rented_for(live):
         live.running(job)
         live.go(job)
         until(lambda: live.lines("ends", job), 30, "the job's end")
-    live.settles()
+    live.assert_settled()
 
 
 def test_slurmdbd_is_down_for_a_jobs_whole_life(live):
@@ -126,7 +126,7 @@ def test_slurmdbd_is_down_for_a_jobs_whole_life(live):
     until(lambda: live.lines("ends", job), 30, "the job's end")
     until(lambda: not live.leases(), 90, "the lease's end")
     live.head.root("systemctl start slurmdbd")
-    live.settles()
+    live.assert_settled()
 
 
 def test_slurm_is_reconfigured_while_a_node_is_resumed(live):
@@ -134,29 +134,29 @@ def test_slurm_is_reconfigured_while_a_node_is_resumed(live):
     for state in (records.POWERING, *COMING):
         if any(lease.state == state for lease in live.rented(records.POWERING, *COMING, records.JOINED, records.READY)):
             live.head.root("scontrol reconfigure")
-    live.settles()
-    assert live.tells("joined")
+    live.assert_settled()
+    live.assert_told("joined")
 
 
 def test_a_job_is_cancelled_while_its_node_boots(live):
     job = live.submit()
     live.rented(records.LAUNCHED)
     live.head.root(f"scancel {job}")
-    live.settles(job)
-    assert live.tells("idle|need it no more|given_up|release")
+    live.assert_settled(job)
+    live.assert_told("idle|need it no more|given_up|release")
 
 
 def test_a_job_is_requeued_by_its_user_while_it_runs_on_a_rented_node(live):
     live.running(job := live.submit())
     live.head.alice(f"scontrol requeue {job}")
-    live.settles(again=(job,))
+    live.assert_settled(again=(job,))
 
 
 def test_a_job_is_shortened_while_its_node_boots(live):
     job = live.submit(minutes=30)
     live.rented(records.LAUNCHED)
     live.head.alice(f"scontrol update jobid={job} timelimit=5")
-    live.settles()
+    live.assert_settled()
 
 
 def test_a_job_is_made_bigger_while_its_node_boots(live):
@@ -166,7 +166,7 @@ def test_a_job_is_made_bigger_while_its_node_boots(live):
     live.head.alice(f"scontrol update jobid={job} numnodes=2")
     live.running(job)
     assert live.lines("starts", job)[0].count("-") == 2 or "," in live.lines("starts", job)[0]
-    live.settles()
+    live.assert_settled()
 
 
 def test_a_job_is_held_while_its_node_boots_and_released_later(live):
@@ -176,23 +176,23 @@ def test_a_job_is_held_while_its_node_boots_and_released_later(live):
     until(lambda: not live.leases(), 120, "the node that nobody wants is given back")
     assert live.job_state(job) == "PENDING"
     live.head.alice(f"scontrol release {job}")
-    live.settles()
+    live.assert_settled()
 
 
 def test_an_administrator_drains_a_rented_node_while_a_job_runs_on_it(live):
     live.running(job := live.submit())
     node = live.lines("starts", job)[0]
     live.head.root(f"scontrol update nodename={node} state=drain reason='fan 3 rattles'")
-    live.settles()
+    live.assert_settled()
 
 
 def test_an_administrator_drains_a_rented_node_while_it_boots(live):
     live.submit()
     lease = live.rented(records.LAUNCHED)[0]
     live.head.root(f"scontrol update nodename={lease.node} state=drain reason='fan 3 rattles'")
-    live.tells("a person drained it|fan 3 rattles")
+    live.assert_told("a person drained it|fan 3 rattles")
     live.head.root(f"scontrol update nodename={lease.node} state=resume 2>/dev/null || true")
-    live.settles()
+    live.assert_settled()
 
 
 def test_slurmd_of_a_rented_node_is_killed_under_a_job(live):
@@ -200,4 +200,4 @@ def test_slurmd_of_a_rented_node_is_killed_under_a_job(live):
     live.running(live.submit())
     host = live.host(live.leases()[0])
     host.ssh("systemctl kill --kill-whom=main --signal=KILL slurmd; systemctl start slurmd")
-    live.settles()
+    live.assert_settled()

@@ -29,7 +29,7 @@ def test_the_vpn_is_down_for_a_minute(live):
         for lease in leases:
             until(lambda node=lease.node: not any(s.endswith("*") for s in live.slurm_node(node)), 60, "an answer")
         assert at_home(live) == home
-        live.settles()
+        live.assert_settled()
 
 
 def test_a_job_ends_while_the_vpn_is_down(live):
@@ -42,7 +42,7 @@ def test_a_job_ends_while_the_vpn_is_down(live):
     assert live.job_state(job) in ("RUNNING", "COMPLETING")
     live.forward(True)
     assert at_home(live) == home
-    live.settles(limit_s=180)
+    live.assert_settled(limit_s=180)
 
 
 def test_the_vpn_is_down_for_twenty_minutes(live):
@@ -51,12 +51,12 @@ def test_the_vpn_is_down_for_twenty_minutes(live):
         live.running(job := live.submit())
         home, lease = at_home(live), live.leases()[0]
         live.forward(False)
-        live.tells("the scheduler lost its node|Not responding")
+        live.assert_told("the scheduler lost its node|Not responding")
         until(lambda: lease.instance_id not in {view["instance_id"] for view in live.instances()}, 90, "its end")
         assert at_home(live) == home
         live.forward(True)
         live.running(job)
-        live.settles(again=(job,))
+        live.assert_settled(again=(job,))
 
 
 def test_the_vpn_is_down_while_a_node_boots(live):
@@ -64,8 +64,8 @@ def test_the_vpn_is_down_while_a_node_boots(live):
     live.publish(live.declared | {"pools": [live.declared["pools"][0] | {"boot_s": 20}]})
     live.forward(False)
     job = live.submit()
-    live.tells("did not join|didn't join|InstanceInitiatedShutdown|gave its node up")
+    live.assert_told("did not join|didn't join|InstanceInitiatedShutdown|gave its node up")
     live.publish(live.declared)
     live.forward(True)
     live.running(job)
-    live.settles()
+    live.assert_settled()
