@@ -180,8 +180,8 @@ class Scheduler(Protocol):
         """Power down now; cancels or requeues what runs there."""
 
     def heal(self, nodes: Sequence[str]) -> None:
-        """Make powered-down nodes that the scheduler holds for DOWN
-        launchable again: behind the drain, powered down.
+        """Make nodes without an instance that the scheduler holds for DOWN, or whose last job it still ends though
+        nothing answers there, launchable again: behind the drain, powered down.
         """
 
     def place(self, job: int, partitions: Sequence[str], excluded: Sequence[str], *, begin_now: bool = False) -> None:

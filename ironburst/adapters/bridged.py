@@ -163,11 +163,12 @@ class Bridged:
         self._slurm.abandon(nodes, reason)
 
     def heal(self, nodes: Sequence[str]) -> None:
-        """Also what the cluster has left of them. Slurm's own are touched only where it calls them DOWN itself: else a
-        powered-down node would be without its drain for a moment.
+        """Also what the cluster has left of them. Slurm's own are touched only where it calls them DOWN, or still
+        ends jobs there: else a powered-down node would be without its drain for a moment.
         """
         self._cluster.delete(name for name in nodes if name in (self._views or {}))
-        if down := [name for name in nodes if name not in self._raw or self._raw[name].has("DOWN")]:
+        raw = {name: self._raw.get(name) for name in nodes}
+        if down := [name for name, node in raw.items() if not node or node.has("DOWN") or node.has("COMPLETING")]:
             self._slurm.heal(down)
 
     def beat(self, nodes: Mapping[str, int], at_s: float) -> None:

@@ -138,7 +138,8 @@ class Slurm:
         self._update_nodes(nodes, "power_down_force", reason)
 
     def heal(self, nodes: Sequence[str]) -> None:
-        """Clears DOWN, and drains at once again."""
+        """DOWN, which ends jobs that are COMPLETING there at once; then clears it, and drains at once again."""
+        self._update_nodes(nodes, "down", "no lease")
         self._update_nodes(nodes, "resume")
         self._update_nodes(nodes, "drain", "no lease")
 

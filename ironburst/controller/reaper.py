@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 from ironburst import node_states
 from ironburst.controller import ownership, rebuild, sightings
@@ -69,12 +70,19 @@ def tidy(site: Site, observation: Observation) -> None:
     unleased = sorted(observation.permits & burst - kept)
     lost = [node for node in free if node.has("POWERED_DOWN", "DOWN") and not node.has("POWERING_UP")]
     down = [node.name for node in lost if not node.held_by_person]
+    # slurmctld would wait for the word of a slurmd that is gone with its instance, longer than SlurmdTimeout
+    silent = [node for node in free if node.has("COMPLETING", "NOT_RESPONDING")]
+    words = {node.name: node.reason for node in silent if node.held_by_person}
     off = [node for node in free if node.has("POWERED_DOWN") and not node.has("DOWN") and not node.has("POWER_UP")]
     undrained = [node.name for node in off if not node.has("DRAIN")]
     up = [node for node in free if not node_states.going_down(node.states) and not node.has("POWER_UP")]
     unused = [node.name for node in up if not observation.on(node.name)]
     _tidied(site, unleased, "permit without a lease", site.scheduler.remove_permit)
     _tidied(site, down, "DOWN while powered down", site.scheduler.heal)
+    ending = [node.name for node in silent]
+    _tidied(site, ending, "a job was still ending there, and there is no instance", site.scheduler.heal)
+    for name, reason in words.items():
+        _tidied(site, [name], "it stays drained", partial(site.scheduler.drain, reason=reason))
     _tidied(site, undrained, "not drained while powered down", lambda nodes: site.scheduler.drain(nodes, "no lease"))
     _tidied(site, unused, "powered up without a lease", lambda nodes: site.scheduler.abandon(nodes, "no lease"))
 

@@ -1,5 +1,7 @@
 """What a person drained stays drained, with the person's own words; nothing is rented for it."""
 
+from dataclasses import replace
+
 import pytest
 
 from ironburst.burst import Node, Resources, drains
@@ -96,3 +98,36 @@ def test_a_powered_down_node_that_a_person_set_down_is_not_healed(world):
     assert "DOWN" in node.states and node.reason == WORDS
     node.reason, node.reason_by = "ResumeTimeout reached", "slurm"
     world.until(lambda: node.record().launchable, 60)
+
+
+@pytest.mark.parametrize(
+    ("states", "by", "ended"),
+    [
+        ({"COMPLETING", "NOT_RESPONDING"}, "root", True),
+        ({"COMPLETING", "NOT_RESPONDING"}, "bob", True),
+        ({"COMPLETING"}, "root", False),
+        ({"NOT_RESPONDING"}, "root", False),
+    ],
+)
+def test_a_job_that_ends_for_ever_on_a_node_without_an_instance_is_ended(world, monkeypatch, states, by, ended):
+    """Seen live: its instance was gone when the node was told to power down, so slurmd never said that it had ended."""
+    observe, heal, healed = world.slurm.observe, world.slurm.heal, []
+    reason = WORDS if by == "bob" else "given up"
+
+    def stuck(node):
+        also = {
+            "states": frozenset(states | {"IDLE", "CLOUD", "DRAIN", "POWER_DOWN"}),
+            "reason": reason,
+            "reason_by": by,
+        }
+        return replace(node, **also) if node.name == "p5-3" else node
+
+    def seen():
+        now = observe()
+        return now if healed else replace(now, nodes=tuple(map(stuck, now.nodes)))
+
+    monkeypatch.setattr(world.slurm, "observe", seen)
+    monkeypatch.setattr(world.slurm, "heal", lambda nodes: (healed.append(nodes), heal(nodes)))
+    world.tick(3)
+    assert healed == ([["p5-3"]] if ended else [])
+    assert by == "root" or world.slurm.nodes["p5-3"].reason == WORDS
