@@ -108,7 +108,7 @@ class Live:
         self.head = Head(self.inside)
         self.names = (f"{time.time_ns() // 10**7 % 10**8:08}-{n}" for n in itertools.count())
         self.jobs: dict[int, str] = {}
-        self.began, self.before = 0.0, set[str]()
+        self.began, self.before, self.serial = 0.0, set[str](), 0
 
     # ---- once
     def prepare(self):
@@ -244,8 +244,8 @@ class Live:
 
     def publish(self, document):
         """With a serial that wasn't there before: what was closed opens."""
-        serial = max(int(time.time()), document["serial"] + 1)
-        self.put(PUBLISHED, json.dumps(document | {"serial": serial}))
+        self.serial = max(int(time.time()), document["serial"] + 1, self.serial + 1)
+        self.put(PUBLISHED, json.dumps(document | {"serial": self.serial}))
 
     def put(self, path, text):
         self.head.root(f"cat > {path}.new <<'END_OF_FILE'\n{text}\nEND_OF_FILE\nmv {path}.new {path}")
