@@ -6,6 +6,8 @@ slurmctld notices and that ends before those are over; one of 20 minutes lasts u
 """
 
 import json
+import re
+import sys
 import time
 from pathlib import Path
 
@@ -33,6 +35,16 @@ def on_spot(live):
 
 def notice(live, lease, seconds=20):
     live.cloud("POST", "/lab/interrupt", instance_id=lease.instance_id, notice_s=seconds)
+
+
+def allow_launches_into(live, reservation):
+    """The right that `up` gives to the controller's role for a reservation that is declared."""
+    role = re.search(r"role_arn = \S+/(\S+)", live.inside.aws_config.read_text())[1]
+    arn = f"arn:aws:ec2:*:*:capacity-reservation/{reservation}"
+    may = {"Effect": "Allow", "Action": "ec2:RunInstances", "Resource": arn}
+    policy = json.dumps({"Version": "2012-10-17", "Statement": [may]})
+    more = f"RoleName={role!r}, PolicyName='reservation', PolicyDocument={policy!r}"
+    live.inside.run([sys.executable, "-c", f"import boto3; boto3.client('iam').put_role_policy({more})"])
 
 
 # ---- launching
@@ -284,6 +296,7 @@ def test_a_capacity_block_ends_under_a_job(live):
     block = live.cloud("POST", "/lab/capacity-block", instance_type=TYPE, zone="us-east-1a", count=1, ends_in_s=ends_s)[
         "reservation_id"
     ]
+    allow_launches_into(live, block)
     pool = live.declared["pools"][0]
     bought = {
         "markets": ["capacity-block", "on-demand"],
@@ -296,6 +309,8 @@ def test_a_capacity_block_ends_under_a_job(live):
     live.running(job := live.submit(minutes=1))
     assert live.leases()[0].market == "capacity-block", json.dumps(bought)
     live.head.root(f"scontrol update jobid={job} timelimit=30")
+    until(lambda: not live.instances(), 120, "the instance's end")
+    live.publish(live.declared)
     until(lambda: len(live.lines("starts", job)) == 2, 120, "the job's second start")
     live.assert_told("p5-[0-9]: .*(instance ended|taken back|capacity)")
     live.assert_settled(again=(job,))
