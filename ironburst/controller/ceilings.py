@@ -83,8 +83,7 @@ def _end_blindly(site: Site, unpayable: Ending) -> None:
 def unpayable(site: Site) -> Ending:
     """The leases of ceilings whose money is just enough to end them."""
     open_leases = site.ledger.leases()
-    idle = {lease.id for lease in open_leases if lease.idle_since_s is not None}  # when they were seen last
-    return _stop(site, open_leases, spending.budget_of(site) if open_leases else None, idle)
+    return _stop(site, open_leases, spending.budget_of(site) if open_leases else None, idle=())
 
 
 def _over(site: Site, observation: Observation) -> Ending:
@@ -102,7 +101,9 @@ def _over(site: Site, observation: Observation) -> Ending:
         rates = spending.rates(site.ledger, now)
         why = f"{named(ceiling)} can't pay for all that is rented: ${missing:,.2f} are missing"
         paid = [lease for lease in endable if _usd(ceiling, lease, now, rates) > 0]
-        late = sorted((lease for lease in paid if overdue(lease, now)), key=lambda each: bool(observation.on(each.node)))
+        late = sorted(
+            (lease for lease in paid if overdue(lease, now)), key=lambda each: bool(observation.on(each.node))
+        )
         spare = [lease for lease in reversed(paid) if lease not in late and not observation.on(lease.node)]
         for lease in (*late, *spare):
             if missing > _ROUNDING_USD:
