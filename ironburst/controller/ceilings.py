@@ -4,13 +4,13 @@ Money is set aside for all that is planned (ironburst.burst.headroom); what goes
 Another way: a job that runs past the time that was set aside (its limit was raised, it started late), a price or a
 ceiling that was declared anew, a clock that was put back. Nothing that works is ended while every ceiling can pay for
 it. If one can't, leases go in this order:
-those past their own time; those that no job is on, the newest first; and all that the ceiling pays, when what is
-left is just enough to end them.
+those past their own time, without jobs first; those that no job is on, the newest first; and all that the ceiling
+pays, when what is left is just enough to end them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 from ironburst.burst.headroom import named
 from ironburst.burst.snapshot import Budget, Ceiling
@@ -83,7 +83,7 @@ def _end_blindly(site: Site, unpayable: Ending) -> None:
 def unpayable(site: Site) -> Ending:
     """The leases of ceilings whose money is just enough to end them."""
     open_leases = site.ledger.leases()
-    return _stop(site, open_leases, spending.budget_of(site) if open_leases else None)
+    return _stop(site, open_leases, spending.budget_of(site) if open_leases else None, idle=())
 
 
 def _over(site: Site, observation: Observation) -> Ending:
@@ -101,17 +101,22 @@ def _over(site: Site, observation: Observation) -> Ending:
         rates = spending.rates(site.ledger, now)
         why = f"{named(ceiling)} can't pay for all that is rented: ${missing:,.2f} are missing"
         paid = [lease for lease in endable if _usd(ceiling, lease, now, rates) > 0]
-        late = [lease for lease in paid if overdue(lease, now)]
+        late = sorted(
+            (lease for lease in paid if overdue(lease, now)), key=lambda each: bool(observation.on(each.node))
+        )
         spare = [lease for lease in reversed(paid) if lease not in late and not observation.on(lease.node)]
         for lease in (*late, *spare):
             if missing > _ROUNDING_USD:
                 ending.setdefault(lease.id, (lease, why))
                 missing -= _usd(ceiling, lease, now, rates)
-    return ending | _stop(site, open_leases, budget)
+    known = [lease for lease in open_leases if not observation.unseen(lease.node)]
+    return ending | _stop(site, open_leases, budget, {lease.id for lease in known if not observation.on(lease.node)})
 
 
-def _stop(site: Site, open_leases: Iterable[LeaseRow], budget: Budget | None) -> Ending:
-    """All that is paid by a ceiling whose money is just enough to end it."""
+def _stop(site: Site, open_leases: Iterable[LeaseRow], budget: Budget | None, idle: Collection[str]) -> Ending:
+    """All that is paid by a ceiling whose money is just enough to end it. `idle`: leases that no job is on; jobs stay
+    if it is enough for them without these.
+    """
     now = site.now
     # of a call without an answer the worst is believed
     may_cost = [lease for lease in open_leases if lease.from_s is not None or lease.state == records.REQUESTED]
@@ -119,10 +124,15 @@ def _stop(site: Site, open_leases: Iterable[LeaseRow], budget: Budget | None) ->
     rates = spending.rates(site.ledger, now) if launched else {}
     ending: Ending = {}
     for ceiling in budget.ceilings if budget else ():
-        usd = {lease.id: money.usd(ceiling, lease, (now, now + records.ENDING_S), rates) for lease in launched}
-        if any(usd.values()) and ceiling.spent_usd + sum(usd.values()) > ceiling.usd + _ROUNDING_USD:
+        times = {lease.id: lease.ending(now, idle=lease.id in idle) or (now, now) for lease in launched}
+        usd = {lease.id: money.usd(ceiling, lease, times[lease.id], rates) for lease in launched}
+        missing = ceiling.spent_usd + sum(usd.values()) - ceiling.usd
+        if any(usd.values()) and missing > _ROUNDING_USD:
             why = f"{named(ceiling)} is used up: what is left is needed to end what runs"
-            ending |= {lease.id: (lease, why) for lease in launched if usd[lease.id] > 0 and lease.state in _ENDABLE}
+            may_end = [lease for lease in launched if usd[lease.id] > 0 and lease.state in _ENDABLE]
+            unused = [lease for lease in may_end if lease.id in idle]
+            enough = unused and missing - sum(usd[lease.id] for lease in unused) <= _ROUNDING_USD
+            ending |= {lease.id: (lease, why) for lease in (unused if enough else may_end)}
     return ending
 
 

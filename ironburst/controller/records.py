@@ -118,15 +118,24 @@ class LeaseRow:
         """From when to when money is set aside for it beyond what has been paid. None: it is over.
 
         The time of one that isn't launched yet counts from its launch on,
-        whenever that is. One that lives takes some time to end.
+        whenever that is. One that lives takes some time to end; one that is known to have ended costs no more.
         """
-        if self.state == ENDED or (self.state == TERMINATED and self.from_s is None):
+        if self.state == ENDED or self.to_s is not None or (self.state == TERMINATED and self.from_s is None):
             return None
         if self.state == TERMINATED:
             return now_s, now_s + ENDING_S
         if self.from_s is None:
             return now_s, now_s + max(self.committed_until_s - self.made_s, ENDING_S)
         return now_s, max(self.committed_until_s, now_s + ENDING_S)
+
+    def ending(self, now_s: float, *, idle: bool) -> tuple[float, float] | None:
+        """From when to when money must be left to end it. None: it is over. An idle one that stayed past its time, for
+        nobody was there to end it, has used a part of that already, and nothing that works makes up for it.
+        """
+        aside = self.aside(now_s)
+        if aside is None or self.state == TERMINATED or self.from_s is None or not idle:
+            return aside and (now_s, now_s + ENDING_S)
+        return now_s, min(now_s + ENDING_S, max(self.committed_until_s, now_s))
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,11 @@ asked for exactly its id, doesn't know it or says that it ended.
 
 from __future__ import annotations
 
+import math
+
 from ironburst import node_states
-from ironburst.controller.records import LeaseRow
+from ironburst.controller import heartbeat
+from ironburst.controller.records import ENDING_S, LeaseRow
 from ironburst.controller.site import Site
 from ironburst.ports import Instance, Node, Observation
 
@@ -54,11 +57,13 @@ def _ended_s(site: Site, lease: LeaseRow, node: Node | None) -> float:
     """The latest moment at which an instance that is gone may have ended. The cloud doesn't say when, and after hours
     without a controller "now" is hours too much: it would use up a ceiling, and end the jobs of others. The scheduler
     has watched it meanwhile; what fell silent because its link was down lived on until its dead-man's switch, which
-    listens to whoever wrote `seen_s`.
+    listens to whoever wrote `seen_s`, and was told then when its lease ends: it hears that, and acts, a bit later.
     """
     silent_s = site.now if node is None or node.silent_s is None else node.silent_s
-    alone_s = max(lease.seen_s or 0.0, lease.joined_s or 0.0) + site.document.burst.dead_man_s
-    return min(max(silent_s, alone_s), site.now)
+    heard_s = max(lease.seen_s or 0.0, lease.joined_s or 0.0)
+    end_s = max(lease.committed_until_s, heard_s + ENDING_S) + heartbeat.HEARD_S + heartbeat.STEP_S
+    told_s = math.inf if lease.joined_s is None else end_s
+    return min(max(silent_s, min(heard_s + site.document.burst.dead_man_s, told_s)), site.now)
 
 
 def _gone(site: Site, lease: LeaseRow, id: str, node: Node | None) -> str:
