@@ -12,7 +12,6 @@ import urllib.request
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from email import message_from_bytes
-from typing import Any
 
 from lab.bmc.documents import MANAGER
 from lab.bmc.media import Refused
@@ -251,9 +250,3 @@ class Updates:
 
 def _other() -> Document:
     return {"@odata.id": f"{TASKS}/other", "Id": "other", "Name": "Firmware update", "TaskState": "Running"}
-
-
-def versions_of(documents: dict[str, Document]) -> dict[str, Any]:
-    """{Id: version} of a firmware inventory's documents."""
-    place = f"{UPDATE}/FirmwareInventory/"
-    return {at.removeprefix(place): each.get("Version") for at, each in documents.items() if at.startswith(place)}
