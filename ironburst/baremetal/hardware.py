@@ -98,9 +98,8 @@ class Hardware:
     doesn't say: then their name is in `not_said`.
 
     `macs` are lower case and sorted; `memory_gib` is the total in GiB; `power_state` is Redfish's ("On", "Off",
-    "PoweringOn"...); `psus_needed` of the power supplies carry the load; `firmware` is (name, version), `components` the same with what
-    a minimum or an update knows it by; `unread` tells
-    what of its documents couldn't be read, in sentences.
+    "PoweringOn"...); `psus_needed` of the power supplies carry the load; `firmware` is (name, version), `components`
+    the same with what a minimum knows it by; `unread` tells what of its documents couldn't be read, in sentences.
     """
 
     serial: str | None

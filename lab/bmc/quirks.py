@@ -28,7 +28,7 @@ QUIRKS = {
 BIOS_QUIRKS = {
     "bios-needs-etag": "a PATCH of the settings without If-Match is 428, with an old one 412 (AMI, Lenovo)",
     "bios-refuses-time": "SettingsApplyTime is refused as unknown, and no SupportedApplyTimes is said (Supermicro)",
-    "bios-needs-job": "settings without an apply time wait for ever; with one there is a job, and no second PATCH (Dell)",
+    "bios-needs-job": "settings without an apply time wait for ever; with one a job takes them; no second PATCH (Dell)",
     "bios-unlinked": "no @Redfish.Settings, and the settings are at Bios/SD all the same (Gigabyte)",
     "bios-busy": "a PATCH is refused with 503 for a while: the machine is in its self-test",
     "bios-lags": "what waits, and what is in force, is shown late",
