@@ -136,14 +136,15 @@ class Bios:
         file = f"{REGISTRY}/BiosAttributeRegistry.v1_0_0.json"
         documents[ROOT] = documents[ROOT] | {"Registries": link(f"{ROOT}/Registries")}
         documents[f"{ROOT}/Registries"] = collection("MessageRegistryFile", [f"{ROOT}/Registries/Base", REGISTRY])
-        documents[f"{ROOT}/Registries/Base"] = {"Id": "Base", "Registry": "Base.1.18", "Location": []}
+        documents[f"{ROOT}/Registries/Base"] = _registry_file("Base", "Base.1.18", [])
         elsewhere = {"Language": "de", "Uri": f"{file}-de"}
-        documents[REGISTRY] = {
-            "Id": "BiosAttributeRegistry",
-            "Registry": "BiosAttributeRegistry.1.0",
-            "Location": [elsewhere, {"Language": "en", "Uri": file, "PublicationUri": "https://maker.example/x.json"}],
+        here = {"Language": "en", "Uri": file, "PublicationUri": "https://maker.example/x.json"}
+        documents[REGISTRY] = _registry_file("BiosAttributeRegistry", "BiosAttributeRegistry.1.0", [elsewhere, here])
+        documents[file] = {
+            "@odata.type": "#AttributeRegistry.v1_3_8.AttributeRegistry",
+            "Id": "BiosAttributeRegistry.v1_0_0",
+            "RegistryEntries": {"Attributes": list(ENTRIES)},
         }
-        documents[file] = {"Id": "BiosAttributeRegistry.v1_0_0", "RegistryEntries": {"Attributes": list(ENTRIES)}}
 
     def _shown(self, what: str, value: dict[str, Any], read: bool) -> dict[str, Any]:
         """As it was, for some reads, where that is a quirk."""
@@ -220,3 +221,8 @@ class Bios:
         self.pending, self.job = {}, False
         if before != self.attributes:
             self._lag("attributes", before)
+
+
+def _registry_file(key: str, registry: str, places: list[Document]) -> Document:
+    kind = "#MessageRegistryFile.v1_1_4.MessageRegistryFile"
+    return {"@odata.type": kind, "Id": key, "Name": key, "Registry": registry, "Location": places}

@@ -73,7 +73,11 @@ class Updates:
         if "protocols-in-action-info" in quirks:
             simple["@Redfish.ActionInfo"] = f"{UPDATE}/SimpleUpdateActionInfo"
             parameter = {"Name": "TransferProtocol", "AllowableValues": allowed}
-            documents[f"{UPDATE}/SimpleUpdateActionInfo"] = {"Id": "Info", "Parameters": [parameter]}
+            documents[f"{UPDATE}/SimpleUpdateActionInfo"] = {
+                "@odata.type": "#ActionInfo.v1_4_2.ActionInfo",
+                "Id": "Info",
+                "Parameters": [parameter],
+            }
         else:
             simple["TransferProtocol@Redfish.AllowableValues"] = allowed
         service = {"Actions": {"#UpdateService.SimpleUpdate": simple}}
@@ -83,7 +87,9 @@ class Updates:
             service["MultipartHttpPushUri"] = PUSH  # type: ignore[assignment]
         documents[UPDATE] = documents[UPDATE] | service
         documents[ROOT] = documents[ROOT] | {"Tasks": link(f"{ROOT}/TaskService")}
-        documents[f"{ROOT}/TaskService"] = {"Id": "TaskService", "Name": "Tasks", "Tasks": link(TASKS)}
+        kind = "#TaskService.v1_2_1.TaskService"
+        service = {"@odata.type": kind, "Id": "TaskService", "Name": "Tasks", "Tasks": link(TASKS)}
+        documents[f"{ROOT}/TaskService"] = service
         theirs = [f"{TASKS}/other"] if self.others else []
         documents[TASKS] = collection("Task", [f"{TASKS}/{number}" for number in self.tasks] + theirs)
         if theirs:
@@ -249,4 +255,11 @@ class Updates:
 
 
 def _other() -> Document:
-    return {"@odata.id": f"{TASKS}/other", "Id": "other", "Name": "Firmware update", "TaskState": "Running"}
+    kind = "#Task.v1_7_4.Task"
+    return {
+        "@odata.id": f"{TASKS}/other",
+        "@odata.type": kind,
+        "Id": "other",
+        "Name": "Firmware update",
+        "TaskState": "Running",
+    }
