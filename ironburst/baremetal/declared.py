@@ -7,9 +7,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ironburst import catalog, secrets
+from ironburst.baremetal.firmware import Minimum
 from ironburst.baremetal.install_scripts import Target
 from ironburst.baremetal.unattended import Network, Seed
 from ironburst.config.allowance_models import Allowance
+from ironburst.config.firmware_models import FirmwareMinimum
 from ironburst.config.models import ClusterConfig, Hall, Nodes
 
 
@@ -53,6 +55,7 @@ def node_inputs(
             **({"heightU": nodes.height} if nodes.height else {}),
             **({"allowed": allowed[node]} if allowed and node in allowed else {}),
             **_gpus(nodes),
+            **({"firmware": [_minimum(each) for each in nodes.firmware]} if nodes.firmware else {}),
             **({"install": _install(nodes, n, ssh_user)} if nodes.install else {}),
         }
         for n, node in enumerate(nodes.names)
@@ -64,6 +67,12 @@ def _gpus(nodes: Nodes) -> dict[str, Any]:
         return {"gpuCount": 0} if nodes.role != "gpu" else {}
     platform = catalog.platform(nodes.platform)
     return {"platform": platform.slug, "gpuModel": platform.gpu.model, "gpuCount": platform.gpu_count}
+
+
+def _minimum(each: FirmwareMinimum) -> dict[str, str]:
+    return Minimum(
+        component=each.component, atLeast=each.at_least, source=each.source, asOf=each.as_of.isoformat()
+    ).model_dump(by_alias=True)
 
 
 def _install(nodes: Nodes, n: int, ssh_user: str) -> dict[str, Any]:

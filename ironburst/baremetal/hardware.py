@@ -83,13 +83,23 @@ class Sensor:
 
 
 @dataclass(frozen=True)
+class Component:
+    """Something with firmware of its own; `path` is its document's, and a maker may put the version into it."""
+
+    id: str
+    name: str
+    version: str | None
+    path: str
+
+
+@dataclass(frozen=True)
 class Hardware:
     """One node's inventory as its BMC reports it. Empty tuples of parts may mean that there are none, or that the BMC
     doesn't say: then their name is in `not_said`.
 
     `macs` are lower case and sorted; `memory_gib` is the total in GiB; `power_state` is Redfish's ("On", "Off",
-    "PoweringOn"...); `psus_needed` of the power supplies carry the load; `firmware` is (name, version); `unread` tells
-    what of its documents couldn't be read, in sentences.
+    "PoweringOn"...); `psus_needed` of the power supplies carry the load; `firmware` is (name, version), `components`
+    the same with what a minimum knows it by; `unread` tells what of its documents couldn't be read, in sentences.
     """
 
     serial: str | None
@@ -113,6 +123,7 @@ class Hardware:
     slots: tuple[Slot, ...] = ()
     sensors: tuple[Sensor, ...] = ()
     firmware: tuple[tuple[str, str], ...] = ()
+    components: tuple[Component, ...] = ()
     height_u: int | None = None
     chassis_type: str | None = None
     not_said: tuple[str, ...] = ()

@@ -9,9 +9,9 @@ from typing import Any
 
 from ironburst.baremetal import makers
 from ironburst.baremetal.documents import Documents, Found, Incomplete
-from ironburst.baremetal.hardware import Dimm, Drive, GpuDevice, GpuGroup, Hardware, Port, Sensor, Slot
+from ironburst.baremetal.hardware import Component, Dimm, Drive, GpuDevice, GpuGroup, Hardware, Port, Sensor, Slot
 from ironburst.baremetal.power import power
-from ironburst.baremetal.said import dicts, dig, has, number, text, whole
+from ironburst.baremetal.said import dicts, dig, number, text, whole
 from ironburst.catalog.hardware import gpus as catalogue
 
 RACK_UNIT_MM = 44.45
@@ -64,6 +64,7 @@ def hardware(documents: Documents) -> Hardware:
         slots=tuple(_slots(documents)),
         sensors=tuple(_sensors(documents)),
         firmware=_firmware(documents),
+        components=tuple(_components(documents)),
         height_u=round(height / RACK_UNIT_MM) if height else None,
         chassis_type=text(chassis, "ChassisType"),
         not_said=tuple(name for name, is_said in said.items() if not is_said),
@@ -286,16 +287,22 @@ def _sensors(documents: Documents) -> Iterable[Sensor]:
                 yield Sensor(text(body, "Name", "MemberId") or "", reading, "W")
 
 
+def _components(documents: Documents) -> Iterable[Component]:
+    """What is installed, in the BMC's order."""
+    for each in documents.of("firmware"):
+        own = text(each.body, "Id") or each.path.rsplit("/", 1)[1]
+        if not makers.NOT_INSTALLED.search(own) and _there(each.body):
+            yield Component(own, text(each.body, "Name") or own, text(each.body, "Version"), each.path)
+
+
 def _firmware(documents: Documents) -> tuple[tuple[str, str], ...]:
     """What is installed, (name, version) by name; a name that several have is told apart by its number."""
     versions: dict[str, str] = {}
-    for each in documents.of("firmware"):
-        version = text(each.body, "Version")
-        own = text(each.body, "Id") or each.path.rsplit("/", 1)[1]
-        if version is None or makers.NOT_INSTALLED.search(own) or has(each.body, "Status/State", makers.ABSENT):
+    for component in _components(documents):
+        version, name = component.version, component.name
+        if version is None:
             continue
-        name = label = text(each.body, "Name", "Id") or own
-        count = 1
+        label, count = name, 1
         while name in versions:
             count += 1
             name = f"{label} ({count})"

@@ -23,6 +23,7 @@ from pydantic.alias_generators import to_camel
 
 from ironburst import secrets
 from ironburst.baremetal import drift
+from ironburst.baremetal.firmware import Minimum
 from ironburst.baremetal.hardware import Hardware
 from ironburst.baremetal.install_inputs import InstallInputs
 from ironburst.baremetal.mismatch import Mismatch
@@ -129,6 +130,7 @@ class NodeInputs(BaseModel):
         default=None, description="the catalogue's name of the server model, dgx-h100: what it must have"
     )
     height_u: Count | None = Field(default=None, description="rack units; none: the platform's")
+    firmware: list[Minimum] | None = Field(default=None, description="least versions of components")
     allowed: dict[str, Annotated[str, AfterValidator(_day)]] | None = Field(
         default=None, description="mismatches that somebody answers for, each with its last day (UTC)"
     )
@@ -162,6 +164,7 @@ class NodeInputs(BaseModel):
         """What verification compares with the BMC's inventory."""
         values = {name: getattr(self, name) for name in Declaration.__dataclass_fields__}
         values["macs"] = None if self.macs is None else tuple(self.macs)
+        values["firmware"] = tuple(self.firmware or ())
         values["platform"] = platform(self.platform) if self.platform else None
         return Declaration(**values)
 
@@ -322,7 +325,9 @@ def _property(described: dict[str, Any]) -> dict[str, Any]:
     if kind["type"] == "object":
         its_property["additionalProperties"] = kind.get("additionalProperties", {"$ref": "pulumi.json#/Any"})
     if kind["type"] == "array":
-        its_property["items"] = {"type": kind["items"]["type"]}
+        its_property["items"] = {"type": kind["items"].get("type", "object")}
+        if "$ref" in kind["items"]:
+            its_property["items"]["additionalProperties"] = {"$ref": "pulumi.json#/Any"}
     if "description" in described:
         its_property["description"] = described["description"]
     return its_property

@@ -4,7 +4,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import date
 
-from ironburst.baremetal import minimums
+from ironburst.baremetal import firmware, minimums
+from ironburst.baremetal.firmware import Minimum
 from ironburst.baremetal.gpu_names import possible_models
 from ironburst.baremetal.hardware import Hardware
 from ironburst.baremetal.mismatch import Mismatch, Verdict
@@ -32,6 +33,7 @@ class Declaration:
     memory_gib: int | None = None
     height_u: int | None = None
     platform: Platform | None = None
+    firmware: tuple[Minimum, ...] = ()
 
 
 def examine(
@@ -54,6 +56,7 @@ def examine(
         *_least("cpu_count", "CPU sockets", declared.cpu_count, observed.cpu_count or None, exact=True),
         *_least("memory_gib", "GiB of memory", declared.memory_gib, observed.memory_gib, exact=False),
         *minimums.check(observed, declared.platform, declared.height_u, known),
+        *firmware.check(declared.firmware, observed),
     ]
     named = [Mismatch(m.field, m.observed, f"{declared.name}: {m.sentence}", m.unknown) for m in found]
     in_force = {field for field, last in (allowed or {}).items() if last >= today}

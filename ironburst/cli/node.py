@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ironburst.cli import Subparsers, node_cycle, node_netboot, node_show
+from ironburst.cli import Subparsers, node_cycle, node_firmware, node_netboot, node_show
 
 
 def add_parser(subparsers: Subparsers) -> None:
@@ -11,4 +11,5 @@ def add_parser(subparsers: Subparsers) -> None:
     verbs = parser.add_subparsers(dest="node_verb", required=True, metavar="VERB")
     node_show.add_parser(verbs)
     node_cycle.add_parsers(verbs)
+    node_firmware.add_parser(verbs)
     node_netboot.add_parser(verbs)

@@ -13,6 +13,7 @@ from pydantic import BeforeValidator, Field, model_validator
 from ironburst.config.allowance_models import Allowance
 from ironburst.config.bridge_models import Bridge
 from ironburst.config.cloud_models import Cloud
+from ironburst.config.firmware_models import FirmwareMinimum
 from ironburst.config.hall_models import Chassis, Cord, Facilities, Rack
 from ironburst.config.install_models import Install
 from ironburst.config.node_settings import NodeSettings
@@ -132,6 +133,7 @@ class _OwnedAlone(Strict):
     )
     bmc: Bmc | None = Field(default=None, description="none: Pulumi neither verifies nor powers these nodes")
     install: Install | None = Field(default=None, description="none: ironburst installs no system on these nodes")
+    firmware: list[FirmwareMinimum] = Field(default=[], description="least versions, held against the BMC's inventory")
     secure_boot: bool | None = Field(
         default=None, description="whether the firmware enforces Secure Boot; none: not known"
     )

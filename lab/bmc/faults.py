@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from lab.bmc.quirks import QUIRKS
+from lab.bmc.quirks import BIOS_QUIRKS, QUIRKS, UPDATE_QUIRKS
 
 Answer = Literal[
     "reset",
@@ -49,8 +49,9 @@ class Fault:
     quirks: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        if unknown := set(self.quirks) - set(QUIRKS):
-            raise ValueError(f"no such quirk of a BMC: {', '.join(sorted(unknown))}; there are {', '.join(QUIRKS)}")
+        known = QUIRKS | BIOS_QUIRKS | UPDATE_QUIRKS
+        if unknown := set(self.quirks) - set(known):
+            raise ValueError(f"no such quirk of a BMC: {', '.join(sorted(unknown))}; there are {', '.join(known)}")
 
 
 def read_faults(path: Path) -> dict[str, Fault]:

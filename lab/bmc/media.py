@@ -10,6 +10,8 @@ from typing import Any, NamedTuple
 from lab.bmc.documents import HOST, MANAGER, Document
 
 LAG = 3  # reads
+SETUP = "setup"
+"""what a start into the firmware's setup is from"""
 TARGETS = ["None", "Pxe", "Cd", "UsbCd", "Hdd", "BiosSetup", "UefiHttp"]
 DRIVES = ("Screen", "CD1")
 LEDS = {"IndicatorLED", "LocationIndicatorActive"}
@@ -134,6 +136,8 @@ class Media:
             raise Refused(400, "PropertyValueConflict", "BootSourceOverrideMode must be UEFI.")
         if "no-mode" in quirks and "BootSourceOverrideMode" in boot:
             raise Refused(400, "PropertyNotWritable", "BootSourceOverrideMode is read only.")
+        if "setup-once" in quirks and target == "BiosSetup" and boot.get("BootSourceOverrideEnabled") != "Once":
+            raise Refused(400, "PropertyValueConflict", "BiosSetup can be for one start alone.")
         self.boot |= {key: value for key, value in boot.items() if key in self.boot}
         self.lamp |= {key: value for key, value in sent.items() if key in LEDS}
 
@@ -145,6 +149,8 @@ class Media:
             self.forget()
         if enabled not in ("Once", "Continuous"):
             return None
+        if target == "BiosSetup":
+            return SETUP
         disc = ("UsbCd",) if "cd-is-usb" in quirks else ("Cd", "UsbCd")
         if target in disc:
             return self.medium

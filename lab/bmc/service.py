@@ -22,10 +22,12 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
+from lab.bmc.bios import JOBS, Bios
 from lab.bmc.documents import HOST, MANAGER, RESET, ROOT, SESSIONS, Document, documents
 from lab.bmc.faults import Fault, read_faults
 from lab.bmc.machine import Machine
-from lab.bmc.media import Media, Refused
+from lab.bmc.media import SETUP, Media, Refused
+from lab.bmc.updates import BMC_RESET, PUSH, SIMPLE, Updates
 from lab.bmc.vendors import expanded, plain_path
 
 USERNAME = "admin"
@@ -72,7 +74,12 @@ class Bmc:
         self._login = {"UserName": USERNAME, "Password": password}
         self.sessions: dict[str, str] = {}
         """session id: token"""
-        self.media = Media(lambda: frozenset(self.fault().quirks))
+        self.media, self.bios, self.updates = (
+            Media(self._quirks),
+            Bios(machine.vendor, self._quirks),
+            Updates(self._quirks),
+        )
+        self._in_setup = False
         self.closing = threading.Event()
         self.resets: list[threading.Thread] = []
         """what the button does meanwhile"""
@@ -105,6 +112,13 @@ class Bmc:
         """What is wrong with it now; Fault() is nothing."""
         return (read_faults(self._faults) if self._faults else {}).get(self.declared.name, Fault())
 
+    def _quirks(self) -> frozenset[str]:
+        return frozenset(self.fault().quirks)
+
+    def is_on(self) -> bool:
+        """With a system, or in its firmware's setup."""
+        return self._in_setup or self.power.is_on()
+
     def machine(self) -> Machine:
         """The hardware as it is now, with the fault's changes."""
         changes: dict[str, Any] = {**self.fault().hardware}
@@ -113,10 +127,12 @@ class Bmc:
 
     def documents(self, path: str = "") -> dict[str, Document]:
         """All that Redfish says of it now, by path. What is shown late is shown at reads of its own `path`."""
-        found = dict(_known(self.machine(), self.power.is_on(), tuple(self.sessions)))
+        found = dict(_known(self.machine(), self.is_on(), tuple(self.sessions)))
         if HOST in found and MANAGER in found:  # another maker's paths have no media
             found |= {each: copy.deepcopy(found[each]) for each in (HOST, MANAGER)}
             self.media.add(found, path)
+            self.updates.add(found, path)
+        self.bios.add(found, path)
         for changed, properties in self.fault().documents.items():
             found[changed] = found.get(changed, {}) | properties
         return found
@@ -170,7 +186,7 @@ class Bmc:
 
     def reset(self, kind: str) -> None:
         """Press the button; returns at once, as a real BMC does: poll PowerState. Raises Refused."""
-        quirks, on = self.fault().quirks, self.power.is_on()
+        quirks, on = self.fault().quirks, self.is_on()
         if kind == "On" and on and "on-twice-refused" in quirks:
             raise Refused(400, "InvalidOperationForSystemState", "iLO: the system is on.")
         if "power-lags" in quirks:
@@ -181,19 +197,26 @@ class Bmc:
 
     def _reset(self, kind: str) -> None:
         with self._button:
-            was_on = self.power.is_on()
+            was_on = self.is_on()
             if kind in ("GracefulShutdown", "GracefulRestart") and self.power.is_on():
                 self.power.stop()
             if kind in ("ForceOff", "ForceRestart", "PowerCycle"):
                 self.power.off()
-            if was_on and not self.power.is_on():
+            if kind != "On":
+                self._in_setup = False
+            if was_on and not self.is_on():
                 self.media.powered_off()
-            if kind in ("On", *RESTARTS) and not self.power.is_on():
+            if kind in ("On", *RESTARTS) and not self.is_on():
                 self._start()
 
     def _start(self) -> None:
+        self.bios.started()
+        self.updates.started()
         for _ in range(STARTS):  # a medium that is started from again and again would do so for ever
             url = self.media.next_start()
+            if url == SETUP:
+                self._in_setup = True
+                return
             if url is None:
                 self.power.start()
                 return
@@ -250,6 +273,9 @@ class _Handler(BaseHTTPRequestHandler):
             bmc.record(self.command, path, fault)
         if fault == "silent":
             bmc.closing.wait(600)
+        if not bmc.updates.answers():
+            bmc.sessions.clear()
+            fault = "reset"
         if fault in ("silent", "reset"):
             self._hang_up()
             return
@@ -303,7 +329,7 @@ class _Handler(BaseHTTPRequestHandler):
             echo = f"{body.decode(errors='replace')} {dict(self.headers)}"
             return _refusal(400, "MalformedJSON", f"Could not understand: {echo}")
         try:
-            sent = json.loads(body) if body else {}
+            sent = json.loads(body) if body and path != PUSH else {}
         except ValueError:
             return _refusal(400, "MalformedJSON", "The request body was malformed JSON.")
         if (self.command, path) == ("POST", SESSIONS):
@@ -315,16 +341,32 @@ class _Handler(BaseHTTPRequestHandler):
             del bmc.sessions[path.removeprefix(SESSIONS + "/")]
             return Answer(204)
         if self.command in ("POST", "PATCH"):
-            return Answer(204) if fault == "lie" else self._change(bmc, path, sent if body else None)
+            return Answer(204) if fault == "lie" else self._change(bmc, path, sent if body else None, body)
+        told = bmc.updates.read(path) if self.command == "GET" else None
+        if told:
+            return Answer(*told)
         document = bmc.document(path) if self.command == "GET" else None
         if document is None:
             return _refusal(404, "ResourceMissingAtURI", f"{self.command} {path} is not here.")
         tag = document.get("@odata.etag")
         return Answer(200, document, {"ETag": tag} if tag else None)
 
-    def _change(self, bmc: Bmc, path: str, sent: Any) -> Answer:
+    def _change(self, bmc: Bmc, path: str, sent: Any, body: bytes) -> Answer:
         """A POST or PATCH behind the login; `sent`: None without a body."""
         try:
+            if self.command == "PATCH" and bmc.bios.is_mine(path):
+                tag = self.headers.get("If-Match")
+                return Answer(bmc.bios.patch(path, sent or {}, tag, bmc.documents()))
+            if (self.command, path) == ("POST", JOBS):
+                bmc.bios.make_job(sent or {})
+                return Answer(200)
+            if (self.command, path) == ("POST", SIMPLE):
+                return Answer(*bmc.updates.simple(sent or {}))
+            if (self.command, path) == ("POST", PUSH):
+                return Answer(*bmc.updates.push(body, self.headers.get("Content-Type", "")))
+            if (self.command, path) == ("POST", BMC_RESET):
+                bmc.updates.restart()
+                return Answer(204)
             if (self.command, path) == ("POST", RESET):
                 host = bmc.documents()[HOST]["Actions"]["#ComputerSystem.Reset"]
                 kinds = host["ResetType@Redfish.AllowableValues"]

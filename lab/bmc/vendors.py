@@ -214,6 +214,11 @@ def plain_path(path: str, vendor: str) -> str:
     return path
 
 
+def host_path(vendor: str) -> str:
+    """Where the machine itself is, in the vendor's spelling."""
+    return _names(VENDORS[vendor])[0][1]
+
+
 def expanded(documents: Documents, path: str, vendor: str) -> Document | None:
     """The document at a path with its members in it, as `?$expand` answers; None: there is none."""
     document = documents.get(path)

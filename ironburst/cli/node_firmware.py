@@ -1,0 +1,122 @@
+"""`ironburst node firmware`: the firmware of nodes beside the least that is declared of it. It changes nothing."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ironburst.adapters import redfish
+from ironburst.adapters.redfish import BmcAccess, BmcError
+from ironburst.baremetal import firmware
+from ironburst.baremetal.firmware import Row
+from ironburst.baremetal.node import NodeInputs
+from ironburst.cli import Subparsers, owned_nodes, stack_file, waiting
+from ironburst.cli.site_options import BadInput, guarded
+
+EXIT_CODES = """Versions are compared only where both are in one known form of a maker; of others it is said that they
+can't be compared, and a person decides.
+
+exit codes:
+  0  every declared minimum is reached
+  1  a crash, which is a bug
+  2  bad input: no such node, or a password that can't be had
+  3  a BMC can't be read; the others are told all the same
+  4  something is below its minimum, or can't be compared with it
+
+example: ironburst node firmware stacks/Pulumi.prod.yaml dgx03 dgx04"""
+AT_ONCE = 16
+
+
+@dataclass(frozen=True)
+class Report:
+    """One node's firmware; `error`: why its BMC wasn't read."""
+
+    node: str
+    rows: tuple[Row, ...] = ()
+    installed: tuple[tuple[str, str], ...] = ()
+    error: str | None = None
+
+
+def add_parser(verbs: Subparsers) -> None:
+    """The verb's arguments and help."""
+    parser = verbs.add_parser(
+        "firmware",
+        help="the firmware of nodes beside its declared minimums",
+        description="Read the firmware inventory of nodes over Redfish, and compare with the declared minimums. It "
+        "changes nothing; a password is tried once.",
+        epilog=EXIT_CODES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("stack_file", type=Path, metavar="STACK_FILE", help="as in stacks/Pulumi.prod.yaml")
+    parser.add_argument("nodes", nargs="*", metavar="NODE", help="none: every node with a BMC")
+    parser.add_argument("--json", action="store_true", help="all of it as JSON, with what else is installed")
+    parser.set_defaults(func=run)
+
+
+@guarded
+def run(arguments: argparse.Namespace) -> int:
+    """Read, compare, print; the exit code."""
+    redfish.hush()
+    known = owned_nodes.declared(stack_file.valid(arguments.stack_file))
+    missing = [name for name in arguments.nodes if name not in known]
+    if missing or not known:
+        what = f"{missing[0]!r} is no managed node with a bmc" if missing else "there is no managed node with a bmc"
+        raise BadInput(f"{what} in {arguments.stack_file}; it has: {', '.join(known) or 'none'}")
+    chosen = [known[name] for name in arguments.nodes or known]
+    asked = [(node, owned_nodes.access(node)) for node in chosen]  # every password first: BadInput ends it all
+    with waiting.told(f"reading {len(asked)} BMCs"), ThreadPoolExecutor(AT_ONCE) as threads:
+        reports = list(threads.map(lambda each: _read(*each), asked))
+    if arguments.json:
+        print(json.dumps([as_json(each) for each in reports], indent=1))
+    else:
+        print("\n".join(line for each in reports for line in _lines(each)))
+    for each in reports:
+        if each.error:
+            print(f"ironburst: {each.error}", file=sys.stderr)
+    if any(each.error for each in reports):
+        return 3
+    return 0 if all(row.order == "reached" for each in reports for row in each.rows) else 4
+
+
+def _read(node: NodeInputs, access: BmcAccess) -> Report:
+    try:
+        hardware = redfish.read_hardware(access)
+    except BmcError as error:
+        return Report(node.name, error=str(error))
+    return Report(node.name, tuple(firmware.rows(node.firmware or (), hardware)), hardware.firmware)
+
+
+def as_json(report: Report) -> dict[str, Any]:
+    """All that is known, for programs."""
+    return {
+        "node": report.node,
+        "error": report.error,
+        "minimums": [
+            {
+                "pattern": row.minimum.component,
+                "component": row.component.id if row.component else None,
+                "version": row.component.version if row.component else None,
+                "at_least": row.minimum.at_least,
+                "source": row.minimum.source,
+                "as_of": row.minimum.as_of,
+                "verdict": row.order,
+            }
+            for row in report.rows
+        ],
+        "installed": dict(report.installed),
+    }
+
+
+def _lines(report: Report) -> Sequence[str]:
+    """The same, for people."""
+    if report.error:
+        return [f"{report.node}: not read"]
+    if not report.rows:
+        return [f"{report.node}: no minimum is declared", *(f"  {name}: {said}" for name, said in report.installed)]
+    return [f"{report.node}:", *(f"  {row.order:14} {row.sentence}" for row in report.rows)]

@@ -1,0 +1,265 @@
+"""The emulated BMC's update service: it fetches an image or is handed one, and a task tells how far it is.
+
+An image is JSON, {"component": Id of the firmware inventory, "version": ...}. A task goes on with every read of it, so
+nothing here waits for a clock.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import urllib.request
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from email import message_from_bytes
+
+from lab.bmc.documents import MANAGER
+from lab.bmc.media import Refused
+from lab.bmc.parts import ROOT, UPDATE, Document, collection, link
+
+TASKS = f"{ROOT}/TaskService/Tasks"
+MONITORS = f"{ROOT}/TaskService/TaskMonitors"
+SIMPLE = f"{UPDATE}/Actions/UpdateService.SimpleUpdate"
+PUSH = f"{UPDATE}/update-multipart"
+BMC_RESET = f"{MANAGER}/Actions/Manager.Reset"
+STEPS = ("New", "Starting", "Running", "Running", "Completed")
+DOWN = 8  # requests that a restarting BMC does not answer
+LAG = 3  # reads
+ENDED = ("Completed", "Exception", "Killed", "Cancelled")
+
+
+@dataclass
+class Task:
+    """One update. `steps` is how often it was read while it could go on."""
+
+    number: int
+    component: str
+    version: str
+    sent: Document
+    targets: tuple[str, ...] = ()
+    steps: int = 0
+    state: str = "New"
+    status: str = "OK"
+
+
+@dataclass
+class Updates:
+    """`quirks`: asked at every use. `flashed`: every (component, version) that was written, in order."""
+
+    quirks: Callable[[], frozenset[str]]
+    versions: dict[str, str] = field(default_factory=dict)
+    staged: dict[str, str] = field(default_factory=dict)
+    tasks: dict[int, Task] = field(default_factory=dict)
+    flashed: list[tuple[str, str]] = field(default_factory=list)
+    posts: int = 0
+    down: int = 0
+    refused: int = 0
+    others: int = 0
+    """updates of somebody else that go on, as reads of them"""
+    _late: list[tuple[str, str]] = field(default_factory=list)
+
+    def answers(self) -> bool:
+        """False while the BMC restarts."""
+        self.down = max(0, self.down - 1)
+        return self.down == 0
+
+    # ---- documents
+
+    def add(self, documents: dict[str, Document], path: str) -> None:
+        """The service, its tasks, and the versions that are shown; `path`: of the one that is read."""
+        quirks = self.quirks()
+        allowed = ["NFS", "TFTP"] if "no-simple-update" in quirks else ["HTTP", "HTTPS", "TFTP"]
+        simple: Document = {"target": SIMPLE}
+        if "protocols-in-action-info" in quirks:
+            simple["@Redfish.ActionInfo"] = f"{UPDATE}/SimpleUpdateActionInfo"
+            parameter = {"Name": "TransferProtocol", "AllowableValues": allowed}
+            documents[f"{UPDATE}/SimpleUpdateActionInfo"] = {
+                "@odata.type": "#ActionInfo.v1_4_2.ActionInfo",
+                "Id": "Info",
+                "Parameters": [parameter],
+            }
+        else:
+            simple["TransferProtocol@Redfish.AllowableValues"] = allowed
+        service = {"Actions": {"#UpdateService.SimpleUpdate": simple}}
+        if "apply-time-offered" in quirks:
+            simple["@Redfish.OperationApplyTimeSupport"] = {"SupportedValues": ["Immediate", "OnReset"]}
+        if "no-push" not in quirks:
+            service["MultipartHttpPushUri"] = PUSH  # type: ignore[assignment]
+        documents[UPDATE] = documents[UPDATE] | service
+        documents[ROOT] = documents[ROOT] | {"Tasks": link(f"{ROOT}/TaskService")}
+        kind = "#TaskService.v1_2_1.TaskService"
+        service = {"@odata.type": kind, "Id": "TaskService", "Name": "Tasks", "Tasks": link(TASKS)}
+        documents[f"{ROOT}/TaskService"] = service
+        theirs = [f"{TASKS}/other"] if self.others else []
+        documents[TASKS] = collection("Task", [f"{TASKS}/{number}" for number in self.tasks] + theirs)
+        if theirs:
+            documents[theirs[0]] = _other()
+        for number, task in self.tasks.items():
+            documents[f"{TASKS}/{number}"] = self._task(task)
+        self._inventory(documents, path)
+
+    def _inventory(self, documents: dict[str, Document], path: str) -> None:
+        place = f"{UPDATE}/FirmwareInventory"
+        for component, version in self.versions.items():
+            at = f"{place}/{component}"
+            if at not in documents:
+                continue
+            late = next((each for each in self._late if each[0] == component), None)
+            if late and path == at:
+                self._late.remove(late)
+            documents[at] = documents[at] | {"Version": late[1] if late else version}
+        for at in [each for each in documents if each.startswith(f"{place}/")]:
+            documents[at] = documents[at] | {"Updateable": True}
+        if "lists-staged" in self.quirks():
+            for component, version in self.staged.items():
+                at = f"{place}/{component}_pending"
+                documents[at] = documents[f"{place}/{component}"] | {"@odata.id": at, "Version": version}
+                documents[at]["Id"] = f"{component}_pending"
+            more = [link(f"{place}/{component}_pending") for component in self.staged]
+            documents[place] = documents[place] | {"Members": documents[place]["Members"] + more}
+
+    def _task(self, task: Task) -> Document:
+        shown: Document = {
+            "@odata.id": f"{TASKS}/{task.number}",
+            "@odata.type": "#Task.v1_7_4.Task",
+            "Id": str(task.number),
+            "Name": "Firmware update",
+            "TaskState": task.state,
+            "TaskStatus": task.status,
+            "TaskMonitor": f"{MONITORS}/{task.number}",
+            "PercentComplete": min(100, task.steps * 25),
+            "Messages": [],
+        }
+        if "hides-payload" not in self.quirks():
+            shown["Payload"] = {"HttpOperation": "POST", "TargetUri": SIMPLE, "JsonBody": json.dumps(task.sent)}
+        else:
+            shown["HidePayload"] = True
+        return shown
+
+    def read(self, path: str) -> tuple[int, Document] | None:
+        """A GET of a task or of its monitor: the task goes on by it. (HTTP status, document); None: no such task, which
+        may be any other document.
+        """
+        if path == f"{TASKS}/other":
+            self.others = max(0, self.others - 1)
+            return 200, _other()
+        place, _, number = path.rpartition("/")
+        task = self.tasks.get(int(number)) if number.isdecimal() and place in (TASKS, MONITORS) else None
+        if task is None:
+            return None
+        self._go_on(task)
+        if place == MONITORS and task.state not in ENDED:
+            return 202, self._task(task)
+        if self.down or (task.state in ENDED and "task-vanishes" in self.quirks()):
+            self.tasks.pop(task.number, None)
+        return 200, self._task(task)
+
+    def _go_on(self, task: Task) -> None:
+        quirks = self.quirks()
+        if task.state in ENDED or task.state == "Suspended":
+            return
+        task.steps += 1
+        task.state = STEPS[min(task.steps, len(STEPS) - 1)]
+        if task.state == "Running" and "task-waits-for-a-start" in quirks:
+            task.state = "Suspended"
+        if task.state == "Running" and "task-fails" in quirks:
+            task.state, task.status = "Exception", "Critical"
+        if task.steps == 3 and "bmc-restarts" in quirks:
+            self._write(task)
+            self.down, self.tasks = DOWN, {}
+        if task.state == "Completed":
+            if "completed-critical" in quirks:
+                task.status = "Critical"
+            elif "completed-and-old" not in quirks:
+                self._write(task)
+
+    def _write(self, task: Task) -> None:
+        named = [each.rsplit("/", 1)[-1] for each in task.targets] or [task.component]
+        for component in named:
+            self.flashed.append((component, task.version))
+            if "version-after-a-start" in self.quirks():
+                self.staged[component] = task.version
+            else:
+                self._now(component, task.version)
+
+    def _now(self, component: str, version: str) -> None:
+        if "version-lags" in self.quirks() and component in self.versions:
+            self._late += [(component, self.versions[component])] * LAG
+        self.versions[component] = version
+
+    # ---- changes
+
+    def simple(self, sent: Document) -> tuple[int, Document | None, dict[str, str]]:
+        """SimpleUpdate. Raises Refused."""
+        quirks, scheme = self.quirks(), str(sent.get("ImageURI", "")).partition(":")[0].upper()
+        if "Targets" in sent and "refuses-targets" in quirks:
+            raise Refused(400, "ActionParameterUnknown", "Targets is unknown.", "Targets")
+        if "@Redfish.OperationApplyTime" in sent and "apply-time-offered" not in quirks:
+            raise Refused(400, "ActionParameterUnknown", "OperationApplyTime.", "@Redfish.OperationApplyTime")
+        if "no-simple-update" in quirks or sent.get("TransferProtocol", scheme) != scheme:
+            raise Refused(400, "ActionParameterNotSupported", "The protocol is not supported.", "TransferProtocol")
+        self._admit()
+        try:
+            with urllib.request.urlopen(sent["ImageURI"], timeout=5) as answer:
+                image = answer.read()
+        except OSError:
+            raise Refused(400, "ResourceAtUriUnauthorized", "The image can't be had.", "ImageURI") from None
+        return self._begin(image, sent)
+
+    def push(self, body: bytes, kind: str) -> tuple[int, Document | None, dict[str, str]]:
+        """A multipart POST of the parameters and of the image. Raises Refused."""
+        whole = message_from_bytes(f"Content-Type: {kind}\r\n\r\n".encode() + body)
+        parts = {}
+        for part in whole.get_payload() if whole.is_multipart() else []:
+            name = re.search(r'name="(\w+)"', str(part.get("Content-Disposition", "")))  # type: ignore[union-attr]
+            parts[name[1] if name else ""] = part.get_payload(decode=True)  # type: ignore[union-attr]
+        if list(parts)[:2] != ["UpdateParameters", "UpdateFile"]:  # the order is the specification's
+            raise Refused(400, "ActionParameterMissing", "UpdateParameters, then UpdateFile.", "UpdateParameters")
+        self._admit()
+        return self._begin(parts["UpdateFile"], json.loads(parts["UpdateParameters"]))
+
+    def _admit(self) -> None:
+        running = [task for task in self.tasks.values() if task.state not in ENDED]
+        if self.others or running:
+            raise Refused(503, "ServiceTemporarilyUnavailable", "Another update is going on.")
+        if "update-busy" in self.quirks() and self.refused < LAG:
+            self.refused += 1
+            raise Refused(409, "ResourceInUse", "The service is busy.")
+
+    def _begin(self, image: bytes, sent: Document) -> tuple[int, Document | None, dict[str, str]]:
+        try:
+            found = json.loads(image)
+        except ValueError:
+            raise Refused(400, "InvalidObject", "This is no image.") from None
+        self.posts += 1
+        task = Task(self.posts, found["component"], found["version"], sent, tuple(sent.get("Targets", ())))
+        self.tasks[task.number] = task
+        quirks = self.quirks()
+        place = TASKS if "location-is-the-task" in quirks else MONITORS
+        where = {} if "no-location" in quirks else {"Location": f"{place}/{task.number}"}
+        return 202, None if "empty-answer" in quirks else self._task(task), where
+
+    def started(self) -> None:
+        """The machine goes through its self-test: what is staged is in force, and a task that waited for it goes on."""
+        for component, version in self.staged.items():
+            self._now(component, version)
+        self.staged = {}
+        for task in self.tasks.values():
+            if task.state == "Suspended":
+                self._write(task)
+                task.state, task.steps = "Completed", len(STEPS) - 1
+
+    def restart(self) -> None:
+        """The BMC restarts: it is away, and forgets its tasks."""
+        self.down, self.tasks = DOWN, {}
+
+
+def _other() -> Document:
+    kind = "#Task.v1_7_4.Task"
+    return {
+        "@odata.id": f"{TASKS}/other",
+        "@odata.type": kind,
+        "Id": "other",
+        "Name": "Firmware update",
+        "TaskState": "Running",
+    }
