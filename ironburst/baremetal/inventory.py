@@ -9,6 +9,7 @@ from typing import Any
 
 from ironburst.baremetal import makers
 from ironburst.baremetal.documents import Documents, Found, Incomplete
+from ironburst.baremetal.gpu_names import possible_models
 from ironburst.baremetal.hardware import Component, Dimm, Drive, GpuDevice, GpuGroup, Hardware, Port, Sensor, Slot
 from ironburst.baremetal.power import power
 from ironburst.baremetal.said import dicts, dig, number, text, whole
@@ -49,7 +50,7 @@ def hardware(documents: Documents) -> Hardware:
         uuid=text(host.body, "UUID"),
         macs=tuple(sorted({port.mac for port in ports if port.mac})),
         gpus=tuple(GpuGroup(model, count) for model, count in sorted(groups.items())),
-        cpu_count=len(cpus) or whole(host.body, "ProcessorSummary/Count") or 0,
+        cpu_count=len(cpus) or whole(host.body, "ProcessorSummary/Count") or _board_cpus(documents),
         memory_gib=memory,
         power_state=power_state,
         bios_version=text(host.body, "BiosVersion"),
@@ -128,6 +129,11 @@ def _health(body: dict[str, Any]) -> str | None:
     return text(body, "Status/Health", "Status/HealthRollup")
 
 
+def _board_cpus(documents: Documents) -> int:
+    """Those of the HGX board: Supermicro's GB300 lists its CPUs only there."""
+    return sum(_is_cpu(each.body) and _there(each.body) for each in documents.of("processor"))
+
+
 def _is_cpu(body: dict[str, Any]) -> bool:
     return text(body, "ProcessorType") == "CPU"
 
@@ -158,10 +164,12 @@ def _gpu_devices(documents: Documents) -> Iterable[GpuDevice]:
 
 
 def _gpu_model(documents: Documents, gpu: Found, card: dict[str, Any]) -> str | None:
-    said = text(gpu.body, "Model") or (text(gpu.body, "Name") if gpu.kind == "device" else None) or text(card, "Model")
-    return said or next(
-        (model for function in documents.of("pcie_function", gpu.path) if (model := _by_pci_id(function.body))), None
-    )
+    """The first name that the catalogue knows: HPE gives a part number as the model, Lenovo none; else what is said."""
+    by_id = (_by_pci_id(function.body) for function in documents.of("pcie_function", gpu.path))
+    models = [text(gpu.body, "Model"), text(card, "Model"), *by_id]
+    names = [text(gpu.body, "Name"), text(card, "Name")]
+    known = (each for each in (*models, *names) if each and possible_models(each, catalogue().values()))
+    return next(known, None) or next(filter(None, models + (names[:1] if gpu.kind == "device" else [])), None)
 
 
 def _by_pci_id(function: dict[str, Any]) -> str | None:
@@ -181,6 +189,8 @@ def _hex(body: dict[str, Any], name: str) -> int | None:
 def _is_gpu_card(card: Found) -> bool:
     """A PCIe device that is a GPU, by its name: other things of the same maker are not."""
     words = " ".join(text(card.body, each) or "" for each in ("Id", "Name", "Model", "Description"))
+    if makers.GPU_CARD.fullmatch(text(card.body, "Name") or "") and text(card.body, "Model"):
+        return not makers.NOT_A_GPU.search(words)
     maker = f"{text(card.body, 'Manufacturer') or ''} {words}"
     if not makers.GPU_MAKERS.search(maker) or makers.NOT_A_GPU.search(words):
         return False
@@ -250,7 +260,7 @@ def _drives(documents: Documents) -> Iterable[Drive]:
     listed = [each.body for each in documents.of("drive")] or inline
     for n, body in enumerate(listed):
         size = number(body, "CapacityBytes")
-        if _there(body):
+        if _there(body) and not makers.VIRTUAL_DRIVE.search(text(body, "Model") or ""):
             yield Drive(
                 text(body, *makers.NAMES) or str(n),
                 round(size / 1e9) if size else None,
@@ -292,7 +302,8 @@ def _components(documents: Documents) -> Iterable[Component]:
     for each in documents.of("firmware"):
         own = text(each.body, "Id") or each.path.rsplit("/", 1)[1]
         if not makers.NOT_INSTALLED.search(own) and _there(each.body):
-            yield Component(own, text(each.body, "Name") or own, text(each.body, "Version"), each.path)
+            name = text(each.body, "Name")
+            yield Component(own, own if name in (None, makers.NO_NAME) else name, text(each.body, "Version"), each.path)
 
 
 def _firmware(documents: Documents) -> tuple[tuple[str, str], ...]:

@@ -122,6 +122,8 @@ MEMORY_SIZES = (("CapacityMiB", 1 / 1024), ("SizeMB", 1 / 1024))
 DIMM_NAMES = ("DeviceLocator", "SocketLocator", "Id", "Name")
 NOT_A_DIMM = frozenset({"HBM", "HBM2", "HBM2E", "HBM3", "GDDR", "GDDR6", "IntelOptane"})
 """`MemoryDeviceType`"""
+VIRTUAL_DRIVE = re.compile(r"virtual", re.IGNORECASE)
+"""models of drives that the BMC itself plugs in: AMI lists those of its virtual media"""
 LANES = (
     ("SystemInterface/PCIe/LanesInUse", "SystemInterface/PCIe/MaxLanes"),
     ("PCIeInterface/LanesInUse", "PCIeInterface/MaxLanes"),
@@ -137,9 +139,13 @@ LOST = frozenset({"UnavailableOffline", "Disabled"})
 GPU_DEVICES = frozenset({"GPU"})
 """HPE's `DeviceType`"""
 GPU_MAKERS = re.compile(r"nvidia|10de", re.IGNORECASE)
+GPU_CARD = re.compile(r"GPU ?\d+", re.IGNORECASE)
+"""Supermicro's name of a GPU's card, of which it doesn't say the maker"""
 NOT_A_GPU = re.compile(
     r"connectx|mellanox|bluefield|mcx|nvswitch|nvlink|infiniband|ethernet|bridge|hca|hdmi|audio", re.IGNORECASE
 )
 """other things of the same maker, by their names"""
-NOT_INSTALLED = re.compile(r"^(previous|available|rollback)-|golden|backup|capsule|staged", re.IGNORECASE)
+NO_NAME = "Software Inventory"
+"""of each firmware of an NVIDIA HGX, GB200 or BlueField BMC: its Id says which"""
+NOT_INSTALLED = re.compile(r"^(previous|current|available|rollback)-|pending|golden|backup|capsule|staged", re.IGNORECASE)
 """firmware that is listed and doesn't run, by its Id"""

@@ -14,8 +14,11 @@ def power(documents: Documents) -> tuple[tuple[PowerSupply, ...], int | None, bo
     """(supplies that are plugged in, how many carry the load, whether one may fail now); None: not said."""
     bodies = [each.body for each in documents.of("power_supply")]
     groups = [body for each in documents.of("power_subsystem") for body in dicts(each.body, "PowerSupplyRedundancy")]
-    if not bodies:
-        bodies = [body for each in documents.of("power") for body in dicts(each.body, "PowerSupplies")]
+    older = [body for each in documents.of("power") for body in dicts(each.body, "PowerSupplies")]
+    if bodies:
+        bodies = [_with_input(body, older) for body in bodies]
+    else:
+        bodies = older
         groups = [body for each in documents.of("power") for body in dicts(each.body, "Redundancy")]
     there = [body for body in bodies if text(body, "Status/State") != makers.ABSENT]
     supplies = tuple(_supply(body, n) for n, body in enumerate(there, 1))
@@ -41,6 +44,13 @@ def _supply(body: dict[str, Any], n: int) -> PowerSupply:
         _has_input(body),
         text(body, "Status/Health"),
     )
+
+
+def _with_input(body: dict[str, Any], older: list[dict[str, Any]]) -> dict[str, Any]:
+    """Dell's and HPE's newer documents of a supply don't say its input; their Power does, of the same serial number."""
+    serial = text(body, "SerialNumber")
+    same = [each for each in older if serial and text(each, "SerialNumber") == serial]
+    return body | {"LineInputVoltage": same[0].get("LineInputVoltage")} if len(same) == 1 else body
 
 
 def _has_input(body: dict[str, Any]) -> bool | None:

@@ -9,6 +9,8 @@ LONGEST = 200
 """characters of a text that are kept"""
 MOST = 1000
 """entries of a list"""
+NOTHING = frozenset({"n/a", "not available", "not specified", "default string", "to be filled by o.e.m."})
+"""what makers write where they have nothing to say"""
 
 
 def dig(document: Any, at: str) -> Any:
@@ -30,7 +32,7 @@ def text(document: Any, *places: str) -> str | None:
             value = str(value)
         if isinstance(value, str):
             clean = "".join(character for character in value[: 4 * LONGEST] if character.isprintable()).strip()
-            if clean:
+            if clean and clean.lower() not in NOTHING:
                 return clean[:LONGEST]
     return None
 

@@ -17,7 +17,11 @@ from ironburst.baremetal.hardware import PowerSupply
 from ironburst.baremetal.power import power
 from ironburst.baremetal.said import dicts, number, text
 
-_INLET = re.compile(r"inlet|intake|ambient|front panel", re.IGNORECASE)
+_INLETS = (
+    re.compile(r"ambient|front panel", re.IGNORECASE),
+    re.compile(r"inlet|intake", re.IGNORECASE),
+)
+"""names of the sensor of the air that comes in, the surest first: DGX H100 has inlets of its boards, too"""
 
 
 @dataclass(frozen=True)
@@ -51,14 +55,22 @@ class Look:
 def readings(documents: Documents) -> Telemetry:
     """What was read by makers.TELEMETRY."""
     temperatures = list(_temperatures(documents))
-    inlet = [celsius for name, context, celsius in temperatures if context == "Intake"]
-    inlet = inlet or [celsius for name, context, celsius in temperatures if not context and _INLET.search(name)]
     celsius: dict[str, float] = {}
     for name, _, reading in temperatures:
         again = sum(re.fullmatch(rf"{re.escape(name)}( \(\d+\))?", known) is not None for known in celsius)
         celsius[f"{name} ({again + 1})" if again else name] = reading
     supplies, _, _ = power(documents)
-    return Telemetry(_power(documents), max(inlet, default=None), celsius, supplies)
+    return Telemetry(_power(documents), _inlet(temperatures), celsius, supplies)
+
+
+def _inlet(temperatures: list[tuple[str, str | None, float]]) -> float | None:
+    """By name first: Dell's and Supermicro's inlet has the context SystemBoard, and all 120 sensors of a DGX H100 have
+    Intake.
+    """
+    for names in _INLETS:
+        if found := [celsius for name, _, celsius in temperatures if names.search(name)]:
+            return max(found)
+    return max((celsius for _, context, celsius in temperatures if context == "Intake"), default=None)
 
 
 def _temperatures(documents: Documents) -> Iterator[tuple[str, str | None, float]]:
@@ -90,7 +102,8 @@ def _power(documents: Documents) -> float | None:
     """A node with several chassis says the whole in one of them."""
     whole = [number(each.body, "PowerWatts/Reading") for each in documents.of("environment")]
     for each in documents.of("power"):
-        whole += [number(body, "PowerConsumedWatts") for body in dicts(each.body, "PowerControl")[:1]]
+        # 0 W is what Supermicro's X10 says that doesn't measure it
+        whole += [number(body, "PowerConsumedWatts") or None for body in dicts(each.body, "PowerControl")[:1]]
     for each in documents.of("sensor"):
         if text(each.body, "ReadingUnits") == "W" and text(each.body, "PhysicalContext") in ("Chassis", "SystemBoard"):
             whole.append(number(each.body, "Reading"))

@@ -62,3 +62,49 @@ def test_expanded_lists_save_requests_and_say_the_same(vendor):
     assert len(asked) < 60 < len(one_by_one)
     inventory = redfish.inventory.hardware
     assert inventory(whole) == inventory(plain)
+
+
+def changed(vendor, kind, properties, **options):
+    """A healthy node whose documents of this kind (a part of their path) say these properties."""
+    docs = redfish.served(redfish.machine(vendor, **options))
+    hit = [path for path in docs if kind in path and "Members" not in docs[path]]
+    assert hit
+    for path in hit:
+        docs[path] |= properties
+    return redfish.read(docs, vendor)
+
+
+def test_a_gpu_is_called_by_the_name_that_the_catalogue_knows():
+    """As recorded of HPE (the model is a part number) and of Lenovo (it is N/A)."""
+    part = {"Model": "900-21010-0320-030", "Name": "NVIDIA H100 NVL", "Links": {}}
+    assert [each.model for each in changed("dell", "Video.Slot", part).gpus] == ["NVIDIA H100 NVL"]
+    unsaid = {"Model": "N/A", "Name": "NVIDIA L40"}
+    assert [each.model for each in changed("dell-idrac8", "PCIeDevices/GPU", unsaid).gpus] == ["NVIDIA L40"]
+    nobodys = {"Model": "900-99999-0000-000", "Name": "Processor", "Links": {}}
+    assert [each.model for each in changed("dell", "Video.Slot", nobodys).gpus] == ["900-99999-0000-000"]
+
+
+def test_gpus_whose_cards_name_no_maker_are_seen():
+    """As recorded of Supermicro's SYS-821GE-TNHR."""
+    seen = changed("dell-idrac8", "PCIeDevices/GPU", {"Manufacturer": None, "Model": "H100 80GB HBM3"})
+    assert seen.gpu_count == 8 and "gpus" not in seen.not_said
+
+
+def test_virtual_media_is_no_local_storage():
+    """As recorded of a DGX H100, whose BMC lists the drives of its virtual media."""
+    assert changed("dgx", "/Drives/", {"Model": "Virtual Cdrom Device"}).drives == ()
+
+
+def test_a_supply_without_input_is_seen_in_the_older_document():
+    """As recorded of Dell's iDRAC 9 and HPE's iLO 6, which have both."""
+    docs = redfish.served(redfish.machine("lab"))
+    supplies = {path: each for path, each in docs.items() if "/PowerSupplies/" in path}
+    for each in supplies.values():
+        del each["LineInputStatus"]
+    older = [{"SerialNumber": each["SerialNumber"], "LineInputVoltage": 230} for each in supplies.values()]
+    older[1]["LineInputVoltage"] = 0
+    docs["/redfish/v1/Chassis/1"]["Power"] = {"@odata.id": "/redfish/v1/Chassis/1/Power"}
+    docs["/redfish/v1/Chassis/1/Power"] = {"PowerSupplies": older}
+    hardware = redfish.read(docs, "lab")
+    assert [each.id for each in hardware.power_supplies if each.has_input is False] == ["PSU2"]
+    assert sum(each.has_input is True for each in hardware.power_supplies) == 5

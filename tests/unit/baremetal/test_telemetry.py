@@ -98,3 +98,24 @@ def test_what_is_not_said_has_no_sample():
 def test_a_sensors_name_is_escaped():
     odd = Look(Telemetry(None, None, {'a"b\\\n': 1.0}, ()), 1.0)
     assert 'sensor="a\\"b\\\\\\n"} 1' in metrics({"n1": odd}, {"n1": Place("dc1")}, {}, 0.0)
+
+
+def inlet(*sensors):
+    temperatures = [
+        {"Name": name, "PhysicalContext": where, "ReadingCelsius": celsius} for name, where, celsius in sensors
+    ]
+    thermal = [SimpleNamespace(body={"Temperatures": temperatures})]
+    return readings(SimpleNamespace(of=lambda kind, parent=None: thermal if kind == "thermal" else [])).inlet_c
+
+
+def test_the_inlet_as_makers_were_recorded():
+    dell = [("CPU1 Temp", "CPU", 37), ("System Board Inlet Temp", "SystemBoard", 25)]
+    assert inlet(*dell, ("System Board Exhaust Temp", "SystemBoard", 31)) == 25
+    dgx = [("TEMP_GB_HSC5", "Intake", 60), ("TEMP_AMBIENT", "Intake", 22), ("TEMP_GB1_INLET2", "Intake", 32)]
+    assert inlet(*dgx) == 22
+    assert inlet(("Front", "Intake", 21), ("CPU", "CPU", 60)) == 21
+
+
+def test_a_node_that_does_not_measure_its_power_says_nothing():
+    power = [SimpleNamespace(body={"PowerControl": [{"PowerConsumedWatts": 0}]})]
+    assert readings(SimpleNamespace(of=lambda kind, parent=None: power if kind == "power" else [])).power_w is None
