@@ -14,7 +14,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 
 from ironburst.hall import power
-from ironburst.hall.model import PHASES, SPEEDS, Cable, Device, End, Hall
+from ironburst.hall.model import PHASES, SPEEDS, Cable, Circuit, Device, End, Hall
 from ironburst.hall.tables import Table
 
 INTERFACES = {
@@ -78,8 +78,7 @@ def tables(hall: Hall) -> Mapping[str, Table]:
         "07-power-feeds": (
             ("site", "power_panel", "name", "status", "type", "supply", "phase", "voltage", "amperage"),
             [
-                (hall.name, each.feed, each.name, "planned", SIDES[each.feed], "ac", _phase(each.phases))
-                + (math.floor(each.volts), max(1, math.floor(each.breaker_a)))
+                (hall.name, each.feed, each.name, "planned", SIDES[each.feed], "ac", *_electrical(each))
                 for each in hall.circuits
             ],
         ),
@@ -129,8 +128,9 @@ def _feeds(hall: Hall) -> list[str]:
     return list(dict.fromkeys(circuit.feed for circuit in hall.circuits))
 
 
-def _phase(phases: int) -> str:
-    return "three-phase" if phases == 3 else "single-phase"
+def _electrical(circuit: Circuit) -> tuple[object, ...]:
+    phase = "three-phase" if circuit.phases == 3 else "single-phase"
+    return phase, math.floor(circuit.volts), max(1, math.floor(circuit.breaker_a))
 
 
 def _pdus_of(hall: Hall) -> Mapping[str, int]:
