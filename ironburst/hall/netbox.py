@@ -84,15 +84,7 @@ def tables(hall: Hall) -> Mapping[str, Table]:
         ),
         "08-devices": (
             ("name", "role", "manufacturer", "device_type", "status", "site", "rack", "position", "face"),
-            [
-                (each.name, each.kind, _maker(each), models[each.name], "planned", hall.name, *_place(each))
-                for each in hall.devices
-            ]
-            + [
-                (pdu.name, PDU, MAKER, PDU, "planned", hall.name, rack.name, None, None)
-                for rack in hall.racks
-                for pdu in rack.pdus
-            ],
+            list(_devices(hall, models)),
         ),
         "09-power-ports": (("device", "name", "maximum_draw"), list(_power_ports(hall))),
         "10-power-outlets": (("device", "name", "power_port", "feed_leg"), list(_outlets(hall))),
@@ -166,6 +158,14 @@ def _types(hall: Hall, models: Mapping[str, str]) -> list[tuple[object, ...]]:
         (maker, model, slug(model), each.height or 1, "True", *_kg(each.weight_kg))
         for (maker, model), each in kinds.items()
     ]
+
+
+def _devices(hall: Hall, models: Mapping[str, str]) -> Iterator[tuple[object, ...]]:
+    for each in hall.devices:
+        yield each.name, each.kind, _maker(each), models[each.name], "planned", hall.name, *_place(each)
+    for rack in hall.racks:
+        for pdu in rack.pdus:
+            yield pdu.name, PDU, MAKER, PDU, "planned", hall.name, rack.name, None, None
 
 
 def _place(device: Device) -> tuple[object, ...]:
