@@ -1,13 +1,20 @@
 """A hall as the CSV files that NetBox imports, in the order of their numbers: columns and choices of NetBox 4.x
-(netbox/dcim/forms/bulk_import.py, netbox/dcim/choices.py). The hall is a site; all is `planned`.
+(netbox/dcim/forms/bulk_import.py, choices.py, models/). The hall is a site; all is `planned`.
+
+What NetBox refuses, and how it is kept from that: two types of one maker with the same model or slug (numbered);
+lengths and weights of more than two decimals, volts and amperes that aren't whole (cut, never up); a unit without a
+rack; a type of half depth (NetBox's own default for a column that isn't there).
 """
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Mapping
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
 
-from ironburst.hall.model import Device, Hall
+from ironburst.hall import power
+from ironburst.hall.model import PHASES, SPEEDS, Cable, Circuit, Device, End, Hall
 from ironburst.hall.tables import Table
 
 INTERFACES = {
@@ -20,9 +27,15 @@ INTERFACES = {
     "200GbE": "200gbase-x-qsfp56",
     "100GbE": "100gbase-x-qsfp28",
     "25GbE": "25gbase-x-sfp28",
-    "10GbE": "10gbase-t",
-    "1GbE": "1000base-t",
+    "10GbE": "10gbase-x-sfpp",
+    "1GbE": "1000base-x-sfp",
 }
+TWISTED = {"10GbE": "10gbase-t", "1GbE": "1000base-t"}
+"""the same for a cable of twisted pairs"""
+FREE = "other"
+"""type of a port without a cable: its speed isn't declared"""
+KBPS = 1_000_000
+"""of 1 Gb/s: NetBox counts speeds in Kbps"""
 CABLES = {
     "dac": "dac-passive",
     "acc": "dac-active",
@@ -33,62 +46,193 @@ CABLES = {
 }
 MAKER = "unknown"
 """of machines without a platform: NetBox wants one"""
+PDU = "pdu"
+INLET = "input"
+SIDES = {"A": "primary", "B": "redundant"}
+"""NetBox's type of a power feed"""
+LEGS = dict(zip(PHASES, "ABC", strict=True))
+"""NetBox's feed leg of an outlet"""
+IS = "dcim.interface"
+PORT, OUTLET, FEED = "dcim.powerport", "dcim.poweroutlet", "dcim.powerfeed"
+ENDS = tuple(f"side_{side}_{key}" for side in "ab" for key in ("device", "type", "name"))
 
 
 def tables(hall: Hall) -> Mapping[str, Table]:
-    """Name of each file: its columns and rows. Interfaces are those that have a cable."""
-    devices = hall.devices
-    makers = dict.fromkeys(_maker(each) for each in devices)
-    roles = dict.fromkeys(each.kind for each in devices)
-    models = dict.fromkeys((_maker(each), _model(each), slug(_model(each)), each.height or 1) for each in devices)
-    kinds = {end: cable.speed for cable in hall.cables for end in (cable.a, cable.b)}
-    ends = [(cable, cable.a, cable.b) for cable in hall.cables]
-    end = ("device", "type", "name")
+    """Name of each file: its columns and rows. The last one is for NetBox 4.6 and newer: others can't import it."""
+    models = _models(hall)
+    makers = dict.fromkeys((*(_maker(each) for each in hall.devices), *([MAKER] if _has_pdus(hall) else [])))
+    roles = dict.fromkeys((*(each.kind for each in hall.devices), *([PDU] if _has_pdus(hall) else [])))
     return {
-        "1-sites": (("name", "slug", "status"), [(hall.name, slug(hall.name), "planned")]),
-        "2-manufacturers": (("name", "slug"), [(name, slug(name)) for name in makers]),
-        "3-device-roles": (("name", "slug", "color"), [(name, slug(name), "9e9e9e") for name in roles]),
-        "4-device-types": (("manufacturer", "model", "slug", "u_height"), list(models)),
-        "5-racks": (
+        "01-sites": (("name", "slug", "status"), [(hall.name, slug(hall.name), "planned")]),
+        "02-manufacturers": (("name", "slug"), [(name, slug(name)) for name in makers]),
+        "03-device-roles": (("name", "slug", "color"), [(name, slug(name), "9e9e9e") for name in roles]),
+        "04-device-types": (
+            ("manufacturer", "model", "slug", "u_height", "is_full_depth", "weight", "weight_unit"),
+            [*_types(hall, models), *([(MAKER, PDU, PDU, 0, "False", None, None)] if _has_pdus(hall) else [])],
+        ),
+        "05-racks": (
             ("site", "name", "status", "width", "u_height", "max_weight", "weight_unit"),
-            [(hall.name, rack.name, "planned", 19, rack.units, *_weight(rack.max_weight_kg)) for rack in hall.racks],
+            [(hall.name, rack.name, "planned", 19, rack.units, *_whole_kg(rack.max_weight_kg)) for rack in hall.racks],
         ),
-        "6-devices": (
-            ("name", "role", "manufacturer", "device_type", "status", "site", "rack", "position", "face"),
-            [(each.name, each.kind, _maker(each), _model(each), "planned", *_place(hall, each)) for each in devices],
-        ),
-        "7-interfaces": (
-            ("device", "name", "type"),
-            [(place.device, place.port, INTERFACES[speed]) for place, speed in kinds.items()],
-        ),
-        "8-cables": (
-            (*(f"side_{side}_{key}" for side in "ab" for key in end), "type", "status", "length", "length_unit"),
+        "06-power-panels": (("site", "name"), [(hall.name, feed) for feed in _feeds(hall)]),
+        "07-power-feeds": (
+            ("site", "power_panel", "name", "status", "type", "supply", "phase", "voltage", "amperage"),
             [
-                (a.device, IS, a.port, b.device, IS, b.port, CABLES[cable.type], "planned", cable.length_m, "m")
-                for cable, a, b in ends
+                (hall.name, each.feed, each.name, "planned", SIDES[each.feed], "ac", *_electrical(each))
+                for each in hall.circuits
+            ],
+        ),
+        "08-devices": (
+            ("name", "role", "manufacturer", "device_type", "status", "site", "rack", "position", "face"),
+            list(_devices(hall, models)),
+        ),
+        "09-power-ports": (("device", "name", "maximum_draw"), list(_power_ports(hall))),
+        "10-power-outlets": (("device", "name", "power_port", "feed_leg"), list(_outlets(hall))),
+        "11-interfaces": (("device", "name", "type", "speed"), list(_interfaces(hall))),
+        "12-cables": (
+            (*ENDS, "type", "status", "length", "length_unit"),
+            [
+                (*_side(cable.a), *_side(cable.b), CABLES[cable.type], "planned", round(cable.length_m, 2), "m")
+                for cable in hall.cables
+            ]
+            + [
+                (device, PORT, f"PSU{supply}", pdu, OUTLET, outlet, "power", "planned", None, None)
+                for (pdu, outlet), (device, supply, _) in plugged(hall).items()
+            ],
+        ),
+        "13-feed-cables": (
+            ("side_a_power_panel", *ENDS[1:], "type", "status"),
+            [
+                (hall.circuit[pdu.circuit].feed, FEED, pdu.circuit, pdu.name, PORT, INLET, "power", "planned")
+                for rack in hall.racks
+                for pdu in rack.pdus
+                if pdu.circuit in hall.circuit and _pdus_of(hall)[pdu.circuit] == 1
             ],
         ),
     }
 
 
-IS = "dcim.interface"
+def _has_pdus(hall: Hall) -> bool:
+    return any(rack.pdus for rack in hall.racks)
+
+
+def _feeds(hall: Hall) -> list[str]:
+    return list(dict.fromkeys(circuit.feed for circuit in hall.circuits))
+
+
+def _electrical(circuit: Circuit) -> tuple[object, ...]:
+    phase = "three-phase" if circuit.phases == 3 else "single-phase"
+    return phase, math.floor(circuit.volts), max(1, math.floor(circuit.breaker_a))
+
+
+def _pdus_of(hall: Hall) -> Mapping[str, int]:
+    """PDUs of each circuit: a feed of NetBox's has one cable, so that of several isn't said."""
+    found: dict[str, int] = defaultdict(int)
+    for rack in hall.racks:
+        for pdu in rack.pdus:
+            found[pdu.circuit] += 1
+    return found
 
 
 def _maker(device: Device) -> str:
     return device.vendor or MAKER
 
 
-def _model(device: Device) -> str:
-    """Two machines of one kind and other heights are two models."""
-    return device.platform or f"{device.kind} {device.height or 1}U"
+def _models(hall: Hall) -> Mapping[str, str]:
+    """Device: its model. Machines of one platform that are otherwise (height, weight) are models with a number."""
+    kinds: dict[tuple[str, str], list[tuple[object, ...]]] = defaultdict(list)
+    names = {}
+    for each in hall.devices:
+        base = each.platform or f"{each.kind} {each.height or 1}U"
+        kinds_of, its = kinds[slug(_maker(each)), slug(base)], (base, each.height or 1, each.weight_kg)
+        if its not in kinds_of:
+            kinds_of.append(its)
+        at = kinds_of.index(its)
+        names[each.name] = f"{base} ({at + 1})" if at else base
+    return names
 
 
-def _place(hall: Hall, device: Device) -> tuple[object, ...]:
-    return hall.name, device.rack, device.unit, "front" if device.rack and device.unit else None
+def _types(hall: Hall, models: Mapping[str, str]) -> list[tuple[object, ...]]:
+    kinds = {(_maker(each), models[each.name]): each for each in hall.devices}
+    return [
+        (maker, model, slug(model), each.height or 1, "True", *_kg(each.weight_kg))
+        for (maker, model), each in kinds.items()
+    ]
 
 
-def _weight(kg: float | None) -> tuple[object, object]:
+def _devices(hall: Hall, models: Mapping[str, str]) -> Iterator[tuple[object, ...]]:
+    for each in hall.devices:
+        yield each.name, each.kind, _maker(each), models[each.name], "planned", hall.name, *_place(each)
+    for rack in hall.racks:
+        for pdu in rack.pdus:
+            yield pdu.name, PDU, MAKER, PDU, "planned", hall.name, rack.name, None, None
+
+
+def _place(device: Device) -> tuple[object, ...]:
+    """NetBox refuses a unit without a rack, and one without a face."""
+    unit = device.unit if device.rack else None
+    return device.rack, unit, "front" if unit else None
+
+
+def _whole_kg(kg: float | None) -> tuple[object, object]:
     return (None, None) if kg is None else (int(kg), "kg")
+
+
+def _kg(kg: float | None) -> tuple[object, object]:
+    return (None, None) if kg is None else (round(kg, 2), "kg")
+
+
+def _side(end: End) -> tuple[str, str, str]:
+    return end.device, IS, end.port
+
+
+def _interfaces(hall: Hall) -> Iterator[tuple[object, ...]]:
+    """Every port that is declared, cabled or not: so NetBox knows how many a switch has."""
+    cabled: dict[str, dict[str, Cable]] = defaultdict(dict)
+    for cable in hall.cables:
+        for end in (cable.a, cable.b):
+            cabled[end.device].setdefault(end.port, cable)
+    for device in hall.devices:
+        own = [str(n) for n in range(1, device.ports + 1)] or [f"ib{n}" for n in range(1, (device.hcas or 0) + 1)]
+        for port in dict.fromkeys((*own, *cabled[device.name])):
+            its = cabled[device.name].get(port)
+            yield device.name, port, *((_interface(its), int(SPEEDS[its.speed].gb_s * KBPS)) if its else (FREE, None))
+
+
+def _interface(cable: Cable) -> str:
+    return (TWISTED if cable.type == "twisted-pair" else {}).get(cable.speed) or INTERFACES[cable.speed]
+
+
+def _power_ports(hall: Hall) -> Iterator[tuple[object, ...]]:
+    for device in hall.devices:
+        for n in range(1, (device.psus or 0) + 1):
+            yield device.name, f"PSU{n}", math.floor(device.psu_w) if device.psu_w else None
+    for rack in hall.racks:
+        for pdu in rack.pdus:
+            yield pdu.name, INLET, None
+
+
+def plugged(hall: Hall) -> Mapping[tuple[str, str], tuple[str, int, str]]:
+    """(PDU, outlet): device, its supply and the phase, as the plan deals them out. PDUs whose outlets aren't counted
+    have none: NetBox would take those for all that there are.
+    """
+    counted = {pdu.name: pdu.outlets or 0 for rack in hall.racks for pdu in rack.pdus}
+    used: dict[str, int] = defaultdict(int)
+    found = {}
+    for cord in power.cords(hall):
+        used[cord.pdu] += 1
+        if used[cord.pdu] <= counted[cord.pdu]:
+            found[cord.pdu, str(used[cord.pdu])] = cord.device, cord.supply, cord.phase
+    return found
+
+
+def _outlets(hall: Hall) -> Iterator[tuple[object, ...]]:
+    taken = plugged(hall)
+    for rack in hall.racks:
+        for pdu in rack.pdus:
+            for outlet in map(str, range(1, (pdu.outlets or 0) + 1)):
+                *_, phase = taken.get((pdu.name, outlet), ("",))
+                yield pdu.name, outlet, INLET, LEGS.get(str(phase))
 
 
 def slug(name: str) -> str:

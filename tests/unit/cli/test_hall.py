@@ -30,7 +30,7 @@ def test_a_plan_with_its_page_and_tables(tmp_path, capsys):
     written = {path.name: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
     tables = [f"hall-a-{each}.csv" for each in ("cables", "ports", "power", "circuits")]
     assert {"hall.html", *tables} == {name for name in written if "netbox" not in name}
-    assert len(written) == 5 + 8 and b"dgx01,gpu,NVIDIA,dgx-h100,planned" in written["hall-a-netbox-6-devices.csv"]
+    assert len(written) == 5 + 13 and b"dgx01,gpu,NVIDIA,dgx-h100,planned" in written["hall-a-netbox-08-devices.csv"]
     assert written["hall-a-ports.csv"].count(b"\r\n") == 139 and all(name in said.err for name in written)
 
 
