@@ -147,5 +147,7 @@ NOT_A_GPU = re.compile(
 """other things of the same maker, by their names"""
 NO_NAME = "Software Inventory"
 """of each firmware of an NVIDIA HGX, GB200 or BlueField BMC: its Id says which"""
-NOT_INSTALLED = re.compile(r"^(previous|current|available|rollback)-|pending|golden|backup|capsule|staged", re.IGNORECASE)
+NOT_INSTALLED = re.compile(
+    r"^(previous|current|available|rollback)-|pending|golden|backup|capsule|staged", re.IGNORECASE
+)
 """firmware that is listed and doesn't run, by its Id"""
