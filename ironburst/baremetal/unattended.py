@@ -245,10 +245,10 @@ def _preseed_network(seed: Seed) -> Settings:
 
 
 def _preseed_users(user: str) -> Settings:
-    """Nobody has a password that can be used."""
+    """Nobody has a password that can be used: `*`, for at `!` Debian 13's installer asks for root's (user-setup 1.107)."""
     settings = [
         ("passwd/root-login", "boolean", "true" if user == "root" else "false"),
-        ("passwd/root-password-crypted", "password", "!"),
+        ("passwd/root-password-crypted", "password", "*"),
         ("passwd/make-user", "boolean", "false" if user == "root" else "true"),
     ]
     if user == "root":
@@ -257,7 +257,7 @@ def _preseed_users(user: str) -> Settings:
         *settings,
         ("passwd/user-fullname", "string", user),
         ("passwd/username", "string", user),
-        ("passwd/user-password-crypted", "password", "!"),
+        ("passwd/user-password-crypted", "password", "*"),
     ]
 
 
