@@ -245,7 +245,7 @@ def _preseed_network(seed: Seed) -> Settings:
 
 
 def _preseed_users(user: str) -> Settings:
-    """Nobody has a password that can be used: `*`, for at `!` Debian 13's installer asks for root's (user-setup 1.107)."""
+    """Nobody has a password that can be used: `*`, for at `!` Debian 13's installer asks (user-setup 1.107)."""
     settings = [
         ("passwd/root-login", "boolean", "true" if user == "root" else "false"),
         ("passwd/root-password-crypted", "password", "*"),

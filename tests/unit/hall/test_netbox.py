@@ -11,7 +11,8 @@ from tests.unit.hall.halls import cable as one_cable
 from tests.unit.hall.halls import device, more_cables, rack, recabled, sound
 
 SIDES = {f"side_{side}_{key}" for side in "ab" for key in ("device", "type", "name")}
-# netbox/dcim/forms/bulk_import.py of NetBox 4.6.8, chosen columns of 4.0 to 4.5 (the last file: 4.6): required columns, and others that are used
+# netbox/dcim/forms/bulk_import.py of NetBox 4.6.8, chosen columns of 4.0 to 4.5 (the last file: 4.6): required
+# columns, and others that are used
 FORMS = {
     "01-sites": ({"name", "slug", "status"}, set()),
     "02-manufacturers": ({"name", "slug"}, set()),
