@@ -56,7 +56,8 @@ class Updates:
     refused: int = 0
     others: int = 0
     """updates of somebody else that go on, as reads of them"""
-    _late: list[tuple[str, str]] = field(default_factory=list)
+    _late: list[tuple[str, str | None]] = field(default_factory=list)
+    """(component, the version that is still shown; None: the machine's own)"""
 
     def answers(self) -> bool:
         """False while the BMC restarts."""
@@ -107,7 +108,9 @@ class Updates:
             late = next((each for each in self._late if each[0] == component), None)
             if late and path == at:
                 self._late.remove(late)
-            documents[at] = documents[at] | {"Version": late[1] if late else version}
+            if late:
+                version = late[1] or documents[at]["Version"]
+            documents[at] = documents[at] | {"Version": version}
         for at in [each for each in documents if each.startswith(f"{place}/")]:
             documents[at] = documents[at] | {"Updateable": True}
         if "lists-staged" in self.quirks():
@@ -183,8 +186,8 @@ class Updates:
                 self._now(component, task.version)
 
     def _now(self, component: str, version: str) -> None:
-        if "version-lags" in self.quirks() and component in self.versions:
-            self._late += [(component, self.versions[component])] * LAG
+        if "version-lags" in self.quirks():
+            self._late += [(component, self.versions.get(component))] * LAG
         self.versions[component] = version
 
     # ---- changes

@@ -171,3 +171,129 @@ def test_an_image_that_is_pushed(client):
     place, kind = f"{ROOT}/UpdateService/update-multipart", "multipart/form-data; boundary=x"
     assert client.ask("POST", place, body(parts[::-1]), Content_Type=kind)[0] == 400
     assert client.ask("POST", place, body(parts), Content_Type=kind)[0] == 202
+
+
+# ---- each quirk: what a client that knows only the specification would fall over
+
+SETTINGS = f"{ROOT}/Systems/1/Bios/Settings"
+UEFI = {"Attributes": {"BootMode": "Uefi"}}
+TIMED = UEFI | {"@Redfish.SettingsApplyTime": {"ApplyTime": "OnReset"}}
+
+
+def bios(client):
+    return client.ask("GET", f"{ROOT}/Systems/1/Bios")[1]
+
+
+def mode(client, starts=0):
+    for _ in range(starts):
+        client.reset("ForceRestart")
+    return bios(client)["Attributes"].get("BootMode")
+
+
+def test_settings_with_conditions(client):
+    client.quirks("bios-needs-etag")
+    assert client.ask("PATCH", SETTINGS, UEFI)[0] == 428
+    client.quirks("bios-refuses-time")
+    assert client.ask("PATCH", SETTINGS, TIMED)[0] == 400
+    assert "SupportedApplyTimes" not in bios(client)["@Redfish.Settings"]
+    client.quirks("bios-busy")
+    assert [client.ask("PATCH", SETTINGS, UEFI)[0] for _ in range(4)] == [503, 503, 503, 200]
+
+
+def test_settings_that_need_a_job(client):
+    client.quirks("bios-needs-job")
+    assert client.ask("PATCH", SETTINGS, UEFI)[0] == 200 and mode(client, 2) == "Bios"
+    assert client.ask("PATCH", SETTINGS, TIMED)[0] == 202 and client.ask("PATCH", SETTINGS, TIMED)[0] == 400
+    assert mode(client, 1) == "Uefi"
+
+
+def test_settings_that_are_nowhere_said(client):
+    client.quirks("bios-unlinked")
+    assert "@Redfish.Settings" not in bios(client)
+    assert client.ask("PATCH", f"{ROOT}/Systems/1/Bios/SD", UEFI)[0] == 200
+    client.quirks("bios-without-registry")
+    assert "Registries" not in client.ask("GET", ROOT)[1]
+    client.quirks("bios-unsaid-before-a-start")
+    assert bios(client)["Attributes"] == {} and mode(client, 1) == "Uefi"
+    client.quirks("bios-nowhere")
+    assert "Bios" not in client.ask("GET", f"{ROOT}/Systems/1")[1]
+
+
+def test_settings_that_are_late_or_dropped(client):
+    client.quirks("bios-lags")
+    client.ask("PATCH", SETTINGS, UEFI)
+    shown = [client.ask("GET", SETTINGS)[1]["Attributes"].get("BootMode") for _ in range(4)]
+    assert shown == [None, None, None, "Uefi"]
+    client.reset("ForceRestart")
+    assert [mode(client) for _ in range(4)] == ["Bios", "Bios", "Bios", "Uefi"]
+    client.quirks("bios-drops")
+    client.ask("PATCH", SETTINGS, {"Attributes": {"NumaNodes": 4, "QuietBoot": False}})
+    client.reset("ForceRestart")
+    now = bios(client)["Attributes"]
+    assert (now["NumaNodes"], now["QuietBoot"]) == (1, False)
+
+
+def test_settings_that_wait_for_a_second_start(client):
+    client.quirks("bios-waits-a-start")
+    client.ask("PATCH", SETTINGS, UEFI)
+    assert mode(client, 1) == "Bios" and mode(client, 1) == "Uefi"
+
+
+def test_a_setup_that_may_be_next_but_not_always(client):
+    client.quirks("setup-once")
+    always = {"BootSourceOverrideTarget": "BiosSetup", "BootSourceOverrideEnabled": "Continuous"}
+    assert client.ask("PATCH", f"{ROOT}/Systems/1", {"Boot": always})[0] == 400
+    assert client.ask("PATCH", f"{ROOT}/Systems/1", {"Boot": always | {"BootSourceOverrideEnabled": "Once"}})[0] == 204
+
+
+def test_what_the_update_service_offers(client, images):
+    service = f"{ROOT}/UpdateService"
+    timed = images | {"@Redfish.OperationApplyTime": "OnReset"}
+    assert client.ask("POST", SIMPLE, timed)[0] == 400
+    client.quirks("no-push", "protocols-in-action-info", "refuses-targets", "no-simple-update")
+    said = client.ask("GET", service)[1]
+    update = said["Actions"]["#UpdateService.SimpleUpdate"]
+    assert "MultipartHttpPushUri" not in said and "TransferProtocol@Redfish.AllowableValues" not in update
+    (allowed,) = client.ask("GET", update["@Redfish.ActionInfo"])[1]["Parameters"]
+    assert allowed["AllowableValues"] == ["NFS", "TFTP"]
+    assert client.ask("POST", SIMPLE, images | {"Targets": [f"{service}/FirmwareInventory/BIOS"]})[0] == 400
+    assert client.ask("POST", SIMPLE, images)[0] == 400
+    client.quirks("update-busy", "apply-time-offered")
+    assert [client.ask("POST", SIMPLE, timed)[0] for _ in range(4)] == [409, 409, 409, 202]
+
+
+@pytest.mark.parametrize(
+    ("quirk", "location", "body"),
+    [
+        ("location-is-the-task", f"{TASKS}/1", True),
+        ("no-location", None, True),
+        ("empty-answer", f"{MONITORS}/1", False),
+    ],
+)
+def test_where_the_task_is_said(client, images, quirk, location, body):
+    client.quirks(quirk)
+    status, said, headers = client.ask("POST", SIMPLE, images)
+    assert status == 202 and headers["Location"] == location and bool(said) == body
+    assert client.read_task(TASKS)[0] == 200  # from the first look on, whatever its state
+
+
+def test_a_task_that_says_little_and_is_gone_when_it_has_ended(client, images):
+    client.quirks("hides-payload", "task-vanishes")
+    client.ask("POST", SIMPLE, images)
+    assert "Payload" not in client.read_task(TASKS)[1]
+    assert [client.read_task(TASKS)[1]["TaskState"] for _ in range(3)] == ["Running", "Running", "Completed"]
+    assert client.read_task(TASKS)[0] == 404
+
+
+def test_a_version_that_is_late_and_one_that_is_listed_beside(client, images):
+    client.quirks("version-lags")
+    client.ask("POST", SIMPLE, images)
+    for _ in range(4):
+        client.read_task(TASKS)
+    assert [client.version() for _ in range(4)] == ["1.0", "1.0", "1.0", "2.0"]
+    client.quirks("version-after-a-start", "lists-staged")
+    client.ask("POST", SIMPLE, images)
+    for _ in range(4):
+        client.ask("GET", f"{TASKS}/2")
+    listed = client.ask("GET", f"{ROOT}/UpdateService/FirmwareInventory")[1]["Members"]
+    assert any(each["@odata.id"].endswith("/BIOS_pending") for each in listed)

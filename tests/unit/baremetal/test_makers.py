@@ -108,3 +108,19 @@ def test_a_supply_without_input_is_seen_in_the_older_document():
     hardware = redfish.read(docs, "lab")
     assert [each.id for each in hardware.power_supplies if each.has_input is False] == ["PSU2"]
     assert sum(each.has_input is True for each in hardware.power_supplies) == 5
+
+
+def test_firmware_has_the_names_that_tell_it_apart():
+    """As recorded of GB200, whose BMC names each "Software Inventory"; of Dell, which lists what runs once more as
+    Current-; of Lenovo, with what waits.
+    """
+    docs = redfish.served(redfish.machine("lab"))
+    place = "/redfish/v1/UpdateService/FirmwareInventory"
+    bios = docs[f"{place}/BIOS"]
+    for path in [path for path in docs if path.startswith(f"{place}/")]:
+        docs[path] |= {"Name": "Software Inventory"}
+    for more in ("Current-159-1.0__BIOS.Setup.1-1", "UEFI-Pending"):
+        docs[f"{place}/{more}"] = bios | {"@odata.id": f"{place}/{more}", "Id": more}
+        docs[place]["Members"].append({"@odata.id": f"{place}/{more}"})
+    firmware = dict(redfish.read(docs, "lab").firmware)
+    assert firmware["BIOS"] == "1.0" and firmware["BMC"] == "lab-1.0" and len(firmware) == 10
