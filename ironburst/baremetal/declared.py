@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ironburst import catalog, secrets
-from ironburst.baremetal.firmware import Minimum
 from ironburst.baremetal.install_scripts import Target
 from ironburst.baremetal.unattended import Network, Seed
 from ironburst.config.allowance_models import Allowance
@@ -70,9 +69,12 @@ def _gpus(nodes: Nodes) -> dict[str, Any]:
 
 
 def _minimum(each: FirmwareMinimum) -> dict[str, str]:
-    return Minimum(
-        component=each.component, atLeast=each.at_least, source=each.source, asOf=each.as_of.isoformat()
-    ).model_dump(by_alias=True)
+    return {
+        "component": each.component,
+        "atLeast": each.at_least,
+        "source": each.source,
+        "asOf": each.as_of.isoformat(),
+    }
 
 
 def _install(nodes: Nodes, n: int, ssh_user: str) -> dict[str, Any]:

@@ -29,7 +29,7 @@ def hardware(documents: Documents) -> Hardware:
     drives = tuple(_drives(documents))
     chassis = _chassis(documents, host)
     groups = Counter(gpu.model or "" for gpu in gpu_devices)
-    cpus = [each for each in documents.of("processor", host.path) if _is_cpu(each.body) and _there(each.body)]
+    components = tuple(_components(documents))
     memory = whole(host.body, "MemorySummary/TotalSystemMemoryGiB") or sum(each.gib or 0 for each in dimms) or None
     height = number(chassis, "HeightMm")
     said = {
@@ -50,7 +50,7 @@ def hardware(documents: Documents) -> Hardware:
         uuid=text(host.body, "UUID"),
         macs=tuple(sorted({port.mac for port in ports if port.mac})),
         gpus=tuple(GpuGroup(model, count) for model, count in sorted(groups.items())),
-        cpu_count=len(cpus) or whole(host.body, "ProcessorSummary/Count") or _board_cpus(documents),
+        cpu_count=_cpu_count(documents, host),
         memory_gib=memory,
         power_state=power_state,
         bios_version=text(host.body, "BiosVersion"),
@@ -64,8 +64,8 @@ def hardware(documents: Documents) -> Hardware:
         redundant=redundant,
         slots=tuple(_slots(documents)),
         sensors=tuple(_sensors(documents)),
-        firmware=_firmware(documents),
-        components=tuple(_components(documents)),
+        firmware=_firmware(components),
+        components=components,
         height_u=round(height / RACK_UNIT_MM) if height else None,
         chassis_type=text(chassis, "ChassisType"),
         not_said=tuple(name for name, is_said in said.items() if not is_said),
@@ -129,9 +129,13 @@ def _health(body: dict[str, Any]) -> str | None:
     return text(body, "Status/Health", "Status/HealthRollup")
 
 
-def _board_cpus(documents: Documents) -> int:
-    """Those of the HGX board: Supermicro's GB300 lists its CPUs only there."""
-    return sum(_is_cpu(each.body) and _there(each.body) for each in documents.of("processor"))
+def _cpu_count(documents: Documents, host: Found) -> int:
+    """The host's; Supermicro's GB300 lists its CPUs only with the HGX board."""
+
+    def listed(parent: str | None) -> int:
+        return sum(_is_cpu(each.body) and _there(each.body) for each in documents.of("processor", parent))
+
+    return listed(host.path) or whole(host.body, "ProcessorSummary/Count") or listed(None)
 
 
 def _is_cpu(body: dict[str, Any]) -> bool:
@@ -189,12 +193,12 @@ def _hex(body: dict[str, Any], name: str) -> int | None:
 def _is_gpu_card(card: Found) -> bool:
     """A PCIe device that is a GPU, by its name: other things of the same maker are not."""
     words = " ".join(text(card.body, each) or "" for each in ("Id", "Name", "Model", "Description"))
-    if makers.GPU_CARD.fullmatch(text(card.body, "Name") or "") and text(card.body, "Model"):
-        return not makers.NOT_A_GPU.search(words)
-    maker = f"{text(card.body, 'Manufacturer') or ''} {words}"
-    if not makers.GPU_MAKERS.search(maker) or makers.NOT_A_GPU.search(words):
+    if makers.NOT_A_GPU.search(words):
         return False
-    return bool(re.search(r"\bgpu", words, re.IGNORECASE)) or bool(text(card.body, "Model"))
+    has_model = bool(text(card.body, "Model"))
+    if makers.GPU_MAKERS.search(f"{text(card.body, 'Manufacturer') or ''} {words}"):
+        return has_model or bool(re.search(r"\bgpu", words, re.IGNORECASE))
+    return has_model and bool(makers.GPU_CARD.fullmatch(text(card.body, "Name") or ""))
 
 
 def _lanes(*bodies: dict[str, Any]) -> tuple[int | None, int | None]:
@@ -306,10 +310,10 @@ def _components(documents: Documents) -> Iterable[Component]:
             yield Component(own, own if name in (None, makers.NO_NAME) else name, text(each.body, "Version"), each.path)
 
 
-def _firmware(documents: Documents) -> tuple[tuple[str, str], ...]:
+def _firmware(components: Iterable[Component]) -> tuple[tuple[str, str], ...]:
     """What is installed, (name, version) by name; a name that several have is told apart by its number."""
     versions: dict[str, str] = {}
-    for component in _components(documents):
+    for component in components:
         version, name = component.version, component.name
         if version is None:
             continue

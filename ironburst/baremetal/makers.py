@@ -150,4 +150,4 @@ NO_NAME = "Software Inventory"
 NOT_INSTALLED = re.compile(
     r"^(previous|current|available|rollback)-|pending|golden|backup|capsule|staged", re.IGNORECASE
 )
-"""firmware that is listed and doesn't run, by its Id"""
+"""firmware that is listed and doesn't run, or is listed once more (Dell's Current- beside Installed-), by its Id"""

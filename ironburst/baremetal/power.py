@@ -50,7 +50,7 @@ def _with_input(body: dict[str, Any], older: list[dict[str, Any]]) -> dict[str, 
     """Dell's and HPE's newer documents of a supply don't say its input; their Power does, of the same serial number."""
     serial = text(body, "SerialNumber")
     same = [each for each in older if serial and text(each, "SerialNumber") == serial]
-    return body | {"LineInputVoltage": same[0].get("LineInputVoltage")} if len(same) == 1 else body
+    return {"LineInputVoltage": same[0].get("LineInputVoltage"), **body} if len(same) == 1 else body
 
 
 def _has_input(body: dict[str, Any]) -> bool | None:

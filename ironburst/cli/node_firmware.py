@@ -16,8 +16,8 @@ from ironburst.adapters.redfish import BmcAccess, BmcError
 from ironburst.baremetal import firmware
 from ironburst.baremetal.firmware import Row
 from ironburst.baremetal.node import NodeInputs
-from ironburst.cli import Subparsers, owned_nodes, stack_file, waiting
-from ironburst.cli.site_options import BadInput, guarded
+from ironburst.cli import Subparsers, owned_nodes, waiting
+from ironburst.cli.site_options import guarded
 
 EXIT_CODES = """Versions are compared only where both are in one known form of a maker; of others it is said that they
 can't be compared, and a person decides.
@@ -63,12 +63,7 @@ def add_parser(verbs: Subparsers) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Read, compare, print; the exit code."""
     redfish.hush()
-    known = owned_nodes.declared(stack_file.valid(arguments.stack_file))
-    missing = [name for name in arguments.nodes if name not in known]
-    if missing or not known:
-        what = f"{missing[0]!r} is no managed node with a bmc" if missing else "there is no managed node with a bmc"
-        raise BadInput(f"{what} in {arguments.stack_file}; it has: {', '.join(known) or 'none'}")
-    chosen = [known[name] for name in arguments.nodes or known]
+    chosen = owned_nodes.chosen(arguments.stack_file, arguments.nodes)
     asked = [(node, owned_nodes.access(node)) for node in chosen]  # every password first: BadInput ends it all
     with waiting.told(f"reading {len(asked)} BMCs"), ThreadPoolExecutor(AT_ONCE) as threads:
         reports = list(threads.map(lambda each: _read(*each), asked))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from ironburst import secrets
@@ -27,11 +28,18 @@ def declared(config: ClusterConfig) -> dict[str, NodeInputs]:
 
 def one(path: Path, name: str) -> NodeInputs:
     """The node with this name. Raises BadInput."""
+    (node,) = chosen(path, [name])
+    return node
+
+
+def chosen(path: Path, names: Sequence[str]) -> list[NodeInputs]:
+    """The nodes with these names; without any, all. Raises BadInput, also where there are none."""
     known = declared(stack_file.valid(path))
-    if name not in known:
-        has = ", ".join(known) or "none"
-        raise BadInput(f"{name!r} is no managed node with a bmc in {path}; it has: {has}")
-    return known[name]
+    missing = [name for name in names if name not in known]
+    if missing or not known:
+        what = f"{missing[0]!r} is no managed node with a bmc" if missing else "there is no managed node with a bmc"
+        raise BadInput(f"{what} in {path}; it has: {', '.join(known) or 'none'}")
+    return [known[name] for name in names or known]
 
 
 def access(node: NodeInputs) -> redfish.BmcAccess:

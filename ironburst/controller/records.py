@@ -132,10 +132,12 @@ class LeaseRow:
         """From when to when money must be left to end it. None: it is over. An idle one that stayed past its time, for
         nobody was there to end it, has used a part of that already, and nothing that works makes up for it.
         """
-        aside = self.aside(now_s)
-        if aside is None or self.state == TERMINATED or self.from_s is None or not idle:
-            return aside and (now_s, now_s + ENDING_S)
-        return now_s, min(now_s + ENDING_S, max(self.committed_until_s, now_s))
+        if self.aside(now_s) is None:
+            return None
+        end_s = now_s + ENDING_S
+        if idle and self.state != TERMINATED and self.from_s is not None:
+            end_s = min(end_s, max(self.committed_until_s, now_s))
+        return now_s, end_s
 
 
 @dataclass(frozen=True)

@@ -198,6 +198,11 @@ class Hall:
         return {circuit.name: circuit for circuit in self.circuits}
 
     @functools.cached_property
+    def pdus(self) -> tuple[tuple[Rack, Pdu], ...]:
+        """Every PDU, with its rack."""
+        return tuple((rack, pdu) for rack in self.racks for pdu in rack.pdus)
+
+    @functools.cached_property
     def in_rack(self) -> Mapping[str, tuple[Device, ...]]:
         """What stands in each rack, from below."""
         found: dict[str, list[Device]] = {rack.name: [] for rack in self.racks}

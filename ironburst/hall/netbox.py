@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 
 from ironburst.hall import power
@@ -59,16 +59,17 @@ ENDS = tuple(f"side_{side}_{key}" for side in "ab" for key in ("device", "type",
 
 def tables(hall: Hall) -> Mapping[str, Table]:
     """Name of each file: its columns and rows. The last one is for NetBox 4.6 and newer: others can't import it."""
-    models = _models(hall)
-    makers = dict.fromkeys((*(_maker(each) for each in hall.devices), *([MAKER] if _has_pdus(hall) else [])))
-    roles = dict.fromkeys((*(each.kind for each in hall.devices), *([PDU] if _has_pdus(hall) else [])))
+    models, cords = _models(hall), _plugged(hall)
+    on_circuit = Counter(pdu.circuit for _, pdu in hall.pdus)
+    makers = dict.fromkeys((*(_maker(each) for each in hall.devices), *([MAKER] if hall.pdus else [])))
+    roles = dict.fromkeys((*(each.kind for each in hall.devices), *([PDU] if hall.pdus else [])))
     return {
         "01-sites": (("name", "slug", "status"), [(hall.name, slug(hall.name), "planned")]),
         "02-manufacturers": (("name", "slug"), [(name, slug(name)) for name in makers]),
         "03-device-roles": (("name", "slug", "color"), [(name, slug(name), "9e9e9e") for name in roles]),
         "04-device-types": (
             ("manufacturer", "model", "slug", "u_height", "is_full_depth", "weight", "weight_unit"),
-            [*_types(hall, models), *([(MAKER, PDU, PDU, 0, "False", None, None)] if _has_pdus(hall) else [])],
+            [*_types(hall, models), *([(MAKER, PDU, PDU, 0, "False", None, None)] if hall.pdus else [])],
         ),
         "05-racks": (
             ("site", "name", "status", "width", "u_height", "max_weight", "weight_unit"),
@@ -87,7 +88,7 @@ def tables(hall: Hall) -> Mapping[str, Table]:
             list(_devices(hall, models)),
         ),
         "09-power-ports": (("device", "name", "maximum_draw"), list(_power_ports(hall))),
-        "10-power-outlets": (("device", "name", "power_port", "feed_leg"), list(_outlets(hall))),
+        "10-power-outlets": (("device", "name", "power_port", "feed_leg"), list(_outlets(hall, cords))),
         "11-interfaces": (("device", "name", "type", "speed"), list(_interfaces(hall))),
         "12-cables": (
             (*ENDS, "type", "status", "length", "length_unit"),
@@ -97,23 +98,18 @@ def tables(hall: Hall) -> Mapping[str, Table]:
             ]
             + [
                 (device, PORT, f"PSU{supply}", pdu, OUTLET, outlet, "power", "planned", None, None)
-                for (pdu, outlet), (device, supply, _) in plugged(hall).items()
+                for (pdu, outlet), (device, supply, _) in cords.items()
             ],
         ),
         "13-feed-cables": (
             ("side_a_power_panel", *ENDS[1:], "type", "status"),
             [
                 (hall.circuit[pdu.circuit].feed, FEED, pdu.circuit, pdu.name, PORT, INLET, "power", "planned")
-                for rack in hall.racks
-                for pdu in rack.pdus
-                if pdu.circuit in hall.circuit and _pdus_of(hall)[pdu.circuit] == 1
+                for _, pdu in hall.pdus
+                if pdu.circuit in hall.circuit and on_circuit[pdu.circuit] == 1  # a feed of NetBox's has one cable
             ],
         ),
     }
-
-
-def _has_pdus(hall: Hall) -> bool:
-    return any(rack.pdus for rack in hall.racks)
 
 
 def _feeds(hall: Hall) -> list[str]:
@@ -123,15 +119,6 @@ def _feeds(hall: Hall) -> list[str]:
 def _electrical(circuit: Circuit) -> tuple[object, ...]:
     phase = "three-phase" if circuit.phases == 3 else "single-phase"
     return phase, math.floor(circuit.volts), max(1, math.floor(circuit.breaker_a))
-
-
-def _pdus_of(hall: Hall) -> Mapping[str, int]:
-    """PDUs of each circuit: a feed of NetBox's has one cable, so that of several isn't said."""
-    found: dict[str, int] = defaultdict(int)
-    for rack in hall.racks:
-        for pdu in rack.pdus:
-            found[pdu.circuit] += 1
-    return found
 
 
 def _maker(device: Device) -> str:
@@ -163,9 +150,8 @@ def _types(hall: Hall, models: Mapping[str, str]) -> list[tuple[object, ...]]:
 def _devices(hall: Hall, models: Mapping[str, str]) -> Iterator[tuple[object, ...]]:
     for each in hall.devices:
         yield each.name, each.kind, _maker(each), models[each.name], "planned", hall.name, *_place(each)
-    for rack in hall.racks:
-        for pdu in rack.pdus:
-            yield pdu.name, PDU, MAKER, PDU, "planned", hall.name, rack.name, None, None
+    for rack, pdu in hall.pdus:
+        yield pdu.name, PDU, MAKER, PDU, "planned", hall.name, rack.name, None, None
 
 
 def _place(device: Device) -> tuple[object, ...]:
@@ -207,17 +193,16 @@ def _power_ports(hall: Hall) -> Iterator[tuple[object, ...]]:
     for device in hall.devices:
         for n in range(1, (device.psus or 0) + 1):
             yield device.name, f"PSU{n}", math.floor(device.psu_w) if device.psu_w else None
-    for rack in hall.racks:
-        for pdu in rack.pdus:
-            yield pdu.name, INLET, None
+    for _, pdu in hall.pdus:
+        yield pdu.name, INLET, None
 
 
-def plugged(hall: Hall) -> Mapping[tuple[str, str], tuple[str, int, str]]:
+def _plugged(hall: Hall) -> Mapping[tuple[str, str], tuple[str, int, str]]:
     """(PDU, outlet): device, its supply and the phase, as the plan deals them out. PDUs whose outlets aren't counted
     have none: NetBox would take those for all that there are.
     """
-    counted = {pdu.name: pdu.outlets or 0 for rack in hall.racks for pdu in rack.pdus}
-    used: dict[str, int] = defaultdict(int)
+    counted = {pdu.name: pdu.outlets or 0 for _, pdu in hall.pdus}
+    used: Counter[str] = Counter()
     found = {}
     for cord in power.cords(hall):
         used[cord.pdu] += 1
@@ -226,13 +211,11 @@ def plugged(hall: Hall) -> Mapping[tuple[str, str], tuple[str, int, str]]:
     return found
 
 
-def _outlets(hall: Hall) -> Iterator[tuple[object, ...]]:
-    taken = plugged(hall)
-    for rack in hall.racks:
-        for pdu in rack.pdus:
-            for outlet in map(str, range(1, (pdu.outlets or 0) + 1)):
-                *_, phase = taken.get((pdu.name, outlet), ("",))
-                yield pdu.name, outlet, INLET, LEGS.get(str(phase))
+def _outlets(hall: Hall, taken: Mapping[tuple[str, str], tuple[str, int, str]]) -> Iterator[tuple[object, ...]]:
+    for _, pdu in hall.pdus:
+        for outlet in map(str, range(1, (pdu.outlets or 0) + 1)):
+            *_, phase = taken.get((pdu.name, outlet), ("",))
+            yield pdu.name, outlet, INLET, LEGS.get(str(phase))
 
 
 def slug(name: str) -> str:

@@ -229,7 +229,7 @@ def plugs(hall: Hall) -> Iterator[Finding]:
     used: dict[str, int] = defaultdict(int)
     for cord in cords(hall):
         used[cord.pdu] += 1
-    for pdu in (pdu for rack in hall.racks for pdu in rack.pdus):
+    for _, pdu in hall.pdus:
         if pdu.outlets is not None and used[pdu.name] > pdu.outlets:
             text = f"has {pdu.outlets} outlets for {used[pdu.name]} cords"
             numbers = {"cords": used[pdu.name], "outlets": pdu.outlets}

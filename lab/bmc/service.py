@@ -74,11 +74,9 @@ class Bmc:
         self._login = {"UserName": USERNAME, "Password": password}
         self.sessions: dict[str, str] = {}
         """session id: token"""
-        self.media, self.bios, self.updates = (
-            Media(self._quirks),
-            Bios(machine.vendor, self._quirks),
-            Updates(self._quirks),
-        )
+        self.media = Media(self._quirks)
+        self.bios = Bios(machine.vendor, self._quirks)
+        self.updates = Updates(self._quirks)
         self._in_setup = False
         self.closing = threading.Event()
         self.resets: list[threading.Thread] = []
