@@ -1,5 +1,5 @@
 """`ironburst hall plan|verify STACK_FILE`: can the declared hall be powered, cooled and cabled, what else would fit;
-and is it cabled as it was declared.
+and is it cabled as it was declared. The verbs `metrics` and `import` have modules of their own.
 """
 
 from __future__ import annotations
@@ -12,17 +12,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
-from ironburst.cli import Subparsers, hall_metrics, site_options
+from ironburst.cli import Subparsers, declared_halls, hall_import, hall_metrics, site_options
 from ironburst.cli.site_options import BadInput
 from ironburst.config import halls, ranges
-from ironburst.config.checks import halls as hall_checks
-from ironburst.config.checks import metal, names
-from ironburst.config.checks.common import Findings
-from ironburst.config.finding import ConfigError
-from ironburst.config.load import load
 from ironburst.config.models import ClusterConfig
 from ironburst.hall import netbox, pictures, plan, seen, tables, topology
-from ironburst.hall.model import End, Finding, Hall
+from ironburst.hall.model import End, Finding
 
 EPILOG = """\
 exit codes:
@@ -41,16 +36,6 @@ exit codes:
 
 example:
   ssh head ibnetdiscover > ib.txt; ironburst hall verify stacks/Pulumi.prod.yaml --ibnetdiscover ib.txt"""
-
-SHAPE: tuple[Callable[[ClusterConfig], Findings], ...] = (
-    metal.one_value_a_node,
-    metal.platforms,
-    metal.rack_units,
-    names.duplicates,
-    hall_checks.cables,
-    hall_checks.switches,
-)
-"""what must be right before anything is planned"""
 
 
 def add_parser(subparsers: Subparsers) -> None:
@@ -102,13 +87,14 @@ def add_parser(subparsers: Subparsers) -> None:
     option("--hall", metavar="NAME", help="which hall, where several are declared")
     option("--json", action="store_true", help="machine-readable")
     verified.set_defaults(func=verify)
-    hall_metrics.add_parser(verbs, usable)
+    hall_metrics.add_parser(verbs)
+    hall_import.add_parser(verbs)
 
 
 @site_options.guarded
 def run(arguments: argparse.Namespace) -> int:
     """Plan, write and print; the exit code."""
-    config = usable(arguments.stack_file)
+    config = declared_halls.usable(arguments.stack_file)
     plans = [plan.of(hall) for hall in halls.declared(config)]
     if not plans:
         raise BadInput(f"{arguments.stack_file} declares no halls, so there is nothing to plan")
@@ -126,7 +112,7 @@ def run(arguments: argparse.Namespace) -> int:
 @site_options.guarded
 def verify(arguments: argparse.Namespace) -> int:
     """Compare and print; the exit code."""
-    hall = _one_hall(arguments)
+    hall = declared_halls.one(halls.declared(declared_halls.usable(arguments.stack_file)), arguments.hall)
     if not (arguments.ibnetdiscover or arguments.lldp):
         raise BadInput("nothing to verify against: give --ibnetdiscover FILE or --lldp HOST=FILE")
     found: list[Finding] = []
@@ -148,16 +134,6 @@ def verify(arguments: argparse.Namespace) -> int:
     return 2 if any(each.severity == "error" for each in found) else 0
 
 
-def _one_hall(arguments: argparse.Namespace) -> Hall:
-    declared = {hall.name: hall for hall in halls.declared(usable(arguments.stack_file))}
-    if arguments.hall is None and len(declared) == 1:
-        return next(iter(declared.values()))
-    if arguments.hall not in declared:
-        asked = f"--hall {arguments.hall}" if arguments.hall else "--hall"
-        raise BadInput(f"{asked}: name one of {', '.join(declared) or 'none: no halls are declared'}")
-    return declared[arguments.hall]
-
-
 def _host_and_file(text: str) -> tuple[str, Path]:
     host, equals, path = text.partition("=")
     if not (host and equals and path):
@@ -172,18 +148,6 @@ def _understood(path: Path, read: Callable[[str], seen.Links]) -> seen.Links:
         raise BadInput(f"{path} can't be read: {error.strerror}") from None
     except seen.NotUnderstood as error:
         raise BadInput(f"{path}: {error}") from None
-
-
-def usable(path: Path) -> ClusterConfig:
-    """The declaration, as far as a hall needs it. Raises BadInput with all that keeps it from being planned."""
-    try:
-        config = load(path)
-    except ConfigError as error:
-        raise BadInput(f"{path}: {error}") from None
-    wrong = [found for check in SHAPE for found in check(config) if found.severity == "error"]
-    if wrong:
-        raise BadInput("\n".join(f"{path}: {found}" for found in wrong))
-    return config
 
 
 def slurm_topology(config: ClusterConfig, kind: str) -> str:

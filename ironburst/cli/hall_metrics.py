@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from importlib import resources
 from pathlib import Path
@@ -14,11 +14,10 @@ from ironburst import files
 from ironburst.adapters.redfish import BmcAccess, BmcError, read_telemetry
 from ironburst.baremetal import telemetry
 from ironburst.baremetal.telemetry import Look, Place
-from ironburst.cli import Subparsers, site_options
+from ironburst.cli import Subparsers, declared_halls, site_options
 from ironburst.cli.site_doctor import accesses
 from ironburst.cli.site_options import BadInput
 from ironburst.config import halls
-from ironburst.config.models import ClusterConfig
 
 EPILOG = """\
 Each BMC is read once, with few requests, at most --at-once of them at the same time and each for at most --seconds. \
@@ -34,8 +33,8 @@ example:
   ironburst hall metrics --alerts > /etc/prometheus/rules/ironburst-hall.yml"""
 
 
-def add_parser(verbs: Subparsers, usable: Callable[[Path], ClusterConfig]) -> None:
-    """The verb's arguments and help. `usable` loads the declaration, and raises BadInput."""
+def add_parser(verbs: Subparsers) -> None:
+    """The verb's arguments and help."""
     parser = verbs.add_parser(
         "metrics",
         help="temperatures and power of the nodes, for Prometheus",
@@ -50,7 +49,7 @@ def add_parser(verbs: Subparsers, usable: Callable[[Path], ClusterConfig]) -> No
     option("--at-once", type=int, default=16, metavar="N", help="BMCs at the same time (default: 16)")
     option("--seconds", type=float, default=20.0, metavar="S", help="for one BMC (default: 20)")
     option("--alerts", action="store_true", help="print Prometheus' alert rules for these metrics, and read nothing")
-    parser.set_defaults(func=run, usable=usable)
+    parser.set_defaults(func=run)
 
 
 @site_options.guarded
@@ -63,7 +62,7 @@ def run(arguments: argparse.Namespace) -> int:
         raise BadInput("hall metrics needs a stack file, or --alerts")
     if arguments.at_once < 1 or arguments.seconds <= 0:
         raise BadInput("--at-once is a whole number from 1 on, and --seconds more than 0")
-    config = arguments.usable(arguments.stack_file)
+    config = declared_halls.usable(arguments.stack_file)
     declared = halls.declared(config)
     looks = look(accesses(config, arguments.seconds), arguments.at_once)
     if not looks:

@@ -8,10 +8,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from ironburst.baremetal.netboot import Client, dnsmasq
-from ironburst.cli import Subparsers, site_options
+from ironburst.cli import Subparsers, declared_halls, site_options
 from ironburst.cli.site_options import BadInput
 from ironburst.config.finding import ConfigError
-from ironburst.config.models import ClusterConfig, Hall, Nodes
+from ironburst.config.models import Nodes
 from ironburst.config.stack import load_valid
 
 
@@ -38,7 +38,7 @@ def run(arguments: argparse.Namespace) -> int:
         config = load_valid(arguments.stack_file, now=datetime.now(UTC)).config
     except ConfigError as error:
         raise BadInput(f"{arguments.stack_file}: {error}") from None
-    hall = _chosen(config, arguments.hall)
+    hall = declared_halls.one(config.halls, arguments.hall)
     clients = [client for nodes in hall.nodes for client in _clients(nodes)]
     if not clients:
         raise BadInput(f"hall {hall.name}: no node may be installed; name it in its install.allow_install")
@@ -48,15 +48,6 @@ def run(arguments: argparse.Namespace) -> int:
     print(dnsmasq(clients, hall.cidr, arguments.interface, gateway, dns), end="")
     print(f"for {', '.join(client.node for client in clients)}", file=sys.stderr)
     return 0
-
-
-def _chosen(config: ClusterConfig, name: str | None) -> Hall:
-    halls = {hall.name: hall for hall in config.halls}
-    if name is None and len(halls) == 1:
-        return config.halls[0]
-    if name not in halls:
-        raise BadInput(f"give --hall with one of {', '.join(halls) or 'none, for no hall is declared'}")
-    return halls[name]
 
 
 def _clients(nodes: Nodes) -> list[Client]:
