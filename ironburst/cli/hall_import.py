@@ -17,8 +17,9 @@ from ironburst.hall.netbox_import.proposal import Proposal, proposal
 from ironburst.hall.seen import NotUnderstood
 
 EPILOG = f"""\
-What a device is, its role in NetBox says, if it is called {", ".join(KINDS)}; or --role; else its type, where that is
-a platform of the catalogue. A device with power outlets is a PDU.
+What a device is, its role in NetBox says, if --role says so of it, or if it is called
+{", ".join(KINDS)}; else its type, where that is a platform of the
+catalogue. A device with power outlets is a PDU.
 
 exit codes:
   0  proposed: look at the three lists at its beginning

@@ -89,7 +89,8 @@ def machines(
             found[device.id] = replace(found[device.id], platform=platform if kind == "gpu" else None)
     for role_slug, its in unknown.items():
         for shown in its:
-            notes.left(shown, f"is of role {role_slug}, which isn't ours: --role {role_slug}=KIND if it is one of them")
+            text = f"is of role {role_slug}, which isn't ours, so its units are free here: --role {role_slug}=KIND"
+            notes.left(shown, f"{text} if it is a node, switch or PDU")
     return _apart(found, notes)
 
 
@@ -163,6 +164,8 @@ def _placed(machine: Machine, device: Thing, kind_of: Thing, racks: Mapping[int,
             notes.declare(machine.name, "rack and units: it has no rack in NetBox")
         return own
     if machine.kind == PDU:
+        if position is not None:
+            notes.look(machine.name, f"takes unit {position:g} of {rack.name} in NetBox; here a PDU takes none")
         return replace(own, rack=rack.name)
     if position is None or not height:
         notes.declare(machine.name, f"units in {rack.name}: it has no position there in NetBox")

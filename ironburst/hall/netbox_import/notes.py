@@ -61,8 +61,9 @@ class Names:
         """As it is declared: of a host or a rack small letters, digits and -, of a label . and _, too. `or_else`: what
         tells it apart where the name is taken already.
         """
-        base = label(given) if self._label else host(given)
-        tries = [base, *(f"{word}-{base}" for word in map(host, or_else) if word)]
+        cleaned = label if self._label else host
+        base = cleaned(given)
+        tries = [base, *(f"{cleaned(word)}-{base}" for word in or_else if word)]
         name = next((each for each in tries if each.lower() not in self._taken), "")
         number = 1
         while not name:

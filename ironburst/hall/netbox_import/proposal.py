@@ -135,7 +135,7 @@ def _nodes(group: Group, compact: Compact, notes: Notes) -> dict[str, Any]:
         notes.declare(names, "addresses")
     if first.serial:
         said["serials"] = [each.serial for each in its]
-    if first.kind == "gpu":
+    if first.kind == "gpu" or hcas:
         said["infiniband_links"] = hcas or None
         if not hcas:
             notes.declare(names, "infiniband_links: NetBox has no InfiniBand interface of it; 0 is none")
