@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ironburst.burst import Pool, explain
-from ironburst.cli import Subparsers, site_options, stack_file, trials
+from ironburst.cli import Subparsers, growth, site_options, stack_file, trials
 from ironburst.cli.site_options import BadInput
 from ironburst.replay import pictures, sizing
 from ironburst.replay.pictures import Panel, Series
@@ -25,6 +25,7 @@ DESCRIPTION = (
     "is long. What an owned GPU costs an hour (with power, space and people, over its life) nobody but you knows: it "
     f"is required. {site_options.EXIT_CODES}"
 )
+INVENTORY_HELP = "with --halls: what `ironburst node show NODE STACK_FILE --json` printed; may be given several times"
 EXAMPLE = "example: ironburst size jobs.csv --config stacks/Pulumi.prod.yaml --owned-usd-per-gpu-hour 2.10 --wait-p95 4"
 
 
@@ -70,6 +71,8 @@ def add_parser(subparsers: Subparsers) -> None:
     add("--wait-p95", type=float, metavar="H", help="95%% do (default for both: the stack file's policy as it is)")
     add("--nodes", metavar="N,N,...", help="owned nodes to look at (default: seven around the mean use)")
     add("--jobs", type=int, default=JOBS, metavar="N", help="of the history, at most (default: %(default)s)")
+    add("--halls", action="store_true", help="the ways to grow, too: rent, more nodes and where they stand, more GPUs")
+    add("--inventory", type=Path, action="append", default=[], metavar="FILE", help=INVENTORY_HELP)
     trials.add_outputs(parser, "size")
     parser.set_defaults(func=run)
 
@@ -79,8 +82,13 @@ def run(arguments: argparse.Namespace) -> int:
     """Play the candidates, and print or write the break-even curve."""
     if arguments.jobs < 2:
         raise BadInput(f"--jobs is {arguments.jobs}; allowed is 2 or more")
-    nodes = counts(arguments.nodes)
+    if arguments.inventory and not arguments.halls:
+        raise BadInput("--inventory says what nodes could take in, which is asked with --halls: give that, too")
+    nodes, inventories = counts(arguments.nodes), growth.inventories(arguments.inventory)
     declared = stack_file.declared(arguments.config, arguments.scheduler)
+    config = stack_file.valid(arguments.config) if arguments.halls else None
+    if config:
+        growth.known(config, inventories, arguments.config)
     pool, told = cheapest(declared.cloud.pools, arguments.config)
     rented, source = arguments.rented_usd_per_gpu_hour, "--rented-usd-per-gpu-hour"
     if rented is None:
@@ -95,9 +103,10 @@ def run(arguments: argparse.Namespace) -> int:
     trace = trials.read(arguments.trace)
     trials.make(arguments.out)
     part, cloud = sizing.sample(trace, arguments.jobs), replace(declared.cloud, pools=(pool,))
-    tell = trials.bar(sys.stderr, "candidates")
+    home, tell = declared.home, trials.bar(sys.stderr, "candidates")
+    also = (home.nodes,) if config else ()
     try:
-        sized = sizing.size(part, declared.home, declared.policy, cloud, prices, wanted, nodes, tell)
+        sized = sizing.size(part, home, declared.policy, cloud, prices, wanted, nodes, tell, also)
     except (SizingError, ValueError) as error:
         raise BadInput(f"{arguments.trace}: {error}") from None
     said = as_json(sized) | {
@@ -105,12 +114,14 @@ def run(arguments: argparse.Namespace) -> int:
         "jobs": len(trace),
         "pool": pool.name,
         "instance_type": pool.instance_type,
-        "gpus_per_node": declared.home.gpus,
+        "gpus_per_node": home.gpus,
         "wanted": asdict(wanted),
         "usd_per_gpu_hour": asdict(prices),
         "rented_price_from": source,
         "unlike_simulate": unlike_simulate(trace, part, declared.cloud.pools, pool, wanted, source),
     }
+    if config:
+        said["growth"] = growth.of(config, sized.candidates, sized.best, home.nodes, home.gpus, inventories)
     if arguments.out:
         trials.write(arguments.out, "size", said, picture(sized), lines(said))
     print(json.dumps(said) if arguments.json else "\n".join(lines(said)))
@@ -186,6 +197,8 @@ def lines(said: dict[str, Any]) -> list[str]:
         wanted = [(name, limit) for name, limit in said["wanted"].items() if limit is not None]
         asked = " and ".join(f"{name[:3]} of {limit:g} h" for name, limit in wanted)
         out += ["", f"no candidate keeps the wanted waits ({asked}): allow more, or give more --nodes"]
+    if "growth" in said:
+        out += ["", *growth.lines(said["growth"], said["instance_type"])]
     return [*out, "", f"Unlike simulate: {'; '.join(said['unlike_simulate'])}; and figures are of a year."]
 
 

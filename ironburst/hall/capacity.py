@@ -29,6 +29,19 @@ class Room:
 
 
 @dataclass(frozen=True)
+class Placement:
+    """Where so many more machines of a platform would stand, all of them at once. `rooms`: rack by rack, with what is
+    full where not all could stand (`then`; empty: no more were wanted); `left`: how many have no room; `unlimited`:
+    racks of which no limit and no PDU is declared, so that nobody can say.
+    """
+
+    platform: str
+    rooms: tuple[Room, ...]
+    left: int
+    unlimited: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class Cap:
     """The most that a node may draw so that nothing is overloaded, also with a feed lost. `gpu_w`: what is left for
     each of its GPUs, if the rest of it draws what it does at most; None: less than nothing, or unknown.
@@ -51,9 +64,32 @@ class Step:
 
 def more(hall: Hall) -> tuple[Room, ...]:
     """For each rack with a limit or a PDU, and each platform of the hall's GPU nodes. Places of cords are planned."""
-    kinds = {device.platform: device for device in hall.devices if device.kind == "gpu" and device.platform}
-    limited = [rack for rack in hall.racks if rack.pdus or any(each.limit(rack) is not None for each in racks.LIMITS)]
-    return tuple(_more(_part(hall, rack), rack, like) for rack in limited for like in kinds.values())
+    limited = [rack for rack in hall.racks if _is_limited(rack)]
+    return tuple(_more(_part(hall, rack), rack, like)[0] for rack in limited for like in platforms(hall).values())
+
+
+def platforms(hall: Hall) -> Mapping[str, Device]:
+    """Platform of GPU nodes: one of them."""
+    return {str(device.platform): device for device in hall.devices if device.kind == "gpu" and device.platform}
+
+
+def _is_limited(rack: Rack) -> bool:
+    return bool(rack.pdus) or any(each.limit(rack) is not None for each in racks.LIMITS)
+
+
+def place(hall: Hall, like: Device, count: int) -> Placement:
+    """So many more machines, rack by rack: what one takes of a circuit or of the room's cooling is gone for the next
+    rack. Cables, and places of cords, are planned by nobody.
+    """
+    rooms, left = [], count
+    for rack in hall.racks:
+        if left and _is_limited(rack):
+            room, new = _more(_part(hall, rack), rack, like, left)
+            rooms.append(room)
+            hall = replace(hall, devices=(*hall.devices, *new))
+            left -= room.count
+    unlimited = tuple(rack.name for rack in hall.racks if not _is_limited(rack))
+    return Placement(str(like.platform), tuple(rooms), left, unlimited)
 
 
 def _part(hall: Hall, rack: Rack) -> Hall:
@@ -78,22 +114,28 @@ def _left_of_room(hall: Hall, names: set[str]) -> float | None:
     return None if hall.cooling_kw is None else hall.cooling_kw - racks.total(heat, others)
 
 
-def _more(hall: Hall, rack: Rack, like: Device) -> Room:
-    platform = str(like.platform)
+def _more(hall: Hall, rack: Rack, like: Device, most: int | None = None) -> tuple[Room, tuple[Device, ...]]:
+    """How many more fit, up to `most`, and they. None: until something is full."""
+    platform, new = str(like.platform), tuple[Device, ...]()
+
+    def room(then: str) -> tuple[Room, tuple[Device, ...]]:
+        return Room(rack.name, platform, len(new), then), new
+
     unknown = next((each for each in racks.unknown(replace(hall, devices=(replace(like, rack=rack.name),)))), None)
     if unknown or like.height is None:
-        return Room(rack.name, platform, 0, "a figure of it is unknown: " + (unknown.text if unknown else "its height"))
+        return room("a figure of it is unknown: " + (unknown.text if unknown else "its height"))
     before = _full(hall)
-    for count in range(MOST):
+    for count in range(MOST if most is None else min(most, MOST)):
         unit = _free(hall, rack, like.height)
         if unit is None:
-            return Room(rack.name, platform, count, f"{rack.name} has no {like.height} free units in a row")
-        new = replace(like, name=f"+{count}", rack=rack.name, unit=unit, cords=(), where=())
-        hall = replace(hall, devices=(*hall.devices, new))
+            return room(f"{rack.name} has no {like.height} free units in a row")
+        one = replace(like, name=f"+{rack.name}-{count}", rack=rack.name, unit=unit, cords=(), where=())
+        hall = replace(hall, devices=(*hall.devices, one))
         full = next((words for key, words in _full(hall).items() if key not in before), None)
         if full:
-            return Room(rack.name, platform, count, full)
-    return Room(rack.name, platform, MOST, "nobody looked further")
+            return room(full)
+        new = (*new, one)
+    return room("nobody looked further" if most is None or most > MOST else "")
 
 
 def _full(hall: Hall) -> dict[tuple[str, str], str]:

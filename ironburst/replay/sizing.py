@@ -139,9 +139,10 @@ def size(
     wanted: Wanted,
     nodes: Sequence[int] | None = None,
     tell: Callable[[int, int], None] | None = None,
+    also: Sequence[int] = (),
 ) -> Sizing:
     """The break-even curve over owned nodes of `home.gpus` GPUs.
-    `nodes`: the candidates (None: around the mean use of the history).
+    `nodes`: the candidates (None: around the mean use of the history); `also`: more of them.
 
     `cloud`: its first pool is what is rented, without its limit on nodes, on demand, at `prices.rented`. `tell`: called
     with the candidates that are done, and all. A job without a time limit in a trace that has them has the longest of
@@ -153,7 +154,8 @@ def size(
         raise SizingError(f"{span}; a year can be told from a history of {24 * LEAST_DAYS:g} h or more")
     trace, mean_gpus = _all_limited(trace), float(trace.gpu_hours.sum()) / (24 * days)
     if nodes is None:
-        nodes = sorted({round(load * mean_gpus / home.gpus) for load in LOADS})
+        nodes = [round(load * mean_gpus / home.gpus) for load in LOADS]
+    nodes = sorted({*nodes, *also})
     unlimited = replace(cloud, pools=(_unlimited(cloud.pools[0], prices.rented),))
     study = _Study(trace, policy, unlimited, prices, wanted, YEAR_H / (24 * days))
     candidates: list[Candidate] = []

@@ -42,6 +42,29 @@ def test_what_else_fits_and_what_is_full_then():
     assert "a figure of it is unknown" in room(unknown, "a03").then
 
 
+def like(hall):
+    return capacity.platforms(hall)["dgx"]
+
+
+def test_more_machines_are_placed_at_once():
+    """What is shared by two racks is taken once; `more` says it of each rack alone."""
+    empty = replace(FREE.racks[0], name="a04", max_weight_kg=2000)
+    unlimited = replace(FREE.racks[0], name="a05", max_weight_kg=None)
+    hall = replace(FREE, racks=(*FREE.racks, empty, unlimited), cooling_kw=46)
+    assert [each.count for each in capacity.more(hall) if each.rack in ("a03", "a04")] == [2, 2]
+    found = capacity.place(hall, like(hall), 5)
+    assert [(each.rack, each.count) for each in found.rooms] == [("a03", 2), ("n01", 0), ("a04", 0)]
+    assert found.rooms[0].then == "a03 has no 8 free units in a row"
+    assert found.rooms[2].then.startswith(
+        "hall h1 is full: it has 6.4 kW of heat and may have 1.3"
+    )  # what others leave of it
+    assert (found.left, found.unlimited) == (3, ("a05",))
+    one = capacity.place(hall, like(hall), 1)
+    assert [(each.rack, each.count, each.then) for each in one.rooms] == [("a03", 1, "")] and one.left == 0
+    assert capacity.place(replace(hall, cooling_kw=200), like(hall), 7).rooms[-1].count == 5
+    assert capacity.place(hall, like(hall), 0).rooms == ()
+
+
 def test_the_circuit_that_is_full_is_named():
     wide = [replace(pdu, outlets=None) for pdu in HALL.racks[0].pdus]
     hall = rack(fed(53), "a03", pdus=tuple(wide), power_kw=None, cooling_kw=None, airflow_cfm=None)

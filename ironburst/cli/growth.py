@@ -1,0 +1,151 @@
+"""The three ways to grow, for `ironburst size --halls`: rent, more nodes, or more in the nodes of today."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from ironburst import catalog
+from ironburst.burst import explain
+from ironburst.cli.site_options import BadInput
+from ironburst.config import halls, ranges
+from ironburst.config.models import ClusterConfig
+from ironburst.hall import capacity
+from ironburst.replay.sizing import Candidate
+
+GPU_LANES = 16
+"""of PCIe, that a GPU's slot has"""
+BOARDS = ("dgx", "hgx server", "rack-scale tray")
+"""kinds of platforms whose GPUs sit on one board of their maker's"""
+SHOWN = "what `ironburst node show NODE STACK_FILE --json` prints"
+UNKNOWN = (
+    "what a node, a GPU or a memory module costs is in no catalogue: --owned-usd-per-gpu-hour is all that is counted",
+    "how many sockets for memory are free is in no inventory of ours",
+)
+
+
+def of(
+    config: ClusterConfig,
+    candidates: Sequence[Candidate],
+    best: Candidate | None,
+    now: int,
+    gpus: int,
+    inventories: Mapping[str, Mapping[str, Any]],
+) -> dict[str, Any]:
+    """As JSON values. `now`, `gpus`: nodes of today, and GPUs of each; `inventories`: by node."""
+    today = next((each for each in candidates if each.nodes == now), None)
+    more = max(0, best.nodes - now) if best else None
+    return {
+        "nodes": now,
+        "best_nodes": best.nodes if best else None,
+        "more_nodes": more,
+        "rent": asdict(today) | {"total_usd": today.total_usd} if today else None,
+        "best_total_usd": best.total_usd if best else None,
+        "own": [] if more is None else list(_placed(config, more, gpus)),
+        "upgrade": list(_upgrades(config, inventories)),
+        "unknown": list(UNKNOWN),
+    }
+
+
+def _placed(config: ClusterConfig, more: int, gpus: int) -> Iterator[dict[str, Any]]:
+    """For each platform of today with as many GPUs: where so many more of it stand, hall by hall."""
+    declared = halls.declared(config)
+    kinds = {name: each for hall in declared for name, each in capacity.platforms(hall).items() if each.gpus == gpus}
+    for like in kinds.values():
+        left, places = more, []
+        for hall in declared:
+            place = capacity.place(hall, like, left)
+            left = place.left
+            places.append(asdict(place) | {"hall": hall.name})
+        yield {"platform": like.platform, "halls": places, "no_room": left}
+
+
+def _upgrades(config: ClusterConfig, inventories: Mapping[str, Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
+    """What could be added to the nodes of today: GPUs, as far as their platform and inventory say."""
+    alike: dict[tuple[str, str], list[str]] = {}
+    for nodes in (nodes for hall in config.halls for nodes in hall.nodes if nodes.role == "gpu" and nodes.platform):
+        for name in nodes.names:
+            said = _upgrade(catalog.platform(str(nodes.platform)), inventories.get(name))
+            alike.setdefault((str(nodes.platform), said), []).append(name)
+    for (platform, says), names in alike.items():
+        yield {"platform": platform, "nodes": names, "says": says}
+
+
+def _upgrade(platform: catalog.Platform, inventory: Mapping[str, Any] | None) -> str:
+    if platform.kind in BOARDS:
+        return f"its {platform.gpu_count} GPUs are on one board of its maker's: none can be added"
+    if inventory is None:
+        return (
+            "free slots aren't known: give what `ironburst node show NODE STACK_FILE --json` prints, with --inventory"
+        )
+    has = sum(group["count"] for group in inventory["gpus"])
+    if not inventory["slots"]:
+        return f"has {has} of {platform.gpu_count} GPUs of its platform; its BMC says nothing of slots"
+    free = sum(each["filled"] is False and (each["lanes"] or 0) >= GPU_LANES for each in inventory["slots"])
+    unsaid = sum(each["filled"] is None or each["lanes"] is None for each in inventory["slots"])
+    fits = max(0, min(free, platform.gpu_count - has))
+    slots = f"{free} free slots of {GPU_LANES} lanes{f', {unsaid} of which its BMC says too little' if unsaid else ''}"
+    return (
+        f"has {has} of {platform.gpu_count} GPUs of its platform, and {slots}: {fits} more as far as that goes; "
+        "risers, cables and air are its maker's to say"
+    )
+
+
+def inventories(paths: Sequence[Path]) -> dict[str, dict[str, Any]]:
+    """Node: its hardware, of files that `ironburst node show NODE STACK_FILE --json` printed. Raises BadInput."""
+    found = {}
+    for path in paths:
+        try:
+            said = json.loads(path.read_text(encoding="utf-8"))
+            name, hardware = said["node"], said["hardware"]
+            gpus = [{"count": int(each["count"])} for each in hardware["gpus"]]
+            slots = [{key: each[key] for key in ("lanes", "filled")} for each in hardware["slots"]]
+        except OSError as error:
+            raise BadInput(f"--inventory {path} can't be read: {error.strerror}") from None
+        except (ValueError, KeyError, TypeError):
+            raise BadInput(
+                f"--inventory {path}: give what `ironburst node show NODE STACK_FILE --json` prints"
+            ) from None
+        found[str(name)] = {"gpus": gpus, "slots": slots}
+    return found
+
+
+def known(config: ClusterConfig, inventories: Mapping[str, object], path: Path) -> None:
+    """Every inventory is one of a declared node. Raises BadInput."""
+    names = {name for hall in config.halls for nodes in hall.nodes for name in nodes.names}
+    for name in inventories:
+        if name not in names:
+            raise BadInput(f"--inventory: {name} is no node of {path}")
+
+
+def lines(said: Mapping[str, Any], instance_type: str) -> Iterator[str]:
+    """The same for people."""
+    more, rent = said["more_nodes"], said["rent"]
+    best = "no candidate keeps the wanted waits" if more is None else f"{said['best_nodes']} of the cheapest candidate"
+    yield f"Growth, from {explain.plural(said['nodes'], 'owned node')} of today ({best}):"
+    if rent:
+        hours, usd = f"{rent['rented_node_hours']:,.0f} node-hours of {instance_type}", f"{rent['rented_usd']:,.0f}"
+        reserved = (
+            f" beside {explain.plural(rent['reserved_nodes'], 'reserved node')}" if rent["reserved_nodes"] else ""
+        )
+        late = "" if rent["kept"] else ", and jobs wait too long"
+        whole = f"{rent['total_usd']:,.0f} USD in all"
+        against = f" against {said['best_total_usd']:,.0f}" if more else ""
+        yield f"  rent: {hours}{reserved} a year for {usd} USD; {whole}{against}{late}"
+    if more == 0:
+        yield "  more nodes: none are cheaper"
+    for own in said["own"] if more else ():
+        stand = more - own["no_room"]
+        yield f"  more nodes: {stand} of {more} more {own['platform']} have room"
+        for place in own["halls"]:
+            for room in place["rooms"]:
+                then = f"{', then' if room['count'] else ':'} {room['then']}" if room["then"] else ""
+                yield f"    {place['hall']} {room['rack']}: {room['count'] or 'none'}{then}"
+            if place["unlimited"]:
+                yield f"    {place['hall']} {', '.join(place['unlimited'])}: no limits are declared, so nobody can say"
+    for each in said["upgrade"]:
+        yield f"  in {ranges.compact(each['nodes'])} ({each['platform']}): {each['says']}"
+    yield from (f"  unknown: {each}" for each in said["unknown"])
