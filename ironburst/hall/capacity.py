@@ -143,9 +143,14 @@ def _full(hall: Hall) -> dict[tuple[str, str], str]:
     found: list[Finding] = [*power.circuits(hall), *racks.totals(hall), *racks.room(hall), *power.plugs(hall)]
     found += [*racks.depth(hall), *racks.cooling_kind(hall)]
     new = {(each.rule, each.subject if not each.subject.startswith("+") else "it"): each for each in found}
-    return {
-        key: f"{key[1]} is full: it {each.text}" if key[1] != "it" else f"it {each.text}" for key, each in new.items()
-    }
+    return {key: _words(key[1], each) for key, each in new.items()}
+
+
+def _words(subject: str, found: Finding) -> str:
+    if subject == "it":
+        return f"it {found.text}"
+    room = found.where == ("cooling_kw",)  # of it, a part of the hall has what the others leave (_part)
+    return f"{subject} is full: {'of what its other racks leave, ' if room else ''}it {found.text}"
 
 
 def _free(hall: Hall, rack: Rack, height: int) -> int | None:

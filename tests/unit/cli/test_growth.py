@@ -76,6 +76,17 @@ def test_more_nodes_have_their_racks_and_the_limit_that_they_meet(trace, stack, 
     assert "growth" not in json.loads(capsys.readouterr().out)
 
 
+def test_all_that_have_room_stand_somewhere(trace, stack, capsys):
+    wide = {f"halls[0].circuits[{n}].breaker_a": 80 for n in range(10)}
+    rack = {f"halls[0].racks[{n}].{key}": 90 for n in (0, 1) for key in ("power_kw", "cooling_kw")}
+    path = stack(**wide, **rack, **{"halls[0].cooling_kw": 132})
+    assert cli.main(asked(trace, path, "--halls", "--nodes", "11")) == 0
+    text = capsys.readouterr().out
+    assert "  more nodes: 2 of 3 more dgx-h100 have room\n    hall-a r01: 1, then r01 has no 8 free units" in text
+    assert "    hall-a r02: 1, then hall hall-a is full: of what its other racks leave, it has " in text
+    assert "    hall-a r03: none: rack r03 is full: it has 27.8 kW of power and may have 22 kW" in text
+
+
 def test_what_is_not_limited_and_not_needed_is_said(trace, stack, capsys):
     free = [{"name": f"r0{n}", "units": 48} for n in (1, 2, 3)]
     path = stack(**{"halls[0].racks": free, "halls[0].circuits": []})
