@@ -55,7 +55,7 @@ def test_more_machines_are_placed_at_once():
     found = capacity.place(hall, like(hall), 5)
     assert [(each.rack, each.count) for each in found.rooms] == [("a03", 2), ("n01", 0), ("a04", 0)]
     assert found.rooms[0].then == "a03 has no 8 free units in a row"
-    assert found.rooms[2].then.startswith("hall h1 is full: it has 6.4 kW of heat and may have 1.3")
+    assert found.rooms[2].then.startswith("hall h1 is full: of what its other racks leave, it has 6.4 kW of heat")
     assert (found.left, found.unlimited) == (3, ("a05",))
     one = capacity.place(hall, like(hall), 1)
     assert [(each.rack, each.count, each.then) for each in one.rooms] == [("a03", 1, "")] and one.left == 0
