@@ -23,18 +23,13 @@ def test_what_a_clock_has_lost(last, now_s, uptime, lost):
     assert lost_s(last, now_s, 5.0, uptime) == lost
 
 
-@pytest.mark.parametrize("ahead_s", [200.0, 0.0])
-def test_what_happened_is_told_by_one_tick(tmp_path, ahead_s):
-    """Events of a clock that was ahead are later than those of the ticks after it."""
+def test_what_happened_is_told_by_one_tick(tmp_path):
+    """Events of before the clock was put back are later than those of the ticks after it."""
     world = World(tmp_path)
-    world.tick()
-    world.clock.ahead_s = ahead_s
-    world.ledger.event("trouble", "between two ticks", world.clock.now())
     world.fill_home(limit_s=86400.0)
     job = world.slurm.submit(limit_s=3600, runs_s=3000)
     told = []
     world.until(lambda: told.extend(world.tick().events) or any(each.kind == "rent" for each in told), 120)
-    assert sum(each.kind == "rent" and each.job == job for each in told) == 1
-    world.clock.ahead_s = 0.0
-    again = [each for _ in range(3) for each in world.tick().events]
-    assert len({(each.at_s, each.kind, each.text) for each in told + again}) == len(told + again)
+    world.clock.ahead_s = -200.0
+    told += [each for _ in range(3) for each in world.tick().events]
+    assert [each.job for each in told if each.kind == "rent"] == [job]
