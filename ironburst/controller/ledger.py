@@ -363,9 +363,14 @@ class Ledger:
         """Something happened. `kind`: one word; `text`: for people."""
         self._insert("events", at_s=now_s, kind=kind, launch=launch, lease=lease, job=job, text=text)
 
-    def events(self, since_s: float = 0.0) -> list[EventRow]:
-        """From a moment on, the oldest first."""
-        return [EventRow(**row) for row in self._rows(f"{_EVENTS} WHERE at_s >= ? ORDER BY at_s, id", since_s)]
+    def events(self, since_s: float = 0.0, after: int = 0) -> list[EventRow]:
+        """From a moment on, or written after a mark (a clock may have been put back), the oldest first."""
+        query = f"{_EVENTS} WHERE at_s >= ? AND id > ? ORDER BY at_s, id"
+        return [EventRow(**row) for row in self._rows(query, since_s, after)]
+
+    def last_event(self) -> int:
+        """A mark for `events`; 0: there is none yet."""
+        return int(self._rows("SELECT coalesce(max(id), 0) AS id FROM events")[0]["id"])
 
     def events_of(self, job: int, launches: Iterable[str]) -> list[EventRow]:
         """Those of a job and of launches."""

@@ -46,6 +46,7 @@ class Shadow:
         """Raises SchedulerError if the queue can't be seen."""
         began = self.clock.now()
         retention.forget_old(self.ledger, began)
+        mark = self.ledger.last_event()
         clock_repair.tick_began(self.ledger, began, document.burst.tick_s, self.clock.uptime())
         observation = self.scheduler.observe()
         observation = replace(observation, nodes=(*observation.nodes, *_not_there_yet(document, observation)))
@@ -64,7 +65,7 @@ class Shadow:
         self._told.tick_ended()
         said = {"at_s": began, "took_s": self.clock.now() - began, "serial": document.serial}
         self.ledger.note("last_tick", json.dumps(said))
-        return Report.of(began, snapshot, decision, self.ledger, {})
+        return Report.of(began, snapshot, decision, self.ledger, {}, after=mark)
 
     def tell(self, kind: str, text: str) -> None:
         """An event for as long as the same holds. A ledger that takes nothing is no reason to stop."""

@@ -67,11 +67,13 @@ class Report:
         ledger: Ledger,
         leases: dict[str, int],
         dropped: Sequence[str] = (),
+        *,
+        after: int,
     ) -> Report:
-        """With the events since `began`."""
+        """With the events after the mark `after`."""
         pending = sum(job.pending for job in snapshot.jobs)
         running = sum(bool(job.on) for job in snapshot.jobs)
-        return cls(began, pending, running, leases, decision, tuple(dropped), tuple(ledger.events(began)))
+        return cls(began, pending, running, leases, decision, tuple(dropped), tuple(ledger.events(after=after)))
 
 
 @dataclass
@@ -128,8 +130,9 @@ class Controller:
         began = self.clock.now()
         # first of all: the cloud refuses a clock that is wrong by minutes, and then nothing is forgotten or ended by it
         site = self.site(document)
-        cool_downs.forgive(self.ledger, document.serial, began)
         retention.forget_old(self.ledger, began)
+        mark = self.ledger.last_event()
+        cool_downs.forgive(self.ledger, document.serial, began)
         last_s = clock_repair.tick_began(self.ledger, began, document.burst.tick_s, self.clock.uptime())
         sightings.note(site)
         ceilings.reprice(site, last_s)
@@ -180,7 +183,7 @@ class Controller:
         self.ledger.note(
             "last_tick", json.dumps({"at_s": began, "took_s": self.clock.now() - began, "serial": document.serial})
         )
-        return self._report(began, snapshot, checked, dropped)
+        return self._report(began, mark, snapshot, checked, dropped)
 
     def site(self, document: ClusterDocument) -> Site:
         """What a tick works with. Raises CloudError."""
@@ -215,8 +218,10 @@ class Controller:
             stale = leases.advance(site, observation)
         return self.scheduler.observe() if stale else observation
 
-    def _report(self, began: float, snapshot: Snapshot, decision: Decision, dropped: list[str]) -> Report:
+    def _report(
+        self, began: float, mark: int, snapshot: Snapshot, decision: Decision, dropped: list[str]
+    ) -> Report:
         states: dict[str, int] = {}
         for lease in self.ledger.leases():
             states[lease.state] = states.get(lease.state, 0) + 1
-        return Report.of(began, snapshot, decision, self.ledger, states, dropped)
+        return Report.of(began, snapshot, decision, self.ledger, states, dropped, after=mark)

@@ -23,7 +23,18 @@ from tests.contract.emulator import PASSWORD, InstallableMachine, medium, servin
 
 TARGET = Target("dgx01", "CHG-1", "LAB-DGX01", "LABDISK01")
 URL = "http://10.0.0.5/media/dgx01-CHG-1.iso"
-MACHINE = Machine("dgx01", "LAB-DGX01", "8b1e7f0e-0000-4000-8000-00000000000b", ("52:54:00:4e:00:0b",), gpus=0)
+# few parts of each kind: every kind of call is there, and a table of all calls costs the square of their number
+MACHINE = Machine(
+    "dgx01",
+    "LAB-DGX01",
+    "8b1e7f0e-0000-4000-8000-00000000000b",
+    ("52:54:00:4e:00:0b",),
+    gpus=0,
+    dimms=2,
+    psus=2,
+    drives=1,
+    hcas=1,
+)
 ANSWERS = {
     "fails": {"answer": "reset", "times": 2},
     "fails once": {"answer": "reset", "times": 1},

@@ -145,6 +145,8 @@ class Live:
 
     def _forget_refusals(self):
         """A quota that was reached, say, closes a market for an hour."""
+        with self.ledger():  # the controller's: whoever makes its file owns it
+            pass
         with closing(sqlite3.connect(self.inside.ledger, timeout=30, isolation_level=None)) as db:
             db.execute("DELETE FROM cool_downs")
 

@@ -37,14 +37,40 @@ def notice(live, lease, seconds=20):
     live.cloud("POST", "/lab/interrupt", instance_id=lease.instance_id, notice_s=seconds)
 
 
-def allow_launches_into(live, reservation):
-    """The right that `up` gives to the controller's role for a reservation that is declared."""
+def launching_into(live, block, ends_s):
+    """The pool as `up` publishes it with a block: this market alone, one zone, a template without a placement group,
+    and the rights to both.
+    """
+    pool = live.declared["pools"][0]
+    zone = pool["zones"][0]
+    make = """import boto3, sys
+ec2, iam = boto3.client("ec2"), boto3.client("iam")
+shown = ec2.describe_launch_template_versions(LaunchTemplateId=sys.argv[1], Versions=[sys.argv[2]])
+data = shown["LaunchTemplateVersions"][0]["LaunchTemplateData"]
+del data["Placement"]
+made = ec2.create_launch_template(LaunchTemplateName=f"of-{sys.argv[3]}", LaunchTemplateData=data)
+print(made["LaunchTemplate"]["LaunchTemplateId"])
+"""
+    words = [zone["launch_template_id"], zone["launch_template_version"], block]
+    template = live.inside.run([sys.executable, "-c", make, *words]).strip()
     role = re.search(r"role_arn = \S+/(\S+)", live.inside.aws_config.read_text())[1]
-    arn = f"arn:aws:ec2:*:*:capacity-reservation/{reservation}"
-    may = {"Effect": "Allow", "Action": "ec2:RunInstances", "Resource": arn}
-    policy = json.dumps({"Version": "2012-10-17", "Statement": [may]})
-    more = f"RoleName={role!r}, PolicyName='reservation', PolicyDocument={policy!r}"
+    from_it = f"arn:aws:ec2:*:*:launch-template/{template}"
+    may = {"Effect": "Allow", "Action": "ec2:RunInstances"}
+    statements = [
+        may | {"Resource": [f"arn:aws:ec2:*:*:capacity-reservation/{block}", from_it]},
+        may | {"Resource": "arn:aws:ec2:*:*:instance/*", "Condition": {"ArnLike": {"ec2:LaunchTemplate": from_it}}},
+    ]
+    policy = json.dumps({"Version": "2012-10-17", "Statement": statements})
+    more = f"RoleName={role!r}, PolicyName='block', PolicyDocument={policy!r}"
     live.inside.run([sys.executable, "-c", f"import boto3; boto3.client('iam').put_role_policy({more})"])
+    return pool | {
+        "markets": ["capacity-block"],
+        "usd_per_hour": {"capacity-block": 0.0},
+        "zones": [zone | {"launch_template_id": template, "launch_template_version": "1"}],
+        "capacity_reservation_id": block,
+        "capacity_ends_s": time.time() + ends_s,
+        "boot_s": 30,
+    }
 
 
 # ---- launching
@@ -296,18 +322,10 @@ def test_a_capacity_block_ends_under_a_job(live):
     block = live.cloud("POST", "/lab/capacity-block", instance_type=TYPE, zone="us-east-1a", count=1, ends_in_s=ends_s)[
         "reservation_id"
     ]
-    allow_launches_into(live, block)
-    pool = live.declared["pools"][0]
-    bought = {
-        "markets": ["capacity-block", "on-demand"],
-        "usd_per_hour": pool["usd_per_hour"] | {"capacity-block": 0.0},
-        "capacity_reservation_id": block,
-        "capacity_ends_s": time.time() + ends_s,
-        "boot_s": 30,
-    }
-    live.publish(live.declared | {"pools": [pool | bought]})
+    bought = launching_into(live, block, ends_s)
+    live.publish(live.declared | {"pools": [bought]})
     live.running(job := live.submit(minutes=1))
-    assert live.leases()[0].market == "capacity-block", json.dumps(bought)
+    assert live.leases()[0].market == "capacity-block"
     live.head.root(f"scontrol update jobid={job} timelimit=30")
     until(lambda: not live.instances(), 120, "the instance's end")
     live.publish(live.declared)

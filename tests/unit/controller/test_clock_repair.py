@@ -4,6 +4,7 @@ import pytest
 
 from ironburst.controller.clock_repair import LastTick, lost_s
 from ironburst.ports import Uptime
+from tests.fakes.world import World
 
 
 @pytest.mark.parametrize(
@@ -20,3 +21,15 @@ from ironburst.ports import Uptime
 )
 def test_what_a_clock_has_lost(last, now_s, uptime, lost):
     assert lost_s(last, now_s, 5.0, uptime) == lost
+
+
+def test_what_happened_is_told_by_one_tick(tmp_path):
+    """Events of before the clock was put back are later than those of the ticks after it."""
+    world = World(tmp_path)
+    world.fill_home(limit_s=86400.0)
+    job = world.slurm.submit(limit_s=3600, runs_s=3000)
+    told = []
+    world.until(lambda: told.extend(world.tick().events) or any(each.kind == "rent" for each in told), 120)
+    world.clock.ahead_s = -200.0
+    told += [each for _ in range(3) for each in world.tick().events]
+    assert [each.job for each in told if each.kind == "rent"] == [job]
