@@ -174,8 +174,17 @@ Settings = list[tuple[str, str, str]]
 """(question, type, answer) of debconf"""
 
 
+_MIRROR_ALONE = (
+    "wget -q -t 1 -T 20 -O /dev/null http://$(debconf-get apt-setup/security_host)/debian-security/ "
+    "|| debconf-set apt-setup/services-select ''"
+)
+"""A hall may reach its mirror alone; for a service that it doesn't reach the installer would stand and wait."""
+
+
 def _preseed(seed: Seed) -> dict[str, str]:
     allowed = "debconf-set partman-auto/disk $disk; debconf-set grub-installer/bootdev $disk"
+    if seed.mirror:
+        allowed += f"; {_MIRROR_ALONE}"
     early = guarded(f"{MEDIUM}/guard.sh", allowed)
     settings: Settings = [
         ("debian-installer/locale", "string", "en_US.UTF-8"),
@@ -276,6 +285,4 @@ def _preseed_mirror(mirror: str | None) -> Settings:
         (f"mirror/{scheme}/hostname", "string", host),
         (f"mirror/{scheme}/directory", "string", f"/{path}".rstrip("/") or "/"),
         (f"mirror/{scheme}/proxy", "string", ""),
-        # a hall may reach its mirror alone; what isn't reached is left out, as a comment in sources.list
-        ("apt-setup/service-failed", "note", ""),
     ]

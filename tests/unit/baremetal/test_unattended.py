@@ -107,14 +107,31 @@ def test_a_debian_has_its_mark_only_if_it_has_its_keys(lost, tmp_path):
     assert (target / "etc/ironburst/install.json").exists() == (target / "boot/efi/ironburst").exists() == (not lost)
 
 
-def test_a_debian_mirror_is_asked_as_it_is_declared_and_alone_is_enough():
+def test_a_debian_mirror_is_asked_as_it_is_declared():
     seed = SEEDS["debian12-dhcp"]
     plain, secure = answers(seed), answers(replace(seed, mirror="https://mirror.dc1:8443/debian"))
     assert (plain["mirror/protocol"], plain["mirror/http/hostname"]) == ("http", "10.0.0.5")
     assert (secure["mirror/protocol"], secure["mirror/https/hostname"]) == ("https", "mirror.dc1:8443")
     assert not any("mirror/http/" in question for question in secure)
-    # an error of debconf that is marked as shown stops nobody
-    assert "\nd-i apt-setup/service-failed note\n" in main_file(seed)
+
+
+@pytest.mark.parametrize("reached", [True, False])
+def test_a_debian_whose_hall_reaches_its_mirror_alone_asks_for_no_other(reached, tmp_path):
+    """Else the installer shows an error, which waits for a key."""
+    said = tmp_path / "said"
+    for name, text in {
+        "sh": "echo /dev/vda",  # the guard's answer
+        "debconf-get": "echo security",
+        "wget": f'[ "${{@: -1}}" = http://security/debian-security/ ] && exit {0 if reached else 4}',
+        "debconf-set": f'echo "$1=$2" >> {said}',
+    }.items():
+        (tmp_path / name).write_text(f"#!/bin/bash\n{text}\n")
+        (tmp_path / name).chmod(0o755)
+    command = answers(SEEDS["debian12-dhcp"])["partman/early_command"].replace("/tmp/", f"{tmp_path}/")
+    path = f"{tmp_path}:{os.environ['PATH']}"
+    subprocess.run(["/bin/sh", "-c", command], check=True, env={"PATH": path})
+    disk = ["partman-auto/disk=/dev/vda", "grub-installer/bootdev=/dev/vda"]
+    assert said.read_text().splitlines() == disk + ([] if reached else ["apt-setup/services-select="])
 
 
 def test_a_debian_disk_is_for_the_system_and_not_for_swap():
