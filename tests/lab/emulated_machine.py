@@ -1,6 +1,6 @@
 """A machine that is emulated whole: UEFI firmware, network card, disk, in a network namespace of its own (qemu without
-KVM; its firmware, and the installer up to the mirror, take three minutes of a quiet processor). Firmware, installer and
-system are the real ones, unlike the lab's hosts. It has no BMC: the firmware boots over the network by itself.
+KVM: 26 minutes of a processor up to the choice of software). Firmware, installer and system are the real ones, unlike
+the lab's hosts. It has no BMC: the firmware boots over the network by itself.
 """
 
 import gzip
