@@ -174,8 +174,17 @@ Settings = list[tuple[str, str, str]]
 """(question, type, answer) of debconf"""
 
 
+_MIRROR_ALONE = (
+    "wget -q -t 1 -T 20 -O /dev/null http://$(debconf-get apt-setup/security_host)/debian-security/ "
+    "|| debconf-set apt-setup/services-select ''"
+)
+"""A hall may reach its mirror alone; for a service that it doesn't reach the installer would stand and wait."""
+
+
 def _preseed(seed: Seed) -> dict[str, str]:
     allowed = "debconf-set partman-auto/disk $disk; debconf-set grub-installer/bootdev $disk"
+    if seed.mirror:
+        allowed += f"; {_MIRROR_ALONE}"
     early = guarded(f"{MEDIUM}/guard.sh", allowed)
     settings: Settings = [
         ("debian-installer/locale", "string", "en_US.UTF-8"),
@@ -188,10 +197,12 @@ def _preseed(seed: Seed) -> dict[str, str]:
         ("partman/early_command", "string", " ".join(early.split())),
         ("partman-auto/method", "string", "regular"),
         ("partman-auto/choose_recipe", "select", "atomic"),
+        # else swap grows with the memory, to 5 % of the disk: 200 GB of 3.84 TB (partman-auto 177)
+        ("partman-auto/cap-ram", "string", "1024"),
         ("partman-efi/non_efi_system", "boolean", "true"),
         ("partman-partitioning/confirm_write_new_label", "boolean", "true"),
         ("partman-partitioning/choose_label", "select", "gpt"),
-        ("partman/default_label", "string", "gpt"),
+        ("partman-partitioning/default_label", "string", "gpt"),
         ("partman/choose_partition", "select", "finish"),
         ("partman/confirm", "boolean", "true"),
         ("partman/confirm_nooverwrite", "boolean", "true"),
@@ -200,7 +211,7 @@ def _preseed(seed: Seed) -> dict[str, str]:
         ("popularity-contest/participate", "boolean", "false"),
         ("cdrom-detect/eject", "boolean", "false"),
         ("finish-install/reboot_in_progress", "note", ""),
-        ("preseed/late_command", "string", "; ".join(_preseed_last(seed.user))),
+        ("preseed/late_command", "string", " && ".join(_preseed_last(seed.user))),
     ]
     owners = {"tasksel/first": "tasksel", "popularity-contest/participate": "popularity-contest"}
     lines = "".join(f"{owners.get(key, 'd-i')} {key} {kind} {value}".rstrip() + "\n" for key, kind, value in settings)
@@ -208,7 +219,9 @@ def _preseed(seed: Seed) -> dict[str, str]:
 
 
 def _preseed_last(user: str) -> list[str]:
-    """Commands in the installed system, which is mounted at /target."""
+    """Commands for the installed system, which is mounted at /target. The mark is written only after all others have
+    done their work; else the installer stands still and shows which failed.
+    """
     home = "/root" if user == "root" else f"/home/{user}"
     sudo = f"echo '{user} ALL=(ALL) NOPASSWD:ALL' > /target/etc/sudoers.d/{user}"
     return [
@@ -264,10 +277,12 @@ def _preseed_users(user: str) -> Settings:
 def _preseed_mirror(mirror: str | None) -> Settings:
     if not mirror:
         return [("apt-setup/use_mirror", "boolean", "false"), ("apt-setup/services-select", "multiselect", "")]
-    host, _, path = mirror.partition("://")[2].partition("/")
+    scheme, _, place = mirror.partition("://")
+    host, _, path = place.partition("/")
     return [
         ("mirror/country", "string", "manual"),
-        ("mirror/http/hostname", "string", host),
-        ("mirror/http/directory", "string", f"/{path}".rstrip("/") or "/"),
-        ("mirror/http/proxy", "string", ""),
+        ("mirror/protocol", "select", scheme),
+        (f"mirror/{scheme}/hostname", "string", host),
+        (f"mirror/{scheme}/directory", "string", f"/{path}".rstrip("/") or "/"),
+        (f"mirror/{scheme}/proxy", "string", ""),
     ]

@@ -4,6 +4,7 @@ obeys the preseed, the guard lets it write the declared disk, and the disk start
 
 import copy
 import json
+import re
 import subprocess
 from pathlib import Path
 
@@ -17,6 +18,8 @@ from tests.lab import emulated_machine
 LAB = yaml.safe_load((Path(__file__).parents[2] / "stacks/Pulumi.lab.yaml").read_text())
 ADDRESS, SERIAL, MAC, DISK = "10.78.0.11", "LAB-DGX01", "52:54:00:4e:00:0b", "DISK-DGX01"
 LIMIT_S = 5400
+OF_A_CD = {"cdrom-detect/eject"}
+"""questions that only an installer on a CD knows"""
 
 
 @pytest.fixture(scope="module")
@@ -75,3 +78,7 @@ def test_from_an_empty_disk_to_the_first_login(hall, capsys):
     assert json.loads(on_disk.stdout) == note
     served = (hall.folder / "http.log").read_text()
     assert "GET /dgx01-CHG-1.efi" in served
+    templates = asked("cat", "/var/log/installer/cdebconf/templates.dat").stdout
+    preseed = (hall.folder / "media/dgx01-CHG-1/preseed.cfg").read_text().splitlines()
+    questions = {line.split()[1] for line in preseed if line.startswith("d-i ")}
+    assert questions - set(re.findall(r"^Name: (\S+)", templates, re.MULTILINE)) == OF_A_CD

@@ -10,10 +10,14 @@ import subprocess
 from dataclasses import replace
 from pathlib import Path
 
+import jsonschema
 import pytest
+from pykickstart.constants import KS_SCRIPT_POST, KS_SCRIPT_PRE
+from pykickstart.parser import KickstartParser
+from pykickstart.version import makeVersion
 
 from ironburst.baremetal.install_scripts import Target
-from ironburst.baremetal.unattended import DISK, Network, Seed, files
+from ironburst.baremetal.unattended import DISK, MEDIUM, Network, Seed, files
 
 REVIEWED = Path(__file__).parent / "unattended"
 SEED = Seed(
@@ -83,14 +87,65 @@ def test_a_preseed_is_read_by_debconf_and_its_commands_by_a_shell(name):
         assert subprocess.run(["sh", "-n"], input=command, text=True).returncode == 0
 
 
+def answers(seed):
+    """{question: answer} of a preseed."""
+    lines = (line.split(maxsplit=3) for line in main_file(seed).splitlines()[1:])
+    return {question: "".join(answer) for _, question, _, *answer in lines}
+
+
+@pytest.mark.parametrize("lost", ["", "authorized_keys", "ssh_host_ed25519_key"])
+def test_a_debian_has_its_mark_only_if_it_has_its_keys(lost, tmp_path):
+    medium, target = tmp_path / "medium", tmp_path / "target"
+    (target / "etc/ssh").mkdir(parents=True)
+    medium.mkdir()
+    for name, text in files(SEEDS["debian13"]).items():
+        if (path := medium / name.removeprefix("ironburst/")) != medium / lost:
+            path.write_text(text)
+    command = answers(SEEDS["debian13"])["preseed/late_command"]
+    done = subprocess.run(["sh", "-c", command.replace(MEDIUM, str(medium)).replace("/target", str(target))])
+    assert (done.returncode == 0) == (not lost)
+    assert (target / "etc/ironburst/install.json").exists() == (target / "boot/efi/ironburst").exists() == (not lost)
+
+
+def test_a_debian_mirror_is_asked_as_it_is_declared():
+    seed = SEEDS["debian12-dhcp"]
+    plain, secure = answers(seed), answers(replace(seed, mirror="https://mirror.dc1:8443/debian"))
+    assert (plain["mirror/protocol"], plain["mirror/http/hostname"]) == ("http", "10.0.0.5")
+    assert (secure["mirror/protocol"], secure["mirror/https/hostname"]) == ("https", "mirror.dc1:8443")
+    assert not any("mirror/http/" in question for question in secure)
+
+
+@pytest.mark.parametrize("reached", [True, False])
+def test_a_debian_whose_hall_reaches_its_mirror_alone_asks_for_no_other(reached, tmp_path):
+    """Else the installer shows an error, which waits for a key."""
+    said = tmp_path / "said"
+    for name, text in {
+        "sh": "echo /dev/vda",  # the guard's answer
+        "debconf-get": "echo security",
+        "wget": f'[ "${{@: -1}}" = http://security/debian-security/ ] && exit {0 if reached else 4}',
+        "debconf-set": f'echo "$1=$2" >> {said}',
+    }.items():
+        (tmp_path / name).write_text(f"#!/bin/bash\n{text}\n")
+        (tmp_path / name).chmod(0o755)
+    command = answers(SEEDS["debian12-dhcp"])["partman/early_command"].replace("/tmp/", f"{tmp_path}/")
+    path = f"{tmp_path}:{os.environ['PATH']}"
+    subprocess.run(["/bin/sh", "-c", command], check=True, env={"PATH": path})
+    disk = ["partman-auto/disk=/dev/vda", "grub-installer/bootdev=/dev/vda"]
+    assert said.read_text().splitlines() == disk + ([] if reached else ["apt-setup/services-select="])
+
+
+def test_a_debian_disk_is_for_the_system_and_not_for_swap():
+    wanted = answers(SEEDS["debian13"])
+    assert int(wanted["partman-auto/cap-ram"]) <= 1024  # MB
+    assert wanted["partman-partitioning/default_label"] == wanted["partman-partitioning/choose_label"] == "gpt"
+
+
 @pytest.mark.parametrize(("name", "version"), [("rhel9", "RHEL9"), ("rhel10-dhcp", "RHEL10")])
-def test_a_kickstart_is_read_by_pykickstart(name, version, tmp_path):
-    parser = pytest.importorskip("pykickstart.parser", reason="pykickstart is not installed")
-    constants, versions = pytest.importorskip("pykickstart.constants"), pytest.importorskip("pykickstart.version")
-    read = parser.KickstartParser(versions.makeVersion(version), errorsAreFatal=True, missingIncludeIsFatal=False)
+def test_a_kickstart_is_read_by_pykickstart(name, version):
+    read = KickstartParser(makeVersion(version), errorsAreFatal=True, missingIncludeIsFatal=False)
     read.readKickstartFromString(main_file(SEEDS[name]))
-    (before,) = [script for script in read.handler.scripts if script.type == constants.KS_SCRIPT_PRE]
-    (after,) = [script for script in read.handler.scripts if script.type == constants.KS_SCRIPT_POST]
+    (before,) = [script for script in read.handler.scripts if script.type == KS_SCRIPT_PRE]
+    (after,) = [script for script in read.handler.scripts if script.type == KS_SCRIPT_POST]
     assert "guard.sh" in before.script and "finish.sh" in after.script
     for script in (before, after):
         assert subprocess.run(["sh", "-n"], input=script.script, text=True).returncode == 0
@@ -100,3 +155,13 @@ def test_the_medium_holds_what_the_host_is_known_by():
     made = files(SEED)
     assert made["ironburst/ssh_host_ed25519_key"] == SEED.host_key
     assert made["ironburst/authorized_keys"] == SEED.authorized_keys[0] + "\n"
+
+
+@pytest.mark.skipif("AUTOINSTALL_SCHEMA" not in os.environ, reason="names subiquity's own autoinstall-schema.json")
+@pytest.mark.parametrize("name", ["ubuntu2404", "ubuntu2204-dhcp"])
+def test_an_autoinstall_is_what_subiquitys_own_schema_allows(name):
+    schema = json.loads(Path(os.environ["AUTOINSTALL_SCHEMA"]).read_text())
+    wanted = json.loads(main_file(SEEDS[name]).removeprefix("#cloud-config\n"))["autoinstall"]
+    jsonschema.validate(wanted, schema)
+    # its schema takes unknown keys, and its server refuses them
+    assert wanted.keys() <= schema["properties"].keys()
