@@ -73,6 +73,8 @@ def _rack(rack: Rack, where: model.Where) -> model.Rack:
 def _nodes(nodes: Nodes, where: model.Where) -> Iterator[model.Device]:
     platform = catalog.platforms().get(nodes.platform or "")
     own = nodes.chassis
+    gpu_w, power_w = _limited(nodes, platform)
+    capped = own.power_w is not None or (platform is not None and power_w != platform.max_power_w)
     of_node = model.Device(
         name="",
         kind=nodes.role,
@@ -80,9 +82,9 @@ def _nodes(nodes: Nodes, where: model.Where) -> Iterator[model.Device]:
         height=nodes.height or (platform.height_u if platform else None),
         platform=nodes.platform,
         vendor=platform.vendor if platform else None,
-        power_w=own.power_w or (platform.max_power_w if platform else None),
+        power_w=own.power_w or power_w,
         # capped: the maker's figure is of what it would draw uncapped
-        heat_btu_h=own.heat_btu_h or (platform.heat_btu_h_plan if platform and own.power_w is None else None),
+        heat_btu_h=own.heat_btu_h or (platform.heat_btu_h_plan if platform and not capped else None),
         weight_kg=own.weight_kg or (platform.weight_kg if platform else None),
         depth_mm=own.depth_mm or (platform.depth_mm if platform else None),
         airflow_cfm=own.airflow_cfm or (platform.airflow_cfm if platform else None),
@@ -94,12 +96,23 @@ def _nodes(nodes: Nodes, where: model.Where) -> Iterator[model.Device]:
         psus_needed=own.psus_needed or (platform.psus_needed if platform and own.psus is None else None),
         cords=tuple(nodes.cords),
         gpus=platform.gpu_count if platform else 0,
-        gpu_w=platform.gpu.tdp_w if platform else None,
+        gpu_w=gpu_w,
         hcas=nodes.infiniband_links,
         where=where,
     )
     for n, name in enumerate(nodes.names):
         yield _placed(of_node, name, _nth(nodes.units, n))
+
+
+def _limited(nodes: Nodes, platform: catalog.Platform | None) -> tuple[float | None, float | None]:
+    """What a GPU and the whole node draw at most, W, with the declared power limit; without a chassis' own figures."""
+    if platform is None:
+        return None, None
+    gpu_w, limit = platform.gpu.tdp_w, nodes.gpu_power_limit_w
+    if limit is None or gpu_w is None or limit >= gpu_w:
+        return gpu_w, platform.max_power_w
+    spared = platform.gpu_count * (gpu_w - limit)
+    return limit, platform.max_power_w - spared if platform.max_power_w is not None else None
 
 
 def _switches(switches: Switches, where: model.Where) -> Iterator[model.Device]:

@@ -186,6 +186,7 @@ class Host(Part):
     os: str | None = None
     software: NodeSoftware | None = None
     mig: list[Mig] | None = None
+    gpu_power_limit_w: int | None = Field(default=None, description="of each GPU; null: left alone")
     scratch: Scratch | None = None
     data: list[str] = Field(default=[], description="data sets that it has")
     usd_per_gpu_hour: float | None = Field(

@@ -7,6 +7,7 @@ import pytest
 from ironburst import catalog
 from ironburst.config import halls, load
 from ironburst.config.checks import CHECKS
+from ironburst.hall import capacity
 from tests.unit.config.test_checks import findings, put
 
 EXAMPLE = Path(__file__).parents[3] / "docs/how-to/sysadmin/hall.yaml"
@@ -59,6 +60,37 @@ def test_a_capped_node_is_taken_at_its_cap(example):
     assert said(example) == []
     heats = {device.heat for device in halls.declared(load.from_value(example))[0].devices if device.kind == "gpu"}
     assert [round(heat) for heat in heats] == [33780]  # 9900 W, not what the maker says of 10200
+
+
+def test_the_plans_cap_is_taken_over_as_the_gpus_power_limit(example):
+    (cap,) = {(each.gpu_w, each.cap_w) for each in capacity.caps(halls.declared(load.from_value(example))[0])}
+    assert cap == (662, 9900)
+    for n in (1, 2):
+        put(example, f"halls[0].nodes[{n}].gpu_power_limit_w", cap[0])
+    assert said(example) == []
+    (hall,) = halls.declared(load.from_value(example))
+    dgx = hall.device["dgx01"]
+    assert (dgx.gpu_w, dgx.power_w, capacity.caps(hall)) == (662, 10200 - 8 * (700 - 662), ())
+    assert round(dgx.heat) == round(dgx.power_w * 3.412142)  # not what the maker says of 10200 W
+    put(example, "halls[0].nodes[1].gpu_power_limit_w", 700)
+    assert halls.declared(load.from_value(example))[0].device["dgx01"].heat_btu_h == 38557, "no cap"
+    put(example, "halls[0].nodes[1].chassis", {"power_w": 9000})
+    assert halls.declared(load.from_value(example))[0].device["dgx01"].power_w == 9000, "what a chassis says counts"
+
+
+@pytest.mark.parametrize(
+    ("node", "more", "words"),
+    [
+        (1, {"gpu_power_limit_w": 701}, "is 701 W, and a GPU of dgx-h100 (H100 SXM5 80GB) draws 700 W at most"),
+        (0, {"gpu_power_limit_w": 500}, "these are of role head: leave it out"),
+        (1, {"gpu_power_limit_w": 500, "managed": False, "bmc": None}, "these aren't managed"),
+    ],
+)
+def test_a_power_limit_that_nobody_can_set(example, node, more, words):
+    for key, given in more.items():
+        put(example, f"halls[0].nodes[{node}].{key}", given)
+    (found,) = [each for each in said(example) if each.rule == "power-limit"]
+    assert found.path == f"{HALL}.nodes[{node}].gpu_power_limit_w" and words in found.message
 
 
 @pytest.mark.parametrize(

@@ -122,7 +122,8 @@ def test_the_plan_is_json_and_has_all_parts():
         "limit_w": 23002,
     }
     assert said["findings"][0]["ways_out"] and said["caps"] and said["power_on"] and said["circuits"]
-    assert any(line.startswith("  cap n1, n2, n3, n4: ") for line in plan.lines(plan.of(fed(40))))
+    (cap,) = [line for line in plan.lines(plan.of(fed(40))) if line.startswith("  cap ")]
+    assert cap.startswith("  cap n1, n2, n3, n4: 57") and " of 6000 W, gpu_power_limit_w: 368 (circuit a03-" in cap
 
 
 def test_the_page_is_whole_and_fetches_nothing():
