@@ -8,6 +8,7 @@ from typing import Literal, TypedDict
 from pydantic import BaseModel
 
 from ironburst import catalog, naming
+from ironburst.config import halls
 from ironburst.config import software as declared_software
 from ironburst.config import software_models
 from ironburst.config.cloud_models import Cloud, Group, Pool
@@ -115,6 +116,7 @@ def build(config: ClusterConfig, observed: Observed, solution: Solution | None =
         burst=burst(config),
         filesystem=Filesystem(**config.filesystem.model_dump()) if config.filesystem else None,
         subnet_managers={hall.name: _subnet_managers(hall) for hall in config.halls if hall.subnet_managers},
+        topology=halls.slurm_topology(config),
         data_science=list(config.data_science),
         data=_data(config.cloud) if config.cloud else {},
         images=Images(**config.cloud.images.model_dump()) if config.cloud else Images(),

@@ -327,6 +327,9 @@ class ClusterDocument(Part):
     subnet_managers: dict[str, list[SubnetManager]] = Field(
         default={}, description="by hall; empty: the switches or UFM do"
     )
+    topology: str = Field(
+        default="", description="Slurm's topology.conf; empty: its nodes are on no fabric that a hall declares"
+    )
     data_science: list[str] = Field(default=[])
     data: dict[str, DataSet] = Field(default={}, description="declared data sets; names of others are only names")
     images: Images = Images()

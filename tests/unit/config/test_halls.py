@@ -153,6 +153,40 @@ def test_slurms_tree_has_every_node_that_slurm_has_once(example):
     assert pools and [each.name for each in trees] == ["hall-a-rest", *pools]
 
 
+def test_slurms_topology_is_of_a_declared_fabric_alone(example):
+    said = halls.slurm_topology(load.from_value(example))
+    assert said.splitlines()[1:] == [
+        "SwitchName=leaf1-leaf8 Nodes=dgx[01-08]",
+        "SwitchName=spine1-spine2 Switches=leaf1-leaf8",
+    ]
+    put(example, "halls[0].cables", [])
+    assert halls.slurm_topology(load.from_value(example)) == ""
+
+
+def test_a_switch_without_nodes_of_slurm_is_not_in_its_tree(example):
+    """The other nodes are of Kubernetes: slurmctld refuses a switch whose child isn't there."""
+    for leaf in range(8):
+        put(example, f"halls[0].cables[{leaf}].ends", [f"dgx[01-04]/ib{leaf + 1}", f"leaf{leaf + 1}/[1-4]"])
+    example["halls"][0]["switches"].append({"names": "other1", "kind": "leaf", "ports": 64})
+    more = [{"ends": ["dgx[05-08]/ib1", "other1/[1-4]"]}, {"ends": ["other1/33", "spine1/33"]}]
+    example["halls"][0]["cables"] += [{"type": "dac", "speed": "NDR", "length_m": 2} | each for each in more]
+    assert [each.name for each in halls.slurm_trees(load.from_value(example))][:2] == ["leaf1-leaf8", "other1"]
+    example["other_schedulers"] = load.read_value(STAGING.with_name("Pulumi.mixed.yaml"))["other_schedulers"]
+    put(example, "software.kubernetes", "1.36")
+    put(example, "halls[0].nodes[2].scheduler", "kubernetes")
+    for node in (0, 1):
+        put(example, f"halls[0].nodes[{node}].scheduler", "slurm")
+    leaf, spine = halls.slurm_trees(load.from_value(example))
+    assert (leaf.name, len(leaf.nodes)) == ("leaf1-leaf8", 4) and spine.switches == ("leaf1-leaf8",)
+
+
+def test_pools_and_switches_of_one_name_are_two_switches(example):
+    example |= {"cloud": load.read_value(STAGING)["cloud"]}
+    example["cloud"]["pools"][0]["name"] = "leaf1-leaf8"
+    names = [each.name for each in halls.slurm_trees(load.from_value(example))]
+    assert len(names) == len(set(names)) and "leaf1-leaf8-2" in names
+
+
 def test_every_figure_of_cables_has_a_source():
     assert len(catalog.cable_reaches()) > 30
     assert len({(each.speed, each.type) for each in catalog.cable_reaches()}) == len(catalog.cable_reaches())
