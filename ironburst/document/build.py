@@ -8,9 +8,8 @@ from typing import Literal, TypedDict
 from pydantic import BaseModel
 
 from ironburst import catalog, naming
-from ironburst.config import halls
+from ironburst.config import halls, software_models
 from ironburst.config import software as declared_software
-from ironburst.config import software_models
 from ironburst.config.cloud_models import Cloud, Group, Pool
 from ironburst.config.karpenter_models import KarpenterPool as DeclaredKarpenterPool
 from ironburst.config.models import ClusterConfig, Hall, Nodes

@@ -20,7 +20,7 @@ changes = eval((Path({folder!r}) / "changes").read_text())
 mode = "Enabled" if power.STATE.parent.is_dir() else "Disabled"
 chosen = sys.argv[sys.argv.index("-i") + 1] if "-i" in sys.argv else None
 rows = [
-    power.shown(n) | dict(zip(("index", "pci.bus_id", "persistence_mode"), (str(n), f"00000000:{{n + 1:02X}}:00.0", mode))) | changes
+    power.shown(n) | {{"index": str(n), "pci.bus_id": f"00000000:0{{n + 1}}:00.0", "persistence_mode": mode}} | changes
     for n in range(2)
     if chosen in (None, str(n))
 ]
@@ -106,9 +106,10 @@ def test_a_limit_that_is_not_taken_is_no_success(tmp_path):
     """nvidia-smi warns, and ends with 0, where the driver knows the range and can't set the limit."""
     node = Node(tmp_path)
     (tmp_path / "nvidia-smi").write_text(
-        (tmp_path / "nvidia-smi").read_text().replace("power.answer(", "power.answer(*").replace(
-            "sys.argv[1:], rows", '[sys.argv[1:], [row | {"power.min_limit": "[N/A]"} for row in rows]]'
-        )
+        (tmp_path / "nvidia-smi")
+        .read_text()
+        .replace("power.answer(", "power.answer(*")
+        .replace("sys.argv[1:], rows", '[sys.argv[1:], [row | {"power.min_limit": "[N/A]"} for row in rows]]')
     )
     done = node(500)
     assert done.returncode == 1 and "Changing power management limit is not supported" in done.stderr

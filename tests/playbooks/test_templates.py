@@ -186,7 +186,9 @@ def test_jobs_are_placed_by_a_declared_fabric_unless_the_site_does_it_itself():
     document = lab_document().model_copy(update={"topology": TREE})
     assert settings(render("slurm.conf.j2", document))[0]["TopologyPlugin"] == "topology/tree"
     assert "TopologyPlugin" not in settings(render("slurm.conf.j2"))[0]
-    own = render("slurm.conf.j2", document, slurm_head_topology="", slurm_head_settings={"TopologyPlugin": "topology/flat"})
+    own = render(
+        "slurm.conf.j2", document, slurm_head_topology="", slurm_head_settings={"TopologyPlugin": "topology/flat"}
+    )
     assert settings(own)[0]["TopologyPlugin"] == "topology/flat"
     # slurmctld is restarted by a drop-in that is another one
     assert render("slurmctld.service.j2", document) != render("slurmctld.service.j2")

@@ -40,20 +40,22 @@ def forget(indexes):
 
 def answer(arguments, rows, root=None):
     """(exit status, text) of `-pl W`. rows: what --query-gpu would say of the chosen GPUs."""
-    given = next((b for a, b in zip(arguments, arguments[1:], strict=False) if a in ("-pl", "--power-limit")), "")
+    at = next(n for n, word in enumerate(arguments) if word in ("-pl", "--power-limit"))
+    given = "".join(arguments[at + 1 : at + 2])
     if not re.fullmatch(r"\d+(\.\d+)?", given):
         return 2, f"Invalid combination of input arguments: -pl {given}. Please run 'nvidia-smi -h' for help. (STUB)"
     watts, text = float(given), ""
     for row in rows:
         bus = row["pci.bus_id"]
         if "N/A" in row["power.min_limit"]:
-            text += f"Changing power management limit is not supported for GPU: {bus}.\nTreating as warning and moving on.\n"
+            text += f"Changing power management limit is not supported for GPU: {bus}.\n"
+            text += "Treating as warning and moving on.\n"
             continue
         least, most = (float(row[f"power.{end}_limit"].split()[0]) for end in ("min", "max"))
         if not least <= watts <= most:
             return 2, text + (
-                f"Provided power limit {watts:.2f} W is not a valid power limit which should be between {least:.2f} W and "
-                f"{most:.2f} W for GPU {bus}\nTerminating early due to previous errors."
+                f"Provided power limit {watts:.2f} W is not a valid power limit which should be between {least:.2f} W "
+                f"and {most:.2f} W for GPU {bus}\nTerminating early due to previous errors."
             )
         if not (os.geteuid() == 0 if root is None else root):
             return 4, text + (

@@ -170,7 +170,9 @@ def test_nodes_with_other_cables_are_below_a_switch_of_another_name():
     """One HCA of n4 isn't cabled: slurmctld doesn't start where a name is there twice."""
     leaves = [replace(SWITCH, name=f"leaf{n}", kind="leaf") for n in (1, 2, 3)]
     nodes = [each for each in HALL.devices if not each.is_switch]
-    cables = [cable(f"n{n}/ib{leaf}", f"leaf{leaf}/{n}") for n in range(1, 5) for leaf in (1, 2, 3) if (n, leaf) != (4, 2)]
+    cables = [
+        cable(f"n{n}/ib{leaf}", f"leaf{leaf}/{n}") for n in range(1, 5) for leaf in (1, 2, 3) if (n, leaf) != (4, 2)
+    ]
     found = fabric.tree(replace(HALL, devices=(*nodes, *leaves), cables=tuple(cables)))
     assert found == (TreeSwitch("leaf1-leaf3", nodes=("n1", "n2", "n3")), TreeSwitch("leaf1-leaf3-2", nodes=("n4",)))
 

@@ -2,8 +2,8 @@
 """ironburst-power-limit [--check] [--settle SECONDS] [--limit FILE]: hold this node's GPUs at the declared power limit.
 A boot, a reload of the driver and a reset begin with the GPU's own one. Jobs may run meanwhile: they get slower.
 
-FILE (default /etc/ironburst/power-limit): watts, of each GPU. Exit 0: as declared (--check) or made so; 3: --check found
-a difference; 1: it can't be made so, or nvidia-smi is not understood. --settle: so long to wait for driver and
+FILE (default /etc/ironburst/power-limit): watts, of each GPU. Exit 0: as declared (--check) or made so; 3: --check
+found a difference; 1: it can't be made so, or nvidia-smi is not understood. --settle: so long to wait for driver and
 persistence daemon.
 """
 
@@ -59,8 +59,8 @@ def refuse(found, wanted):
         least, most = watts(fields["power.min_limit"]), watts(fields["power.max_limit"])
         if least is None or most is None or watts(fields["power.limit"]) is None:
             raise Failed(
-                "GPU %d has no power limit that can be set (nvidia-smi says %s): leave gpu_power_limit_w of these nodes out"
-                % (index, fields["power.min_limit"])
+                "GPU %d has no power limit that can be set (nvidia-smi says %s): "
+                "leave gpu_power_limit_w of these nodes out" % (index, fields["power.min_limit"])
             )
         if not least <= wanted <= most:
             raise Failed("GPU %d takes %g to %g W, declared is %g W" % (index, least, most, wanted))
