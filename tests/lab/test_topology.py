@@ -27,9 +27,14 @@ GATE = "; ".join(
     for name in ("prolog", "epilog", "health")
 )
 UNIT = "[Service]\nType=oneshot\nRemainAfterExit=yes\nExecStart=/bin/true\n"
-SLURMD = """
-apt-get -qq update && DEBIAN_FRONTEND=noninteractive apt-get -qq install -y slurmd munge > /dev/null
-systemctl disable -q --now slurmd; cat > /etc/munge/munge.key; systemctl restart munge
+SLURMD = f"""set -e
+umask 077; cat > /root/munge.key; umask 022
+echo 'deb [trusted=yes] {names.REPOSITORY_URL}/debian stable main' > /etc/apt/sources.list.d/lab.list
+exec < /dev/null
+export DEBIAN_FRONTEND=noninteractive
+apt-get -qq update && apt-get -qq install -y slurmd munge > /dev/null
+systemctl disable -q --now slurmd
+install -o munge -g munge -m 0400 /root/munge.key /etc/munge/munge.key && systemctl restart munge
 mkdir -p /var/lib/slurm/slurmd /var/log/slurm
 """
 CROSSED = {"leaf1": ("dgx01", "dgx03"), "leaf2": ("dgx02", "dgx04")}
