@@ -7,6 +7,7 @@ import json
 import os
 import re
 import subprocess
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -32,7 +33,7 @@ umask 077; cat > /root/munge.key; umask 022
 echo 'deb [trusted=yes] {names.REPOSITORY_URL}/debian stable main' > /etc/apt/sources.list.d/lab.list
 exec < /dev/null
 export DEBIAN_FRONTEND=noninteractive
-apt-get -qq update && apt-get -qq install -y slurmd munge > /dev/null
+apt-get -qq update && apt-get -qq install -y slurmd slurm-client munge > /dev/null
 systemctl disable -q --now slurmd
 install -o munge -g munge -m 0400 /root/munge.key /etc/munge/munge.key && systemctl restart munge
 mkdir -p /var/lib/slurm/slurmd /var/log/slurm
@@ -71,6 +72,8 @@ class Cluster:
                 f"{GATE}; cat > /etc/systemd/system/ironburst-gate.service; touch $(seq -f /dev/nvidia%g 0 7)",
                 stdin=UNIT,
             )
+        with ThreadPoolExecutor() as pool:  # it boots from an image, which has them
+            list(pool.map(lambda host: site.ssh(host, SLURMD, stdin="x" * 64, timeout=600), RENTED.values()))
 
     def converge(self, *options, **declaration):
         """Declare, and converge head and nodes: the changed tasks of the head, and what was said."""
@@ -114,15 +117,15 @@ class Cluster:
 
     def rent(self):
         """Both rented nodes, as the controller does it."""
-        names_of_both = ",".join(RENTED)
+        both = ",".join(RENTED)
         self.head(f"cd /var/spool/ironburst/leases; touch {' '.join(RENTED)}")
-        self.head(f"scontrol update nodename={names_of_both} state=power_up")
+        self.head(f"scontrol update nodename={both} state=power_up")
         for name, host in RENTED.items():
             start = f"systemd-run --quiet --unit=rented slurmd -D -b -N {name} --conf-server {names.ADDRESSES['head']}"
-            self.site.ssh(host, f"{SLURMD}{start}", stdin="x" * 64, timeout=300)
-        states = f"sinfo -h -N -p burst-p5 -n {names_of_both} -O StateComplete:80"
+            self.site.ssh(host, start)
+        states = f"sinfo -h -N -p burst-p5 -n {both} -O StateComplete:80"
         wait_for(lambda: set(self.head(states).split()) == {"idle+cloud+drain"}, 60, "the rented nodes", pause=0.5)
-        self.head(f"scontrol update nodename={names_of_both} state=resume")
+        self.head(f"scontrol update nodename={both} state=resume")
 
     def move(self, job):
         """A held job to the burst partition, as the controller does it."""
