@@ -154,10 +154,8 @@ def slurm_topology(config: ClusterConfig, kind: str) -> str:
     """Slurm's file. Raises BadInput where there is no Slurm."""
     if config.slurm is None:
         raise BadInput("--topology: the stack has no Slurm")
-    trees = halls.slurm_trees(config)
-    if kind == "conf":
-        return topology.conf(trees, ranges.compact)
-    return topology.yaml(trees, ranges.compact, config.name)
+    text = topology.conf if kind == "conf" else functools.partial(topology.yaml, name=config.name)
+    return text(halls.slurm_trees(config), ranges.compact)
 
 
 def write(arguments: argparse.Namespace, name: str, plans: Sequence[plan.Plan]) -> None:

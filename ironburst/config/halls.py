@@ -6,17 +6,18 @@ say so.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import replace
 from typing import TypeVar
 
 from ironburst import catalog, naming
+from ironburst.config import ranges
 from ironburst.config.cloud_models import Group, Pool
 from ironburst.config.hall_models import Chassis, Rack, Switches
 from ironburst.config.models import ClusterConfig, Hall, Nodes
 from ironburst.config.node_settings import NodeSettings
-from ironburst.hall import model
-from ironburst.hall.fabric import TreeSwitch, tree
+from ironburst.hall import model, topology
+from ironburst.hall.fabric import TreeSwitch, name_once, tree
 
 Item = TypeVar("Item")
 
@@ -73,6 +74,8 @@ def _rack(rack: Rack, where: model.Where) -> model.Rack:
 def _nodes(nodes: Nodes, where: model.Where) -> Iterator[model.Device]:
     platform = catalog.platforms().get(nodes.platform or "")
     own = nodes.chassis
+    gpu_w, power_w = _limited(nodes, platform)
+    capped = own.power_w is not None or (platform is not None and power_w != platform.max_power_w)
     of_node = model.Device(
         name="",
         kind=nodes.role,
@@ -80,9 +83,9 @@ def _nodes(nodes: Nodes, where: model.Where) -> Iterator[model.Device]:
         height=nodes.height or (platform.height_u if platform else None),
         platform=nodes.platform,
         vendor=platform.vendor if platform else None,
-        power_w=own.power_w or (platform.max_power_w if platform else None),
+        power_w=own.power_w or power_w,
         # capped: the maker's figure is of what it would draw uncapped
-        heat_btu_h=own.heat_btu_h or (platform.heat_btu_h_plan if platform and own.power_w is None else None),
+        heat_btu_h=own.heat_btu_h or (platform.heat_btu_h_plan if platform and not capped else None),
         weight_kg=own.weight_kg or (platform.weight_kg if platform else None),
         depth_mm=own.depth_mm or (platform.depth_mm if platform else None),
         airflow_cfm=own.airflow_cfm or (platform.airflow_cfm if platform else None),
@@ -94,12 +97,23 @@ def _nodes(nodes: Nodes, where: model.Where) -> Iterator[model.Device]:
         psus_needed=own.psus_needed or (platform.psus_needed if platform and own.psus is None else None),
         cords=tuple(nodes.cords),
         gpus=platform.gpu_count if platform else 0,
-        gpu_w=platform.gpu.tdp_w if platform else None,
+        gpu_w=gpu_w,
         hcas=nodes.infiniband_links,
         where=where,
     )
     for n, name in enumerate(nodes.names):
         yield _placed(of_node, name, _nth(nodes.units, n))
+
+
+def _limited(nodes: Nodes, platform: catalog.Platform | None) -> tuple[float | None, float | None]:
+    """What a GPU and the whole node draw at most, W, with the declared power limit; without a chassis' own figures."""
+    if platform is None:
+        return None, None
+    gpu_w, limit = platform.gpu.tdp_w, nodes.gpu_power_limit_w
+    if limit is None or gpu_w is None or limit >= gpu_w:
+        return gpu_w, platform.max_power_w
+    spared = platform.gpu_count * (gpu_w - limit)
+    return limit, platform.max_power_w - spared if platform.max_power_w is not None else None
 
 
 def _switches(switches: Switches, where: model.Where) -> Iterator[model.Device]:
@@ -152,26 +166,53 @@ def _masters(hall: Hall) -> tuple[str, ...]:
     return (*opensm, *switches, *(["UFM"] if hall.ufm else []))
 
 
+def slurm_topology(config: ClusterConfig) -> str:
+    """topology.conf of the whole cluster; empty: Slurm's nodes are on no declared fabric, so there is nothing to place
+    jobs by.
+    """
+    names = {name for hall in config.halls for nodes in hall.nodes for name in _of_slurm(config, nodes)}
+    on_fabric = any(names & set(each.nodes) for hall in declared(config) for each in tree(hall))
+    return topology.conf(slurm_trees(config), ranges.compact) if on_fabric else ""
+
+
 def slurm_trees(config: ClusterConfig) -> list[TreeSwitch]:
     """The whole cluster as Slurm's tree: each hall's fabric, its GPU nodes without one, fixed and rented nodes by group
-    and pool. They aren't joined, so that no job spans two of them.
+    and pool. They aren't joined, so that no job spans two of them. A node that is nowhere would never be given a job.
     """
     halls = declared(config)
     found: list[TreeSwitch] = []
+    taken: set[str] = set()
     slurms = {name for hall in config.halls for nodes in hall.nodes for name in _of_slurm(config, nodes)}
     for hall in halls:
-        its = [each for each in tree(hall) if each.switches or slurms & set(each.nodes)]
-        found += [replace(each, nodes=tuple(name for name in each.nodes if name in slurms)) for each in its]
-        inside = {name for each in its for name in each.nodes}
+        its = list(_pruned(tree(hall), slurms))
+        found += its
+        taken |= {each.name for each in its}
+    for hall in halls:
+        inside = {name for each in found for name in each.nodes}
         rest = tuple(each.name for each in hall.devices if each.name in slurms - inside)
-        found += [TreeSwitch(f"{hall.name}-rest", nodes=rest)] if rest else []
+        found += [TreeSwitch(name_once(f"{hall.name}-rest", taken), nodes=rest)] if rest else []
     if config.cloud:
         rented: list[tuple[Group | Pool, int]] = [(group, group.count) for group in config.cloud.groups]
         rented += [(pool, pool.max_nodes) for pool in config.cloud.pools]
         for each, count in rented:
             if _is_slurms(config, each):
-                found.append(TreeSwitch(each.name, nodes=tuple(naming.numbered(each.name, count))))
+                nodes = tuple(naming.numbered(each.name, count))
+                found.append(TreeSwitch(name_once(each.name, taken), nodes=nodes))
     return found
+
+
+def _pruned(switches: Iterable[TreeSwitch], slurms: Set[str]) -> Iterator[TreeSwitch]:
+    """Without nodes of another scheduler, and without switches that have nothing then: slurmctld refuses both."""
+    kept: set[str] = set()
+    for each in switches:  # from below
+        left = replace(
+            each,
+            nodes=tuple(name for name in each.nodes if name in slurms),
+            switches=tuple(name for name in each.switches if name in kept),
+        )
+        if left.nodes or left.switches:
+            kept.add(each.name)
+            yield left
 
 
 def _of_slurm(config: ClusterConfig, nodes: Nodes) -> Sequence[str]:

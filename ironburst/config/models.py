@@ -119,6 +119,9 @@ class _OwnedAlone(Strict):
         "one of its phases; none: they are planned, by turns on both feeds",
         examples=[["a03-a/L1", "a03-b/L1"]],
     )
+    gpu_power_limit_w: int | None = Field(
+        default=None, gt=0, description="most that each GPU may draw (nvidia-smi -pl); none: left alone", examples=[500]
+    )
     addresses: Range = Field(
         default=[], description="in the hall's cidr, one a node; managed nodes need them", examples=["10.0.1.[11-14]"]
     )

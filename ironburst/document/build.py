@@ -8,8 +8,8 @@ from typing import Literal, TypedDict
 from pydantic import BaseModel
 
 from ironburst import catalog, naming
+from ironburst.config import halls, software_models
 from ironburst.config import software as declared_software
-from ironburst.config import software_models
 from ironburst.config.cloud_models import Cloud, Group, Pool
 from ironburst.config.karpenter_models import KarpenterPool as DeclaredKarpenterPool
 from ironburst.config.models import ClusterConfig, Hall, Nodes
@@ -115,6 +115,7 @@ def build(config: ClusterConfig, observed: Observed, solution: Solution | None =
         burst=burst(config),
         filesystem=Filesystem(**config.filesystem.model_dump()) if config.filesystem else None,
         subnet_managers={hall.name: _subnet_managers(hall) for hall in config.halls if hall.subnet_managers},
+        topology=halls.slurm_topology(config),
         data_science=list(config.data_science),
         data=_data(config.cloud) if config.cloud else {},
         images=Images(**config.cloud.images.model_dump()) if config.cloud else Images(),
@@ -194,6 +195,7 @@ def _roles(
         "rdma": bool(chosen.packages.get("rdma")) or chosen.rdma == "efa",
         "infiniband_fabric": opensm,
         "mig": bool(its["mig"]),
+        "gpu_power_limit": isinstance(nodes, Nodes) and nodes.gpu_power_limit_w is not None,
         "dcgm": gpu,
         "metrics": config.metrics,
         "scratch": its["scratch"] is not None,
@@ -232,6 +234,7 @@ def _bare_metal(config: ClusterConfig, hall: Hall, nodes: Nodes, solution: Solut
             rack=nodes.rack,
             managed=nodes.managed,
             gpu=gpu,
+            gpu_power_limit_w=nodes.gpu_power_limit_w,
             serial=nodes.serials[n] if nodes.serials else None,
             node_object=nodes.node_objects[n] if nodes.node_objects else "",
             partition=own.get(name, config.scheduler_of(nodes).home_partition) if gpu else None,

@@ -186,6 +186,7 @@ class Host(Part):
     os: str | None = None
     software: NodeSoftware | None = None
     mig: list[Mig] | None = None
+    gpu_power_limit_w: int | None = Field(default=None, description="of each GPU; null: left alone")
     scratch: Scratch | None = None
     data: list[str] = Field(default=[], description="data sets that it has")
     usd_per_gpu_hour: float | None = Field(
@@ -325,6 +326,9 @@ class ClusterDocument(Part):
     )
     subnet_managers: dict[str, list[SubnetManager]] = Field(
         default={}, description="by hall; empty: the switches or UFM do"
+    )
+    topology: str = Field(
+        default="", description="Slurm's topology.conf; empty: its nodes are on no fabric that a hall declares"
     )
     data_science: list[str] = Field(default=[])
     data: dict[str, DataSet] = Field(default={}, description="declared data sets; names of others are only names")

@@ -12,7 +12,7 @@ from typing import Any
 
 from ironburst.document.model import Ssh
 
-WHOLE = ("hosts", "pools", "shares", "users")
+WHOLE = ("hosts", "pools", "shares", "users", "topology")
 """Keys of the document that grow with the site, or name its hosts"""
 OF_ALL = ("serial", "region", "scheduler", "filesystem", "subnet_managers", "data_science", "data", "names")
 

@@ -10,6 +10,9 @@ from dataclasses import dataclass
 from ironburst.hall.cabling import hca
 from ironburst.hall.model import FABRIC, SPEEDS, Cable, Device, Finding, Hall
 
+LONGEST = 60
+"""characters of a switch's name in Slurm, before a number behind it"""
+
 
 @dataclass(frozen=True)
 class TreeSwitch:
@@ -101,22 +104,40 @@ def tree(hall: Hall) -> tuple[TreeSwitch, ...]:
     for device in hall.devices:
         if device.kind == "gpu" and above[device.name]:
             below_of[tuple(sorted(above[device.name], key=order.__getitem__))].append(device.name)
-    groups = {_called(names): names for names in below_of}
-    found = [TreeSwitch(_called(names), nodes=tuple(nodes)) for names, nodes in below_of.items()]
+    taken: set[str] = set()
+    called = {names: _called(names, taken) for names in below_of}
+    groups = {name: names for names, name in called.items()}
+    found = [TreeSwitch(called[names], nodes=tuple(nodes)) for names, nodes in below_of.items()]
     while groups:
         parents = _joined({name: {up for each in its for up in above[each]} for name, its in groups.items()})
         upper: dict[str, tuple[str, ...]] = {}
         for its, ups in parents:
             if ups:
                 named = tuple(sorted(ups, key=order.__getitem__))
-                upper[_called(named)] = named
-                found.append(TreeSwitch(_called(named), switches=tuple(its)))
+                name = _called(named, taken)
+                upper[name] = named
+                found.append(TreeSwitch(name, switches=tuple(its)))
         groups = upper
     return tuple(found)
 
 
-def _called(switches: tuple[str, ...]) -> str:
-    return switches[0] if len(switches) == 1 else f"{switches[0]}-{switches[-1]}"
+def _called(switches: tuple[str, ...], taken: set[str]) -> str:
+    """A name of its own: two that begin and end with the same leaf differ where a node lacks a cable between."""
+    plain = switches[0] if len(switches) == 1 else f"{switches[0]}-{switches[-1]}"
+    return name_once(plain, taken)
+
+
+def name_once(plain: str, taken: set[str]) -> str:
+    """`plain`, or with a number behind it where `taken`, which gets it, has it already: slurmctld starts with no name
+    twice, and with none of more than 64 characters.
+    """
+    plain = plain[:LONGEST]
+    name, number = plain, 1
+    while name in taken:
+        number += 1
+        name = f"{plain}-{number}"
+    taken.add(name)
+    return name
 
 
 def _joined(ups: Mapping[str, set[str]]) -> list[tuple[list[str], set[str]]]:

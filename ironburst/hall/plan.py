@@ -60,6 +60,6 @@ def lines(plan: Plan) -> list[str]:
     for cap in plan.caps:
         alike.setdefault((cap.cap_w, cap.power_w, cap.gpu_w, cap.because), []).append(cap.node)
     for (watts, most, gpu_w, because), names in alike.items():
-        of_gpu = f", {gpu_w} W a GPU" if gpu_w is not None else ""
+        of_gpu = f", gpu_power_limit_w: {gpu_w}" if gpu_w is not None else ""
         out.append(f"  cap {', '.join(names)}: {watts} of {most} W{of_gpu} ({because})")
     return out

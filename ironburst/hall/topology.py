@@ -9,17 +9,19 @@ from ironburst.hall.fabric import TreeSwitch
 Compact = Callable[[Sequence[str]], str]
 """Names as one expression of Slurm's: dgx[01-04]."""
 
+WRITTEN = "# Written by ironburst from the declared halls: changes made here are lost"
+
 
 def conf(trees: Sequence[TreeSwitch], compact: Compact) -> str:
     """topology.conf for topology/tree (slurm.conf: TopologyPlugin=topology/tree)."""
     lines = [f"SwitchName={each.name} {key}={names}" for each, key, names in _lines(trees, compact)]
-    return "\n".join(["# written by ironburst hall plan", *lines, ""])
+    return "\n".join([WRITTEN, *lines, ""])
 
 
 def yaml(trees: Sequence[TreeSwitch], compact: Compact, name: str) -> str:
     """topology.yaml, from Slurm 25.05 on; where it exists, topology.conf isn't read."""
     lines = [
-        "# written by ironburst hall plan",
+        WRITTEN,
         f"- topology: {name}",
         "  cluster_default: true",
         "  tree:",

@@ -47,6 +47,8 @@ class Expectation(NamedTuple):
     """lanes; declared where a board wires fewer than the GPU could use (AWS g4dn and g5: 8)"""
     accepted_uncorrectable: int = 0
     """historic uncorrectable errors (aggregate ECC, remapped rows, retired pages) a person has accepted, a GPU"""
+    power_limit_w: Optional[float] = None
+    """the most that each GPU may draw; a lower limit (of a BMC's, say) is as good"""
     links: Optional[int] = None
     """RDMA ports that must be active; others may be down"""
     rate_gb_s: Optional[float] = None

@@ -88,6 +88,14 @@ def historic(field: str, value: str, judge: Judge) -> Optional[str]:
     return None if 0 <= count <= accepted else f"{field} is {value}, accepted are {accepted}"
 
 
+def power_limit(field: str, value: str, judge: Judge) -> Optional[str]:
+    """W, no more than declared: a circuit was planned with it."""
+    problem, most = WATT(field, value, judge), judge.expected.power_limit_w
+    if problem or most is None or quantity(value, "W", f"{field} of {judge.who}") < most + 1:
+        return problem
+    return f"it may draw {value}, declared are {most:g} W at most"
+
+
 def width(field: str, value: str, judge: Judge) -> Optional[str]:
     """PCIe lanes: all that the GPU has, or that are declared."""
     match = re.match(r"^(\d+)x?$", value)
@@ -176,7 +184,8 @@ RULES: Tuple[Tuple[str, Rule], ...] = (
     (r"memory\.(used|free|reserved)", MIB),
     (r"temperature\.(gpu|memory)", temperature),
     (r"temperature\.gpu\.tlimit", tlimit),
-    (r"(power\.(draw|limit|default_limit|max_limit|min_limit)|enforced\.power\.limit|power\.draw\.\w+)", WATT),
+    (r"power\.limit", power_limit),
+    (r"(power\.(draw|default_limit|max_limit|min_limit)|enforced\.power\.limit|power\.draw\.\w+)", WATT),
     (r"pstate", pattern(r"P(\d|1[0-5])")),
     (r"fan\.speed", measure("%", 0, 110)),
     (r"utilization\.\w+", PERCENT),

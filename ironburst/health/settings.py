@@ -23,6 +23,7 @@ OPTIONAL: Dict[str, Any] = {
     "fabric_rate_gb_s": NUMBER,
     "pcie_width": int,
     "accepted_uncorrectable": int,
+    "power_limit_w": NUMBER,
     "memory_gib": NUMBER,
     "disks": list,
     "dcgm_level": int,
@@ -51,6 +52,7 @@ class Settings(NamedTuple):
     fabric_rate_gb_s: Optional[float] = None
     pcie_width: Optional[int] = None
     accepted_uncorrectable: int = 0
+    power_limit_w: Optional[float] = None
     memory_gib: Optional[float] = None
     disks: Tuple[str, ...] = ("/",)
     dcgm_level: int = 2
@@ -107,6 +109,7 @@ def expectation(settings: Settings, tables: Tables) -> Expectation:
         driver=settings.driver,
         pcie_width=settings.pcie_width,
         accepted_uncorrectable=settings.accepted_uncorrectable,
+        power_limit_w=settings.power_limit_w,
         platform=settings.platform,
         models=tables.models,
         thresholds=tables.thresholds,

@@ -99,6 +99,8 @@ def slurm_conf(cluster: ClusterDocument) -> Iterator[str]:
         cpus, memory_mb = max(1, pool.slurm.cpus // pool.gpu.count), pool.slurm.memory_mb // pool.gpu.count
         share = f"DefCpuPerGPU={cpus} DefMemPerGPU={memory_mb}"
         yield f"PartitionName={pool.partition} Nodes={names} {times} SuspendTime={BACKSTOP_S} {share}"
+    yield "# With TopologyPlugin=topology/tree a node that no switch has is given no job. Then add to topology.conf:"
+    yield from (f"# SwitchName={pool.name} Nodes={','.join(pool.nodes)}" for pool in its_pools(cluster))
 
 
 def gres_conf(cluster: ClusterDocument) -> Iterator[str]:

@@ -81,7 +81,11 @@ def _at_least(version: str, *names: str) -> str:
 
 # What a driver's package does in the lab, whatever it is called there
 def _smi() -> dict[str, str]:
-    return {"usr/bin/nvidia-smi": tool("nvidia-smi"), "usr/share/lab-nvidia/mig.py": tool("nvidia-smi-mig.py")}
+    return {
+        "usr/bin/nvidia-smi": tool("nvidia-smi"),
+        "usr/share/lab-nvidia/mig.py": tool("nvidia-smi-mig.py"),
+        "usr/share/lab-nvidia/power.py": tool("nvidia-smi-power.py"),
+    }
 
 
 def _loader(version: str) -> dict[str, str]:

@@ -152,6 +152,7 @@ def _driver(version: str) -> Iterator[Rpm]:
         files={
             "usr/bin/nvidia-smi": tool("nvidia-smi"),
             "usr/share/lab-nvidia/mig.py": tool("nvidia-smi-mig.py"),
+            "usr/share/lab-nvidia/power.py": tool("nvidia-smi-power.py"),
             "usr/lib/systemd/system-preset/70-nvidia-driver-cuda.preset": presets,
         },
     )

@@ -67,7 +67,11 @@ def _driver(version: str) -> Iterator[StubPackage]:
         "nvidia-driver-cuda",
         v,
         depends=f"python3, nvidia-modprobe {same}, nvidia-persistenced {same}",
-        files={"usr/bin/nvidia-smi": tool("nvidia-smi"), "usr/share/lab-nvidia/mig.py": tool("nvidia-smi-mig.py")},
+        files={
+            "usr/bin/nvidia-smi": tool("nvidia-smi"),
+            "usr/share/lab-nvidia/mig.py": tool("nvidia-smi-mig.py"),
+            "usr/share/lab-nvidia/power.py": tool("nvidia-smi-power.py"),
+        },
     )
     persistence = unit("NVIDIA Persistence Daemon", "ExecStart=/usr/bin/nvidia-persistenced --verbose\n")
     yield StubPackage(

@@ -1,5 +1,6 @@
 """The roles of the GPU's own software on a real host (driver, MIG and DKMS are the lab's labelled stubs)."""
 
+import json
 import os
 import re
 
@@ -7,6 +8,7 @@ import pytest
 
 from ironburst import document
 from lab.demo.inside import Inside
+from lab.system import wait_for
 from tests import sites
 from tests.playbooks import sample
 
@@ -28,7 +30,9 @@ class Node:
         self.site = site
         self.inside = Inside(site)
 
-    def declare(self, driver="580.95.05", gpus=(0,), profile="1g.10gb", count=7, roles=tuple(ROLES), **software):
+    def declare(
+        self, driver="580.95.05", gpus=(0,), profile="1g.10gb", count=7, roles=tuple(ROLES), limit=None, **software
+    ):
         built = sample.lab_document(names=("dgx01",))
         host = built.host("dgx01")
         own = host.software
@@ -36,6 +40,7 @@ class Node:
         changed = {"driver": driver, "fabric_manager": driver, "nscq": driver, "packages": packages} | software
         mig = [{"gpus": list(gpus), "profiles": {profile: count}}]
         data = host.model_dump() | {"roles": list(roles), "software": own.model_dump() | changed, "mig": mig}
+        data["gpu_power_limit_w"] = limit
         hosts = [document.Host.model_validate(data)]
         document.publish(built.model_copy(update={"hosts": hosts}), self.inside.document)
 
@@ -141,6 +146,78 @@ def test_another_layout(node):
         node.says("nvidia-smi --query-gpu=mig.mode.current --format=csv,noheader").split()
         == ["Disabled", "Enabled"] + ["Disabled"] * 6
     )
+
+
+LIMITED = {"driver": NEWER, "gpus": (1,), "profile": "3g.40gb", "count": 2, "roles": (*ROLES, "gpu_power_limit")}
+
+
+def limits(node):
+    return set(node.says("nvidia-smi --query-gpu=power.limit --format=csv,noheader").splitlines())
+
+
+def changed(text):
+    """Tasks that changed something, or would."""
+    return re.findall(r"TASK \[([^\n]*)\][^\n]*\nchanged", text)
+
+
+def capped(node, watts="500.00 W"):
+    wait_for(lambda: limits(node) == {watts}, 30, f"a limit of {watts}, not {limits(node)}", pause=0.5)
+
+
+def test_a_power_limit_is_set_and_kept(node):
+    node.declare(**LIMITED, limit=500)
+    node.play()
+    assert limits(node) == {"500.00 W"} and node.says("systemctl is-enabled ironburst-power-limit") == "enabled"
+    assert node.play()[1] == node.play("--check")[1] == 0
+    node.says("systemctl restart nvidia-persistenced")  # the driver forgets it meanwhile
+    capped(node)
+    node.says("systemctl stop nvidia-persistenced")
+    assert limits(node) == {"700.00 W"}
+    node.says("systemctl start nvidia-persistenced")
+    capped(node)
+    node.site.host("dgx01").stop()
+    node.site.host("dgx01").start()
+    node.site.wait(["dgx01"])
+    capped(node)
+    node.play()  # what else a boot of the lab's host leaves
+
+
+def test_a_limit_changed_by_hand_shows_and_is_taken_back(node):
+    check = "/usr/local/sbin/ironburst-power-limit --check"
+    assert node.says(check) == "as declared"
+    node.says("nvidia-smi -i 3 -pl 650")
+    assert node.says(check) == "GPU 3 is limited to 650.00 W, declared are 500 W"
+    told = node.play("--check")[0]
+    assert changed(told) == ["gpu_power_limit : The GPUs have the declared power limit"] and "650.00 W" in limits(node)
+    node.play()
+    capped(node)
+    assert node.play()[1] == 0
+
+
+def test_a_limit_changes_under_a_process_that_uses_the_gpu(node):
+    hold = "systemd-run --quiet --unit=holder --property=StandardInput=file:/dev/nvidia0 sleep 300"
+    node.site.ssh("dgx01", f"mv /dev/nvidia0 /dev/hidden && touch /dev/nvidia0 && {hold}")
+    try:
+        node.declare(**LIMITED, limit=450)
+        node.play("--skip-tags", "drain")  # what `ironburst converge` runs under a job
+        assert limits(node) == {"450.00 W"} and node.says("systemctl is-active holder") == "active"
+    finally:
+        node.site.ssh("dgx01", "systemctl stop holder; rm -f /dev/nvidia0; mv /dev/hidden /dev/nvidia0")
+
+
+def test_a_limit_that_no_gpu_takes_is_refused_before_anything_is_written(node):
+    node.declare(**LIMITED, limit=150)
+    said = sentence(node.play(ok=(2,))[0])
+    assert "its GPUs take 200 to 700 W each, declared are gpu_power_limit_w: 150; nothing was changed." in said
+    assert limits(node) == {"450.00 W"} and node.says("cat /etc/ironburst/power-limit") == "450"
+    none = json.dumps({"all": {"power.min_limit": "[N/A]", "power.max_limit": "[N/A]"}})
+    node.site.ssh("dgx01", "cat > /etc/lab-gpu.json", stdin=none)
+    try:
+        node.declare(**LIMITED, limit=500)
+        assert "8 of 8 GPUs have no power limit that can be set" in sentence(node.play(ok=(2,))[0])
+        assert "Treating as warning" in node.says("nvidia-smi -pl 500")
+    finally:
+        node.site.ssh("dgx01", "rm /etc/lab-gpu.json")
 
 
 def test_what_the_lock_gives_and_what_the_host_shows_must_agree(node):

@@ -41,6 +41,10 @@ PATHS: dict[str, tuple[str, str]] = {
     ),
     "mig/tasks/change.yml:Instances are made on GPUs that nobody holds/Make the declared MIG instances": ("before", ""),
     "mig/tasks/runtime.yml:Containers are told of the new devices": ("harmless", "it writes the CDI specification"),
+    "gpu_power_limit/tasks/runtime.yml:The GPUs have the declared power limit": (
+        "harmless",
+        "it needs no reset: jobs go on, slower",
+    ),
     "nvidia_container_toolkit/tasks/runtime.yml:CDI refresh runs, and writes the specification anew where GPUs are"
     " missing in it": ("harmless", "it writes the CDI specification"),
     "nvidia_driver/tasks/runtime.yml:The persistence daemon runs with its present settings": ("own", ""),

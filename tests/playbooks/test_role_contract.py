@@ -28,6 +28,7 @@ HARMLESS = {
 }
 # Units that a live task may restart because of what they read, likewise
 RESTARTED = {
+    "gpu_power_limit": {"ironburst-power-limit"},  # no reset: jobs go on, slower
     "infiniband_fabric": {"ironburst-opensm", "ironburst-fabric.timer"},  # routes stay in the switches
     "metrics": {"prometheus-node-exporter", "nvidia-dcgm-exporter", "ironburst-metrics.timer"},
     "kubernetes_node": {"ironburst-metadata", "ironburst-gate-condition.timer"},  # kubelet only on a drained node

@@ -172,9 +172,13 @@ def test_cdi_devices(text, names):
 
 def test_gpu_rows_take_only_what_is_understood():
     rows = module("node_state").gpu_rows(
-        "580.95.05, Enabled, Disabled\n580.95.05, Enabled, [N/A]\nFailed to initialize NVML\n"
+        "580.95.05, Enabled, Disabled, 200.00 W, 700.00 W\n580.95.05, Enabled, [N/A], [N/A], [N/A]\n"
+        "Failed to initialize NVML\n"
     )
-    assert [row["mig"] for row in rows] == ["Disabled", "[N/A]"]
+    assert [(row["mig"], row["least_w"], row["most_w"]) for row in rows] == [
+        ("Disabled", 200, 700),
+        ("[N/A]", None, None),
+    ]
 
 
 def host(tmp_path, files):

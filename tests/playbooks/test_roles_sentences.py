@@ -11,7 +11,9 @@ from sample import lab_document
 
 PLAYBOOKS = Path(__file__).resolve().parents[2] / "playbooks"
 KERNEL = "6.12.57+deb13-amd64"
-GPUS = [{"driver": "580.95.05", "persistence": "Enabled", "mig": "Disabled"}] * 8
+GPUS = [
+    {"driver": "580.95.05", "persistence": "Enabled", "mig": "Disabled", "least_w": 200.0, "most_w": 700.0},
+] * 8
 SEEN = {
     "kernel": KERNEL,
     "boot_kernel": KERNEL,

@@ -9,6 +9,7 @@ from pathlib import Path
 import jinja2
 import programs
 import pytest
+import templated
 import yaml
 from sample import lab_document
 
@@ -40,6 +41,7 @@ def render(name, document=None, **changes):
         "slurm_head_controller_user": FIXED["slurm_head_controller_user"],
         "slurm_head_asks_for_addresses": False,
         "slurm_head_nss_slurm": False,
+        "slurm_head_topology": data["topology"],
     }
     return environment.from_string((ROLE / "templates" / name).read_text()).render(variables | changes)
 
@@ -169,6 +171,27 @@ def test_production_confines_jobs_and_the_lab_says_that_it_does_not():
 def test_more_settings_come_from_the_inventory():
     text = render("slurm.conf.j2", slurm_head_settings={"SlurmdParameters": "config_overrides"})
     assert settings(text)[0]["SlurmdParameters"] == "config_overrides"
+
+
+TREE = "# Written\nSwitchName=leaf1-leaf8 Nodes=dgx[01-02]\nSwitchName=p5 Nodes=p5-[1-3]\n"
+
+
+def test_jobs_are_placed_by_a_declared_fabric_unless_the_site_does_it_itself():
+    def role(name, text, **own):
+        return templated.value("slurm_head", name, {"cluster_topology": text}, {"slurm_head_settings": own})
+
+    assert role("slurm_head_topology", TREE) == TREE and role("slurm_head_switch", TREE) == "leaf1-leaf8"
+    assert role("slurm_head_topology_file", TREE) == {"path": "/etc/slurm/topology.conf", "content": TREE}
+    assert role("slurm_head_topology", "") == role("slurm_head_topology", TREE, TopologyPlugin="topology/flat") == ""
+    document = lab_document().model_copy(update={"topology": TREE})
+    assert settings(render("slurm.conf.j2", document))[0]["TopologyPlugin"] == "topology/tree"
+    assert "TopologyPlugin" not in settings(render("slurm.conf.j2"))[0]
+    own = render(
+        "slurm.conf.j2", document, slurm_head_topology="", slurm_head_settings={"TopologyPlugin": "topology/flat"}
+    )
+    assert settings(own)[0]["TopologyPlugin"] == "topology/flat"
+    # slurmctld is restarted by a drop-in that is another one
+    assert render("slurmctld.service.j2", document) != render("slurmctld.service.j2")
 
 
 def shared_document(*shares):

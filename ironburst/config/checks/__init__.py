@@ -54,6 +54,7 @@ CHECKS: tuple[Callable[[ClusterConfig], Findings], ...] = (
     gpu_support.gpu_support,
     metal.platforms,
     metal.memory,
+    metal.power_limits,
     halls.cables,
     halls.switches,
     halls.rules_of_halls,

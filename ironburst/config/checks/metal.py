@@ -147,6 +147,25 @@ def memory(config: ClusterConfig) -> Findings:
             yield Finding(at("slurm", "memory_mb"), given, "memory", message, "warning")
 
 
+def power_limits(config: ClusterConfig) -> Findings:
+    """A power limit is of GPUs that a role can set it on, and caps them. The least that a GPU takes it says itself."""
+    for at, _, nodes in owned_nodes(config):
+        limit, platform = nodes.gpu_power_limit_w, catalog.platforms().get(nodes.platform or "")
+        message = ""
+        if limit is None:
+            continue
+        if nodes.role != "gpu" or not nodes.managed:
+            why = "aren't managed" if not nodes.managed else f"are of role {nodes.role}"
+            message = f"is set by Ansible on GPU nodes, and these {why}: leave it out"
+        elif platform and platform.gpu.tdp_w and limit > platform.gpu.tdp_w:
+            message = (
+                f"is {limit} W, and a GPU of {nodes.platform} ({platform.gpu.model}) draws {platform.gpu.tdp_w:g} W at "
+                "most: write less, or leave it out"
+            )
+        if message:
+            yield Finding(at("gpu_power_limit_w"), limit, "power-limit", message)
+
+
 def certificates(config: ClusterConfig) -> Findings:
     """A BMC's certificate is checked in one way; in none is told."""
     for at, _, nodes in owned_nodes(config):

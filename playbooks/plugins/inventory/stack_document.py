@@ -8,7 +8,7 @@ host in the document (`node_software`: its exact set), `node_locked`, `node_head
 what the document fixes no group_vars may change), and of two schedulers the host's own as `cluster_scheduler`.
 Variables of `all`: `cluster_name`, `cluster_serial`, `cluster_region`, `cluster_scheduler`, `cluster_schedulers`,
 `cluster_filesystem`, `cluster_subnet_managers`, `cluster_data_science`, `cluster_data`, `cluster_keeper`. That host
-alone has what grows with the hosts: `cluster_hosts`, `cluster_pools`, `cluster_shares`.
+alone has what grows with the hosts: `cluster_hosts`, `cluster_pools`, `cluster_shares`, `cluster_topology`.
 """
 
 from __future__ import annotations

@@ -96,10 +96,25 @@ def _shown(how, count, text):
     return {"how": how, "count": count, "text": text}
 
 
+GPU_FIELDS = "driver_version,persistence_mode,mig.mode.current,power.min_limit,power.max_limit"
+
+
 def gpu_rows(text):
-    """Rows of `nvidia-smi --query-gpu=driver_version,persistence_mode,mig.mode.current --format=csv,noheader`."""
+    """Rows of `nvidia-smi --query-gpu=GPU_FIELDS --format=csv,noheader`. A GPU whose power limit can't be set has None
+    for the least and the most, W.
+    """
     rows = [[field.strip() for field in line.split(",")] for line in text.splitlines() if line.strip()]
-    return [{"driver": row[0], "persistence": row[1], "mig": row[2]} for row in rows if len(row) == 3]
+    return [
+        {"driver": row[0], "persistence": row[1], "mig": row[2], "least_w": watts(row[3]), "most_w": watts(row[4])}
+        for row in rows
+        if len(row) == 5
+    ]
+
+
+def watts(text):
+    """A number of W; None for what is none ("[N/A]")."""
+    match = re.match(r"(\d+(\.\d+)?) W$", text)
+    return float(match.group(1)) if match else None
 
 
 def unload_order(text, names=NVIDIA):
@@ -290,9 +305,7 @@ class Look(occupants.Host):
         boot_kernel = self.boot_kernel(kernel)
         pci = self.pci()
         users, steps, containers = self.processes()
-        code, output = self.run(
-            "nvidia-smi", "--query-gpu=driver_version,persistence_mode,mig.mode.current", "--format=csv,noheader"
-        )
+        code, output = self.run("nvidia-smi", "--query-gpu=" + GPU_FIELDS, "--format=csv,noheader")
         rows = gpu_rows(output) if code == 0 else []
         dkms = (
             self.run("dkms", "status")

@@ -36,6 +36,12 @@ def test_it_prints_the_lines_and_the_programs_and_changes_nothing(stack, capsys)
     assert sorted(stack.parent.rglob("*")) == before
 
 
+def test_a_topology_needs_the_rented_nodes_and_is_not_everybodys(stack, capsys):
+    assert cli.main(["slurm", "snippet", str(stack)]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert "# SwitchName=p5 Nodes=p5-1,p5-2" in lines and not any(line.startswith("SwitchName") for line in lines)
+
+
 def test_it_writes_the_parts_into_a_folder(stack, tmp_path, capsys):
     assert cli.main(["slurm", "snippet", str(stack), "--folder", str(tmp_path / "out")]) == 0
     assert sorted(each.name for each in (tmp_path / "out").iterdir()) == [

@@ -7,6 +7,7 @@ import pytest
 from ironburst import catalog
 from ironburst.config import halls, load
 from ironburst.config.checks import CHECKS
+from ironburst.hall import capacity
 from tests.unit.config.test_checks import findings, put
 
 EXAMPLE = Path(__file__).parents[3] / "docs/how-to/sysadmin/hall.yaml"
@@ -59,6 +60,37 @@ def test_a_capped_node_is_taken_at_its_cap(example):
     assert said(example) == []
     heats = {device.heat for device in halls.declared(load.from_value(example))[0].devices if device.kind == "gpu"}
     assert [round(heat) for heat in heats] == [33780]  # 9900 W, not what the maker says of 10200
+
+
+def test_the_plans_cap_is_taken_over_as_the_gpus_power_limit(example):
+    (cap,) = {(each.gpu_w, each.cap_w) for each in capacity.caps(halls.declared(load.from_value(example))[0])}
+    assert cap == (662, 9900)
+    for n in (1, 2):
+        put(example, f"halls[0].nodes[{n}].gpu_power_limit_w", cap[0])
+    assert said(example) == []
+    (hall,) = halls.declared(load.from_value(example))
+    dgx = hall.device["dgx01"]
+    assert (dgx.gpu_w, dgx.power_w, capacity.caps(hall)) == (662, 10200 - 8 * (700 - 662), ())
+    assert round(dgx.heat) == round(dgx.power_w * 3.412142)  # not what the maker says of 10200 W
+    put(example, "halls[0].nodes[1].gpu_power_limit_w", 700)
+    assert halls.declared(load.from_value(example))[0].device["dgx01"].heat_btu_h == 38557, "no cap"
+    put(example, "halls[0].nodes[1].chassis", {"power_w": 9000})
+    assert halls.declared(load.from_value(example))[0].device["dgx01"].power_w == 9000, "what a chassis says counts"
+
+
+@pytest.mark.parametrize(
+    ("node", "more", "words"),
+    [
+        (1, {"gpu_power_limit_w": 701}, "is 701 W, and a GPU of dgx-h100 (H100 SXM5 80GB) draws 700 W at most"),
+        (0, {"gpu_power_limit_w": 500}, "these are of role head: leave it out"),
+        (1, {"gpu_power_limit_w": 500, "managed": False, "bmc": None}, "these aren't managed"),
+    ],
+)
+def test_a_power_limit_that_nobody_can_set(example, node, more, words):
+    for key, given in more.items():
+        put(example, f"halls[0].nodes[{node}].{key}", given)
+    (found,) = [each for each in said(example) if each.rule == "power-limit"]
+    assert found.path == f"{HALL}.nodes[{node}].gpu_power_limit_w" and words in found.message
 
 
 @pytest.mark.parametrize(
@@ -119,6 +151,40 @@ def test_slurms_tree_has_every_node_that_slurm_has_once(example):
     trees = halls.slurm_trees(load.from_value(example))
     pools = [each["name"] for key in ("groups", "pools") for each in example["cloud"].get(key, [])]
     assert pools and [each.name for each in trees] == ["hall-a-rest", *pools]
+
+
+def test_slurms_topology_is_of_a_declared_fabric_alone(example):
+    said = halls.slurm_topology(load.from_value(example))
+    assert said.splitlines()[1:] == [
+        "SwitchName=leaf1-leaf8 Nodes=dgx[01-08]",
+        "SwitchName=spine1-spine2 Switches=leaf1-leaf8",
+    ]
+    put(example, "halls[0].cables", [])
+    assert halls.slurm_topology(load.from_value(example)) == ""
+
+
+def test_a_switch_without_nodes_of_slurm_is_not_in_its_tree(example):
+    """The other nodes are of Kubernetes: slurmctld refuses a switch whose child isn't there."""
+    for leaf in range(8):
+        put(example, f"halls[0].cables[{leaf}].ends", [f"dgx[01-04]/ib{leaf + 1}", f"leaf{leaf + 1}/[1-4]"])
+    example["halls"][0]["switches"].append({"names": "other1", "kind": "leaf", "ports": 64})
+    more = [{"ends": ["dgx[05-08]/ib1", "other1/[1-4]"]}, {"ends": ["other1/33", "spine1/33"]}]
+    example["halls"][0]["cables"] += [{"type": "dac", "speed": "NDR", "length_m": 2} | each for each in more]
+    assert [each.name for each in halls.slurm_trees(load.from_value(example))][:2] == ["leaf1-leaf8", "other1"]
+    example["other_schedulers"] = load.read_value(STAGING.with_name("Pulumi.mixed.yaml"))["other_schedulers"]
+    put(example, "software.kubernetes", "1.36")
+    put(example, "halls[0].nodes[2].scheduler", "kubernetes")
+    for node in (0, 1):
+        put(example, f"halls[0].nodes[{node}].scheduler", "slurm")
+    leaf, spine = halls.slurm_trees(load.from_value(example))
+    assert (leaf.name, len(leaf.nodes)) == ("leaf1-leaf8", 4) and spine.switches == ("leaf1-leaf8",)
+
+
+def test_pools_and_switches_of_one_name_are_two_switches(example):
+    example |= {"cloud": load.read_value(STAGING)["cloud"]}
+    example["cloud"]["pools"][0]["name"] = "leaf1-leaf8"
+    names = [each.name for each in halls.slurm_trees(load.from_value(example))]
+    assert len(names) == len(set(names)) and "leaf1-leaf8-2" in names
 
 
 def test_every_figure_of_cables_has_a_source():

@@ -194,9 +194,11 @@ def test_roles_are_what_the_declaration_needs(lab):
         dgx = value["halls"][0]["nodes"][1]
         dgx.update(mig=[{"gpus": [0], "profiles": {"1g.10gb": 7}}], scratch={}, platform="generic-hgx-b200-8-gpu")
         dgx["mig"][0]["profiles"] = {"1g.23gb": 7}
+        dgx["gpu_power_limit_w"] = 800
 
     full = built(everything)
-    more = {"nvlsm", "mig", "metrics", "scratch", "shared_filesystem", "data_science"}
+    assert full.host("dgx01").gpu_power_limit_w == 800 and full.host("head").gpu_power_limit_w is None
+    more = {"nvlsm", "mig", "gpu_power_limit", "metrics", "scratch", "shared_filesystem", "data_science"}
     assert set(full.host("dgx02").roles) == {*least, "node_health", "slurm_node"} | more
     assert set(full.host("dgx01").roles) == {*full.host("dgx02").roles, "infiniband_fabric"}
     assert full.host("head").roles == ["base", "infiniband_fabric", "metrics", "shared_filesystem", "slurm_head"]
@@ -255,12 +257,26 @@ def test_a_document_without_the_new_fields_is_still_read(lab):
             "licences",
         ):
             del part[key]
-    del data["burst"]["settle_s"]
+    del data["burst"]["settle_s"], data["topology"]
     for part in data["hosts"]:
-        del part["data"]
+        del part["data"], part["gpu_power_limit_w"]
     for key in ("filesystem", "subnet_managers", "data_science", "data"):
         del data[key]
     assert document.parse(data).host("dgx01").software is None
+
+
+def test_the_fabric_of_a_hall_is_slurms_topology_with_every_node_of_slurm():
+    def change(value):
+        hall = value["halls"][0]
+        hall["switches"] = [{"names": "leaf1", "kind": "leaf", "ports": 64}]
+        hall["cables"] = [{"ends": ["dgx[01-02]/ib1", "leaf1/[1-2]"], "type": "dac", "speed": "NDR", "length_m": 2}]
+
+    assert built(change).topology.splitlines()[1:] == [
+        "SwitchName=leaf1 Nodes=dgx[01-02]",
+        "SwitchName=fixed Nodes=fixed-1",
+        "SwitchName=p5 Nodes=p5-[1-3]",
+    ]
+    assert built(lambda value: None).topology == ""
 
 
 @pytest.mark.parametrize(("region", "domain"), [("us-east-1", "amazonaws.com"), ("cn-north-1", "amazonaws.com.cn")])

@@ -143,7 +143,8 @@ def test_the_plan_is_json_and_has_all_parts():
         "limit_w": 23002,
     }
     assert said["findings"][0]["ways_out"] and said["caps"] and said["power_on"] and said["circuits"]
-    assert any(line.startswith("  cap n1, n2, n3, n4: ") for line in plan.lines(plan.of(fed(40))))
+    (cap,) = [line for line in plan.lines(plan.of(fed(40))) if line.startswith("  cap ")]
+    assert cap.startswith("  cap n1, n2, n3, n4: 57") and " of 6000 W, gpu_power_limit_w: 368 (circuit a03-" in cap
 
 
 def test_the_page_is_whole_and_fetches_nothing():
@@ -184,6 +185,23 @@ def test_a_tree_of_three_tiers():
         TreeSwitch("spine2", switches=("leaf3",)),
         TreeSwitch("core1", switches=("spine1", "spine2")),
     )
+
+
+def test_nodes_with_other_cables_are_below_a_switch_of_another_name():
+    """One HCA of n4 isn't cabled: slurmctld doesn't start where a name is there twice."""
+    leaves = [replace(SWITCH, name=f"leaf{n}", kind="leaf") for n in (1, 2, 3)]
+    nodes = [each for each in HALL.devices if not each.is_switch]
+    cables = [
+        cable(f"n{n}/ib{leaf}", f"leaf{leaf}/{n}") for n in range(1, 5) for leaf in (1, 2, 3) if (n, leaf) != (4, 2)
+    ]
+    found = fabric.tree(replace(HALL, devices=(*nodes, *leaves), cables=tuple(cables)))
+    assert found == (TreeSwitch("leaf1-leaf3", nodes=("n1", "n2", "n3")), TreeSwitch("leaf1-leaf3-2", nodes=("n4",)))
+
+
+def test_a_name_is_no_longer_than_slurm_takes():
+    taken = {"a"}
+    assert (fabric.name_once("a", taken), fabric.name_once("a", taken)) == ("a-2", "a-3")
+    assert len(fabric.name_once("x" * 70, taken)) <= 64 and len(fabric.name_once("x" * 71, taken)) <= 64
 
 
 def test_a_fabric_without_spines_is_a_tree_of_leaves():

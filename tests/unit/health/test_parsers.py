@@ -164,6 +164,14 @@ def test_accepted_errors_must_be_declared():
     assert healthy(parse("nvidia-smi", remapped, accepted_uncorrectable=1))
 
 
+@pytest.mark.parametrize("form", ["q", "q-x", "table"])
+def test_a_gpu_may_draw_no_more_than_declared(form):
+    whole = WHOLE[f"nvidia-smi-h100-sxm5-{form}"]
+    assert healthy(parse("nvidia-smi", whole, power_limit_w=700)), "its own limit"
+    assert not healthy(parse("nvidia-smi", whole, power_limit_w=500))
+    assert healthy(parse("nvidia-smi", whole, power_limit_w=750)), "lower is as good"
+
+
 @pytest.mark.parametrize("python", ["3.6", "3.8"])
 def test_the_package_is_python_of_the_nodes(python):
     version = tuple(int(part) for part in python.split("."))

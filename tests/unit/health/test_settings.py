@@ -18,6 +18,8 @@ DECLARED = {
 def test_settings_from():
     settings = settings_from(DECLARED, ("xid",))
     assert settings == Settings("580.95.05", "H100 SXM5 80GB", 8, "infiniband", 8, ("/shared",))
+    assert settings_from(DECLARED | {"power_limit_w": 500}, ()).power_limit_w == 500
+    assert settings_from(DECLARED | {"power_limit_w": None}, ()).power_limit_w is None
     assert settings_from(DECLARED | {"not_applicable": ["xid"]}, ("xid",)).not_applicable == ("xid",)
 
 
