@@ -84,7 +84,7 @@ def _read(node: NodeInputs, access: BmcAccess) -> Report:
         hardware = redfish.read_hardware(access)
     except BmcError as error:
         return Report(node.name, error=str(error))
-    return Report(node.name, tuple(firmware.rows(node.firmware or (), hardware)), hardware.firmware)
+    return Report(node.name, tuple(firmware.rows(node.firmware or (), hardware.components)), hardware.firmware)
 
 
 def as_json(report: Report) -> dict[str, Any]:
