@@ -45,7 +45,7 @@ class FirmwareMinimum(Strict):
         if version and (order := compare(version, self.at_least)) != "reached":
             why = "is below" if order == "below" else "can't be compared with"
             raise ValueError(
-                f"has an image of version {version!r}, which {why} at_least {self.at_least!r}: the node would be updated "
-                "and still be reported; declare an image that reaches it"
+                f"has an image of version {version!r}, which {why} at_least {self.at_least!r}: the node would be "
+                "updated and still be reported; declare an image that reaches it"
             )
         return self

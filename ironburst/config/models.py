@@ -134,7 +134,9 @@ class _OwnedAlone(Strict):
     bmc: Bmc | None = Field(default=None, description="none: Pulumi neither verifies nor powers these nodes")
     install: Install | None = Field(default=None, description="none: ironburst installs no system on these nodes")
     firmware: list[FirmwareMinimum] = Field(default=[], description="least versions, held against the BMC's inventory")
-    allow_update: NodeNames = Field(default=[], description="GPU nodes whose firmware `node firmware --update` may write")
+    allow_update: NodeNames = Field(
+        default=[], description="GPU nodes whose firmware `node firmware --update` may write"
+    )
     secure_boot: bool | None = Field(
         default=None, description="whether the firmware enforces Secure Boot; none: not known"
     )

@@ -62,8 +62,8 @@ class Task:
 
 @dataclass
 class Updates:
-    """`own`: the quirks of now, asked at every use. `press`: the machine's button. `flashed`: every (component, version)
-    that was written, in order; `broken`: what was being written when the machine was started.
+    """`own`: the quirks of now, asked at every use. `press`: the machine's button. `flashed`: every (component,
+    version) that was written, in order; `broken`: what was being written when the machine was started.
     """
 
     vendor: str
@@ -135,7 +135,7 @@ class Updates:
             if at is None:
                 continue
             late = next((each for each in self._late if each[0] == component), None)
-            if late and (path == at or path.startswith(INVENTORY) and "$expand" in path):
+            if late and (path == at or (path.startswith(INVENTORY) and "$expand" in path)):
                 self._late.remove(late)
             if late:
                 version = late[1] or documents[at]["Version"]
@@ -169,12 +169,17 @@ class Updates:
         return shown
 
     def read(self, path: str) -> tuple[int, Document] | None:
-        """A GET of a task or of its monitor: the task goes on by it. (HTTP status, document); None: no such task, which
-        may be any other document.
+        """A GET of a task, of its monitor, or of all in one: the tasks go on by it. (HTTP status, document); None: it is
+        any other document, or none.
         """
         if path == f"{TASKS}/other":
             self.others = max(0, self.others - 1)
             return 200, _other()
+        if path.startswith(f"{TASKS}?$expand"):  # all of them are read at once
+            self.others = max(0, self.others - 1)
+            for each in list(self.tasks.values()):
+                self._go_on(each)
+            return None
         place, _, number = path.rpartition("/")
         task = self.tasks.get(int(number)) if number.isdecimal() and place in (TASKS, MONITORS) else None
         if task is None:
@@ -283,8 +288,8 @@ class Updates:
         return 202, None if "empty-answer" in quirks else self._task(task), where
 
     def started(self) -> None:
-        """The machine goes through its self-test: what is staged is in force, and a task that waited for it goes on. What
-        is being written right then is broken.
+        """The machine goes through its self-test: what is staged is in force, and a task that waited for it goes on.
+        What is being written right then is broken.
         """
         self.broken += [task.component for task in self.tasks.values() if task.state in STEPS[:-1]]
         for component, version in self.staged.items():

@@ -17,5 +17,7 @@ def firmware(config: ClusterConfig) -> Findings:
         if nodes.allow_update and nodes.bmc is None:
             yield Finding(at("bmc"), None, "firmware", "is needed to update these nodes: their BMCs write the firmware")
         if nodes.allow_update and nodes.role != "gpu":
-            message = f"is for GPU nodes: no drain makes a {nodes.role} node idle; use its maker's tool and leave this out"
+            message = (
+                f"is for GPU nodes: no drain makes a {nodes.role} node idle; use its maker's tool and leave this out"
+            )
             yield Finding(at("allow_update"), ", ".join(nodes.allow_update), "firmware", message)
