@@ -116,6 +116,7 @@ RULES: tuple[Rule, ...] = (
     Rule({"note": "sent|done", "time": "short"}, "updating", "look", "its version is not shown yet"),
     Rule({"note": "sent|done", "version": "moved"}, "failed", "", "it came out as another version, which is too low"),
     Rule({"note": "done"}, "waits", "start", STAGED),
+    Rule({"task": "done"}, "waits", "start", STAGED),
     Rule({"staged": "yes"}, "waits", "start", "the new version is staged, and waits for the machine's next start"),
     Rule({"note": "none", "version": "unread"}, "updating", "look", "its BMC doesn't say its version"),
     Rule({"note": "sent"}, "unsure", "", "it was sent, and its BMC shows neither a task nor another version"),
