@@ -180,7 +180,7 @@ class RedfishUpdate:
 
     def _once(self, link: Any, url: str, **sent: Any) -> requests.Response | None:
         headers = {"OData-Version": "4.0", "Accept-Encoding": "identity"} | sent.pop("headers", {})
-        at = url if "://" in url else self._access.address.rstrip("/") + url
+        at = self._access.address.rstrip("/") + (_path(url) or "")  # never to another host, whatever it says
         limits = (min(10.0, self._access.timeout_s), self._access.timeout_s)
         try:
             answer: requests.Response = link._session.request(
@@ -282,7 +282,7 @@ def _refuses(answer: requests.Response, name: str) -> bool:
 
 
 def _path(location: str | None) -> str | None:
-    """The path of a Location, which some give with a host."""
+    """The path of an address, which some give with a host."""
     if not location:
         return None
     path = "/" + location.split("://", 1)[-1].partition("/")[2] if "://" in location else location
