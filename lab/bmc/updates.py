@@ -169,8 +169,8 @@ class Updates:
         return shown
 
     def read(self, path: str) -> tuple[int, Document] | None:
-        """A GET of a task, of its monitor, or of all in one: the tasks go on by it. (HTTP status, document); None: it is
-        any other document, or none.
+        """A GET of a task, of its monitor, or of all in one: the tasks go on by it. (HTTP status, document); None: it
+        is any other document, or none.
         """
         if path == f"{TASKS}/other":
             self.others = max(0, self.others - 1)
