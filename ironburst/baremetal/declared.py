@@ -54,7 +54,7 @@ def node_inputs(
             **({"heightU": nodes.height} if nodes.height else {}),
             **({"allowed": allowed[node]} if allowed and node in allowed else {}),
             **_gpus(nodes),
-            **({"firmware": [_minimum(each) for each in nodes.firmware]} if nodes.firmware else {}),
+            **({"firmware": [minimum(each) for each in nodes.firmware]} if nodes.firmware else {}),
             **({"install": _install(nodes, n, ssh_user)} if nodes.install else {}),
         }
         for n, node in enumerate(nodes.names)
@@ -68,7 +68,8 @@ def _gpus(nodes: Nodes) -> dict[str, Any]:
     return {"platform": platform.slug, "gpuModel": platform.gpu.model, "gpuCount": platform.gpu_count}
 
 
-def _minimum(each: FirmwareMinimum) -> dict[str, str]:
+def minimum(each: FirmwareMinimum) -> dict[str, str]:
+    """As the provider is told of it."""
     return {
         "component": each.component,
         "atLeast": each.at_least,

@@ -29,7 +29,7 @@ def hardware(documents: Documents) -> Hardware:
     drives = tuple(_drives(documents))
     chassis = _chassis(documents, host)
     groups = Counter(gpu.model or "" for gpu in gpu_devices)
-    components = tuple(_components(documents))
+    components = tuple(installed(documents))
     memory = whole(host.body, "MemorySummary/TotalSystemMemoryGiB") or sum(each.gib or 0 for each in dimms) or None
     height = number(chassis, "HeightMm")
     said = {
@@ -301,7 +301,7 @@ def _sensors(documents: Documents) -> Iterable[Sensor]:
                 yield Sensor(text(body, "Name", "MemberId") or "", reading, "W")
 
 
-def _components(documents: Documents) -> Iterable[Component]:
+def installed(documents: Documents) -> Iterable[Component]:
     """What is installed, in the BMC's order."""
     for each in documents.of("firmware"):
         own = text(each.body, "Id") or each.path.rsplit("/", 1)[1]

@@ -1,4 +1,6 @@
-"""`ironburst node firmware`: the firmware of nodes beside the least that is declared of it. It changes nothing."""
+"""`ironburst node firmware`: the firmware of nodes beside the least that is declared of it. It changes nothing but with
+--update.
+"""
 
 from __future__ import annotations
 
@@ -16,20 +18,27 @@ from ironburst.adapters.redfish import BmcAccess, BmcError
 from ironburst.baremetal import firmware
 from ironburst.baremetal.firmware import Row
 from ironburst.baremetal.node import NodeInputs
-from ironburst.cli import Subparsers, owned_nodes, waiting
-from ironburst.cli.site_options import guarded
+from ironburst.cli import Subparsers, node_update, owned_nodes, waiting
+from ironburst.cli.site_options import BadInput, guarded
 
 EXIT_CODES = """Versions are compared only where both are in one known form of a maker; of others it is said that they
 can't be compared, and a person decides.
 
-exit codes:
-  0  every declared minimum is reached
-  1  a crash, which is a bug
-  2  bad input: no such node, or a password that can't be had
-  3  a BMC can't be read; the others are told all the same
-  4  something is below its minimum, or can't be compared with it
+With --update: the nodes of allow_update are taken from below their minimums to their images, one component at a time.
+All nodes of a rack at once, each drained first; the next rack only when all of this one are reached. Nothing is sent
+twice, whatever happens in between.
 
-example: ironburst node firmware stacks/Pulumi.prod.yaml dgx03 dgx04"""
+exit codes:
+  0  every declared minimum is reached; with --update, every one that can be compared
+  1  a crash, which is a bug
+  2  bad input: no such node, no permission, or a password that can't be had
+  3  a BMC or the scheduler can't be asked; a report tells of the others all the same
+  4  something is below its minimum, or can't be compared with it; or its update waits, failed or is unsure
+  5  the time ran out: give the same command again
+
+examples:
+  ironburst node firmware stacks/Pulumi.prod.yaml dgx03 dgx04
+  ironburst node firmware stacks/Pulumi.prod.yaml dgx03 --update --restart"""
 AT_ONCE = 16
 
 
@@ -49,13 +58,14 @@ def add_parser(verbs: Subparsers) -> None:
         "firmware",
         help="the firmware of nodes beside its declared minimums",
         description="Read the firmware inventory of nodes over Redfish, and compare with the declared minimums. It "
-        "changes nothing; a password is tried once.",
+        "changes nothing without --update; a password is tried once.",
         epilog=EXIT_CODES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("stack_file", type=Path, metavar="STACK_FILE", help="as in stacks/Pulumi.prod.yaml")
     parser.add_argument("nodes", nargs="*", metavar="NODE", help="none: every node with a BMC")
     parser.add_argument("--json", action="store_true", help="all of it as JSON, with what else is installed")
+    node_update.add_options(parser)
     parser.set_defaults(func=run)
 
 
@@ -63,6 +73,10 @@ def add_parser(verbs: Subparsers) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Read, compare, print; the exit code."""
     redfish.hush()
+    if arguments.update:
+        return node_update.run(arguments)
+    if arguments.restart or arguments.again:
+        raise BadInput("--restart and --again are for --update: without it nothing is changed")
     chosen = owned_nodes.chosen(arguments.stack_file, arguments.nodes)
     asked = [(node, owned_nodes.access(node)) for node in chosen]  # every password first: BadInput ends it all
     with waiting.told(f"reading {len(asked)} BMCs"), ThreadPoolExecutor(AT_ONCE) as threads:
@@ -84,7 +98,7 @@ def _read(node: NodeInputs, access: BmcAccess) -> Report:
         hardware = redfish.read_hardware(access)
     except BmcError as error:
         return Report(node.name, error=str(error))
-    return Report(node.name, tuple(firmware.rows(node.firmware or (), hardware)), hardware.firmware)
+    return Report(node.name, tuple(firmware.rows(node.firmware or (), hardware.components)), hardware.firmware)
 
 
 def as_json(report: Report) -> dict[str, Any]:

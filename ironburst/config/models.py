@@ -15,7 +15,7 @@ from ironburst.config.bridge_models import Bridge
 from ironburst.config.cloud_models import Cloud
 from ironburst.config.firmware_models import FirmwareMinimum
 from ironburst.config.hall_models import Chassis, Cord, Facilities, Rack
-from ironburst.config.install_models import Install
+from ironburst.config.install_models import Install, NodeNames
 from ironburst.config.node_settings import NodeSettings
 from ironburst.config.scheduler_models import Kubernetes, Scheduler, Slurm
 from ironburst.config.shares_models import Share
@@ -137,6 +137,9 @@ class _OwnedAlone(Strict):
     bmc: Bmc | None = Field(default=None, description="none: Pulumi neither verifies nor powers these nodes")
     install: Install | None = Field(default=None, description="none: ironburst installs no system on these nodes")
     firmware: list[FirmwareMinimum] = Field(default=[], description="least versions, held against the BMC's inventory")
+    allow_update: NodeNames = Field(
+        default=[], description="GPU nodes whose firmware `node firmware --update` may write"
+    )
     secure_boot: bool | None = Field(
         default=None, description="whether the firmware enforces Secure Boot; none: not known"
     )

@@ -46,6 +46,7 @@ UPDATE_QUIRKS = {
     "refuses-targets": "Targets is refused as unknown (HPE iLO, Dell)",
     "apply-time-offered": "OperationApplyTime may be given; elsewhere it is refused",
     "update-busy": "refused with 409 for a while: another job holds the service",
+    "gateway-gives-up": "the web server before it answers 502, and the update goes on",
     "location-is-the-task": "Location is the task, which answers 200 from the first on (Dell, AMI)",
     "no-location": "202 without Location: the task is in the body (OpenBMC)",
     "empty-answer": "202 without a body",

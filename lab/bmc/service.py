@@ -28,7 +28,7 @@ from lab.bmc.faults import Fault, read_faults
 from lab.bmc.machine import Machine
 from lab.bmc.media import SETUP, Media, Refused
 from lab.bmc.updates import BMC_RESET, PUSH, SIMPLE, Updates
-from lab.bmc.vendors import expanded, plain_path
+from lab.bmc.vendors import expanded, host_path, plain_path
 
 USERNAME = "admin"
 MAX_SESSIONS = 16  # real BMCs have few; one that leaks them locks its owner out
@@ -76,7 +76,7 @@ class Bmc:
         """session id: token"""
         self.media = Media(self._quirks)
         self.bios = Bios(machine.vendor, self._quirks)
-        self.updates = Updates(self._quirks)
+        self.updates = Updates(machine.vendor, self._quirks, self.reset)
         self._in_setup = False
         self.closing = threading.Event()
         self.resets: list[threading.Thread] = []
@@ -129,7 +129,7 @@ class Bmc:
         if HOST in found and MANAGER in found:  # another maker's paths have no media
             found |= {each: copy.deepcopy(found[each]) for each in (HOST, MANAGER)}
             self.media.add(found, path)
-            self.updates.add(found, path)
+        self.updates.add(found, path)
         self.bios.add(found, path)
         for changed, properties in self.fault().documents.items():
             found[changed] = found.get(changed, {}) | properties
@@ -366,7 +366,7 @@ class _Handler(BaseHTTPRequestHandler):
                 bmc.updates.restart()
                 return Answer(204)
             if (self.command, path) == ("POST", RESET):
-                host = bmc.documents()[HOST]["Actions"]["#ComputerSystem.Reset"]
+                host = bmc.documents()[host_path(bmc.declared.vendor)]["Actions"]["#ComputerSystem.Reset"]
                 kinds = host["ResetType@Redfish.AllowableValues"]
                 if (sent or {}).get("ResetType") not in kinds:
                     raise Refused(400, "ActionParameterNotSupported", f"ResetType is one of {', '.join(kinds)}.")

@@ -1,7 +1,7 @@
 """The emulated BMC's update service: it fetches an image or is handed one, and a task tells how far it is.
 
 An image is JSON, {"component": Id of the firmware inventory, "version": ...}. A task goes on with every read of it, so
-nothing here waits for a clock.
+nothing here waits for a clock. What a maker does otherwise is a row of SHAPES; docs/adr/0070 lists the sources.
 """
 
 from __future__ import annotations
@@ -21,11 +21,29 @@ TASKS = f"{ROOT}/TaskService/Tasks"
 MONITORS = f"{ROOT}/TaskService/TaskMonitors"
 SIMPLE = f"{UPDATE}/Actions/UpdateService.SimpleUpdate"
 PUSH = f"{UPDATE}/update-multipart"
+INVENTORY = f"{UPDATE}/FirmwareInventory"
 BMC_RESET = f"{MANAGER}/Actions/Manager.Reset"
 STEPS = ("New", "Starting", "Running", "Running", "Completed")
 DOWN = 8  # requests that a restarting BMC does not answer
 LAG = 3  # reads
 ENDED = ("Completed", "Exception", "Killed", "Cancelled")
+APPLY_TIME = "@Redfish.OperationApplyTime"
+_DELL = {"location-is-the-task", "empty-answer", "refuses-targets", "task-waits-for-a-start"}
+_PUSHED = {"no-simple-update", "no-location"}
+SHAPES: dict[str, frozenset[str]] = {
+    "lab": frozenset(),
+    "dgx": frozenset({"location-is-the-task"}),
+    "nvidia-hgx": frozenset(_PUSHED | {"version-after-a-start", "lists-staged"}),
+    "supermicro": frozenset({"protocols-in-action-info"}),
+    "supermicro-x14": frozenset({"protocols-in-action-info", "apply-time-offered"}),
+    "dell": frozenset(_DELL | {"apply-time-offered"}),
+    "dell-idrac8": frozenset(_DELL | {"no-push", "task-vanishes"}),
+    "hpe-ilo5": frozenset({"refuses-targets", "no-push", "version-after-a-start"}),
+    "hpe-ilo6": frozenset({"refuses-targets", "version-after-a-start"}),
+    "lenovo-xcc": frozenset({"no-simple-update", "hides-payload"}),
+    "lenovo-xcc2": frozenset({"no-simple-update"}),
+}
+"""quirks that a maker's update service has anyway"""
 
 
 @dataclass
@@ -44,13 +62,18 @@ class Task:
 
 @dataclass
 class Updates:
-    """`quirks`: asked at every use. `flashed`: every (component, version) that was written, in order."""
+    """`own`: the quirks of now, asked at every use. `press`: the machine's button. `flashed`: every (component,
+    version) that was written, in order; `broken`: what was being written when the machine was started.
+    """
 
-    quirks: Callable[[], frozenset[str]]
+    vendor: str
+    own: Callable[[], frozenset[str]]
+    press: Callable[[str], None]
     versions: dict[str, str] = field(default_factory=dict)
     staged: dict[str, str] = field(default_factory=dict)
     tasks: dict[int, Task] = field(default_factory=dict)
     flashed: list[tuple[str, str]] = field(default_factory=list)
+    broken: list[str] = field(default_factory=list)
     posts: int = 0
     down: int = 0
     refused: int = 0
@@ -58,6 +81,10 @@ class Updates:
     """updates of somebody else that go on, as reads of them"""
     _late: list[tuple[str, str | None]] = field(default_factory=list)
     """(component, the version that is still shown; None: the machine's own)"""
+
+    def quirks(self) -> frozenset[str]:
+        """The maker's, and those of now."""
+        return self.own() | SHAPES[self.vendor]
 
     def answers(self) -> bool:
         """False while the BMC restarts."""
@@ -81,11 +108,14 @@ class Updates:
             }
         else:
             simple["TransferProtocol@Redfish.AllowableValues"] = allowed
-        service = {"Actions": {"#UpdateService.SimpleUpdate": simple}}
+        service: Document = {"Actions": {"#UpdateService.SimpleUpdate": simple}}
+        times = {"@Redfish.OperationApplyTimeSupport": {"SupportedValues": ["Immediate", "OnReset"]}}
         if "apply-time-offered" in quirks:
-            simple["@Redfish.OperationApplyTimeSupport"] = {"SupportedValues": ["Immediate", "OnReset"]}
+            simple |= times
         if "no-push" not in quirks:
-            service["MultipartHttpPushUri"] = PUSH  # type: ignore[assignment]
+            service["MultipartHttpPushUri"] = PUSH
+            if "apply-time-offered" in quirks:
+                service |= {f"MultipartHttpPushUri{name}": value for name, value in times.items()}
         documents[UPDATE] = documents[UPDATE] | service
         documents[ROOT] = documents[ROOT] | {"Tasks": link(f"{ROOT}/TaskService")}
         kind = "#TaskService.v1_2_1.TaskService"
@@ -100,26 +130,25 @@ class Updates:
         self._inventory(documents, path)
 
     def _inventory(self, documents: dict[str, Document], path: str) -> None:
-        place = f"{UPDATE}/FirmwareInventory"
         for component, version in self.versions.items():
-            at = f"{place}/{component}"
-            if at not in documents:
+            at = _place(documents, component)
+            if at is None:
                 continue
             late = next((each for each in self._late if each[0] == component), None)
-            if late and path == at:
+            if late and (path == at or (path.startswith(INVENTORY) and "$expand" in path)):
                 self._late.remove(late)
             if late:
                 version = late[1] or documents[at]["Version"]
-            documents[at] = documents[at] | {"Version": version}
-        for at in [each for each in documents if each.startswith(f"{place}/")]:
+            _shows(documents, at, version)
+        for at in [each for each in documents if each.startswith(f"{INVENTORY}/")]:
             documents[at] = documents[at] | {"Updateable": True}
         if "lists-staged" in self.quirks():
             for component, version in self.staged.items():
-                at = f"{place}/{component}_pending"
-                documents[at] = documents[f"{place}/{component}"] | {"@odata.id": at, "Version": version}
+                at = f"{INVENTORY}/{component}_pending"
+                documents[at] = documents[f"{INVENTORY}/{component}"] | {"@odata.id": at, "Version": version}
                 documents[at]["Id"] = f"{component}_pending"
-            more = [link(f"{place}/{component}_pending") for component in self.staged]
-            documents[place] = documents[place] | {"Members": documents[place]["Members"] + more}
+            more = [link(f"{INVENTORY}/{component}_pending") for component in self.staged]
+            documents[INVENTORY] = documents[INVENTORY] | {"Members": documents[INVENTORY]["Members"] + more}
 
     def _task(self, task: Task) -> Document:
         shown: Document = {
@@ -140,12 +169,17 @@ class Updates:
         return shown
 
     def read(self, path: str) -> tuple[int, Document] | None:
-        """A GET of a task or of its monitor: the task goes on by it. (HTTP status, document); None: no such task, which
-        may be any other document.
+        """A GET of a task, of its monitor, or of all in one: the tasks go on by it. (HTTP status, document); None: it
+        is any other document, or none.
         """
         if path == f"{TASKS}/other":
             self.others = max(0, self.others - 1)
             return 200, _other()
+        if path.startswith(f"{TASKS}?$expand"):  # all of them are read at once
+            self.others = max(0, self.others - 1)
+            for each in list(self.tasks.values()):
+                self._go_on(each)
+            return None
         place, _, number = path.rpartition("/")
         task = self.tasks.get(int(number)) if number.isdecimal() and place in (TASKS, MONITORS) else None
         if task is None:
@@ -163,8 +197,11 @@ class Updates:
             return
         task.steps += 1
         task.state = STEPS[min(task.steps, len(STEPS) - 1)]
-        if task.state == "Running" and "task-waits-for-a-start" in quirks:
+        when = task.sent.get(APPLY_TIME)
+        if task.state == "Running" and ("task-waits-for-a-start" in quirks or when == "OnReset"):
             task.state = "Suspended"
+            if when == "Immediate":  # Dell's starts the machine itself, whatever runs on it
+                self.press("ForceRestart")
         if task.state == "Running" and "task-fails" in quirks:
             task.state, task.status = "Exception", "Critical"
         if task.steps == 3 and "bmc-restarts" in quirks:
@@ -177,7 +214,7 @@ class Updates:
                 self._write(task)
 
     def _write(self, task: Task) -> None:
-        named = [each.rsplit("/", 1)[-1] for each in task.targets] or [task.component]
+        named = [each.rsplit("/", 1)[-1].split("__")[-1] for each in task.targets] or [task.component]
         for component in named:
             self.flashed.append((component, task.version))
             if "version-after-a-start" in self.quirks():
@@ -195,10 +232,7 @@ class Updates:
     def simple(self, sent: Document) -> tuple[int, Document | None, dict[str, str]]:
         """SimpleUpdate. Raises Refused."""
         quirks, scheme = self.quirks(), str(sent.get("ImageURI", "")).partition(":")[0].upper()
-        if "Targets" in sent and "refuses-targets" in quirks:
-            raise Refused(400, "ActionParameterUnknown", "Targets is unknown.", "Targets")
-        if "@Redfish.OperationApplyTime" in sent and "apply-time-offered" not in quirks:
-            raise Refused(400, "ActionParameterUnknown", "OperationApplyTime.", "@Redfish.OperationApplyTime")
+        self._understood(sent)
         if "no-simple-update" in quirks or sent.get("TransferProtocol", scheme) != scheme:
             raise Refused(400, "ActionParameterNotSupported", "The protocol is not supported.", "TransferProtocol")
         self._admit()
@@ -218,8 +252,17 @@ class Updates:
             parts[name[1] if name else ""] = part.get_payload(decode=True)  # type: ignore[union-attr]
         if list(parts)[:2] != ["UpdateParameters", "UpdateFile"]:  # the order is the specification's
             raise Refused(400, "ActionParameterMissing", "UpdateParameters, then UpdateFile.", "UpdateParameters")
+        sent = json.loads(parts["UpdateParameters"])
+        self._understood(sent)
         self._admit()
-        return self._begin(parts["UpdateFile"], json.loads(parts["UpdateParameters"]))
+        return self._begin(parts["UpdateFile"], sent)
+
+    def _understood(self, sent: Document) -> None:
+        quirks = self.quirks()
+        if "Targets" in sent and "refuses-targets" in quirks:
+            raise Refused(400, "ActionParameterUnknown", "Targets is unknown.", "Targets")
+        if APPLY_TIME in sent and "apply-time-offered" not in quirks:
+            raise Refused(400, "ActionParameterUnknown", "OperationApplyTime.", APPLY_TIME)
 
     def _admit(self) -> None:
         running = [task for task in self.tasks.values() if task.state not in ENDED]
@@ -238,12 +281,17 @@ class Updates:
         task = Task(self.posts, found["component"], found["version"], sent, tuple(sent.get("Targets", ())))
         self.tasks[task.number] = task
         quirks = self.quirks()
+        if "gateway-gives-up" in quirks:
+            return 502, None, {}
         place = TASKS if "location-is-the-task" in quirks else MONITORS
         where = {} if "no-location" in quirks else {"Location": f"{place}/{task.number}"}
         return 202, None if "empty-answer" in quirks else self._task(task), where
 
     def started(self) -> None:
-        """The machine goes through its self-test: what is staged is in force, and a task that waited for it goes on."""
+        """The machine goes through its self-test: what is staged is in force, and a task that waited for it goes on.
+        What is being written right then is broken.
+        """
+        self.broken += [task.component for task in self.tasks.values() if task.state in STEPS[:-1]]
         for component, version in self.staged.items():
             self._now(component, version)
         self.staged = {}
@@ -266,3 +314,26 @@ def _other() -> Document:
         "Name": "Firmware update",
         "TaskState": "Running",
     }
+
+
+def _place(documents: dict[str, Document], component: str) -> str | None:
+    """Where a component is listed; Dell has its version in the path."""
+    if f"{INVENTORY}/{component}" in documents:
+        return f"{INVENTORY}/{component}"
+    dells = (at for at in documents if at.startswith(f"{INVENTORY}/Installed-") and at.endswith(f"__{component}"))
+    return next(dells, None)
+
+
+def _shows(documents: dict[str, Document], at: str, version: str) -> None:
+    own = at.rsplit("/", 1)[1]
+    if not own.startswith("Installed-"):
+        documents[at] = documents[at] | {"Version": version}
+        return
+    before = documents.pop(at)
+    new = f"Installed-159-{version}__{own.split('__')[-1]}"
+    documents[f"{INVENTORY}/{new}"] = before | {"@odata.id": f"{INVENTORY}/{new}", "Id": new, "Version": version}
+    for page in [each for each in documents if each == INVENTORY or each.startswith(f"{INVENTORY}?")]:
+        listed = [
+            link(f"{INVENTORY}/{new}") if each["@odata.id"] == at else each for each in documents[page]["Members"]
+        ]
+        documents[page] = documents[page] | {"Members": listed}

@@ -1,4 +1,4 @@
-"""The lab's own BIOS and update service do what real ones do: no product code asks them yet (docs/adr/0070)."""
+"""The lab's own BIOS and update service do what real ones do (docs/adr/0070)."""
 
 import http.client
 import json
@@ -10,7 +10,8 @@ import pytest
 
 from lab.bmc import Fault, write_fault
 from lab.bmc.bios import SHAPES
-from lab.bmc.updates import MONITORS, SIMPLE, TASKS
+from lab.bmc.updates import MONITORS, SIMPLE, TASKS, Task
+from lab.bmc.updates import SHAPES as UPDATE_SHAPES
 from tests.contract.emulator import MACHINE, serving
 
 IMAGE = json.dumps({"component": "BIOS", "version": "2.0"}).encode()
@@ -297,3 +298,50 @@ def test_a_version_that_is_late_and_one_that_is_listed_beside(client, images):
         client.ask("GET", f"{TASKS}/2")
     listed = client.ask("GET", f"{ROOT}/UpdateService/FirmwareInventory")[1]["Members"]
     assert any(each["@odata.id"].endswith("/BIOS_pending") for each in listed)
+
+
+def test_a_web_server_that_gives_up_while_the_update_goes_on(client, images):
+    client.quirks("gateway-gives-up")
+    assert client.ask("POST", SIMPLE, images)[0] == 502
+    assert [client.read_task(TASKS)[1]["TaskState"] for _ in range(4)][-1] == "Completed" and client.version() == "2.0"
+
+
+def test_a_start_while_firmware_is_written_breaks_it(client, images):
+    client.ask("POST", SIMPLE, images)
+    client.read_task()
+    client.reset("ForceRestart")
+    assert client.bmc.updates.broken == ["BIOS"]
+
+
+def test_apply_times(client, images):
+    client.quirks("apply-time-offered")
+    client.ask("POST", SIMPLE, images | {"@Redfish.OperationApplyTime": "OnReset"})
+    assert [client.read_task(TASKS)[1]["TaskState"] for _ in range(5)][-1] == "Suspended" and client.version() == "1.0"
+    client.reset("ForceRestart")
+    assert client.version() == "2.0"
+    client.quirks("apply-time-offered", "task-waits-for-a-start")
+    client.ask("POST", SIMPLE, images | {"@Redfish.OperationApplyTime": "Immediate"})
+    before = client.bmc.power.calls.count("start")
+    for _ in range(3):
+        client.ask("GET", f"{TASKS}/2")
+    for thread in client.bmc.resets:
+        thread.join(5)
+    assert client.bmc.power.calls.count("start") == before + 1  # by itself, as Dell's
+
+
+@pytest.mark.parametrize("vendor", UPDATE_SHAPES)
+def test_an_update_in_every_makers_shape(tmp_path, vendor):
+    with serving(tmp_path, replace(MACHINE, vendor=vendor)) as (bmc, _):
+        client = Client(bmc, tmp_path)
+        inventory = f"{ROOT}/UpdateService/FirmwareInventory"
+
+        def versions():
+            listed = client.ask("GET", inventory)[1]["Members"]
+            every = [client.ask("GET", each["@odata.id"])[1] for each in listed]
+            return [each["Version"] for each in every if each["Name"] == "BIOS"], [each["Id"] for each in every]
+
+        assert "1.0" in versions()[0]
+        bmc.updates._write(Task(1, "BIOS", "2.0", {}))
+        client.reset("ForceRestart")
+        now, ids = versions()
+        assert now[0] == "2.0" and ("Installed-159-2.0__BIOS" in ids) == vendor.startswith("dell")

@@ -87,5 +87,5 @@ def test_what_cannot_be_known_is_no_mismatch_and_is_told():
 
 def test_eight_of_a_pattern_are_eight_rows():
     hardware = redfish.read(redfish.served(redfish.machine("nvidia-hgx")), "nvidia-hgx")
-    rows = list(firmware.rows([least("GPU*", "97.00.00.00.00")], hardware))
+    rows = list(firmware.rows([least("GPU*", "97.00.00.00.00")], hardware.components))
     assert [row.order for row in rows] == ["below"] * 8
