@@ -16,7 +16,7 @@ class Link:
     """A link of a document, `at` a path of its properties, `to` one or many of another kind.
 
     `needed`: without what is behind it there is no inventory. `sensors`: followed only where readings are asked for.
-    `unless` this property is said: not followed.
+    `unless` this property is said: not followed. `places`: where it may be below the document, if no link says it.
     """
 
     at: str
@@ -25,7 +25,11 @@ class Link:
     needed: bool = False
     sensors: bool = False
     unless: str = ""
+    places: tuple[str, ...] = ()
 
+
+BIOS_SETTINGS = Link("@Redfish.Settings/SettingsObject", "bios_settings", places=("SD", "Settings", "Pending"))
+"""what waits for the next start; Gigabyte has it without a link"""
 
 LINKS: dict[str, tuple[Link, ...]] = {
     "root": (
@@ -43,7 +47,9 @@ LINKS: dict[str, tuple[Link, ...]] = {
         Link("Storage", "storage", many=True),
         Link("SimpleStorage", "simple_storage", many=True),
         Link("PCIeDevices", "pcie_device"),
+        Link("Bios", "bios"),
     ),
+    "bios": (BIOS_SETTINGS,),
     "processor": (
         Link("Links/PCIeDevice", "pcie_device", unless="SystemInterface/PCIe/LanesInUse"),
         Link("Links/PCIeFunctions", "pcie_function", unless="Model"),

@@ -28,7 +28,7 @@ from lab.bmc.faults import Fault, read_faults
 from lab.bmc.machine import Machine
 from lab.bmc.media import SETUP, Media, Refused
 from lab.bmc.updates import BMC_RESET, PUSH, SIMPLE, Updates
-from lab.bmc.vendors import expanded, plain_path
+from lab.bmc.vendors import expanded, host_path, plain_path
 
 USERNAME = "admin"
 MAX_SESSIONS = 16  # real BMCs have few; one that leaks them locks its owner out
@@ -74,6 +74,7 @@ class Bmc:
         self._login = {"UserName": USERNAME, "Password": password}
         self.sessions: dict[str, str] = {}
         """session id: token"""
+        self.host = host_path(machine.vendor)
         self.media = Media(self._quirks)
         self.bios = Bios(machine.vendor, self._quirks)
         self.updates = Updates(self._quirks)
@@ -130,6 +131,9 @@ class Bmc:
             found |= {each: copy.deepcopy(found[each]) for each in (HOST, MANAGER)}
             self.media.add(found, path)
             self.updates.add(found, path)
+        elif self.host in found:
+            found[self.host] = copy.deepcopy(found[self.host])
+            self.media.add_boot(found, path, self.host)
         self.bios.add(found, path)
         for changed, properties in self.fault().documents.items():
             found[changed] = found.get(changed, {}) | properties
@@ -346,7 +350,7 @@ class _Handler(BaseHTTPRequestHandler):
         document = bmc.document(path) if self.command == "GET" else None
         if document is None:
             return _refusal(404, "ResourceMissingAtURI", f"{self.command} {path} is not here.")
-        tag = document.get("@odata.etag")
+        tag = bmc.bios.tag(path, document.get("@odata.etag"))
         return Answer(200, document, {"ETag": tag} if tag else None)
 
     def _change(self, bmc: Bmc, path: str, sent: Any, body: bytes) -> Answer:
@@ -366,14 +370,14 @@ class _Handler(BaseHTTPRequestHandler):
                 bmc.updates.restart()
                 return Answer(204)
             if (self.command, path) == ("POST", RESET):
-                host = bmc.documents()[HOST]["Actions"]["#ComputerSystem.Reset"]
+                host = bmc.documents()[bmc.host]["Actions"]["#ComputerSystem.Reset"]
                 kinds = host["ResetType@Redfish.AllowableValues"]
                 if (sent or {}).get("ResetType") not in kinds:
                     raise Refused(400, "ActionParameterNotSupported", f"ResetType is one of {', '.join(kinds)}.")
                 bmc.reset(sent["ResetType"])
                 return Answer(204)
             if (self.command, path) == ("PATCH", HOST):
-                bmc.media.patch(sent or {}, self.headers.get("If-Match"), bmc.documents()[HOST]["@odata.etag"])
+                bmc.media.patch(sent or {}, self.headers.get("If-Match"), bmc.documents()[bmc.host]["@odata.etag"])
                 return Answer(204)
             if self.command == "POST" and "/VirtualMedia/" in path:
                 status = bmc.media.act(path, sent)

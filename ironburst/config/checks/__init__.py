@@ -47,6 +47,7 @@ CHECKS: tuple[Callable[[ClusterConfig], Findings], ...] = (
     metal.addresses,
     metal.certificates,
     install.install,
+    install.bios,
     scheduler.scheduler,
     control_plane.control_plane,
     eks.eks,
