@@ -6,12 +6,13 @@ from __future__ import annotations
 
 import difflib
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
 from ironburst.baremetal.mismatch import Mismatch
 from ironburst.baremetal.said import LONGEST, dicts, dig, text
+from ironburst.config.bios_models import LONGEST as LONGEST_TEXT
 from ironburst.config.bios_models import Setting
 
 MOST = 5000
@@ -46,10 +47,15 @@ def _values(document: Any) -> dict[str, Any] | None:
     if not isinstance(said, dict):
         return None
     return {
-        name: value if not isinstance(value, str) else text({"is": value}, "is") or ""
+        name: _clean(value) if isinstance(value, str) else value
         for name, value in list(said.items())[:MOST]
         if isinstance(value, str | int | float) and len(name) <= LONGEST and name.isprintable()
     }
+
+
+def _clean(value: str) -> str:
+    """N/A is a value, as any other text is."""
+    return "".join(character for character in value[:LONGEST_TEXT] if character.isprintable())
 
 
 def same(a: Any, b: Any) -> bool:
@@ -139,7 +145,7 @@ def registry(document: Any) -> dict[str, Attribute] | None:
     known = {
         name: Attribute(
             kind=text(each, "Type"),
-            values=tuple(value for one in dicts(each, "Value", MOST) if (value := text(one, "ValueName"))),
+            values=tuple(_clean(name) for one in dicts(each, "Value") if isinstance(name := one.get("ValueName"), str)),
             read_only=dig(each, "ReadOnly") is True,
             least=_limit(each, "LowerBound"),
             most=_limit(each, "UpperBound"),
@@ -152,15 +158,27 @@ def registry(document: Any) -> dict[str, Attribute] | None:
     return known or None
 
 
+def registry_places(name: str, files: Iterable[Any]) -> list[str]:
+    """Paths of the registry with this name, of the documents of all registries; English first."""
+    key = name.lower()
+    places = []
+    for each in files:
+        names = [(text(each, at) or "").lower() for at in ("Registry", "Id")]
+        if key.partition(".")[0] in [known.partition(".")[0] for known in names]:
+            for place in dicts(each, "Location"):
+                uri, language = text(place, "Uri") or "", text(place, "Language") or ""
+                if uri.startswith("/redfish/"):
+                    places.append((key not in names, not language.lower().startswith("en"), uri))
+    return [uri for *_, uri in sorted(places)]
+
+
 def _limit(entry: Any, at: str) -> float | None:
     """Below zero is a limit, too."""
     value = dig(entry, at)
     return value if isinstance(value, int | float) and not isinstance(value, bool) else None
 
 
-def faults(
-    declared: Mapping[str, Setting], bios: Bios, known: Mapping[str, Attribute] | None
-) -> list[tuple[str, str]]:
+def faults(declared: Mapping[str, Setting], bios: Bios, known: Mapping[str, Attribute] | None) -> list[tuple[str, str]]:
     """What can't be set, as (setting, sentence with what is allowed). Without a registry (None) names alone are
     compared, with what is there. What is in force already is no fault.
     """

@@ -107,6 +107,8 @@ NO_EXPAND = frozenset({"AMI"})
 
 BOARD = re.compile(r"^HGX_", re.IGNORECASE)
 """computer systems that are none: no host boots there"""
+TAKEN_BY_A_JOB = re.compile(r"^dell", re.IGNORECASE)
+"""makers whose BIOS takes settings by a job alone: an apply time makes it or, where none is said, a POST"""
 NOT_A_HOST = frozenset({"DPU", "OS", "Virtual"})
 """`SystemType`"""
 

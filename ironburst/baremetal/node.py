@@ -132,9 +132,7 @@ class NodeInputs(BaseModel):
     )
     height_u: Count | None = Field(default=None, description="rack units; none: the platform's")
     firmware: list[Minimum] | None = Field(default=None, description="least versions of components")
-    bios: Settings | None = Field(
-        default=None, description="settings of the BIOS that are to be in force"
-    )
+    bios: Settings | None = Field(default=None, description="settings of the BIOS that are to be in force")
     allowed: dict[str, Annotated[str, AfterValidator(_day)]] | None = Field(
         default=None, description="mismatches that somebody answers for, each with its last day (UTC)"
     )

@@ -21,7 +21,7 @@ def checked(given: Any) -> Any:
         if _PASSWORD.search(name):
             raise ValueError(f"has {name}: passwords of the BIOS are not set from a stack file; leave it out")
         if not isinstance(value, str | int):
-            raise ValueError(f"has {name} with a value that no setting has: write a text, a whole number, true or false")
+            raise ValueError(f"has {name} with a value that no setting has: write a text, whole number, true or false")
         if isinstance(value, str) and (len(value) > LONGEST or not value.isprintable()):
             raise ValueError(f"has {name} with a text that no setting has: one line, at most {LONGEST} characters")
     return given

@@ -11,7 +11,7 @@ from ironburst.config.software_models import Strict
 from ironburst.config.types import Address, Duration, Range, checked
 
 Disk = Annotated[str, Field(pattern=r"^[A-Za-z0-9._:-]+$")]
-AllowedNodes = Annotated[
+NodeNames = Annotated[
     list[str],
     BeforeValidator(lambda given: given if given == [] else checked(Range, given)),
     WithJsonSchema({"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}]}),
@@ -36,7 +36,7 @@ class Install(Strict):
     boot: Literal["virtual_media", "http"] = Field(
         default="virtual_media", description="http: the firmware loads the medium itself (UEFI HTTP boot)"
     )
-    allow_install: AllowedNodes = Field(default=[], description="nodes whose disk may be written", examples=["dgx03"])
+    allow_install: NodeNames = Field(default=[], description="nodes whose disk may be written", examples=["dgx03"])
     disks: list[Disk] = Field(
         min_length=1, description="serial number or WWN of the disk that the system goes to, one a node"
     )

@@ -16,7 +16,7 @@ from ironburst.config.bridge_models import Bridge
 from ironburst.config.cloud_models import Cloud
 from ironburst.config.firmware_models import FirmwareMinimum
 from ironburst.config.hall_models import Chassis, Cord, Facilities, Rack
-from ironburst.config.install_models import AllowedNodes, Install
+from ironburst.config.install_models import Install, NodeNames
 from ironburst.config.node_settings import NodeSettings
 from ironburst.config.scheduler_models import Kubernetes, Scheduler, Slurm
 from ironburst.config.shares_models import Share
@@ -136,7 +136,7 @@ class _OwnedAlone(Strict):
     install: Install | None = Field(default=None, description="none: ironburst installs no system on these nodes")
     firmware: list[FirmwareMinimum] = Field(default=[], description="least versions, held against the BMC's inventory")
     bios: Settings = Field(default={}, description="settings by AttributeName, held against what is in force")
-    allow_bios: AllowedNodes = Field(default=[], description="nodes whose BIOS `ironburst node bios --set` may set")
+    allow_bios: NodeNames = Field(default=[], description="nodes whose BIOS `ironburst node bios --set` may set")
     secure_boot: bool | None = Field(
         default=None, description="whether the firmware enforces Secure Boot; none: not known"
     )
