@@ -19,8 +19,10 @@ TRIES = 6
 """an action whose effect a BMC does not show is done this often: it may be busy with a self-test for a while"""
 STARTS = 2
 """some take the settings at the second start alone"""
-SETTLED_LOOKS = 30
-"""at a started machine after which what neither waits nor is in force was dropped: what is in force is shown late"""
+SETTLED_LOOKS = 90
+"""at a started machine after which what neither waits nor is in force was dropped. A quarter of an hour: what is in
+force is shown late, when a self-test that has terabytes of memory to look at is over
+"""
 SETTLE_S, LOOK_S = 1.0, 10.0
 """between two looks: at something that takes a moment, and at a machine that starts"""
 Outcome = Literal["in force", "waits", "dropped", "not taken"]

@@ -165,3 +165,17 @@ def test_junk_is_no_setting(junk):
         known = bios.registry({"RegistryEntries": {"Attributes": [entry, junk]}})
         for _, sentence in bios.faults({"NumaNodes": 4}, Bios(NOW), known):
             assert sentence.isprintable() and len(sentence) < 1200
+
+
+def test_where_a_registry_is():
+    def file(name, *places, **more):
+        return {"Id": name, "Registry": name, "Location": list(places)} | more
+
+    en, de = {"Language": "en", "Uri": "/redfish/v1/en"}, {"Language": "de", "Uri": "/redfish/v1/de"}
+    web = {"Language": "en", "PublicationUri": "https://maker.example/x"}
+    files = [file("Base.1.18", {"Uri": "/redfish/v1/base"}), file("BiosAttributeRegistry.1.0", de, web, en), None, {}]
+    assert bios.registry_places("BiosAttributeRegistry.v1_0_0", files) == ["/redfish/v1/en", "/redfish/v1/de"]
+    two = [file("BiosRegistryU54.v1", en), file("BiosRegistryU46.v2", de)]  # HPE: one for each family of ROMs
+    assert bios.registry_places("BiosRegistryU46.v2", two) == ["/redfish/v1/de"]
+    off = [file("Bios.1", {"Language": "en", "Uri": "https://evil.example/redfish/v1"})]
+    assert bios.registry_places("Bios.1", off) == []
