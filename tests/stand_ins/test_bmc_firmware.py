@@ -1,4 +1,4 @@
-"""The lab's own BIOS and update service do what real ones do: no product code asks them yet (docs/adr/0070)."""
+"""The lab's own BIOS and update service do what real ones do (docs/adr/0070)."""
 
 import http.client
 import json
