@@ -21,7 +21,6 @@ from ironburst.baremetal.bios import Attribute
 from ironburst.baremetal.bios_cycle import SaidNo, View
 from ironburst.baremetal.makers import Link
 from ironburst.baremetal.said import dicts, dig, text
-from ironburst.config.bios_models import Setting
 
 PASSING = (BmcUnreachable, BmcIncompleteAnswer, BmcUnavailable)
 """a BMC that starts, or is busy"""
@@ -79,7 +78,7 @@ class RedfishBios:
                 pass
             return None
 
-    def set(self, settings: Mapping[str, Setting]) -> None:
+    def set(self, settings: Mapping[str, bool | int | str]) -> None:
         """All in one PATCH (a Dell takes no second one); then the job, where one has to be made."""
         with self._console() as console:
             system, link = console._system.json, console._system._conn

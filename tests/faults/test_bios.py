@@ -8,7 +8,6 @@ import time
 from dataclasses import replace
 
 import pytest
-import requests
 
 from ironburst.adapters.redfish import BmcAccess
 from ironburst.adapters.redfish_bios import PASSING, RedfishBios
