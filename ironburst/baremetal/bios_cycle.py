@@ -102,7 +102,11 @@ class Setter:
             view = self._seen(lambda each: each.power != "moving")
         outcome: Outcome = "in force"
         if self._wanted(view):
-            outcome = self._start(view, was_on)
+            try:
+                outcome = self._start(view, was_on)
+            except (SaidNo, NotShown):  # it answers, so what was on needn't stay off
+                self._put_back(was_on)
+                raise
         return outcome, self._put_back(was_on)
 
     def _start(self, view: View, was_on: bool) -> Outcome:

@@ -10,11 +10,13 @@ from collections.abc import Iterator
 from dataclasses import asdict
 from typing import Any
 
+from ironburst.adapters import redfish_boot
 from ironburst.adapters.redfish import BmcError
 from ironburst.adapters.redfish_bios import PASSING, RedfishBios
-from ironburst.baremetal import bios, bios_cycle
+from ironburst.baremetal import bios, bios_cycle, cycle
 from ironburst.baremetal.bios_cycle import LOOK_S, Outcome, Setter, View
 from ironburst.baremetal.cycle import ConsoleError
+from ironburst.baremetal.lifecycle import Facts
 from ironburst.cli import Subparsers, node_cycle, node_guard
 from ironburst.cli.node_cycle import Declared, find, told
 from ironburst.cli.site_options import BadInput
@@ -58,6 +60,10 @@ def run(arguments: argparse.Namespace) -> int:
         return _report(arguments, node, view, faults, [] if known or not differs else [_NO_REGISTRY])
     if faults:
         raise BadInput(f"{arguments.node}: nothing is set: {'; '.join(faults)}")
+    if _is_being_installed(node):
+        text = f"{arguments.node}: nothing is set: its install medium is in, so it may be writing its disk: "
+        told(arguments, {"outcome": "installing"}, text + f"`ironburst node wait {arguments.node}` first")
+        return 4
     outcome, view = _set(arguments, node, console, limit_s)
     text = f"{arguments.node}: {_BECAME[outcome]}; it is {view.power}"
     if outcome != "in force":
@@ -76,6 +82,15 @@ def _may_be_set(arguments: argparse.Namespace, node: Declared) -> None:
         raise BadInput(
             f"{arguments.node}: its BIOS may not be set: name it in allow_bios beside bios, in {arguments.stack_file}"
         )
+
+
+def _is_being_installed(node: Declared) -> bool:
+    """No scheduler knows a machine that is at it, so no drain keeps it from being switched off."""
+    install = node.inputs.install
+    if install is None:
+        return False
+    with redfish_boot.console(node.bmc(), by_http=install.boot == "http") as console:
+        return cycle.facts(install.wanted(), Facts(), console.look(), None).medium == "ours"
 
 
 def _set(arguments: argparse.Namespace, node: Declared, console: RedfishBios, limit_s: float) -> tuple[Outcome, View]:

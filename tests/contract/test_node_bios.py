@@ -318,6 +318,11 @@ def test_it_is_set_before_anything_is_installed(tmp_path, capsys, quick, monkeyp
         code, out, _ = site.run("--once", verb="wait")
         assert code == 4 and "inspected" in out and "BIOS NumaNodes is 1, 4 is declared" in out
         assert site.set()[0] == 0 and machine.outcomes == [] and not machine.on
+        bmc.media.medium = url  # an installation was begun: it may be writing
+        bmc.bios.attributes["NumaNodes"], machine.on = 1, True
+        code, out, _ = site.set()
+        assert code == 4 and "its install medium is in" in out and machine.on and bmc.bios.pending == {}
+        bmc.bios.attributes["NumaNodes"], machine.on = 4, False
         code, out, err = site.run(verb="wait")
         assert code == 0 and machine.outcomes == ["installed"], (out, err)
 

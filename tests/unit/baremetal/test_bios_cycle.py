@@ -134,6 +134,10 @@ def test_what_is_refused_for_good_is_asked_once_and_a_busy_bmc_again():
     with pytest.raises(SaidNo):
         run(console, {"A": 2})
     assert console.done == ["set"]
+    console = Console("on", set=SaidNo("no"))
+    with pytest.raises(SaidNo):
+        run(console, {"A": 2})
+    assert console.done == ["take", "off, cleanly", "set", "on"]  # it was in use, and is again
     console = Console(set=Silent("busy"))
     with pytest.raises(Silent):
         run(console, {"A": 2})
