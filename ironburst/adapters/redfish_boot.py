@@ -7,6 +7,7 @@ rest is here. Nothing in here waits for an effect: ironburst.baremetal.cycle loo
 from __future__ import annotations
 
 import contextlib
+import itertools
 from collections.abc import Callable, Iterator
 from typing import Any, Literal, TypeVar
 
@@ -20,15 +21,19 @@ from ironburst.baremetal.cycle import Panel
 T = TypeVar("T")
 _DISCS = (sushy.VIRTUAL_MEDIA_CD, sushy.VIRTUAL_MEDIA_DVD)
 _MEDIUM_STARTS = ("Cd", "UsbCd", "UefiHttp")
-_POWER: dict[str, Literal["on", "off", "moving"]] = {"On": "on", "Off": "off"}
+SETUP = "BiosSetup"
+_USUAL = {"Boot": {"BootSourceOverrideTarget": "None", "BootSourceOverrideEnabled": "Disabled"}}
+POWER: dict[str, Literal["on", "off", "moving"]] = {"On": "on", "Off": "off"}
 _LIBRARY = (exceptions.SushyError, requests.RequestException, ValueError, TypeError, AttributeError, KeyError)
 
 
 @contextlib.contextmanager
-def console(access: BmcAccess, *, by_http: bool = False) -> Iterator[RedfishConsole]:
-    """The BMC, logged in. `by_http`: the firmware loads the medium itself (UEFI HTTP boot). Raises BmcError."""
+def console(access: BmcAccess, *, by_http: bool = False, host: str | None = None) -> Iterator[RedfishConsole]:
+    """The BMC, logged in. `by_http`: the firmware loads the medium itself (UEFI HTTP boot); `host`: the path of the
+    machine, where it is known already. Raises BmcError.
+    """
     with _login(access, limited=False) as root:
-        system, _ = _host_system(access, root)
+        system = root.get_system(host) if host else _host_system(access, root)[0]
         yield RedfishConsole(access, system, by_http)
 
 
@@ -55,7 +60,7 @@ class RedfishConsole:
         armed = boot.get("BootSourceOverrideTarget") in _MEDIUM_STARTS and (
             boot.get("BootSourceOverrideEnabled") in ("Once", "Continuous")
         )
-        return Panel(_POWER.get(state, "moving"), medium or None, armed)
+        return Panel(POWER.get(state, "moving"), medium or None, armed)
 
     def insert(self, url: str) -> None:
         """Into the first disc drive that takes it. HTTP boot has no drive: the URL is set with the next start."""
@@ -107,8 +112,30 @@ class RedfishConsole:
         self._told(self._disarm)
 
     def _disarm(self) -> None:
-        self._patch({"Boot": {"BootSourceOverrideTarget": "None", "BootSourceOverrideEnabled": "Disabled"}})
+        self._patch(_USUAL)
         self._eject()
+
+    def usual(self) -> None:
+        """The start is the usual one again."""
+        self._told(lambda: self._patch(_USUAL))
+
+    def to_setup(self) -> bool:
+        """Every start is into the firmware's setup, or the next one where the BMC can't do more; False: it can't."""
+        return self._told(self._to_setup)
+
+    def _to_setup(self) -> bool:
+        self._system.refresh(force=True)
+        boot = self._system.json.get("Boot") or {}
+        offered = boot.get("BootSourceOverrideTarget@Redfish.AllowableValues")
+        if isinstance(offered, list) and SETUP not in offered:
+            return False
+        modes: tuple[dict[str, str], ...] = ({}, {"BootSourceOverrideMode": "UEFI"})
+        for enabled, mode in itertools.product(("Continuous", "Once"), modes):
+            with contextlib.suppress(exceptions.BadRequestError):
+                override = {"BootSourceOverrideTarget": SETUP, "BootSourceOverrideEnabled": enabled}
+                self._patch({"Boot": override | mode})
+                return True
+        return False
 
     def power_on(self) -> None:
         """Power on; a machine that is on stays on."""

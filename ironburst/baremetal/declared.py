@@ -55,6 +55,7 @@ def node_inputs(
             **({"allowed": allowed[node]} if allowed and node in allowed else {}),
             **_gpus(nodes),
             **({"firmware": [minimum(each) for each in nodes.firmware]} if nodes.firmware else {}),
+            **({"bios": dict(nodes.bios)} if nodes.bios else {}),
             **({"install": _install(nodes, n, ssh_user)} if nodes.install else {}),
         }
         for n, node in enumerate(nodes.names)

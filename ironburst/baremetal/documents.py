@@ -6,6 +6,7 @@ ends after so many pages and members; what is missing is noted, and only what an
 
 from __future__ import annotations
 
+import contextlib
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -101,7 +102,7 @@ class _Reader:
         if value is None:
             if link.needed and here.kind == "root":
                 raise Incomplete(f"has no {link.at} in its service root: it may still be starting, try again")
-            self._documents.unsaid.add((here.kind, link.at))
+            yield from self._unlinked(here, link)
             return
         for target in (value if isinstance(value, list) else [value])[:MOST_MEMBERS]:
             path = self._path(target, link, here)
@@ -114,6 +115,18 @@ class _Reader:
                 document = self._ask(path, link, here)
                 if document is not None:
                     yield Found(link.to, path, document, here.path)
+
+    def _unlinked(self, here: Found, link: Link) -> Iterator[Found]:
+        """The first of its known places where something is."""
+        for place in link.places:
+            path = f"{here.path}/{place}"
+            with contextlib.suppress(Refused):
+                document = self._get(path)
+                if isinstance(document, dict):
+                    self._seen.add(_key(path))
+                    yield Found(link.to, path, document, here.path)
+                    return
+        self._documents.unsaid.add((here.kind, link.at))
 
     def _members(self, path: str, here: Found, link: Link) -> Iterator[Found]:
         """The members of a collection, page by page."""

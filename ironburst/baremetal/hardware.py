@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+from ironburst.baremetal.bios import Bios
+
 
 @dataclass(frozen=True)
 class GpuGroup:
@@ -124,6 +126,7 @@ class Hardware:
     sensors: tuple[Sensor, ...] = ()
     firmware: tuple[tuple[str, str], ...] = ()
     components: tuple[Component, ...] = ()
+    bios: Bios | None = None
     height_u: int | None = None
     chassis_type: str | None = None
     not_said: tuple[str, ...] = ()

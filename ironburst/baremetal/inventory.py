@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Any
 
-from ironburst.baremetal import makers
+from ironburst.baremetal import bios, makers
 from ironburst.baremetal.documents import Documents, Found, Incomplete
 from ironburst.baremetal.gpu_names import possible_models
 from ironburst.baremetal.hardware import Component, Dimm, Drive, GpuDevice, GpuGroup, Hardware, Port, Sensor, Slot
@@ -66,6 +66,7 @@ def hardware(documents: Documents) -> Hardware:
         sensors=tuple(_sensors(documents)),
         firmware=_firmware(components),
         components=components,
+        bios=_bios(documents, host),
         height_u=round(height / RACK_UNIT_MM) if height else None,
         chassis_type=text(chassis, "ChassisType"),
         not_said=tuple(name for name, is_said in said.items() if not is_said),
@@ -110,6 +111,13 @@ def _bmc_version(documents: Documents, host: Found) -> str | None:
     mine = documents.at(text(listed[0], "@odata.id") or "") if listed else {}
     every = [mine] if mine else [each.body for each in documents.of("manager")]
     return next((version for each in every if (version := text(each, "FirmwareVersion"))), None)
+
+
+def _bios(documents: Documents, host: Found) -> bios.Bios | None:
+    for each in documents.of("bios", host.path):
+        settings = documents.of("bios_settings", each.path)
+        return bios.read(each.body, settings[0].body if settings else None)
+    return None
 
 
 def _name(found: Found) -> str:

@@ -16,7 +16,7 @@ class Link:
     """A link of a document, `at` a path of its properties, `to` one or many of another kind.
 
     `needed`: without what is behind it there is no inventory. `sensors`: followed only where readings are asked for.
-    `unless` this property is said: not followed.
+    `unless` this property is said: not followed. `places`: where it may be below the document, if no link says it.
     """
 
     at: str
@@ -25,7 +25,11 @@ class Link:
     needed: bool = False
     sensors: bool = False
     unless: str = ""
+    places: tuple[str, ...] = ()
 
+
+BIOS_SETTINGS = Link("@Redfish.Settings/SettingsObject", "bios_settings", places=("SD", "Settings", "Pending"))
+"""what waits for the next start; Gigabyte has it without a link"""
 
 LINKS: dict[str, tuple[Link, ...]] = {
     "root": (
@@ -43,7 +47,9 @@ LINKS: dict[str, tuple[Link, ...]] = {
         Link("Storage", "storage", many=True),
         Link("SimpleStorage", "simple_storage", many=True),
         Link("PCIeDevices", "pcie_device"),
+        Link("Bios", "bios"),
     ),
+    "bios": (BIOS_SETTINGS,),
     "processor": (
         Link("Links/PCIeDevice", "pcie_device", unless="SystemInterface/PCIe/LanesInUse"),
         Link("Links/PCIeFunctions", "pcie_function", unless="Model"),
@@ -101,6 +107,8 @@ NO_EXPAND = frozenset({"AMI"})
 
 BOARD = re.compile(r"^HGX_", re.IGNORECASE)
 """computer systems that are none: no host boots there"""
+TAKEN_BY_A_JOB = re.compile(r"^dell", re.IGNORECASE)
+"""makers whose BIOS takes settings by a job alone: an apply time makes it or, where none is said, a POST"""
 NOT_A_HOST = frozenset({"DPU", "OS", "Virtual"})
 """`SystemType`"""
 

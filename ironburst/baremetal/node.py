@@ -30,6 +30,7 @@ from ironburst.baremetal.mismatch import Mismatch
 from ironburst.baremetal.verify import Declaration
 from ironburst.catalog.errors import Unknown
 from ironburst.catalog.hardware import gpu, platform
+from ironburst.config.bios_models import Settings
 
 PACKAGE = "baremetal"
 VERSION = "0.1.0"
@@ -131,6 +132,7 @@ class NodeInputs(BaseModel):
     )
     height_u: Count | None = Field(default=None, description="rack units; none: the platform's")
     firmware: list[Minimum] | None = Field(default=None, description="least versions of components")
+    bios: Settings | None = Field(default=None, description="settings of the BIOS that are to be in force")
     allowed: dict[str, Annotated[str, AfterValidator(_day)]] | None = Field(
         default=None, description="mismatches that somebody answers for, each with its last day (UTC)"
     )
@@ -222,8 +224,8 @@ def _sentence(error: Any) -> tuple[str, str]:
     )
     if path == "passwordRef":  # what is there may be the password itself
         return path, f"passwordRef: {reason}"
-    # An address may hold a login, so that is not repeated either.
-    given = "" if not path or path == "bmcAddress" else f" (given: {json.dumps(error['input'])})"
+    # An address may hold a login, and a setting a password, so these are not repeated either.
+    given = "" if not path or path.startswith(("bmcAddress", "bios")) else f" (given: {json.dumps(error['input'])})"
     return path, f"{path} {reason}{given}" if path else reason
 
 
@@ -323,7 +325,8 @@ def _property(described: dict[str, Any]) -> dict[str, Any]:
         kind = {"type": "object"}
     its_property = {"type": kind["type"]}
     if kind["type"] == "object":
-        its_property["additionalProperties"] = kind.get("additionalProperties", {"$ref": "pulumi.json#/Any"})
+        inner = kind.get("additionalProperties", {})
+        its_property["additionalProperties"] = inner if "type" in inner else {"$ref": "pulumi.json#/Any"}
     if kind["type"] == "array":
         its_property["items"] = {"type": kind["items"].get("type", "object")}
         if "$ref" in kind["items"]:

@@ -59,10 +59,10 @@ def whole(document: Any, *places: str) -> int | None:
     return None if value is None else round(value)
 
 
-def dicts(document: Any, at: str) -> list[dict[str, Any]]:
+def dicts(document: Any, at: str, most: int = MOST) -> list[dict[str, Any]]:
     """The objects of a list, so many as a node may have; what is none is left out."""
     value = dig(document, at)
-    return [each for each in value[:MOST] if isinstance(each, dict)] if isinstance(value, list) else []
+    return [each for each in value[:most] if isinstance(each, dict)] if isinstance(value, list) else []
 
 
 def has(document: Any, at: str, value: Any) -> bool:

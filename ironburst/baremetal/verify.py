@@ -4,12 +4,13 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import date
 
-from ironburst.baremetal import firmware, minimums
+from ironburst.baremetal import bios, firmware, minimums
 from ironburst.baremetal.firmware import Minimum
 from ironburst.baremetal.gpu_names import possible_models
 from ironburst.baremetal.hardware import Hardware
 from ironburst.baremetal.mismatch import Mismatch, Verdict
 from ironburst.catalog.hardware import Gpu, Platform
+from ironburst.config.bios_models import Setting
 
 
 @dataclass(frozen=True)
@@ -34,6 +35,7 @@ class Declaration:
     height_u: int | None = None
     platform: Platform | None = None
     firmware: tuple[Minimum, ...] = ()
+    bios: Mapping[str, Setting] | None = None
 
 
 def examine(
@@ -57,6 +59,7 @@ def examine(
         *_least("memory_gib", "GiB of memory", declared.memory_gib, observed.memory_gib, exact=False),
         *minimums.check(observed, declared.platform, declared.height_u, known),
         *firmware.check(declared.firmware, observed),
+        *bios.check(declared.bios, observed.bios),
     ]
     named = [Mismatch(m.field, m.observed, f"{declared.name}: {m.sentence}", m.unknown) for m in found]
     in_force = {field for field, last in (allowed or {}).items() if last >= today}

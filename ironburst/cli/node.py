@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ironburst.cli import Subparsers, node_cycle, node_firmware, node_netboot, node_show
+from ironburst.cli import Subparsers, node_bios, node_cycle, node_firmware, node_netboot, node_show
 
 
 def add_parser(subparsers: Subparsers) -> None:
@@ -12,4 +12,5 @@ def add_parser(subparsers: Subparsers) -> None:
     node_show.add_parser(verbs)
     node_cycle.add_parsers(verbs)
     node_firmware.add_parser(verbs)
+    node_bios.add_parser(verbs)
     node_netboot.add_parser(verbs)

@@ -59,15 +59,15 @@ class Declared:
 
 def add_parsers(verbs: Subparsers) -> None:
     """The verbs below `ironburst node`."""
-    medium = _verb(verbs, "medium", "write what a node's install medium holds", run_medium)
+    medium = add_verb(verbs, "medium", "write what a node's install medium holds", run_medium)
     medium.add_argument("--out", type=Path, required=True, metavar="DIR", help="a folder below it is made for the node")
-    wait = _verb(verbs, "wait", "take a node through its installation, until it is ready", run_wait)
+    wait = add_verb(verbs, "wait", "take a node through its installation, until it is ready", run_wait)
     wait.add_argument("--timeout", default="2h", metavar="DURATION", help="how long (default: %(default)s)")
     wait.add_argument("--once", action="store_true", help="do what can be done by now, say where it stands, and end")
-    power = _verb(verbs, "power", "switch a node, never under its jobs", run_power)
+    power = add_verb(verbs, "power", "switch a node, never under its jobs", run_power)
     power.add_argument("to", choices=["on", "off", "restart"])
     node_guard.add_options(power)
-    replace = _verb(
+    replace = add_verb(
         verbs, "replace", "a node's exchange: drain it, light its lamp; then verify the new one", run_replace
     )
     replace.add_argument(
@@ -76,7 +76,10 @@ def add_parsers(verbs: Subparsers) -> None:
     node_guard.add_options(replace)
 
 
-def _verb(verbs: Subparsers, name: str, what: str, run: Callable[[argparse.Namespace], int]) -> argparse.ArgumentParser:
+def add_verb(
+    verbs: Subparsers, name: str, what: str, run: Callable[[argparse.Namespace], int]
+) -> argparse.ArgumentParser:
+    """A verb for one node of a stack file; `run` may raise what is expected."""
     parser = verbs.add_parser(name, help=what, description=f"{what[0].upper()}{what[1:]}.", epilog=EXIT_CODES)
     parser.add_argument("node", metavar="NODE")
     parser.add_argument("stack_file", type=Path, metavar="STACK_FILE", help="as in stacks/Pulumi.prod.yaml")

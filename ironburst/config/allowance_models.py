@@ -14,7 +14,7 @@ Rule = Literal["node", "budget", "open-network", "join-secret", "hardware"]
 MISMATCHES = (
     "serial", "uuid", "manufacturer", "model", "macs", "gpu_count", "gpu_model", "cpu_count", "memory_gib",
     "memory_minimum", "network_ports", "gpu_lanes", "psu_count", "psu_input", "psu_redundancy", "local_storage",
-    "form_factor", "gpu_driver", "firmware_minimum", "gpus", "memory_modules", "drives", "power_supplies",
+    "form_factor", "gpu_driver", "firmware_minimum", "bios", "gpus", "memory_modules", "drives", "power_supplies",
 )  # fmt: skip
 """what may be wrong with an owned node's hardware (ironburst.baremetal); a test holds the two together"""
 

@@ -11,6 +11,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, Field, model_validator
 
 from ironburst.config.allowance_models import Allowance
+from ironburst.config.bios_models import Settings
 from ironburst.config.bridge_models import Bridge
 from ironburst.config.cloud_models import Cloud
 from ironburst.config.firmware_models import FirmwareMinimum
@@ -140,6 +141,8 @@ class _OwnedAlone(Strict):
     allow_update: NodeNames = Field(
         default=[], description="GPU nodes whose firmware `node firmware --update` may write"
     )
+    bios: Settings = Field(default={}, description="settings by AttributeName, held against what is in force")
+    allow_bios: NodeNames = Field(default=[], description="nodes whose BIOS `ironburst node bios --set` may set")
     secure_boot: bool | None = Field(
         default=None, description="whether the firmware enforces Secure Boot; none: not known"
     )

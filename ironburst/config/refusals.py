@@ -26,6 +26,7 @@ NOT_SHOWN = (
     "join_token",
     "bind_password",
     "keys",
+    "bios",
 )  # somebody may have written the secret itself here
 
 SHORT = 4

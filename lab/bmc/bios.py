@@ -42,6 +42,9 @@ FACTORY: dict[str, Any] = {
 }
 
 
+_BOUNDS = ("LowerBound", "UpperBound")
+
+
 @dataclass(frozen=True)
 class Shape:
     """One maker's. `job`: settings are taken only by a job, which a PATCH with an apply time makes, or a POST to the
@@ -86,7 +89,7 @@ class Bios:
     def shape(self) -> Shape:
         """The maker's, as the quirks change it."""
         quirks, shape = self._quirks(), self._shape
-        if "bios-needs-etag" in quirks:
+        if {"bios-needs-etag", "bios-weak-etag"} & quirks:
             shape = replace(shape, etag=True)
         if "bios-refuses-time" in quirks:
             shape = replace(shape, takes_time=False, times=())
@@ -161,6 +164,11 @@ class Bios:
 
     # ---- changes
 
+    def tag(self, path: str, tag: str | None) -> str | None:
+        """The ETag in the header of a document, which has `tag` as its own."""
+        weak = tag and "bios-weak-etag" in self._quirks() and path == f"{self._host}/{self.shape.settings}".rstrip("/")
+        return f"W/{tag}" if weak else tag
+
     def is_mine(self, path: str) -> bool:
         """A PATCH of this path, in the lab's own spelling, is for the BIOS."""
         return path.lower() in (f"{HOST}/{place}".rstrip("/").lower() for place in (self.shape.settings, "Bios"))
@@ -197,6 +205,13 @@ class Bios:
             raise Refused(400, "PropertyUnknown", f"{name} is unknown.", name)
         if entry.get("ReadOnly"):
             raise Refused(400, "PropertyNotWritable", f"{name} is read only.", name)
+        kind = {"Integer": int, "Boolean": bool}.get(entry["Type"], str)
+        if type(value) is not kind:
+            raise Refused(400, "PropertyValueTypeError", f"{name} is no {entry['Type']}.", name)
+        size = len(value) if isinstance(value, str) else value
+        least, most = (entry.get(each) for each in (("MinLength", "MaxLength") if kind is str else _BOUNDS))
+        if (least is not None and size < least) or (most is not None and size > most):
+            raise Refused(400, "PropertyValueOutOfRange", f"{name} is from {least} to {most}.", name)
         if "Value" in entry and value not in [each["ValueName"] for each in entry["Value"]]:
             raise Refused(400, "PropertyValueNotInList", f"{name} is not {value}.", name)
 

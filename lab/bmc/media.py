@@ -82,10 +82,14 @@ class Media:
             if name == DRIVES[1]:
                 medium = self.shown("medium", self.medium) if path == at else self.medium
             documents[at] = _drive(at, name, medium, quirks)
-        host = documents[HOST]
-        host["Boot"] = self.boot | {"BootSourceOverrideTarget@Redfish.AllowableValues": TARGETS}
+        self.add_boot(documents, path, HOST)
+
+    def add_boot(self, documents: dict[str, Document], path: str, at: str) -> None:
+        """The next start, the lamp and the power button of the machine `at` this path."""
+        quirks, host = self._quirks(), documents[at]
+        host["Boot"] = self.boot | {"BootSourceOverrideTarget@Redfish.AllowableValues": self._targets()}
         host |= self.lamp
-        if path == HOST:
+        if path == at:
             host["PowerState"] = self.shown("power", host["PowerState"])
         reset = host["Actions"]["#ComputerSystem.Reset"]
         if "no-clean-off" in quirks:
@@ -130,8 +134,8 @@ class Media:
         if given not in (None, current):
             raise Refused(412, "PreconditionFailed", "The ETag did not match.")
         target = boot.get("BootSourceOverrideTarget", "None")
-        if target not in TARGETS:
-            raise Refused(400, "PropertyValueNotInList", f"{target} is none of {', '.join(TARGETS)}.")
+        if target not in self._targets():
+            raise Refused(400, "PropertyValueNotInList", f"{target} is none of {', '.join(self._targets())}.")
         if "needs-mode" in quirks and target != "None" and boot.get("BootSourceOverrideMode") != "UEFI":
             raise Refused(400, "PropertyValueConflict", "BootSourceOverrideMode must be UEFI.")
         if "no-mode" in quirks and "BootSourceOverrideMode" in boot:
@@ -140,6 +144,9 @@ class Media:
             raise Refused(400, "PropertyValueConflict", "BiosSetup can be for one start alone.")
         self.boot |= {key: value for key, value in boot.items() if key in self.boot}
         self.lamp |= {key: value for key, value in sent.items() if key in LEDS}
+
+    def _targets(self) -> list[str]:
+        return [each for each in TARGETS if each != "BiosSetup" or "no-setup" not in self._quirks()]
 
     def next_start(self) -> str | None:
         """What the machine starts from now (None: its disk). An override for one start is used up."""

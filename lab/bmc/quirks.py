@@ -27,6 +27,7 @@ QUIRKS = {
 
 BIOS_QUIRKS = {
     "bios-needs-etag": "a PATCH of the settings without If-Match is 428, with an old one 412 (AMI, Lenovo)",
+    "bios-weak-etag": "the header has a weak ETag, and a PATCH with it is 412: it needs the strong one (AMI, Gigabyte)",
     "bios-refuses-time": "SettingsApplyTime is refused as unknown, and no SupportedApplyTimes is said (Supermicro)",
     "bios-needs-job": "settings without an apply time wait for ever; with one a job takes them; no second PATCH (Dell)",
     "bios-unlinked": "no @Redfish.Settings, and the settings are at Bios/SD all the same (Gigabyte)",
@@ -38,6 +39,7 @@ BIOS_QUIRKS = {
     "bios-without-registry": "the registry that it names is not there",
     "bios-nowhere": "no Bios at all",
     "setup-once": "the setup can be the next start's target, and not every start's",
+    "no-setup": "the setup is no target of a start (HPE iLO 6 on some Gen11: no override is taken at all)",
 }
 UPDATE_QUIRKS = {
     "no-simple-update": "SimpleUpdate takes NFS and TFTP alone; images are pushed (NVIDIA, OpenBMC)",

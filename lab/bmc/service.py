@@ -74,6 +74,7 @@ class Bmc:
         self._login = {"UserName": USERNAME, "Password": password}
         self.sessions: dict[str, str] = {}
         """session id: token"""
+        self.host = host_path(machine.vendor)
         self.media = Media(self._quirks)
         self.bios = Bios(machine.vendor, self._quirks)
         self.updates = Updates(machine.vendor, self._quirks, self.reset)
@@ -129,6 +130,9 @@ class Bmc:
         if HOST in found and MANAGER in found:  # another maker's paths have no media
             found |= {each: copy.deepcopy(found[each]) for each in (HOST, MANAGER)}
             self.media.add(found, path)
+        elif self.host in found:
+            found[self.host] = copy.deepcopy(found[self.host])
+            self.media.add_boot(found, path, self.host)
         self.updates.add(found, path)
         self.bios.add(found, path)
         for changed, properties in self.fault().documents.items():
@@ -346,7 +350,7 @@ class _Handler(BaseHTTPRequestHandler):
         document = bmc.document(path) if self.command == "GET" else None
         if document is None:
             return _refusal(404, "ResourceMissingAtURI", f"{self.command} {path} is not here.")
-        tag = document.get("@odata.etag")
+        tag = bmc.bios.tag(path, document.get("@odata.etag"))
         return Answer(200, document, {"ETag": tag} if tag else None)
 
     def _change(self, bmc: Bmc, path: str, sent: Any, body: bytes) -> Answer:
@@ -366,14 +370,14 @@ class _Handler(BaseHTTPRequestHandler):
                 bmc.updates.restart()
                 return Answer(204)
             if (self.command, path) == ("POST", RESET):
-                host = bmc.documents()[host_path(bmc.declared.vendor)]["Actions"]["#ComputerSystem.Reset"]
+                host = bmc.documents()[bmc.host]["Actions"]["#ComputerSystem.Reset"]
                 kinds = host["ResetType@Redfish.AllowableValues"]
                 if (sent or {}).get("ResetType") not in kinds:
                     raise Refused(400, "ActionParameterNotSupported", f"ResetType is one of {', '.join(kinds)}.")
                 bmc.reset(sent["ResetType"])
                 return Answer(204)
             if (self.command, path) == ("PATCH", HOST):
-                bmc.media.patch(sent or {}, self.headers.get("If-Match"), bmc.documents()[HOST]["@odata.etag"])
+                bmc.media.patch(sent or {}, self.headers.get("If-Match"), bmc.documents()[bmc.host]["@odata.etag"])
                 return Answer(204)
             if self.command == "POST" and "/VirtualMedia/" in path:
                 status = bmc.media.act(path, sent)

@@ -315,6 +315,29 @@ def test_new_firmware_is_drift_until_the_next_up(plugin):
     assert values(plugin.read(values(updated.properties)).inputs) == plugin.inputs()
 
 
+def test_a_bios_that_is_not_as_declared(plugin):
+    """An up refuses it, and what waits is said as such; a refresh shows what is in force, as its own input."""
+    wanted = {"NumaNodes": 4, "QuietBoot": True}
+    assert "BIOS NumaNodes is 1, 4 is declared" in plugin.refused(bios=wanted)
+    plugin.bmc.bios.pending = {"NumaNodes": 4}
+    assert "BIOS NumaNodes is 1, 4 is declared and waits for the next start" in plugin.refused(bios=wanted)
+    state = values(plugin.create(bios=wanted, allowed={"bios": "9999-12-31"}).properties)
+    plugin.bmc.bios.started()
+    state = values(plugin.create(bios=wanted).properties)
+    declared = plugin.inputs(bios=wanted)
+    assert values(plugin.read(state, declared).inputs) == declared
+    plugin.bmc.bios.attributes["NumaNodes"] = 2  # by somebody at its console
+    drifted = plugin.read(state, declared)
+    assert values(drifted.inputs) == plugin.inputs(bios={"NumaNodes": 2, "QuietBoot": True})
+    assert list(plugin.diff(values(drifted.properties), declared).diffs) == ["bios"]
+
+
+def test_a_password_among_the_settings_is_not_repeated(plugin):
+    inputs = struct(plugin.inputs(bios={"SetupPassword": "hunter2"}))
+    (failure,) = plugin.call("Check", pb.CheckRequest(urn=URN, news=inputs)).failures
+    assert "has SetupPassword: passwords" in failure.reason and "hunter2" not in failure.reason
+
+
 def test_what_goes_on_and_off_by_itself_is_no_drift(plugin):
     state = values(plugin.create().properties)
     plugin.power.on = False

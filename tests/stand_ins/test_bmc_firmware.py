@@ -178,6 +178,7 @@ def test_an_image_that_is_pushed(client):
 
 SETTINGS = f"{ROOT}/Systems/1/Bios/Settings"
 UEFI = {"Attributes": {"BootMode": "Uefi"}}
+SETUP = {"BootSourceOverrideTarget": "BiosSetup", "BootSourceOverrideEnabled": "Continuous"}
 TIMED = UEFI | {"@Redfish.SettingsApplyTime": {"ApplyTime": "OnReset"}}
 
 
@@ -345,3 +346,40 @@ def test_an_update_in_every_makers_shape(tmp_path, vendor):
         client.reset("ForceRestart")
         now, ids = versions()
         assert now[0] == "2.0" and ("Installed-159-2.0__BIOS" in ids) == vendor.startswith("dell")
+def test_values_that_a_bios_does_not_take(client):
+    def code(**attributes):
+        return client.ask("PATCH", SETTINGS, {"Attributes": attributes})[1]["error"]["code"].rpartition(".")[2]
+
+    assert code(NumaNodes=9) == "PropertyValueOutOfRange" == code(AssetName="longer than ten")
+    assert code(NumaNodes="4") == "PropertyValueTypeError" == code(QuietBoot=1) == code(BootMode=True)
+
+
+def test_a_weak_tag_that_has_to_be_strong(client):
+    client.quirks("bios-weak-etag")
+    tag = client.ask("GET", SETTINGS)[2]["ETag"]
+    assert tag.startswith('W/"') and client.ask("PATCH", SETTINGS, UEFI, If_Match=tag)[0] == 412
+    assert client.ask("PATCH", SETTINGS, UEFI)[0] == 428
+    assert client.ask("PATCH", SETTINGS, UEFI, If_Match=tag.removeprefix("W/"))[0] == 200
+
+
+@pytest.mark.parametrize("vendor", SHAPES)
+def test_every_makers_machine_is_switched_and_its_next_start_set(tmp_path, vendor):
+    with serving(tmp_path, replace(MACHINE, vendor=vendor)) as (bmc, power):
+        client = Client(bmc, tmp_path)
+        system = client.ask("GET", f"{ROOT}/Systems")[1]["Members"][0]["@odata.id"]
+        said = client.ask("GET", system)[1]
+        reset = said["Actions"]["#ComputerSystem.Reset"]["target"]
+        assert client.ask("POST", reset, {"ResetType": "ForceOff"})[0] == 204
+        assert client.ask("PATCH", system, {"Boot": SETUP})[0] == 204
+        assert client.ask("GET", system)[1]["Boot"]["BootSourceOverrideTarget"] == "BiosSetup"
+        assert client.ask("POST", reset, {"ResetType": "On"})[0] == 204
+        for thread in bmc.resets:
+            thread.join(5)
+        assert client.ask("GET", system)[1]["PowerState"] == "On" and power.calls == ["off"]
+
+
+def test_a_setup_that_no_start_can_have(client):
+    client.quirks("no-setup")
+    boot = client.ask("GET", f"{ROOT}/Systems/1")[1]["Boot"]
+    assert "BiosSetup" not in boot["BootSourceOverrideTarget@Redfish.AllowableValues"]
+    assert client.ask("PATCH", f"{ROOT}/Systems/1", {"Boot": SETUP})[0] == 400

@@ -49,6 +49,7 @@ CHECKS: tuple[Callable[[ClusterConfig], Findings], ...] = (
     metal.certificates,
     install.install,
     firmware.firmware,
+    install.bios,
     scheduler.scheduler,
     control_plane.control_plane,
     eks.eks,

@@ -1,4 +1,4 @@
-"""The installation of owned nodes: who may be written to, and what has to be known of a node before."""
+"""The installation and the BIOS of owned nodes: who may be written to, and what has to be known of a node before."""
 
 from __future__ import annotations
 
@@ -32,3 +32,17 @@ def install(config: ClusterConfig) -> Findings:
         if nodes.install.mirror is None and (nodes.os or config.software.os).startswith("debian"):
             message = "is not given: a netinst medium of Debian needs one, only its DVD has all packages"
             yield Finding(at("install", "mirror"), None, "install", message, "warning")
+
+
+def bios(config: ClusterConfig) -> Findings:
+    """Settings of a BIOS are read over a BMC; who may be set is one of the nodes, and has something to be set."""
+    for at, _, nodes in owned_nodes(config):
+        if nodes.bios and nodes.bmc is None:
+            yield Finding(at("bmc"), None, "bios", "is needed for the settings in bios: they are read over it")
+        if nodes.allow_bios and not nodes.bios:
+            message = "lets nodes be set without a setting: write bios beside it, or leave it out"
+            yield Finding(at("allow_bios"), nodes.allow_bios, "bios", message)
+        for name in nodes.allow_bios:
+            if name not in nodes.names:
+                message = f"{name!r} is none of these nodes: {', '.join(nodes.names)}"
+                yield Finding(at("allow_bios"), name, "bios", message)

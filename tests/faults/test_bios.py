@@ -1,0 +1,142 @@
+"""Every Redfish call by which a BIOS is set fails, hangs, lies or is half answered once, or the process dies before or
+after it; then it is run again. The product's own code, sushy, and the emulated BMC over HTTP.
+"""
+
+import contextlib
+import json
+import time
+from dataclasses import replace
+
+import pytest
+
+from ironburst.adapters.redfish import BmcAccess
+from ironburst.adapters.redfish_bios import PASSING, RedfishBios
+from ironburst.baremetal import bios_cycle
+from ironburst.baremetal.bios_cycle import Setter
+from ironburst.baremetal.cycle import ConsoleError
+from lab.bmc import Fault, write_fault
+from tests.contract.emulator import MACHINE, PASSWORD, MemoryPower, serving
+from tests.faults.test_metal_cycle import ANSWERS, DEATHS, Died, dying_at
+
+WANTED = {"ProcVirtualization": "Enabled", "NumaNodes": 4, "QuietBoot": False}
+
+
+class Story:
+    """One node whose BIOS is set. `taken`: how often it was made sure that no job is on it."""
+
+    def __init__(self, bmc, machine, folder):
+        self.bmc, self.machine, self.folder, self.taken, self.timeout_s = bmc, machine, folder, 0, 5.0
+
+    def set(self):
+        access = BmcAccess("dgx01", self.bmc.url, "admin", PASSWORD, timeout_s=self.timeout_s)
+        how = {"pause": lambda _: None, "start_looks": 40, "say": lambda _: None, "passing": PASSING}
+        return Setter(WANTED, RedfishBios(access), take=self._take, **how).run()[0]
+
+    def _take(self):
+        self.taken += 1
+
+    def to_its_end(self, limit=4):
+        """Set, again and again, until it says that all is in force."""
+        for _ in range(limit):
+            for thread in self.bmc.resets:
+                thread.join(5)
+            try:
+                end = self.set()
+            except ConsoleError as error:
+                end = str(error)
+            if end == "in force":
+                break
+        return end
+
+    def requests(self):
+        return [json.loads(line) for line in (self.folder / "requests.jsonl").read_text().splitlines()]
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch):
+    sleep = time.sleep
+    monkeypatch.setattr(time, "sleep", lambda seconds: sleep(min(seconds, 0.003)))
+    monkeypatch.setattr(bios_cycle, "SETTLED_LOOKS", 6)
+
+
+@contextlib.contextmanager
+def story(folder, on, vendor="lab"):
+    folder.mkdir()
+    with serving(folder, replace(MACHINE, vendor=vendor, gpus=0), MemoryPower(on)) as (bmc, machine):
+        yield Story(bmc, machine, folder)
+
+
+def clean_run(folder, on, vendor="lab"):
+    with story(folder, on, vendor) as one:
+        assert one.set() == "in force" and one.taken == int(on)
+        return one.requests()
+
+
+def played(folder, monkeypatch, what, number, on, vendor="lab"):
+    """The fault `what` at call `number` (from 0), then set again until the end. The end, and the story."""
+    with monkeypatch.context() as patched, story(folder, on, vendor) as one:
+        if what in DEATHS:
+            dying_at(patched, number + 1, after=what == DEATHS[1])
+        else:
+            one.timeout_s = 0.2 if what == "hangs" else 5.0
+            write_fault(folder / "faults.json", "dgx01", Fault(after=number, **ANSWERS[what]))
+        with contextlib.suppress(Died, ConsoleError):
+            one.set()
+        one.timeout_s = 5.0
+        end = one.to_its_end()
+        return end, one
+
+
+def judged(end, one, on, where):
+    assert end == "in force", (where, end)
+    assert {name: one.bmc.bios.attributes[name] for name in WANTED} == WANTED, where
+    assert one.bmc.media.next_start() is None and not one.bmc._in_setup, where
+    # nothing that was off was started; what was on was never switched without asking who uses it
+    assert one.machine.calls.count("start") <= int(on), (where, one.machine.calls)
+    assert one.taken or not on, where
+
+
+def changes(calls):
+    return [
+        number
+        for number, call in enumerate(calls)
+        if call["method"] in ("POST", "PATCH") and "SessionService" not in call["path"]
+    ]
+
+
+@pytest.mark.parametrize("what", ["lies", "is done and not answered", *DEATHS])
+def test_each_change(tmp_path, monkeypatch, what):
+    calls = clean_run(tmp_path / "clean", False)
+    found = changes(calls)
+    assert [calls[n]["path"].rsplit("/", 1)[-1] for n in found] == [
+        "Settings",
+        "1",  # the next start: the setup
+        "ComputerSystem.Reset",
+        "ComputerSystem.Reset",  # off: asked, then by force
+        "ComputerSystem.Reset",
+        "1",  # as usual
+    ]
+    for number in found:
+        end, one = played(tmp_path / f"{number}", monkeypatch, what, number, False)
+        judged(end, one, False, (what, number, calls[number]))
+
+
+@pytest.mark.parametrize("what", DEATHS)
+def test_a_node_in_service_and_a_job_that_has_to_be_made(tmp_path, monkeypatch, what):
+    """The job of an iDRAC 8 is a call of its own, and settings without one wait for ever."""
+    calls = clean_run(tmp_path / "clean", True, "dell-idrac8")
+    jobs = [number for number in changes(calls) if calls[number]["path"].endswith("Jobs")]
+    assert len(jobs) == 1
+    for number in (jobs[0] - 1, *jobs):
+        end, one = played(tmp_path / f"{number}", monkeypatch, what, number, True, "dell-idrac8")
+        judged(end, one, True, (what, number, calls[number]))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("vendor", "on"), [("lab", False), ("dell-idrac8", True)])
+@pytest.mark.parametrize("what", [*ANSWERS, *DEATHS])
+def test_every_call(tmp_path, monkeypatch, what, vendor, on):
+    calls = clean_run(tmp_path / "clean", on, vendor)
+    for number in range(len(calls)):
+        end, one = played(tmp_path / f"{number}", monkeypatch, what, number, on, vendor)
+        judged(end, one, on, (what, number, calls[number]))
