@@ -143,7 +143,10 @@ class _Reader:
     def _member(self, member: Any, link: Link, here: Found) -> Iterator[Found]:
         place = self._path(member, link, here)
         skipped = SKIPPED.get(link.to)
-        if place is None or _key(place) in self._seen or (skipped and skipped.search(place.rsplit("/", 1)[1])):
+        end = place.rsplit("/", 1)[1] if place else ""
+        if place is None or _key(place) in self._seen or (skipped and skipped.search(end)):
+            return
+        if link.only and not link.only.search(end):
             return
         self._seen.add(_key(place))
         inside = self._expand and isinstance(member, dict) and "Id" in member
@@ -180,7 +183,7 @@ class _Reader:
 
     def _path(self, target: Any, link: Link, here: Found) -> str | None:
         """Where a link leads, on this BMC; None: nowhere, or somewhere else."""
-        path = target.get("@odata.id") if isinstance(target, dict) else None
+        path = target.get("@odata.id") if isinstance(target, dict) else target if link.at.endswith("Uri") else None
         if not isinstance(path, str) or not path:
             self._give_up(link, here, "it is no link")
             return None

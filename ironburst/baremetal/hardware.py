@@ -75,11 +75,12 @@ class Slot:
 
 @dataclass(frozen=True)
 class Sensor:
-    """A reading, in `unit` (Cel, W)."""
+    """A reading, in `unit` (Cel, W); `context` is Redfish's PhysicalContext ("Intake", "GPU")."""
 
     name: str
     reading: float
     unit: str
+    context: str | None = None
 
 
 @dataclass(frozen=True)

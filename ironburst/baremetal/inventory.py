@@ -7,10 +7,10 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Any
 
-from ironburst.baremetal import makers
+from ironburst.baremetal import makers, sensors
 from ironburst.baremetal.documents import Documents, Found, Incomplete
 from ironburst.baremetal.gpu_names import possible_models
-from ironburst.baremetal.hardware import Component, Dimm, Drive, GpuDevice, GpuGroup, Hardware, Port, Sensor, Slot
+from ironburst.baremetal.hardware import Component, Dimm, Drive, GpuDevice, GpuGroup, Hardware, Port, Slot
 from ironburst.baremetal.power import power
 from ironburst.baremetal.said import dicts, dig, number, text, whole
 from ironburst.catalog.hardware import gpus as catalogue
@@ -63,7 +63,7 @@ def hardware(documents: Documents) -> Hardware:
         psus_needed=needed,
         redundant=redundant,
         slots=tuple(_slots(documents)),
-        sensors=tuple(_sensors(documents)),
+        sensors=tuple(sensors.readings(documents)),
         firmware=_firmware(components),
         components=components,
         height_u=round(height / RACK_UNIT_MM) if height else None,
@@ -280,25 +280,6 @@ def _slots(documents: Documents) -> Iterable[Slot]:
             name = text(slot, "Location/PartLocation/ServiceLabel", "Location/Info") or str(n)
             inside = dig(slot, "Links/PCIeDevice")
             yield Slot(name, whole(slot, "Lanes"), bool(inside) if isinstance(inside, list) else None)
-
-
-def _sensors(documents: Documents) -> Iterable[Sensor]:
-    for each in documents.of("sensor"):
-        reading, unit = number(each.body, "Reading"), text(each.body, "ReadingUnits")
-        if reading is not None and unit in ("Cel", "W"):
-            yield Sensor(text(each.body, "Name", "Id") or "", reading, unit)
-    for each in documents.of("thermal"):
-        for body in dicts(each.body, "Temperatures"):
-            if (reading := number(body, "ReadingCelsius")) is not None and _there(body):
-                yield Sensor(text(body, "Name", "MemberId") or "", reading, "Cel")
-    for each in documents.of("thermal_metrics"):
-        for body in dicts(each.body, "TemperatureReadingsCelsius"):
-            if (reading := number(body, "Reading")) is not None:
-                yield Sensor(text(body, "DeviceName", "DataSourceUri") or "", reading, "Cel")
-    for each in documents.of("power"):
-        for body in dicts(each.body, "PowerControl"):
-            if (reading := number(body, "PowerConsumedWatts")) is not None:
-                yield Sensor(text(body, "Name", "MemberId") or "", reading, "W")
 
 
 def _components(documents: Documents) -> Iterable[Component]:

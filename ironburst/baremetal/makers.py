@@ -16,7 +16,7 @@ class Link:
     """A link of a document, `at` a path of its properties, `to` one or many of another kind.
 
     `needed`: without what is behind it there is no inventory. `sensors`: followed only where readings are asked for.
-    `unless` this property is said: not followed.
+    `unless` this property is said: not followed. `only` members whose path ends so.
     """
 
     at: str
@@ -25,7 +25,11 @@ class Link:
     needed: bool = False
     sensors: bool = False
     unless: str = ""
+    only: re.Pattern[str] | None = None
 
+
+WHOLE_POWER = re.compile(r"^(pwr|power)[ _]system$|^node$|^ChassisVoltageRegulator0InputPower$", re.IGNORECASE)
+"""sensors of what the whole node draws, by Id or name: DGX H100's, HPE Cray's"""
 
 LINKS: dict[str, tuple[Link, ...]] = {
     "root": (
@@ -89,6 +93,15 @@ TELEMETRY: dict[str, tuple[Link, ...]] = {
 }
 """what is read again and again: readings and power supplies alone"""
 
+POWER_ELSEWHERE: dict[str, tuple[Link, ...]] = {
+    "root": TELEMETRY["root"],
+    "chassis": (Link("Sensors", "sensor", many=True, only=WHOLE_POWER), Link("PowerSubsystem", "power_subsystem")),
+    "power_subsystem": LINKS["power_subsystem"],
+    "power_supply": (Link("Metrics", "psu_metrics"),),
+    "psu_metrics": (Link("OutputPowerWatts/DataSourceUri", "psu_sensor", unless="OutputPowerWatts/Reading"),),
+}
+"""what is read where those say no power: DGX H100's PowerControl has none"""
+
 SKIPPED: dict[str, re.Pattern[str]] = {
     # an HGX board has some forty: each GPU, switch, retimer and root of trust
     "chassis": re.compile(r"^HGX_|[EI]RoT|CPLD", re.IGNORECASE),
@@ -103,6 +116,18 @@ BOARD = re.compile(r"^HGX_", re.IGNORECASE)
 """computer systems that are none: no host boots there"""
 NOT_A_HOST = frozenset({"DPU", "OS", "Virtual"})
 """`SystemType`"""
+
+INLETS = (re.compile(r"ambient|front[ _](panel|io)", re.IGNORECASE), re.compile(r"inlet|intake", re.IGNORECASE))
+"""names of the sensor of the air that comes in, the surest first"""
+OF_A_PART = re.compile(r"gpu|_gb\d|pdb|psu|p/s|hsc", re.IGNORECASE)
+"""sensors that are none of the whole node's, by their names"""
+PARTS = frozenset({"GPU", "PowerSupply"})
+"""and by their `PhysicalContext`"""
+WHOLE = frozenset({"Chassis", "SystemBoard"})
+"""`PhysicalContext` of a power that is the node's"""
+UNITS = {"Temperature": "Cel", "Power": "W"}
+"""by `ReadingType`: DGX H100's sensors have no ReadingUnits"""
+SUPPLY_WATTS = ("InputPowerWatts/Reading", "OutputPowerWatts/Reading")
 
 NAMES = ("Id", "MemberId", "Name")
 SERIALS = ("SerialNumber", "Oem/Hpe/SerialNumber")
