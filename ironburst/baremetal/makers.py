@@ -131,6 +131,9 @@ SUPPLY_WATTS = ("InputPowerWatts/Reading", "OutputPowerWatts/Reading")
 
 NAMES = ("Id", "MemberId", "Name")
 SERIALS = ("SerialNumber", "Oem/Hpe/SerialNumber")
+SERVICE_TAG = "Oem/Dell/DellSystem/NodeID"
+WHOLE_CHASSIS = frozenset({"RackMount", "Shelf", "Sled", "Blade", "StandAlone", "Other"})
+"""`ChassisType` of what is one node, and no board or module of it: GB200's is a Shelf, DGX H100's Other"""
 MACS = (
     "PermanentMACAddress",
     "MACAddress",
@@ -157,6 +160,8 @@ LANES = (
 LINE_INPUT = {"Normal": True, "LossOfInput": False, "OutOfRange": False}
 """`LineInputStatus`: whether there is input"""
 NEEDED = ("MinNeededInGroup", "MinNumNeeded")
+GROUP_SIZES = ("MaxSupportedInGroup", "MaxNumSupported")
+GROUP_MEMBERS = ("RedundancyGroup", "RedundancySet")
 REDUNDANCY_KINDS = ("RedundancyType", "Mode")
 ABSENT = "Absent"
 LOST = frozenset({"UnavailableOffline", "Disabled"})

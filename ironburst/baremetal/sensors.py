@@ -84,7 +84,7 @@ def _thermal(documents: Documents) -> Iterator[Sensor]:
 def _sensors(documents: Documents) -> Iterator[Sensor]:
     for each in documents.of("sensor"):
         unit = text(each.body, "ReadingUnits") or makers.UNITS.get(text(each.body, "ReadingType") or "")
-        if unit in makers.UNITS.values():
+        if unit and unit in makers.UNITS.values():
             yield from _sensor(each.body, "Reading", unit)
 
 
