@@ -265,11 +265,17 @@ def _dimms(documents: Documents, host: Found) -> Iterable[Dimm]:
 
 
 def _ports(documents: Documents, host: Found) -> Iterable[Port]:
-    """The host's interfaces, and the ports of its adapters that are none of them."""
+    """The host's interfaces, and the ports of its adapters that are none of them. An adapter that lists no ports has
+    one: of six GB200's, one lists its port.
+    """
     known: set[str] = set()
-    adapters = {each.path: _name(each) for each in documents.of("adapter")}
+    ports = documents.of("port")
+    adapters = {each.path: _name(each) for each in documents.of("adapter") if _there(each.body)}
     listed = [(each, _name(each)) for each in documents.of("ethernet", host.path)]
-    listed += [(each, f"{adapters.get(each.parent, '')} {_name(each)}".strip()) for each in documents.of("port")]
+    listed += [(each, f"{adapters.get(each.parent, '')} {_name(each)}".strip()) for each in ports]
+    listed += [
+        (each, _name(each)) for each in documents.of("adapter") if each.path not in {port.parent for port in ports}
+    ]
     for each, name in listed:
         mac = _mac(each.body)
         if makers.NOT_A_PORT.search(f"{name} {text(each.body, 'Description') or ''}") or (mac and mac in known):
@@ -294,14 +300,18 @@ def _mac(body: dict[str, Any]) -> str | None:
 def _drives(documents: Documents) -> Iterable[Drive]:
     inline = [body for each in documents.of("simple_storage") for body in dicts(each.body, "Devices")]
     listed = [each.body for each in documents.of("drive")] or inline
+    seen: set[str] = set()
     for n, body in enumerate(listed):
-        size = number(body, "CapacityBytes")
+        size, serial = number(body, "CapacityBytes"), text(body, *makers.SERIALS)
+        if serial and serial in seen:  # GB200 lists one under its system and under its backplane
+            continue
+        seen |= {serial} if serial else set()
         if _there(body) and not makers.VIRTUAL_DRIVE.search(text(body, "Model") or ""):
             yield Drive(
                 text(body, *makers.NAMES) or str(n),
                 round(size / 1e9) if size else None,
                 text(body, "Model"),
-                text(body, *makers.SERIALS),
+                serial,
                 _health(body),
             )
 

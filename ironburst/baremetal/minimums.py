@@ -12,6 +12,8 @@ from ironburst.catalog.software import driver_branches
 MEMORY_GIB, PORTS, LANES = 24, 2, 16
 SHORT = 0.97
 """of the platform's memory: some BMCs report what the firmware leaves"""
+ONE_SUPPLY = frozenset({"workstation", "rack-scale tray"})
+"""kinds of platforms that need no second power supply: a tray's are its rack's"""
 
 
 def check(
@@ -28,7 +30,7 @@ def check(
     """
     yield from _memory(observed, platform)
     yield from _ports(observed)
-    yield from _lanes(observed, gpus)
+    yield from _lanes(observed, platform, gpus)
     yield from _power(observed, platform, gpus, power_w, psus_needed)
     if not observed.drives:
         sentence = f"local storage is needed, the BMC {_lists('drives', observed)}"
@@ -60,9 +62,11 @@ def _ports(observed: Hardware) -> Iterable[Mismatch]:
         yield Mismatch("network_ports", have, f"at least {PORTS} network ports are needed, the BMC {said}", unknown)
 
 
-def _lanes(observed: Hardware, gpus: list[Gpu]) -> Iterable[Mismatch]:
+def _lanes(observed: Hardware, platform: Platform | None, gpus: list[Gpu]) -> Iterable[Mismatch]:
     """A superchip's GPU is not on PCIe: GH200's says x1."""
     chips = {gpu.model for gpu in gpus if "superchip" in (gpu.form_factor or "")}
+    if platform and platform.gpu.model in chips:
+        return
     on_pcie = [gpu for gpu in observed.gpu_devices if not (gpu.model and possible_models(gpu.model, gpus) & chips)]
     narrow = [(gpu.id, lanes) for gpu in on_pcie if (lanes := gpu.lanes or gpu.max_lanes) and lanes < LANES]
     if narrow:
@@ -78,7 +82,7 @@ def _power(
     observed: Hardware, platform: Platform | None, gpus: list[Gpu], power_w: float | None, psus_needed: int | None
 ) -> Iterable[Mismatch]:
     supplies, wanted = observed.power_supplies, platform.psu_count if platform else None
-    if platform and platform.kind == "workstation":
+    if platform and (platform.kind in ONE_SUPPLY or platform.psu_count == 0):
         return
     if not supplies:
         yield Mismatch("psu_redundancy", None, "redundant power supplies are needed, the BMC lists none", unknown=True)

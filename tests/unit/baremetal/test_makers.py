@@ -216,3 +216,23 @@ def test_each_group_of_supplies_stands_for_itself():
     assert (hardware.psus_needed, hardware.redundant) == (2, False)
     power["PowerSupplies"][2] |= {"LineInputVoltage": 230, "Status": {"State": "Enabled", "Health": "OK"}}
     assert redfish.read(docs, "hpe-ilo5").redundant
+
+
+def test_a_drive_of_two_lists_is_one():
+    """As recorded of GB200: under its system, and under its backplane."""
+    docs = redfish.served(redfish.machine("nvidia-gb200", "GB200 tray"))
+    chassis, place = docs["/redfish/v1/Chassis/Chassis_0"], "/redfish/v1/Chassis/Chassis_0/Drives"
+    drives = [path for path in docs if "/Drives/" in path]
+    chassis["Drives"] = {"@odata.id": place}
+    copies = {f"{place}/{path.rsplit('/', 1)[1]}": docs[path] for path in drives}
+    docs |= copies | {place: {"Members": [{"@odata.id": path} for path in copies]}}
+    assert len(drives) == 4 == len(redfish.read(docs, "nvidia-gb200").drives)
+
+
+def test_an_adapter_has_a_port_that_it_does_not_list():
+    """As recorded of GB200: one of six adapters lists its port."""
+    docs = redfish.served(redfish.machine("nvidia-gb200", "GB200 tray"))
+    for path in [path for path in docs if path.endswith("/Ports")]:
+        docs[path] |= {"Members": []}
+    hardware = redfish.read(docs, "nvidia-gb200")
+    assert [port.id for port in hardware.ports if port.mac is None] == ["HCA1", "HCA2", "HCA3", "HCA4"]

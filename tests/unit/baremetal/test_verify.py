@@ -189,6 +189,14 @@ def test_a_superchips_gpu_is_not_on_pcie():
     assert mismatches(Declaration("x"), replace(OBSERVED, gpu_devices=chip)) == []
 
 
+def test_a_trays_gpus_and_power_are_its_racks():
+    tray = platform("dgx-gb200-compute-tray")
+    unnamed = tuple(GpuDevice(f"GPU_{n}", None, None, None, None, "OK") for n in range(4))
+    observed = replace(OBSERVED, gpu_devices=unnamed, gpus=(GpuGroup("", 4),), power_supplies=(), redundant=None)
+    verdict = examine(Declaration("x", platform=tray), observed, gpus().values())
+    assert verdict.mismatches == () and [each.field for each in verdict.not_said] == ["gpu_driver"]
+
+
 def test_a_workstation_needs_no_second_power_supply():
     station = platform("dgx-station-a100-320gb")
     one = replace(OBSERVED, power_supplies=OBSERVED.power_supplies[:1], redundant=False)
