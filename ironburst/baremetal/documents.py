@@ -92,9 +92,14 @@ class _Reader:
             if len(self._documents.found) > MOST_DOCUMENTS:
                 raise Incomplete(f"has more than {MOST_DOCUMENTS} documents for one node: it isn't read further")
             for link in self._links.get(here.kind, ()):
-                if not (link.sensors and not self._sensors) and not (link.unless and text(here.body, link.unless)):
+                if self._is_wanted(link, here):
                     queue.extend(self._behind(here, link))
         return self._documents
+
+    def _is_wanted(self, link: Link, here: Found) -> bool:
+        if (link.sensors and not self._sensors) or (link.unless and text(here.body, link.unless)):
+            return False
+        return not link.cheap or self._expand or dig(here.body, "Links/ContainedBy") is None
 
     def _behind(self, here: Found, link: Link) -> Iterator[Found]:
         value = dig(here.body, link.at)

@@ -16,7 +16,8 @@ class Link:
     """A link of a document, `at` a path of its properties, `to` one or many of another kind.
 
     `needed`: without what is behind it there is no inventory. `sensors`: followed only where readings are asked for.
-    `unless` this property is said: not followed. `only` members whose path ends so.
+    `unless` this property is said: not followed. `only` members whose path ends so. `cheap`: of a part of another
+    chassis only where the list has its members inside ($expand).
     """
 
     at: str
@@ -26,6 +27,7 @@ class Link:
     sensors: bool = False
     unless: str = ""
     only: re.Pattern[str] | None = None
+    cheap: bool = False
 
 
 WHOLE_POWER = re.compile(r"^(pwr|power)[ _]system$|^node$|^ChassisVoltageRegulator0InputPower$", re.IGNORECASE)
@@ -85,7 +87,8 @@ TELEMETRY: dict[str, tuple[Link, ...]] = {
         Link("EnvironmentMetrics", "environment", unless="Power/@odata.id"),
         Link("ThermalSubsystem", "thermal_subsystem", unless="Thermal/@odata.id"),
         Link("PowerSubsystem", "power_subsystem", unless="Power/@odata.id"),
-        Link("Sensors", "sensor", many=True, unless="Thermal/@odata.id"),
+        # 140 of a DGX H100's boards, one by one, are its chassis' once more
+        Link("Sensors", "sensor", many=True, unless="Thermal/@odata.id", cheap=True),
     ),
     "thermal_subsystem": (Link("ThermalMetrics", "thermal_metrics"),),
     "power_subsystem": LINKS["power_subsystem"],

@@ -10,6 +10,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import cache
 
 from ironburst.baremetal import makers, sensors
 from ironburst.baremetal.documents import Documents, Get, read
@@ -49,6 +50,7 @@ def look(get: Get) -> Telemetry:
     """One look, in few requests: only where a BMC doesn't say its power at the usual places, others are asked, too.
     Raises documents.Incomplete, and what `get` raises.
     """
+    get = cache(get)
     found = read(get, links=makers.TELEMETRY)
     said = readings(found)
     if said.power_w is not None:

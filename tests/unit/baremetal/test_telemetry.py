@@ -172,11 +172,26 @@ def dgx(sensors):
 def test_power_that_only_a_sensor_says():
     seen, asked = read(dgx({"PWR_GB_SXM1": 72, "PWR_SYSTEM": 1950, "PWR_PSU0": 351}))
     assert (seen.power_w, seen.inlet_c, [each.id for each in seen.supplies]) == (1950, 22, ["PSU0"])
-    assert not any("SXM" in path for path in asked)
+    assert not any("SXM" in path for path in asked) and len(asked) == len(set(asked))
     seen, _ = read(dgx({"PWR_GB_SXM1": 72, "PWR_PSU0": 351}))
     assert seen.power_w == 351
     seen, _ = read(dgx({"PWR_GB_SXM1": 72}))
     assert seen.power_w is None
+
+
+def test_a_boards_sensors_are_not_asked_one_by_one():
+    """As recorded of DGX H100: the chassis lists those of its boards, too."""
+    found = dgx({"PWR_SYSTEM": 1950})
+    board = "/redfish/v1/Chassis/CPUBaseboard"
+    found["/redfish/v1/Chassis"]["Members"].append({"@odata.id": board})
+    whole = {"ContainedBy": {"@odata.id": "/redfish/v1/Chassis/DGX"}}
+    found[board] = {"Sensors": {"@odata.id": f"{board}/Sensors"}, "Links": whole}
+    found[f"{board}/Sensors"] = {"Members": [{"@odata.id": f"{board}/Sensors/TEMP_CPU0"}]}
+    found[f"{board}/Sensors/TEMP_CPU0"] = {"Name": "TEMP_CPU0", "Reading": 50, "ReadingType": "Temperature"}
+    seen, asked = read(found)
+    assert seen.power_w == 1950 and f"{board}/Sensors/TEMP_CPU0" not in asked
+    del found[board]["Links"]
+    assert read(found)[0].celsius["TEMP_CPU0"] == 50
 
 
 def test_a_node_that_does_not_measure_its_power_says_nothing():
