@@ -45,7 +45,7 @@ def _carry(group: dict[str, Any]) -> int | None:
     of 2); others say how many carry it.
     """
     needed, most = whole(group, *makers.NEEDED), whole(group, *makers.GROUP_SIZES)
-    return None if needed is None else max(1, needed - 1) if needed == most else needed
+    return None if not needed else max(1, needed - 1) if needed == most else needed
 
 
 def _members(group: dict[str, Any], supplies: tuple[PowerSupply, ...]) -> tuple[PowerSupply, ...]:

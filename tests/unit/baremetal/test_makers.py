@@ -236,3 +236,10 @@ def test_an_adapter_has_a_port_that_it_does_not_list():
         docs[path] |= {"Members": []}
     hardware = redfish.read(docs, "nvidia-gb200")
     assert [port.id for port in hardware.ports if port.mac is None] == ["HCA1", "HCA2", "HCA3", "HCA4"]
+
+
+def test_no_supply_that_is_needed_is_no_claim():
+    docs = redfish.served(redfish.machine("nvidia-hgx"))
+    (group,) = docs["/redfish/v1/Chassis/Chassis_0/PowerSubsystem"]["PowerSupplyRedundancy"]
+    group["MinNeededInGroup"] = 0
+    assert redfish.read(docs, "nvidia-hgx").redundant is None
