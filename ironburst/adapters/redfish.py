@@ -21,7 +21,7 @@ from sushy import connector, exceptions
 from urllib3.exceptions import IncompleteRead, ProtocolError, ReadTimeoutError
 
 from ironburst.adapters.redfish_link import OneHost, OneLogin, TooMuch
-from ironburst.baremetal import documents, inventory, makers, telemetry
+from ironburst.baremetal import documents, inventory, telemetry
 from ironburst.baremetal.cycle import ConsoleError
 from ironburst.baremetal.hardware import Hardware
 from ironburst.baremetal.node import NodeInputs
@@ -106,10 +106,9 @@ def read_telemetry(access: BmcAccess) -> Telemetry:
     """The node's temperatures, power and power supplies, in few requests. Raises BmcError."""
     with _login(access) as root:
         try:
-            found = documents.read(lambda path: _document(root._conn, path), links=makers.TELEMETRY)
+            return telemetry.look(lambda path: _document(root._conn, path))
         except documents.Incomplete as error:
             raise BmcIncompleteAnswer(f"{access.node}: BMC {access.address} {error}") from None
-    return telemetry.readings(found)
 
 
 def power_off(access: BmcAccess, *, graceful_s: float = 120.0, forced_s: float = 30.0) -> None:

@@ -52,6 +52,8 @@ def node_inputs(
             **({"serial": nodes.serials[n]} if nodes.serials else {}),
             **({"macs": [nodes.macs[n]]} if nodes.macs else {}),
             **({"heightU": nodes.height} if nodes.height else {}),
+            **({"powerW": nodes.chassis.power_w} if nodes.chassis.power_w else {}),
+            **({"psusNeeded": nodes.chassis.psus_needed} if nodes.chassis.psus_needed else {}),
             **({"allowed": allowed[node]} if allowed and node in allowed else {}),
             **_gpus(nodes),
             **({"firmware": [minimum(each) for each in nodes.firmware]} if nodes.firmware else {}),

@@ -27,6 +27,13 @@ class Discovered:
     hardware: Hardware | None = None
     why: str = ""
 
+    @property
+    def no_node(self) -> str:
+        """Why this is none: a DPU or an NVLink switch has a BMC, too. Empty: it may be one."""
+        if self.hardware is None or self.hardware.cpu_count or self.hardware.gpu_count:
+            return ""
+        return "it lists no CPUs of a host; a server that never started may list them later"
+
 
 def platforms_of(hardware: Hardware, platforms: Iterable[Platform], gpus: Iterable[Gpu]) -> list[str]:
     """The platforms of the catalogue that this may be: as many GPUs of the same model; the maker's own where there are
@@ -55,6 +62,9 @@ def proposal(
     for each in found:
         hardware = each.hardware
         told = ", ".join(filter(None, (each.maker, each.product, hardware.model if hardware else None)))
+        if each.no_node:
+            yield f"# {each.address}: not a node: {each.no_node} ({_clean(told) or 'a Redfish service'})"
+            continue
         yield f"# {each.address}: {_clean(told) or 'a Redfish service'}{f'; {each.why}' if each.why else ''}"
         yield f"- names: node-{each.address.replace('.', '-')}  # a name of yours"
         fitting = platforms.get(each.address, [])
@@ -67,8 +77,11 @@ def proposal(
         elif hardware:
             yield f"  platform:  # {_clean(hardware.gpus[0].model) or 'its GPUs'}: none of the catalogue fits"
         yield "  addresses:  # the node's own, in the hall's cidr"
-        if hardware and hardware.serial:
-            yield f"  serials: [{_quoted(hardware.serial)}]"
+        if hardware and (serial := hardware.service_tag or hardware.serial):
+            borrowed = (
+                "" if hardware.serial_of == "system" else f"  # of its {hardware.serial_of}: the system says none"
+            )
+            yield f"  serials: [{_quoted(serial)}]{borrowed}"
         if hardware and hardware.macs:
             yield f"  macs: [{_quoted(hardware.macs[0])}]"
         yield "  bmc:"

@@ -93,9 +93,14 @@ class _Reader:
             if len(self._documents.found) > MOST_DOCUMENTS:
                 raise Incomplete(f"has more than {MOST_DOCUMENTS} documents for one node: it isn't read further")
             for link in self._links.get(here.kind, ()):
-                if not (link.sensors and not self._sensors) and not (link.unless and text(here.body, link.unless)):
+                if self._is_wanted(link, here):
                     queue.extend(self._behind(here, link))
         return self._documents
+
+    def _is_wanted(self, link: Link, here: Found) -> bool:
+        if (link.sensors and not self._sensors) or (link.unless and text(here.body, link.unless)):
+            return False
+        return not link.cheap or self._expand or dig(here.body, "Links/ContainedBy") is None
 
     def _behind(self, here: Found, link: Link) -> Iterator[Found]:
         value = dig(here.body, link.at)
@@ -156,7 +161,10 @@ class _Reader:
     def _member(self, member: Any, link: Link, here: Found) -> Iterator[Found]:
         place = self._path(member, link, here)
         skipped = SKIPPED.get(link.to)
-        if place is None or _key(place) in self._seen or (skipped and skipped.search(place.rsplit("/", 1)[1])):
+        end = place.rsplit("/", 1)[1] if place else ""
+        if place is None or _key(place) in self._seen or (skipped and skipped.search(end)):
+            return
+        if link.only and not link.only.search(end):
             return
         self._seen.add(_key(place))
         inside = self._expand and isinstance(member, dict) and "Id" in member
@@ -193,7 +201,7 @@ class _Reader:
 
     def _path(self, target: Any, link: Link, here: Found) -> str | None:
         """Where a link leads, on this BMC; None: nowhere, or somewhere else."""
-        path = target.get("@odata.id") if isinstance(target, dict) else None
+        path = target.get("@odata.id") if isinstance(target, dict) else target if link.at.endswith("Uri") else None
         if not isinstance(path, str) or not path:
             self._give_up(link, here, "it is no link")
             return None

@@ -22,6 +22,7 @@ def accepted(hardware: Hardware) -> dict[str, Any]:
     """What of an inventory is expected to stay: parts by their place, and versions. Readings are not in it."""
     return {
         "serial": hardware.serial,
+        "serial_of": hardware.serial_of,
         "gpus": {each.id: _part(each.serial, each.health, each.model) for each in hardware.gpu_devices},
         "memory_modules": {each.id: _part(each.serial, each.health, _size(each.gib)) for each in hardware.dimms},
         "drives": {each.id: _part(each.serial, each.health, each.model) for each in hardware.drives},
@@ -37,9 +38,10 @@ def changes(before: Mapping[str, Any], hardware: Hardware) -> list[Mismatch]:
     """
     now = accepted(hardware)
     was = before.get("serial")
-    if was and now["serial"] and was != now["serial"]:
+    same_kind = before.get("serial_of", "system") == now["serial_of"]  # a starting BMC may know the chassis' alone
+    if was and now["serial"] and was != now["serial"] and same_kind:
         return [Mismatch("machine", now["serial"], f"another machine: its serial number is {now['serial']}, was {was}")]
-    found = [] if now["serial"] or not was else [_unsaid_serial(was)]
+    found = [_unsaid_serial(was)] if was and not (now["serial"] and same_kind) else []
     for field in sorted(LOST):
         listed = now[field]
         # A BMC lists no parts while its node is off, or where it doesn't say any more.

@@ -77,11 +77,12 @@ class Slot:
 
 @dataclass(frozen=True)
 class Sensor:
-    """A reading, in `unit` (Cel, W)."""
+    """A reading, in `unit` (Cel, W); `context` is Redfish's PhysicalContext ("Intake", "GPU")."""
 
     name: str
     reading: float
     unit: str
+    context: str | None = None
 
 
 @dataclass(frozen=True)
@@ -99,6 +100,8 @@ class Hardware:
     """One node's inventory as its BMC reports it. Empty tuples of parts may mean that there are none, or that the BMC
     doesn't say: then their name is in `not_said`.
 
+    `serial` is the system's, or else that of its `serial_of` (chassis, board). Dell's customers know a machine by its
+    `service_tag`, and so does its firmware; the serial number is that of its main board.
     `macs` are lower case and sorted; `memory_gib` is the total in GiB; `power_state` is Redfish's ("On", "Off",
     "PoweringOn"...); `psus_needed` of the power supplies carry the load; `firmware` is (name, version), `components`
     the same with what a minimum knows it by; `unread` tells what of its documents couldn't be read, in sentences.
@@ -129,6 +132,8 @@ class Hardware:
     bios: Bios | None = None
     height_u: int | None = None
     chassis_type: str | None = None
+    serial_of: str = "system"
+    service_tag: str | None = None
     not_said: tuple[str, ...] = ()
     unread: tuple[str, ...] = ()
 

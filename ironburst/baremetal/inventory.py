@@ -7,10 +7,10 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Any
 
-from ironburst.baremetal import bios, makers
+from ironburst.baremetal import bios, makers, sensors
 from ironburst.baremetal.documents import Documents, Found, Incomplete
 from ironburst.baremetal.gpu_names import possible_models
-from ironburst.baremetal.hardware import Component, Dimm, Drive, GpuDevice, GpuGroup, Hardware, Port, Sensor, Slot
+from ironburst.baremetal.hardware import Component, Dimm, Drive, GpuDevice, GpuGroup, Hardware, Port, Slot
 from ironburst.baremetal.power import power
 from ironburst.baremetal.said import dicts, dig, number, text, whole
 from ironburst.catalog.hardware import gpus as catalogue
@@ -28,6 +28,8 @@ def hardware(documents: Documents) -> Hardware:
     dimms = tuple(_dimms(documents, host))
     drives = tuple(_drives(documents))
     chassis = _chassis(documents, host)
+    bearers = _bearers(documents, host, chassis)
+    serials = [(serial, of) for of, body in bearers.items() if (serial := text(body, *makers.SERIALS))]
     groups = Counter(gpu.model or "" for gpu in gpu_devices)
     components = tuple(installed(documents))
     memory = whole(host.body, "MemorySummary/TotalSystemMemoryGiB") or sum(each.gib or 0 for each in dimms) or None
@@ -44,9 +46,11 @@ def hardware(documents: Documents) -> Hardware:
         "height": height is not None,
     }
     return Hardware(
-        serial=text(host.body, *makers.SERIALS),
-        manufacturer=text(host.body, "Manufacturer"),
-        model=text(host.body, "Model"),
+        serial=serials[0][0] if serials else None,
+        serial_of=serials[0][1] if serials else "system",
+        service_tag=text(host.body, makers.SERVICE_TAG),
+        manufacturer=_first(bearers, "Manufacturer"),
+        model=_first(bearers, "Model"),
         uuid=text(host.body, "UUID"),
         macs=tuple(sorted({port.mac for port in ports if port.mac})),
         gpus=tuple(GpuGroup(model, count) for model, count in sorted(groups.items())),
@@ -63,7 +67,7 @@ def hardware(documents: Documents) -> Hardware:
         psus_needed=needed,
         redundant=redundant,
         slots=tuple(_slots(documents)),
-        sensors=tuple(_sensors(documents)),
+        sensors=tuple(sensors.readings(documents)),
         firmware=_firmware(components),
         components=components,
         bios=_bios(documents, host),
@@ -99,11 +103,32 @@ def _has_cpus(documents: Documents, system: Found) -> bool:
 
 
 def _chassis(documents: Documents, host: Found) -> dict[str, Any]:
-    """The host's own chassis; empty: not said."""
-    listed = dicts(host.body, "Links/Chassis")
-    mine = documents.at(text(listed[0], "@odata.id") or "") if listed else {}
-    every = documents.of("chassis")
-    return mine or (every[0].body if every else {})
+    """The host's own chassis; empty: not said. GB200 links a board of it, and its tray links the host."""
+    linked = [documents.at(text(each, "@odata.id") or "") for each in dicts(host.body, "Links/Chassis")]
+    every = [each.body for each in documents.of("chassis")]
+    mine = [*linked, *(each for each in every if _is_of(each, host))]
+    return next(filter(_is_whole, mine), None) or next(filter(None, linked + every), {})
+
+
+def _is_of(chassis: dict[str, Any], host: Found) -> bool:
+    return [text(each, "@odata.id") for each in dicts(chassis, "Links/ComputerSystems")] == [host.path]
+
+
+def _is_whole(chassis: dict[str, Any]) -> bool:
+    return text(chassis, "ChassisType") in makers.WHOLE_CHASSIS and not dig(chassis, "Links/ContainedBy")
+
+
+def _bearers(documents: Documents, host: Found, chassis: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    """What may bear the node's name, the surest first: GB200's and GH200's systems have neither serial number nor
+    model. A chassis of several nodes is none's.
+    """
+    boards = [each.body for each in documents.of("system") if makers.BOARD.search(_name(each))]
+    bearers = {"system": host.body, "chassis": chassis if _is_whole(chassis) and _is_of(chassis, host) else {}}
+    return bearers | ({"board": boards[0]} if len(boards) == 1 else {})
+
+
+def _first(bearers: dict[str, dict[str, Any]], name: str) -> str | None:
+    return next((said for body in bearers.values() if (said := text(body, name))), None)
 
 
 def _bmc_version(documents: Documents, host: Found) -> str | None:
@@ -163,15 +188,21 @@ def _gpu_devices(documents: Documents) -> Iterable[GpuDevice]:
     listed = next((place for place in places if place), [])
     seen: set[str] = set()
     for each in listed:
-        serial = text(each.body, *makers.SERIALS, "UUID")
-        if not _there(each.body) or _state(each.body) in makers.LOST or (serial and serial in seen):
+        serial, uuid = text(each.body, *makers.SERIALS), text(each.body, "UUID")
+        # One GPU may be listed under two systems; two of GB300 have the serial number of the board that they are on.
+        same = uuid or (f"{serial} {_name(each)}" if serial else "")
+        if not _there(each.body) or _state(each.body) in makers.LOST or same in seen:
             continue
-        if serial:  # GB200 lists one GPU under two systems
-            seen.add(serial)
+        seen |= {same} - {""}
         card = documents.at(text(each.body, "Links/PCIeDevice/@odata.id") or "")
         used, most = _lanes(each.body, card)
         yield GpuDevice(
-            _name(each), _gpu_model(documents, each, card), serial, used, most, _health(each.body) or _health(card)
+            _name(each),
+            _gpu_model(documents, each, card),
+            serial or uuid,
+            used,
+            most,
+            _health(each.body) or _health(card),
         )
 
 
@@ -230,7 +261,8 @@ def _gpus_said(documents: Documents, count: int, power_state: str | None) -> boo
 
 
 def _dimms(documents: Documents, host: Found) -> Iterable[Dimm]:
-    for each in documents.of("dimm", host.path):
+    """The host's; GB300's are its board's."""
+    for each in documents.of("dimm", host.path) or documents.of("dimm"):
         kind = text(each.body, "MemoryDeviceType", "MemoryType")
         size = next(
             (value * factor for name, factor in makers.MEMORY_SIZES if (value := number(each.body, name))), None
@@ -241,11 +273,17 @@ def _dimms(documents: Documents, host: Found) -> Iterable[Dimm]:
 
 
 def _ports(documents: Documents, host: Found) -> Iterable[Port]:
-    """The host's interfaces, and the ports of its adapters that are none of them."""
+    """The host's interfaces, and the ports of its adapters that are none of them. An adapter that lists no ports has
+    one: of six GB200's, one lists its port.
+    """
     known: set[str] = set()
-    adapters = {each.path: _name(each) for each in documents.of("adapter")}
+    ports = documents.of("port")
+    adapters = {each.path: _name(each) for each in documents.of("adapter") if _there(each.body)}
     listed = [(each, _name(each)) for each in documents.of("ethernet", host.path)]
-    listed += [(each, f"{adapters.get(each.parent, '')} {_name(each)}".strip()) for each in documents.of("port")]
+    listed += [(each, f"{adapters.get(each.parent, '')} {_name(each)}".strip()) for each in ports]
+    listed += [
+        (each, _name(each)) for each in documents.of("adapter") if each.path not in {port.parent for port in ports}
+    ]
     for each, name in listed:
         mac = _mac(each.body)
         if makers.NOT_A_PORT.search(f"{name} {text(each.body, 'Description') or ''}") or (mac and mac in known):
@@ -270,14 +308,18 @@ def _mac(body: dict[str, Any]) -> str | None:
 def _drives(documents: Documents) -> Iterable[Drive]:
     inline = [body for each in documents.of("simple_storage") for body in dicts(each.body, "Devices")]
     listed = [each.body for each in documents.of("drive")] or inline
+    seen: set[str] = set()
     for n, body in enumerate(listed):
-        size = number(body, "CapacityBytes")
+        size, serial = number(body, "CapacityBytes"), text(body, *makers.SERIALS)
+        if serial and serial in seen:  # GB200 lists one under its system and under its backplane
+            continue
+        seen |= {serial} if serial else set()
         if _there(body) and not makers.VIRTUAL_DRIVE.search(text(body, "Model") or ""):
             yield Drive(
                 text(body, *makers.NAMES) or str(n),
                 round(size / 1e9) if size else None,
                 text(body, "Model"),
-                text(body, *makers.SERIALS),
+                serial,
                 _health(body),
             )
 
@@ -288,25 +330,6 @@ def _slots(documents: Documents) -> Iterable[Slot]:
             name = text(slot, "Location/PartLocation/ServiceLabel", "Location/Info") or str(n)
             inside = dig(slot, "Links/PCIeDevice")
             yield Slot(name, whole(slot, "Lanes"), bool(inside) if isinstance(inside, list) else None)
-
-
-def _sensors(documents: Documents) -> Iterable[Sensor]:
-    for each in documents.of("sensor"):
-        reading, unit = number(each.body, "Reading"), text(each.body, "ReadingUnits")
-        if reading is not None and unit in ("Cel", "W"):
-            yield Sensor(text(each.body, "Name", "Id") or "", reading, unit)
-    for each in documents.of("thermal"):
-        for body in dicts(each.body, "Temperatures"):
-            if (reading := number(body, "ReadingCelsius")) is not None and _there(body):
-                yield Sensor(text(body, "Name", "MemberId") or "", reading, "Cel")
-    for each in documents.of("thermal_metrics"):
-        for body in dicts(each.body, "TemperatureReadingsCelsius"):
-            if (reading := number(body, "Reading")) is not None:
-                yield Sensor(text(body, "DeviceName", "DataSourceUri") or "", reading, "Cel")
-    for each in documents.of("power"):
-        for body in dicts(each.body, "PowerControl"):
-            if (reading := number(body, "PowerConsumedWatts")) is not None:
-                yield Sensor(text(body, "Name", "MemberId") or "", reading, "W")
 
 
 def installed(documents: Documents) -> Iterable[Component]:

@@ -17,6 +17,8 @@ class Link:
 
     `needed`: without what is behind it there is no inventory. `sensors`: followed only where readings are asked for.
     `unless` this property is said: not followed. `places`: where it may be below the document, if no link says it.
+    `only` members whose path ends so. `cheap`: of a part of another chassis only where the list has its members inside
+    ($expand).
     """
 
     at: str
@@ -26,10 +28,15 @@ class Link:
     sensors: bool = False
     unless: str = ""
     places: tuple[str, ...] = ()
+    only: re.Pattern[str] | None = None
+    cheap: bool = False
 
 
 BIOS_SETTINGS = Link("@Redfish.Settings/SettingsObject", "bios_settings", places=("SD", "Settings", "Pending"))
 """what waits for the next start; Gigabyte has it without a link"""
+
+WHOLE_POWER = re.compile(r"^(pwr|power)[ _]system$|^node$|^ChassisVoltageRegulator0InputPower$", re.IGNORECASE)
+"""sensors of what the whole node draws, by Id or name: DGX H100's, HPE Cray's"""
 
 LINKS: dict[str, tuple[Link, ...]] = {
     "root": (
@@ -87,13 +94,23 @@ TELEMETRY: dict[str, tuple[Link, ...]] = {
         Link("EnvironmentMetrics", "environment", unless="Power/@odata.id"),
         Link("ThermalSubsystem", "thermal_subsystem", unless="Thermal/@odata.id"),
         Link("PowerSubsystem", "power_subsystem", unless="Power/@odata.id"),
-        Link("Sensors", "sensor", many=True, unless="Thermal/@odata.id"),
+        # 140 of a DGX H100's boards, one by one, are its chassis' once more
+        Link("Sensors", "sensor", many=True, unless="Thermal/@odata.id", cheap=True),
     ),
     "thermal_subsystem": (Link("ThermalMetrics", "thermal_metrics"),),
     "power_subsystem": LINKS["power_subsystem"],
     "power_supply": (Link("Metrics", "psu_metrics"),),
 }
 """what is read again and again: readings and power supplies alone"""
+
+POWER_ELSEWHERE: dict[str, tuple[Link, ...]] = {
+    "root": TELEMETRY["root"],
+    "chassis": (Link("Sensors", "sensor", many=True, only=WHOLE_POWER), Link("PowerSubsystem", "power_subsystem")),
+    "power_subsystem": LINKS["power_subsystem"],
+    "power_supply": (Link("Metrics", "psu_metrics"),),
+    "psu_metrics": (Link("OutputPowerWatts/DataSourceUri", "psu_sensor", unless="OutputPowerWatts/Reading"),),
+}
+"""what is read where those say no power: DGX H100's PowerControl has none"""
 
 SKIPPED: dict[str, re.Pattern[str]] = {
     # an HGX board has some forty: each GPU, switch, retimer and root of trust
@@ -112,8 +129,23 @@ TAKEN_BY_A_JOB = re.compile(r"^dell", re.IGNORECASE)
 NOT_A_HOST = frozenset({"DPU", "OS", "Virtual"})
 """`SystemType`"""
 
+INLETS = (re.compile(r"ambient|front[ _](panel|io)", re.IGNORECASE), re.compile(r"inlet|intake", re.IGNORECASE))
+"""names of the sensor of the air that comes in, the surest first"""
+OF_A_PART = re.compile(r"gpu|_gb\d|pdb|psu|p/s|hsc", re.IGNORECASE)
+"""sensors that are none of the whole node's, by their names"""
+PARTS = frozenset({"GPU", "PowerSupply"})
+"""and by their `PhysicalContext`"""
+WHOLE = frozenset({"Chassis", "SystemBoard"})
+"""`PhysicalContext` of a power that is the node's"""
+UNITS = {"Temperature": "Cel", "Power": "W"}
+"""by `ReadingType`: DGX H100's sensors have no ReadingUnits"""
+SUPPLY_WATTS = ("InputPowerWatts/Reading", "OutputPowerWatts/Reading")
+
 NAMES = ("Id", "MemberId", "Name")
 SERIALS = ("SerialNumber", "Oem/Hpe/SerialNumber")
+SERVICE_TAG = "Oem/Dell/DellSystem/NodeID"
+WHOLE_CHASSIS = frozenset({"RackMount", "Shelf", "Sled", "Blade", "StandAlone", "Other"})
+"""`ChassisType` of what is one node, and no board or module of it: GB200's is a Shelf, DGX H100's Other"""
 MACS = (
     "PermanentMACAddress",
     "MACAddress",
@@ -140,6 +172,8 @@ LANES = (
 LINE_INPUT = {"Normal": True, "LossOfInput": False, "OutOfRange": False}
 """`LineInputStatus`: whether there is input"""
 NEEDED = ("MinNeededInGroup", "MinNumNeeded")
+GROUP_SIZES = ("MaxSupportedInGroup", "MaxNumSupported")
+GROUP_MEMBERS = ("RedundancyGroup", "RedundancySet")
 REDUNDANCY_KINDS = ("RedundancyType", "Mode")
 ABSENT = "Absent"
 LOST = frozenset({"UnavailableOffline", "Disabled"})

@@ -1,26 +1,37 @@
 """What every node must have, and what its platform has by the catalogue. Pure."""
 
-import re
 from collections.abc import Iterable
 
 from ironburst.baremetal.gpu_names import possible_models
 from ironburst.baremetal.hardware import Hardware
 from ironburst.baremetal.mismatch import Mismatch
-from ironburst.baremetal.power import redundant
+from ironburst.baremetal.power import working
 from ironburst.catalog.hardware import Gpu, Platform
 from ironburst.catalog.software import driver_branches
 
 MEMORY_GIB, PORTS, LANES = 24, 2, 16
 SHORT = 0.97
 """of the platform's memory: some BMCs report what the firmware leaves"""
+ONE_SUPPLY = frozenset({"workstation", "rack-scale tray"})
+"""kinds of platforms that need no second power supply: a tray's are its rack's"""
 
 
-def check(observed: Hardware, platform: Platform | None, height_u: int | None, gpus: list[Gpu]) -> Iterable[Mismatch]:
-    """Everything that the node lacks; `gpus` are the catalogue's."""
+def check(
+    observed: Hardware,
+    platform: Platform | None,
+    gpus: list[Gpu],
+    *,
+    height_u: int | None = None,
+    power_w: float | None = None,
+    psus_needed: int | None = None,
+) -> Iterable[Mismatch]:
+    """Everything that the node lacks; `gpus` are the catalogue's. What is declared of a machine goes before its
+    platform's: rack units, the most that it draws (W), how many of its power supplies carry that.
+    """
     yield from _memory(observed, platform)
     yield from _ports(observed)
-    yield from _lanes(observed)
-    yield from _power(observed, platform)
+    yield from _lanes(observed, platform, gpus)
+    yield from _power(observed, platform, gpus, power_w, psus_needed)
     if not observed.drives:
         sentence = f"local storage is needed, the BMC {_lists('drives', observed)}"
         yield Mismatch("local_storage", 0, sentence, unknown="drives" in observed.not_said)
@@ -51,22 +62,27 @@ def _ports(observed: Hardware) -> Iterable[Mismatch]:
         yield Mismatch("network_ports", have, f"at least {PORTS} network ports are needed, the BMC {said}", unknown)
 
 
-def _lanes(observed: Hardware) -> Iterable[Mismatch]:
-    narrow = [
-        (gpu.id, lanes) for gpu in observed.gpu_devices if (lanes := gpu.lanes or gpu.max_lanes) and lanes < LANES
-    ]
+def _lanes(observed: Hardware, platform: Platform | None, gpus: list[Gpu]) -> Iterable[Mismatch]:
+    """A superchip's GPU is not on PCIe: GH200's says x1."""
+    chips = {gpu.model for gpu in gpus if "superchip" in (gpu.form_factor or "")}
+    if platform and platform.gpu.model in chips:
+        return
+    on_pcie = [gpu for gpu in observed.gpu_devices if not (gpu.model and possible_models(gpu.model, gpus) & chips)]
+    narrow = [(gpu.id, lanes) for gpu in on_pcie if (lanes := gpu.lanes or gpu.max_lanes) and lanes < LANES]
     if narrow:
         listed = ", ".join(f"{name} x{lanes}" for name, lanes in narrow)
         sentence = f"GPUs need {LANES} PCIe lanes, the BMC reports {listed}"
         yield Mismatch("gpu_lanes", min(lanes for _, lanes in narrow), sentence)
-    elif any(gpu.lanes is None and gpu.max_lanes is None for gpu in observed.gpu_devices):
+    elif any(gpu.lanes is None and gpu.max_lanes is None for gpu in on_pcie):
         sentence = f"GPUs need {LANES} PCIe lanes, the BMC doesn't say how many theirs have"
         yield Mismatch("gpu_lanes", None, sentence, unknown=True)
 
 
-def _power(observed: Hardware, platform: Platform | None) -> Iterable[Mismatch]:
+def _power(
+    observed: Hardware, platform: Platform | None, gpus: list[Gpu], power_w: float | None, psus_needed: int | None
+) -> Iterable[Mismatch]:
     supplies, wanted = observed.power_supplies, platform.psu_count if platform else None
-    if platform and platform.kind == "workstation":
+    if platform and (platform.kind in ONE_SUPPLY or platform.psu_count == 0):
         return
     if not supplies:
         yield Mismatch("psu_redundancy", None, "redundant power supplies are needed, the BMC lists none", unknown=True)
@@ -77,19 +93,41 @@ def _power(observed: Hardware, platform: Platform | None) -> Iterable[Mismatch]:
     dead = [each.id for each in supplies if each.has_input is False]
     if dead:
         yield Mismatch("psu_input", len(supplies) - len(dead), f"without input power: {', '.join(dead)}")
-    spare = observed.redundant
-    if spare is None and (needed := _needed(platform)):
-        spare = redundant(supplies, needed, [])
+    spare, said = _spare(observed, platform, power_w or _least_power(observed, platform, gpus), psus_needed)
     if spare is not True:
-        said = f"reports {len(supplies)} of which none may fail" if spare is False else "doesn't say whether one may"
         sentence = f"redundant power supplies are needed, the BMC {said}"
         yield Mismatch("psu_redundancy", spare, sentence, unknown=spare is None)
 
 
-def _needed(platform: Platform | None) -> int | None:
-    """ "4+2": 4 carry the load."""
-    match = re.match(r"(\d+)\+\d+", (platform.psu_redundancy if platform else None) or "")
-    return int(match[1]) if match else None
+def _spare(
+    observed: Hardware, platform: Platform | None, power_w: float | None, psus_needed: int | None
+) -> tuple[bool | None, str]:
+    """Whether a power supply may fail, and the end of the sentence if not. A BMC that says so is believed unless it
+    can't be: of DGX H100's six supplies one carries all, by its BMC.
+    """
+    alive, carry = working(observed.power_supplies), observed.psus_needed
+    needed = psus_needed or (platform.psus_needed if platform else None)
+    rated = [each.watts for each in observed.power_supplies if each.watts]
+    watts = min(rated) if rated else platform.psu_watts_each if platform else None
+    if observed.redundant is False or (needed and alive <= needed):
+        return False, f"reports {alive} of which none may fail"
+    if needed or (observed.redundant and not (carry and watts and power_w)):
+        return True, ""
+    if observed.redundant is None or not (carry and watts and power_w):
+        return None, "doesn't say whether one may"
+    if carry * watts >= power_w:
+        return True, ""
+    given = f"{carry} of {len(observed.power_supplies)} carry the load, which is {carry * watts:g} W"
+    return None, f"says that {given}: the node draws up to {power_w:g} W, so that isn't believed"
+
+
+def _least_power(observed: Hardware, platform: Platform | None, gpus: list[Gpu]) -> float | None:
+    """W that the node draws at most, by its maker; or at least what its GPUs may."""
+    if platform and platform.max_power_w:
+        return platform.max_power_w
+    limits = {gpu.model: gpu.tdp_w for gpu in gpus if gpu.tdp_w}
+    known = [(group.count, possible_models(group.model, gpus) & limits.keys()) for group in observed.gpus]
+    return sum(count * min(limits[model] for model in models) for count, models in known if models) or None
 
 
 def _form(observed: Hardware, height_u: int | None) -> Iterable[Mismatch]:

@@ -131,6 +131,8 @@ class NodeInputs(BaseModel):
         default=None, description="the catalogue's name of the server model, dgx-h100: what it must have"
     )
     height_u: Count | None = Field(default=None, description="rack units; none: the platform's")
+    power_w: float | None = Field(default=None, gt=0, description="W that it draws at most; none: the platform's")
+    psus_needed: Count | None = Field(default=None, description="how many supplies carry it; none: the platform's")
     firmware: list[Minimum] | None = Field(default=None, description="least versions of components")
     bios: Settings | None = Field(default=None, description="settings of the BIOS that are to be in force")
     allowed: dict[str, Annotated[str, AfterValidator(_day)]] | None = Field(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from ironburst.baremetal import makers
@@ -11,7 +12,9 @@ from ironburst.baremetal.said import dicts, number, text, whole
 
 
 def power(documents: Documents) -> tuple[tuple[PowerSupply, ...], int | None, bool | None]:
-    """(supplies that are plugged in, how many carry the load, whether one may fail now); None: not said."""
+    """(supplies that are plugged in, how many carry the load, whether one may fail now), by the BMC's word; None: not
+    said.
+    """
     bodies = [each.body for each in documents.of("power_supply")]
     groups = [body for each in documents.of("power_subsystem") for body in dicts(each.body, "PowerSupplyRedundancy")]
     older = [body for each in documents.of("power") for body in dicts(each.body, "PowerSupplies")]
@@ -24,17 +27,32 @@ def power(documents: Documents) -> tuple[tuple[PowerSupply, ...], int | None, bo
     supplies = tuple(_supply(body, n) for n, body in enumerate(there, 1))
     if not supplies:
         return (), None, None
-    needed = next((value for body in groups if (value := whole(body, *makers.NEEDED))), None)
-    kinds = [text(body, *makers.REDUNDANCY_KINDS) for body in groups]
-    return supplies, needed, redundant(supplies, needed, kinds)
+    if len(supplies) == 1 or any(text(body, *makers.REDUNDANCY_KINDS) == "NotRedundant" for body in groups):
+        return supplies, None, False
+    carriers = [(carry, working(_members(body, supplies))) for body in groups if (carry := _carry(body)) is not None]
+    if not carriers:
+        return supplies, None, None
+    return supplies, sum(carry for carry, _ in carriers), all(alive > carry for carry, alive in carriers)
 
 
-def redundant(supplies: tuple[PowerSupply, ...], needed: int | None, kinds: list[str | None]) -> bool | None:
-    """Whether one of the supplies may fail now; None: not said. One alone may not."""
-    working = sum(each.has_input is not False and each.health != "Critical" for each in supplies)
-    if len(supplies) == 1 or "NotRedundant" in kinds:
-        return False
-    return None if needed is None else working > needed
+def working(supplies: Iterable[PowerSupply]) -> int:
+    """How many of them give power, as far as is said."""
+    return sum(each.has_input is not False and each.health != "Critical" for each in supplies)
+
+
+def _carry(group: dict[str, Any]) -> int | None:
+    """How many of a group carry the load. By the DMTF the number is how many keep it fault tolerant, as HPE says it (2
+    of 2); others say how many carry it.
+    """
+    needed, most = whole(group, *makers.NEEDED), whole(group, *makers.GROUP_SIZES)
+    return None if not needed else max(1, needed - 1) if needed == most else needed
+
+
+def _members(group: dict[str, Any], supplies: tuple[PowerSupply, ...]) -> tuple[PowerSupply, ...]:
+    """Those of a group, which are all where it names none that are known: HPE's GPUs have supplies of their own."""
+    links = [text(each, "@odata.id") or "" for at in makers.GROUP_MEMBERS for each in dicts(group, at)]
+    ids = {link.rsplit("/", 1)[-1] for link in links}
+    return tuple(each for each in supplies if each.id in ids) or supplies
 
 
 def _supply(body: dict[str, Any], n: int) -> PowerSupply:

@@ -9,7 +9,7 @@ LONGEST = 200
 """characters of a text that are kept"""
 MOST = 1000
 """entries of a list"""
-NOTHING = frozenset({"n/a", "not available", "not specified", "default string", "to be filled by o.e.m."})
+NOTHING = frozenset({"n/a", "na", "not available", "not specified", "default string", "to be filled by o.e.m."})
 """what makers write where they have nothing to say"""
 
 

@@ -1,27 +1,21 @@
 """Temperatures and power of the nodes, as Prometheus' text, beside what the hall allows. Pure.
 
-One sample each: a node's power is its chassis' own figure (EnvironmentMetrics, or the first PowerControl), or the sum
-of what its power supplies draw. What a BMC doesn't say has no sample, for 0 W would be a lie.
+One sample each: a node's power is its chassis' own figure (EnvironmentMetrics, the first PowerControl, or a sensor of
+the whole), or the sum of what its power supplies draw. What a BMC doesn't say has no sample, for 0 W would be a lie.
 """
 
 from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from functools import cache
 
-from ironburst.baremetal.documents import Documents
+from ironburst.baremetal import makers, sensors
+from ironburst.baremetal.documents import Documents, Get, read
 from ironburst.baremetal.hardware import PowerSupply
 from ironburst.baremetal.power import power
-from ironburst.baremetal.said import dicts, number, text
-
-_INLETS = (
-    re.compile(r"ambient|front panel", re.IGNORECASE),
-    re.compile(r"inlet|intake", re.IGNORECASE),
-)
-"""names of the sensor of the air that comes in, the surest first: DGX H100 has inlets of its boards, too"""
 
 
 @dataclass(frozen=True)
@@ -52,76 +46,30 @@ class Look:
     seconds: float
 
 
-def readings(documents: Documents) -> Telemetry:
-    """What was read by makers.TELEMETRY."""
-    temperatures = list(_temperatures(documents))
-    celsius: dict[str, float] = {}
-    for name, _, reading in temperatures:
-        again = sum(re.fullmatch(rf"{re.escape(name)}( \(\d+\))?", known) is not None for known in celsius)
-        celsius[f"{name} ({again + 1})" if again else name] = reading
-    supplies, _, _ = power(documents)
-    return Telemetry(_power(documents), _inlet(temperatures), celsius, supplies)
-
-
-def _inlet(temperatures: list[tuple[str, str | None, float]]) -> float | None:
-    """By name first: Dell's and Supermicro's inlet has the context SystemBoard, and all 120 sensors of a DGX H100 have
-    Intake.
+def look(get: Get) -> Telemetry:
+    """One look, in few requests: only where a BMC doesn't say its power at the usual places, others are asked, too.
+    Raises documents.Incomplete, and what `get` raises.
     """
-    for names in _INLETS:
-        if found := [celsius for name, _, celsius in temperatures if names.search(name)]:
-            return max(found)
-    return max((celsius for _, context, celsius in temperatures if context == "Intake"), default=None)
+    get = cache(get)
+    found = read(get, links=makers.TELEMETRY)
+    said = readings(found)
+    if said.power_w is not None:
+        return said
+    more = read(get, links=makers.POWER_ELSEWHERE)
+    known = {each.path for each in found.found}
+    return readings(Documents([*found.found, *(each for each in more.found if each.path not in known)]))
 
 
-def _temperatures(documents: Documents) -> Iterator[tuple[str, str | None, float]]:
-    """(sensor, its PhysicalContext, degrees Celsius)."""
-    for kind, at, reading in (
-        ("thermal", "Temperatures", "ReadingCelsius"),
-        ("thermal_metrics", "TemperatureReadingsCelsius", "Reading"),
-    ):
-        for found in documents.of(kind):
-            for body in dicts(found.body, at):
-                yield from _temperature(body, reading)
-    for found in documents.of("sensor"):
-        if text(found.body, "ReadingUnits") == "Cel":
-            yield from _temperature(found.body, "Reading")
-    for found in documents.of("thermal_metrics"):
-        celsius = number(found.body, "TemperatureSummaryCelsius/Intake/Reading")
-        if celsius is not None:
-            yield "Intake", "Intake", celsius
-
-
-def _temperature(body: dict[str, Any], at: str) -> Iterator[tuple[str, str | None, float]]:
-    celsius = number(body, at)
-    name = text(body, "Name", "DeviceName", "MemberId", "DataSourceUri")
-    if celsius is not None and name:
-        yield name, text(body, "PhysicalContext"), celsius
-
-
-def _power(documents: Documents) -> float | None:
-    """A node with several chassis says the whole in one of them."""
-    whole = [number(each.body, "PowerWatts/Reading") for each in documents.of("environment")]
-    for each in documents.of("power"):
-        # 0 W is what Supermicro's X10 says that doesn't measure it
-        whole += [number(body, "PowerConsumedWatts") or None for body in dicts(each.body, "PowerControl")[:1]]
-    for each in documents.of("sensor"):
-        if text(each.body, "ReadingUnits") == "W" and text(each.body, "PhysicalContext") in ("Chassis", "SystemBoard"):
-            whole.append(number(each.body, "Reading"))
-    said = [watts for watts in whole if watts is not None]
-    if said:
-        return max(said)
-    inputs = [
-        watts
-        for each in documents.of("power")
-        for body in dicts(each.body, "PowerSupplies")
-        if (watts := number(body, "PowerInputWatts", "LastPowerOutputWatts")) is not None
-    ]
-    inputs += [
-        watts
-        for each in documents.of("psu_metrics")
-        if (watts := number(each.body, "InputPowerWatts/Reading")) is not None
-    ]
-    return sum(inputs) if inputs else None
+def readings(documents: Documents) -> Telemetry:
+    """What these documents say."""
+    found = sensors.readings(documents)
+    celsius: dict[str, float] = {}
+    for each in found:
+        if each.unit == "Cel":
+            again = sum(re.fullmatch(rf"{re.escape(each.name)}( \(\d+\))?", known) is not None for known in celsius)
+            celsius[f"{each.name} ({again + 1})" if again else each.name] = each.reading
+    supplies, _, _ = power(documents)
+    return Telemetry(sensors.power_w(documents, found), sensors.inlet_c(found), celsius, supplies)
 
 
 # ---- Prometheus' text

@@ -19,7 +19,8 @@ class Declaration:
 
     `macs` must all be on the node (it may have more); `memory_gib` is the least that it must have; a `gpu_count` of 0
     says that it must have none. `platform` is the server model, whose figures of the catalogue it must have;
-    `height_u`: declared rack units, before the platform's.
+    `height_u`, `power_w` (the most that it draws, in W), `psus_needed` (how many supplies carry that): before the
+    platform's.
     """
 
     name: str
@@ -33,6 +34,8 @@ class Declaration:
     cpu_count: int | None = None
     memory_gib: int | None = None
     height_u: int | None = None
+    power_w: float | None = None
+    psus_needed: int | None = None
     platform: Platform | None = None
     firmware: tuple[Minimum, ...] = ()
     bios: Mapping[str, Setting] | None = None
@@ -52,12 +55,20 @@ def examine(
     """
     known = list(gpus)
     found = [
+        *_serial(declared, observed),
         *_texts(declared, observed),
         *_macs(declared, observed),
         *_gpus(declared, observed, known),
         *_least("cpu_count", "CPU sockets", declared.cpu_count, observed.cpu_count or None, exact=True),
         *_least("memory_gib", "GiB of memory", declared.memory_gib, observed.memory_gib, exact=False),
-        *minimums.check(observed, declared.platform, declared.height_u, known),
+        *minimums.check(
+            observed,
+            declared.platform,
+            known,
+            height_u=declared.height_u,
+            power_w=declared.power_w,
+            psus_needed=declared.psus_needed,
+        ),
         *firmware.check(declared.firmware, observed),
         *bios.check(declared.bios, observed.bios),
     ]
@@ -71,9 +82,22 @@ def examine(
     )
 
 
+def _serial(declared: Declaration, observed: Hardware) -> Iterable[Mismatch]:
+    """Compared as written. Dell's may be the service tag."""
+    want, have, tag = declared.serial, observed.serial, observed.service_tag
+    if want is None or want in (have, tag):
+        return
+    if have is None and tag is None:
+        sentence = f"serial number {want!r} is declared, the BMC says none of the system, its chassis or its board"
+        yield Mismatch("serial", None, sentence, unknown=True)
+        return
+    reported = repr(have) if observed.serial_of == "system" else f"{have!r} of its {observed.serial_of} alone"
+    reported += f" and the service tag {tag!r}" if tag else ""
+    yield Mismatch("serial", tag or have, f"serial number {want!r} is declared, the BMC reports {reported}")
+
+
 def _texts(declared: Declaration, observed: Hardware) -> Iterable[Mismatch]:
     for field, label in (
-        ("serial", "serial number"),
         ("uuid", "UUID"),
         ("manufacturer", "manufacturer"),
         ("model", "model"),
@@ -83,8 +107,8 @@ def _texts(declared: Declaration, observed: Hardware) -> Iterable[Mismatch]:
             continue
         if have is None:
             yield Mismatch(field, None, f"{label} {want!r} is declared, the BMC says none", unknown=True)
-        # Makers spell the same name in different cases ("Nvidia", "NVIDIA"); serial numbers are compared as written.
-        elif want != have if field == "serial" else want.lower() != have.lower():
+        # Makers spell the same name in different cases ("Nvidia", "NVIDIA").
+        elif want.lower() != have.lower():
             yield Mismatch(field, have, f"{label} {want!r} is declared, the BMC reports {have!r}")
 
 

@@ -122,7 +122,8 @@ def _platforms(found: list[Discovered]) -> dict[str, list[str]]:
 
 def _json(found: list[Discovered]) -> str:
     fits = _platforms(found)
-    return json.dumps([asdict(each) | {"platforms": fits.get(each.address, [])} for each in found], indent=1)
+    more = [{"platforms": fits.get(each.address, []), "no_node": each.no_node} for each in found]
+    return json.dumps([asdict(each) | told for each, told in zip(found, more, strict=True)], indent=1)
 
 
 def _text(found: list[Discovered], arguments: argparse.Namespace, count: int) -> str:

@@ -85,7 +85,9 @@ def as_json(name: str, bmc: str, hardware: Hardware, verdict: Verdict) -> dict[s
 
 def lines(name: str, bmc: str, hardware: Hardware, verdict: Verdict) -> Iterator[str]:
     """The same, for people."""
-    yield f"{name}: {hardware.manufacturer or '?'} {hardware.model or '?'}, serial {hardware.serial or '?'}, BMC {bmc}"
+    serial = f"serial {hardware.serial or '?'}" if hardware.serial_of == "system" else _borrowed(hardware)
+    serial += f", service tag {hardware.service_tag}" if hardware.service_tag else ""
+    yield f"{name}: {hardware.manufacturer or '?'} {hardware.model or '?'}, {serial}, BMC {bmc}"
     for label, value in _parts(hardware):
         yield f"  {label:15} {value}"
     for title, found in (
@@ -99,6 +101,10 @@ def lines(name: str, bmc: str, hardware: Hardware, verdict: Verdict) -> Iterator
     if hardware.unread:
         yield "not read:"
         yield from (f"  - {each}" for each in hardware.unread)
+
+
+def _borrowed(hardware: Hardware) -> str:
+    return f"serial {hardware.serial} of its {hardware.serial_of} (the system says none)"
 
 
 def _parts(hardware: Hardware) -> Iterator[tuple[str, str]]:

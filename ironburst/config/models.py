@@ -138,14 +138,10 @@ class _OwnedAlone(Strict):
     bmc: Bmc | None = Field(default=None, description="none: Pulumi neither verifies nor powers these nodes")
     install: Install | None = Field(default=None, description="none: ironburst installs no system on these nodes")
     firmware: list[FirmwareMinimum] = Field(default=[], description="least versions, held against the BMC's inventory")
-    allow_update: NodeNames = Field(
-        default=[], description="GPU nodes whose firmware `node firmware --update` may write"
-    )
+    allow_update: NodeNames = Field(default=[], description="GPU nodes whose firmware `--update` may write")
     bios: Settings = Field(default={}, description="settings by AttributeName, held against what is in force")
     allow_bios: NodeNames = Field(default=[], description="nodes whose BIOS `ironburst node bios --set` may set")
-    secure_boot: bool | None = Field(
-        default=None, description="whether the firmware enforces Secure Boot; none: not known"
-    )
+    secure_boot: bool | None = Field(default=None, description="whether the firmware enforces it; none: not known")
     dgx_os: bool = Field(
         default=False,
         description="the nodes run DGX OS (6 is os ubuntu2204, 7 is ubuntu2404): its driver, Docker and kernels stay",
@@ -156,9 +152,7 @@ class _OwnedAlone(Strict):
     usd_per_gpu_hour: OwnedPrice | None = Field(
         default=None, description="what an hour of one of their GPUs costs you; none: not known, and told nowhere"
     )
-    power_off_on_delete: bool = Field(
-        default=False, description="destroy powers the node off; otherwise it goes on running"
-    )
+    power_off_on_delete: bool = Field(default=False, description="destroy powers the node off; else it goes on running")
 
 
 class Nodes(NodeSettings, _OwnedAlone):

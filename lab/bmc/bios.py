@@ -13,7 +13,7 @@ from typing import Any, Literal
 from lab.bmc.documents import HOST
 from lab.bmc.media import Refused, etag
 from lab.bmc.parts import ROOT, Document, collection, link
-from lab.bmc.vendors import host_path
+from lab.bmc.shapes import host_path
 
 LAG = 3  # reads, and refusals of a BMC that is busy
 JOBS = f"{ROOT}/Managers/bmc/Jobs"
@@ -64,12 +64,16 @@ SHAPES = {
     "lab": Shape(),
     "dgx": Shape(settings="Bios/SD", times=(), etag=True, takes_time=False),
     "nvidia-hgx": Shape(times=()),
+    "nvidia-gb200": Shape(times=()),
+    "nvidia-gh200": Shape(times=()),
+    "supermicro-gb300": Shape(times=()),
     "supermicro": Shape(settings="Bios/SD", times=(), takes_time=False),
     "supermicro-x14": Shape(settings="Bios/SD", times=(), etag=True, takes_time=False),
     "dell": Shape(times=("OnReset", "AtMaintenanceWindowStart", "InMaintenanceWindowOnReset"), job="by time"),
     "dell-idrac8": Shape(times=(), job="posted", takes_time=False),
     "hpe-ilo5": Shape(place="bios", settings="bios/settings/", times=(), whole=True),
     "hpe-ilo6": Shape(place="bios", settings="bios/settings/", times=("OnReset",), whole=True),
+    "hpe-ilo7": Shape(place="bios", settings="bios/settings/", times=("OnReset",), whole=True),
     "lenovo-xcc": Shape(settings="Bios/Pending", etag=True, whole=True),
     "lenovo-xcc2": Shape(settings="Bios/Pending", etag=True, whole=True),
 }

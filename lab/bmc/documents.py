@@ -5,7 +5,7 @@ GPUs are listed as on an HGX server: under a computer system of their own, HGX_B
 
 from __future__ import annotations
 
-from lab.bmc import vendors
+from lab.bmc import shapes
 from lab.bmc.machine import Machine
 from lab.bmc.parts import BOARD, CHASSIS, HOST, OK, ROOT, UPDATE, Document, parts
 from lab.bmc.parts import collection as _collection
@@ -36,7 +36,7 @@ def documents(machine: Machine, is_on: bool, boot: dict[str, str], sessions: lis
         **(_baseboard(machine) if machine.gpus else {}),
     }
     plain = {path: {"@odata.id": path} | document for path, document in resources.items()}
-    return vendors.shaped(plain, machine)
+    return shapes.shaped(plain, machine)
 
 
 def _service_root(machine: Machine) -> Document:

@@ -1,6 +1,6 @@
 """The parts of one machine as Redfish documents: memory, drives, network adapters, PCIe, power, sensors, firmware.
 
-Written the plain way of the DMTF's schemas; what a maker does otherwise is done to them in lab/bmc/vendors.py.
+Written the plain way of the DMTF's schemas; what a maker does otherwise is done to them in lab/bmc/shapes.py.
 """
 
 from __future__ import annotations

@@ -27,8 +27,8 @@ from lab.bmc.documents import HOST, MANAGER, RESET, ROOT, SESSIONS, Document, do
 from lab.bmc.faults import Fault, read_faults
 from lab.bmc.machine import Machine
 from lab.bmc.media import SETUP, Media, Refused
+from lab.bmc.shapes import expanded, host_path, plain_path
 from lab.bmc.updates import BMC_RESET, PUSH, SIMPLE, Updates
-from lab.bmc.vendors import expanded, host_path, plain_path
 
 USERNAME = "admin"
 MAX_SESSIONS = 16  # real BMCs have few; one that leaks them locks its owner out

@@ -84,7 +84,28 @@ def test_with_a_login_it_proposes_what_the_bmcs_report(hall, capsys):
     assert requests("127.0.0.17") == []
     _, out, _ = discover(capsys, port, *LOGIN, "--json")
     found = json.loads(out)
-    assert [each["hardware"]["serial"] for each in found] == ["S1", "S2", "S3"] and found[0]["maker"] == "Dell"
+    assert [each["hardware"]["serial"] for each in found] == ["CNS1", "S2", "S3"] and found[0]["maker"] == "Dell"
+    assert found[0]["hardware"]["service_tag"] == "S1"
+
+
+def test_what_has_a_bmc_and_is_no_node_is_listed_as_such(tmp_path, monkeypatch, capsys):
+    """As recorded of BlueField-3 and of an NVLink switch."""
+    monkeypatch.setenv("BMC_PASSWORD", PASSWORD)
+    port = free_port()
+    card = replace(MACHINE, model="BlueField-3 SmartNIC Main Card", cpus=0, gpus=0, memory_gib=0, dimms=0)
+    tray = replace(MACHINE, vendor="nvidia-gb200", gpus=4, uuid="8b1e7f0e-0000-4000-8000-00000000000c")
+    with ExitStack() as running:
+        for address, machine in (("127.0.0.9", card), ("127.0.0.10", tray)):
+            running.enter_context(Bmc(machine, MemoryPower(), PASSWORD, address=address, port=port))
+        _, out, _ = discover(capsys, port, *LOGIN)
+        _, listed, _ = discover(capsys, port, *LOGIN, "--json")
+    said = (
+        "not a node: it lists no CPUs of a host; a server that never started may list them later (lab BMC (emulated), "
+    )
+    assert f"# 127.0.0.9: {said}BlueField-3 SmartNIC Main Card)" in out
+    (node,) = yaml.safe_load(out)
+    assert node["serials"] == ["LAB-DGX01"] and "# of its chassis: the system says none" in out
+    assert [bool(each["no_node"]) for each in json.loads(listed)] == [True, False]
 
 
 def test_a_login_needs_a_certificate_that_is_known(hall, capsys):

@@ -149,7 +149,7 @@ def test_power_waits_for_jobs_and_drains_first(site, monkeypatch, words):
     site.machine.on = True
     service = scheduled(monkeypatch, Service(busy_looks=3))
     code, out, err = site.run("power", *words)
-    assert code == 0 and "drained, waits for 42" in err and "converge --limit dgx01" in out
+    assert code == 0 and "drained, waits for 42" in err and "converge --always --limit dgx01" in out
     assert service.drains == [(["dgx01"], f"ironburst converge: node power {words[0]}")] and service.busy_looks == 0
     site.bmc.resets[-1].join(5)
     assert site.machine.on is (words == ["restart"])
@@ -202,6 +202,7 @@ def test_an_exchange(site, monkeypatch):
     code, out, _ = site.run("replace", "--swapped", "--json")
     said = json.loads(out)
     assert code == 0 and said["state"] == "verified" and said["next"][0] == "pulumi up"
+    assert said["next"][-1] == "ironburst converge --always --limit dgx01"
     assert site.bmc.media.lamp["LocationIndicatorActive"] is False
 
 

@@ -7,7 +7,8 @@ from dataclasses import replace
 from ironburst.baremetal import documents, inventory
 from lab.bmc.documents import documents as documents_of
 from lab.bmc.machine import Machine
-from lab.bmc.vendors import VENDORS, expanded
+from lab.bmc.shapes import expanded
+from lab.bmc.vendors import VENDORS
 
 MACHINE = Machine("dgx01", "LAB-DGX01", "8b1e7f0e-0000-4000-8000-00000000000b", ("52:54:00:4e:00:0b",))
 SERVERS = {
@@ -19,6 +20,15 @@ SERVERS = {
     "4 PCIe GPUs": {"gpu_model": "NVIDIA H100 NVL", "gpus": 4, "height_u": 2, "memory_gib": 512, "psus": 2, "hcas": 1},
     "head node": {"gpus": 0, "height_u": 1, "memory_gib": 256, "psus": 2, "hcas": 1},
 }
+TRAYS = {
+    "nvidia-gb200": {"GB200 tray": {"gpu_model": "NVIDIA GB200", "gpus": 4}},
+    "nvidia-gh200": {"GH200 node": {"gpu_model": "NVIDIA GH200 96GB HBM3", "gpus": 2}},
+    "supermicro-gb300": {"GB300 tray": {"gpu_model": "NVIDIA GB300", "gpus": 4}},
+}
+"""vendor: its only server"""
+for trays in TRAYS.values():
+    for tray in trays.values():
+        tray |= {"height_u": 1, "memory_gib": 960, "dimms": 2, "psus": 0, "hcas": 4}
 GONE = object()
 VALUES = {
     "removed": GONE,
@@ -48,8 +58,13 @@ def served(machine):
     return json.loads(json.dumps(documents_of(machine, True, {}, [])))
 
 
+def servers(vendor):
+    """What this vendor's BMCs are in, by name."""
+    return TRAYS.get(vendor, SERVERS)
+
+
 def machine(vendor, server="HGX H100", **changes):
-    return replace(MACHINE, vendor=vendor, **SERVERS[server], **changes)
+    return replace(MACHINE, vendor=vendor, **(SERVERS | servers(vendor))[server], **changes)
 
 
 def getter(docs, vendor, asked=None):
@@ -91,4 +106,4 @@ def mutations(docs):
                 yield f"{path} whole {label}", docs | {path: value}
 
 
-__all__ = ["SERVERS", "VENDORS", "getter", "machine", "mutations", "read", "served"]
+__all__ = ["SERVERS", "VENDORS", "getter", "machine", "mutations", "read", "served", "servers"]

@@ -70,3 +70,17 @@ def test_a_node_that_is_off_has_lost_nothing():
     docs = redfish.served(redfish.replace(redfish.MACHINE, gpus=0, missing_dimms=tuple(range(1, 9))))
     docs["/redfish/v1/Systems/1"]["PowerState"] = "Off"
     assert drift.changes(BEFORE, redfish.read(docs, "lab")) == []
+
+
+def test_a_chassis_serial_number_is_no_proof_against_the_systems():
+    """A DGX has two, and a BMC that starts may know the chassis' alone."""
+    system, chassis = "/redfish/v1/Systems/1", "/redfish/v1/Chassis/1"
+    starting = {system: {"SerialNumber": None}, chassis: {"SerialNumber": "LAB-CHASSIS"}}
+    assert changes(starting) == [("serial", "the BMC no longer says the serial number, which was LAB-DGX01")]
+
+
+def test_another_tray_is_another_machine():
+    trays = [redfish.machine("nvidia-gb200", "GB200 tray"), redfish.machine("nvidia-gb200", "GB200 tray", serial="S2")]
+    before, now = (redfish.read(redfish.served(tray), "nvidia-gb200") for tray in trays)
+    (found,) = drift.changes(json.loads(json.dumps(drift.accepted(before))), now)
+    assert (found.field, found.sentence) == ("machine", "another machine: its serial number is S2, was LAB-DGX01")

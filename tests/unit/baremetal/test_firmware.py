@@ -59,7 +59,7 @@ def least(component, version):
 
 
 def seen(vendor, *minimums, **changed):
-    machine = redfish.machine(vendor, **changed)
+    machine = redfish.machine(vendor, next(iter(redfish.servers(vendor))), **changed)
     hardware = redfish.read(redfish.served(machine), vendor)
     return examine(Declaration("dgx01", firmware=minimums), hardware, gpus().values())
 

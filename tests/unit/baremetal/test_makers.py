@@ -13,13 +13,30 @@ MODELS = {
     "HGX A100": "A100 SXM4 80GB",
     "8 PCIe GPUs": "L40S",
     "4 PCIe GPUs": "H100 NVL 94GB",
+    "GB200 tray": "GB200 186GB",
+    "GH200 node": "GH200 96GB",
+    "GB300 tray": "GB300",
 }
-UNSAID = {"hpe-ilo5": ["gpu_lanes"], "hpe-ilo6": ["gpu_lanes"]}
+NO_WATTS = ("nvidia-gb200", "nvidia-gh200", "supermicro-gb300")
+"""in EnvironmentMetrics or nowhere, which is no sensor"""
+EVERY = frozenset(redfish.SERVERS)
+HGX = frozenset(server for server in EVERY if server.startswith("HGX"))
+TRAY = frozenset(MODELS) - EVERY
+UNSAID = {
+    "nvidia-gb200": dict.fromkeys(["gpu_model", "gpu_lanes", "psu_redundancy", "form_factor", "gpu_driver"], TRAY),
+    "nvidia-gh200": dict.fromkeys(["psu_redundancy", "form_factor"], TRAY),
+    "supermicro-gb300": dict.fromkeys(["psu_redundancy", "form_factor"], TRAY),
+    "supermicro": {"psu_redundancy": HGX - {"HGX A100"}},  # one supply of 3300 W can't carry 8 GPUs of 700
+    "dell": {"psu_redundancy": EVERY},
+    "hpe-ilo5": {"gpu_lanes": EVERY - {"head node"}},
+    "hpe-ilo6": {"gpu_lanes": EVERY - {"head node"}},
+    "hpe-ilo7": {"gpu_lanes": EVERY - {"head node"}},
+}
 
 
 @pytest.mark.parametrize("vendor", redfish.VENDORS)
 def test_healthy_nodes_are_accepted(vendor):
-    for server, changes in redfish.SERVERS.items():
+    for server in redfish.servers(vendor):
         machine = redfish.machine(vendor, server)
         hardware = redfish.read(redfish.served(machine), vendor, sensors=True)
         declared = Declaration(
@@ -35,11 +52,15 @@ def test_healthy_nodes_are_accepted(vendor):
         )
         verdict = examine(declared, hardware, gpus().values())
         assert verdict.mismatches == (), (server, verdict.mismatches)
-        expected = UNSAID.get(vendor, []) if changes.get("gpus") != 0 else []
+        expected = [field for field, servers in UNSAID.get(vendor, {}).items() if server in servers]
         assert [each.field for each in verdict.not_said] == expected, server
-        assert len(hardware.dimms) == 8 and len(hardware.drives) == 4 and len(hardware.power_supplies) == machine.psus
+        assert (
+            len(hardware.dimms) == machine.dimms
+            and len(hardware.drives) == 4
+            and len(hardware.power_supplies) == machine.psus
+        )
         assert hardware.bios_version == "1.0" and hardware.bmc_version == "lab-1.0"
-        assert {"Cel", "W"} == {sensor.unit for sensor in hardware.sensors} or vendor == "hpe-ilo6"
+        assert {"Cel", "W"} == {sensor.unit for sensor in hardware.sensors} or vendor in NO_WATTS
         assert not [each for each in hardware.firmware if each[1] == "0.9"]
 
 
@@ -124,3 +145,101 @@ def test_firmware_has_the_names_that_tell_it_apart():
         docs[place]["Members"].append({"@odata.id": f"{place}/{more}"})
     firmware = dict(redfish.read(docs, "lab").firmware)
     assert firmware["BIOS"] == "1.0" and firmware["BMC"] == "lab-1.0" and len(firmware) == 10
+
+
+def seen(vendor, server="HGX H100", **options):
+    return redfish.read(redfish.served(redfish.machine(vendor, server, **options)), vendor)
+
+
+@pytest.mark.parametrize(
+    ("vendor", "server", "bearer"), [("nvidia-gb200", "GB200 tray", "chassis"), ("nvidia-gh200", "GH200 node", "board")]
+)
+def test_a_system_without_a_serial_number_is_known_by_its_chassis_or_board(vendor, server, bearer):
+    """As recorded of GB200 and GH200."""
+    hardware = seen(vendor, server)
+    assert (hardware.serial, hardware.serial_of) == ("LAB-DGX01", bearer)
+    (found,) = examine(Declaration("n", serial="OTHER"), hardware, gpus().values()).mismatches
+    assert found.sentence == (
+        f"n: serial number 'OTHER' is declared, the BMC reports 'LAB-DGX01' of its {bearer} alone"
+    )
+
+
+def test_where_nothing_has_a_serial_number_it_is_said():
+    docs = redfish.served(redfish.machine("nvidia-gb200", "GB200 tray"))
+    for document in docs.values():
+        document.pop("SerialNumber", None)
+    hardware = redfish.read(docs, "nvidia-gb200")
+    verdict = examine(Declaration("n", serial="S1"), hardware, gpus().values())
+    assert verdict.mismatches == () and verdict.not_said[0].sentence == (
+        "n: serial number 'S1' is declared, the BMC says none of the system, its chassis or its board"
+    )
+
+
+def test_a_chassis_of_several_nodes_names_none_of_them():
+    docs = redfish.served(redfish.machine("nvidia-gb200", "GB200 tray"))
+    docs["/redfish/v1/Chassis/Chassis_0"]["Links"]["ComputerSystems"].append({"@odata.id": "/redfish/v1/Systems/2"})
+    assert redfish.read(docs, "nvidia-gb200").serial is None
+
+
+def test_a_dell_is_known_by_its_service_tag_too():
+    """As recorded: the serial number is the main board's; firmware, label and support have the tag."""
+    hardware = seen("dell")
+    assert (hardware.serial, hardware.service_tag) == ("CNLAB-DGX01", "LAB-DGX01")
+    for serial in ("CNLAB-DGX01", "LAB-DGX01"):
+        assert examine(Declaration("n", serial=serial), hardware, gpus().values()).mismatches == ()
+    (found,) = examine(Declaration("n", serial="X"), hardware, gpus().values()).mismatches
+    assert found.sentence.endswith("the BMC reports 'CNLAB-DGX01' and the service tag 'LAB-DGX01'")
+
+
+def test_gpus_of_one_board_are_several():
+    """As recorded of GB300 (two have their board's serial number) and of HPE Cray EX (all have zeros)."""
+    assert seen("supermicro-gb300", "GB300 tray").gpu_count == 4
+    zeros = {"SerialNumber": "00000000000000"}
+    assert changed("nvidia-hgx", "/Processors/GPU", zeros).gpu_count == 8
+
+
+def test_hpes_number_of_supplies_is_what_keeps_them_redundant():
+    """As recorded of iLO 5 to 7: two of two."""
+    for vendor in ("hpe-ilo5", "hpe-ilo6", "hpe-ilo7"):
+        both, one = seen(vendor, "head node"), seen(vendor, "head node", dead_psus=(2,))
+        assert (both.redundant, both.psus_needed, one.redundant) == (True, 1, False), vendor
+
+
+def test_each_group_of_supplies_stands_for_itself():
+    """As recorded of HPE's DL380a: two supply the system, two the GPUs."""
+    docs = redfish.served(redfish.machine("hpe-ilo5", "8 PCIe GPUs", dead_psus=(3,)))
+    power = docs["/redfish/v1/Chassis/1/Power"]
+    group = power["Redundancy"][0] | {"MinNumNeeded": 2, "MaxNumSupported": 2}
+    links = [{"@odata.id": f"/redfish/v1/Chassis/1/Power#PowerSupplies/PSU{n}"} for n in range(1, 5)]
+    power["Redundancy"] = [group | {"RedundancySet": links[:2]}, group | {"RedundancySet": links[2:]}]
+    hardware = redfish.read(docs, "hpe-ilo5")
+    assert (hardware.psus_needed, hardware.redundant) == (2, False)
+    power["PowerSupplies"][2] |= {"LineInputVoltage": 230, "Status": {"State": "Enabled", "Health": "OK"}}
+    assert redfish.read(docs, "hpe-ilo5").redundant
+
+
+def test_a_drive_of_two_lists_is_one():
+    """As recorded of GB200: under its system, and under its backplane."""
+    docs = redfish.served(redfish.machine("nvidia-gb200", "GB200 tray"))
+    chassis, place = docs["/redfish/v1/Chassis/Chassis_0"], "/redfish/v1/Chassis/Chassis_0/Drives"
+    drives = [path for path in docs if "/Drives/" in path]
+    chassis["Drives"] = {"@odata.id": place}
+    copies = {f"{place}/{path.rsplit('/', 1)[1]}": docs[path] for path in drives}
+    docs |= copies | {place: {"Members": [{"@odata.id": path} for path in copies]}}
+    assert len(drives) == 4 == len(redfish.read(docs, "nvidia-gb200").drives)
+
+
+def test_an_adapter_has_a_port_that_it_does_not_list():
+    """As recorded of GB200: one of six adapters lists its port."""
+    docs = redfish.served(redfish.machine("nvidia-gb200", "GB200 tray"))
+    for path in [path for path in docs if path.endswith("/Ports")]:
+        docs[path] |= {"Members": []}
+    hardware = redfish.read(docs, "nvidia-gb200")
+    assert [port.id for port in hardware.ports if port.mac is None] == ["HCA1", "HCA2", "HCA3", "HCA4"]
+
+
+def test_no_supply_that_is_needed_is_no_claim():
+    docs = redfish.served(redfish.machine("nvidia-hgx"))
+    (group,) = docs["/redfish/v1/Chassis/Chassis_0/PowerSubsystem"]["PowerSupplyRedundancy"]
+    group["MinNeededInGroup"] = 0
+    assert redfish.read(docs, "nvidia-hgx").redundant is None

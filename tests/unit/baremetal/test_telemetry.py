@@ -4,9 +4,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from ironburst.baremetal import documents, makers
 from ironburst.baremetal.hardware import PowerSupply
-from ironburst.baremetal.telemetry import Look, Place, Telemetry, metrics, readings
+from ironburst.baremetal.telemetry import Look, Place, Telemetry, look, metrics, readings
 from lab.bmc.documents import Machine
 from lab.bmc.documents import documents as served
 from lab.bmc.vendors import VENDORS
@@ -24,14 +23,14 @@ def read(found):
         asked.append(path)
         return found.get(path)
 
-    return readings(documents.read(get, links=makers.TELEMETRY)), asked
+    return look(get), asked
 
 
 @pytest.mark.parametrize("vendor", sorted(VENDORS))
 def test_each_makers_shape(vendor):
     machine = Machine("dgx01", "S1", "u-1", ("52:54:00:00:00:01",), vendor=vendor, dead_psus=(2,))
     seen, asked = read(served(machine, True, {}, []))
-    said = None if vendor == "hpe-ilo6" else 3150  # that stand-in's PowerSubsystem has no figure
+    said = None if vendor == "nvidia-gh200" else 3150  # as recorded, it says only what its parts draw
     assert (seen.power_w, seen.inlet_c) == (said, 24.5)
     assert sum(celsius == 41 for celsius in seen.celsius.values()) == machine.gpus
     assert [supply.has_input for supply in seen.supplies].count(False) == 1
@@ -114,6 +113,85 @@ def test_the_inlet_as_makers_were_recorded():
     dgx = [("TEMP_GB_HSC5", "Intake", 60), ("TEMP_AMBIENT", "Intake", 22), ("TEMP_GB1_INLET2", "Intake", 32)]
     assert inlet(*dgx) == 22
     assert inlet(("Front", "Intake", 21), ("CPU", "CPU", 60)) == 21
+
+
+def test_inlets_of_parts_are_not_the_nodes():
+    """As recorded of Supermicro's SYS-821GE (the GPUs' is 13 degrees warmer) and of GB200 (its busbar's is 6)."""
+    hgx = [("Inlet Temp", "SystemBoard", 21), ("GPU Inlet Temp", "GPU", 34)]
+    assert inlet(*hgx) == 21
+    tray = [("PDB_0_Inlet_Temp_0", None, 34), ("Chassis_0_Front_IO_Temp_0", None, 27)]
+    assert inlet(*tray) == 27
+    assert inlet(("PDB_0_Inlet_Temp_0", None, 34)) is None
+
+
+def test_an_empty_place_has_no_temperature():
+    """As recorded of HPE and of Supermicro's X10: 0 degrees, and Absent."""
+    temperatures = [
+        {"Name": "04-Inlet Ambient", "ReadingCelsius": 21, "Status": {"State": "Enabled"}},
+        {"Name": "12-Exp Bay Inlet", "ReadingCelsius": 0, "Status": {"State": "Absent"}},
+    ]
+    thermal = [SimpleNamespace(body={"Temperatures": temperatures})]
+    seen = readings(SimpleNamespace(of=lambda kind, parent=None: thermal if kind == "thermal" else []))
+    assert seen.celsius == {"04-Inlet Ambient": 21}
+
+
+def test_a_sensor_of_two_lists_is_read_once():
+    """As recorded of GB200: once more among the metrics, with other signs between the words."""
+    by_kind = {
+        "sensor": [{"Name": "NVME M2 0 Temp 0", "Reading": 38, "ReadingUnits": "Cel"}],
+        "thermal_metrics": [{"TemperatureReadingsCelsius": [{"DeviceName": "NVME_M2_0_Temp_0", "Reading": 37.5}]}],
+    }
+    found = SimpleNamespace(of=lambda kind, parent=None: [SimpleNamespace(body=each) for each in by_kind.get(kind, [])])
+    assert readings(found).celsius == {"NVME M2 0 Temp 0": 38}
+
+
+def dgx(sensors):
+    """As recorded of DGX H100: PowerControl without a figure, temperatures in Thermal, sensors without units."""
+    chassis, root = "/redfish/v1/Chassis/DGX", "/redfish/v1"
+    links = {name: {"@odata.id": f"{chassis}/{name}"} for name in ("Thermal", "Power", "Sensors", "PowerSubsystem")}
+    supplies, supply = f"{chassis}/PowerSubsystem/PowerSupplies", f"{chassis}/PowerSubsystem/PowerSupplies/PSU0"
+    output = {"DataSourceUri": f"{chassis}/Sensors/PWR_PSU0"}
+    return {
+        root: {"Vendor": "AMI", "Chassis": {"@odata.id": f"{root}/Chassis"}},
+        f"{root}/Chassis": {"Members": [{"@odata.id": chassis}]},
+        chassis: links,
+        f"{chassis}/Thermal": {"Temperatures": [{"Name": "TEMP_AMBIENT", "ReadingCelsius": 22}]},
+        f"{chassis}/Power": {"PowerControl": [{"PowerMetrics": {"AverageConsumedWatts": 0}}]},
+        f"{chassis}/PowerSubsystem": {"PowerSupplies": {"@odata.id": supplies}},
+        supplies: {"Members": [{"@odata.id": supply}]},
+        supply: {"Id": "PSU0", "Metrics": {"@odata.id": f"{supply}/Metrics"}},
+        f"{supply}/Metrics": {"OutputPowerWatts": output},
+        f"{chassis}/Sensors": {"Members": [{"@odata.id": f"{chassis}/Sensors/{name}"} for name in sensors]},
+        **{
+            f"{chassis}/Sensors/{name}": {"Name": name, "Reading": watts, "ReadingType": "Power"}
+            for name, watts in sensors.items()
+        },
+    }
+
+
+def test_power_that_only_a_sensor_says():
+    seen, asked = read(dgx({"PWR_GB_SXM1": 72, "PWR_SYSTEM": 1950, "PWR_PSU0": 351}))
+    assert (seen.power_w, seen.inlet_c, [each.id for each in seen.supplies]) == (1950, 22, ["PSU0"])
+    assert not any("SXM" in path for path in asked) and len(asked) == len(set(asked))
+    seen, _ = read(dgx({"PWR_GB_SXM1": 72, "PWR_PSU0": 351}))
+    assert seen.power_w == 351
+    seen, _ = read(dgx({"PWR_GB_SXM1": 72}))
+    assert seen.power_w is None
+
+
+def test_a_boards_sensors_are_not_asked_one_by_one():
+    """As recorded of DGX H100: the chassis lists those of its boards, too."""
+    found = dgx({"PWR_SYSTEM": 1950})
+    board = "/redfish/v1/Chassis/CPUBaseboard"
+    found["/redfish/v1/Chassis"]["Members"].append({"@odata.id": board})
+    whole = {"ContainedBy": {"@odata.id": "/redfish/v1/Chassis/DGX"}}
+    found[board] = {"Sensors": {"@odata.id": f"{board}/Sensors"}, "Links": whole}
+    found[f"{board}/Sensors"] = {"Members": [{"@odata.id": f"{board}/Sensors/TEMP_CPU0"}]}
+    found[f"{board}/Sensors/TEMP_CPU0"] = {"Name": "TEMP_CPU0", "Reading": 50, "ReadingType": "Temperature"}
+    seen, asked = read(found)
+    assert seen.power_w == 1950 and f"{board}/Sensors/TEMP_CPU0" not in asked
+    del found[board]["Links"]
+    assert read(found)[0].celsius["TEMP_CPU0"] == 50
 
 
 def test_a_node_that_does_not_measure_its_power_says_nothing():

@@ -143,6 +143,60 @@ def test_redundancy_by_the_catalogue_where_the_bmc_does_not_say():
     assert "psu_redundancy" in [each.field for each in mismatches(declared, dead)]
 
 
+ONE_CARRIES_ALL = replace(OBSERVED, psus_needed=1, redundant=True)
+
+
+@pytest.mark.parametrize("mute", [False, True])
+def test_the_catalogue_knows_better_than_a_bmc_that_claims_too_much(mute):
+    """As recorded: by DGX H100's BMC one of its six supplies carries all, and none says what it gives."""
+    known = [replace(each, watts=None, has_input=None) if mute else each for each in OBSERVED.power_supplies]
+    declared = Declaration("x", platform=platform("dgx-h100"))
+    assert mismatches(declared, replace(ONE_CARRIES_ALL, power_supplies=tuple(known))) == []
+    known[:2] = [replace(each, health="Critical") for each in known[:2]]
+    (found,) = mismatches(declared, replace(ONE_CARRIES_ALL, power_supplies=tuple(known)))
+    assert found.sentence == "x: redundant power supplies are needed, the BMC reports 4 of which none may fail"
+
+
+@pytest.mark.parametrize(
+    ("declared", "watts"),
+    [
+        ({}, 5600),  # 8 x 700 W, by its GPUs alone
+        ({"platform": platform("generic-hgx-h100-8-gpu")}, 5600),
+        ({"power_w": 8000.0}, 8000),
+    ],
+)
+def test_a_claim_that_can_not_be_is_not_believed(declared, watts):
+    """As recorded of Supermicro's SYS-821GE: one of eight."""
+    verdict = examine(Declaration("x", **declared), ONE_CARRIES_ALL, gpus().values())
+    (found,) = verdict.not_said
+    assert verdict.mismatches == () and found.sentence == (
+        "x: redundant power supplies are needed, the BMC says that 1 of 6 carry the load, which is 3300 W: the node "
+        f"draws up to {watts} W, so that isn't believed"
+    )
+
+
+def test_what_is_declared_of_the_supplies_settles_it():
+    declared = Declaration("x", psus_needed=3)
+    assert examine(declared, ONE_CARRIES_ALL, gpus().values()).not_said == ()
+    three = replace(ONE_CARRIES_ALL, power_supplies=OBSERVED.power_supplies[:3])
+    assert [each.field for each in mismatches(declared, three)] == ["psu_redundancy"]
+    assert examine(Declaration("x", power_w=3000.0), ONE_CARRIES_ALL, gpus().values()).not_said == ()
+
+
+def test_a_superchips_gpu_is_not_on_pcie():
+    """As recorded of GH200: x1."""
+    chip = tuple(GpuDevice(f"GPU_{n}", "NVIDIA GH200 96GB HBM3", None, 1, 1, "OK") for n in (0, 1))
+    assert mismatches(Declaration("x"), replace(OBSERVED, gpu_devices=chip)) == []
+
+
+def test_a_trays_gpus_and_power_are_its_racks():
+    tray = platform("dgx-gb200-compute-tray")
+    unnamed = tuple(GpuDevice(f"GPU_{n}", None, None, None, None, "OK") for n in range(4))
+    observed = replace(OBSERVED, gpu_devices=unnamed, gpus=(GpuGroup("", 4),), power_supplies=(), redundant=None)
+    verdict = examine(Declaration("x", platform=tray), observed, gpus().values())
+    assert verdict.mismatches == () and [each.field for each in verdict.not_said] == ["gpu_driver"]
+
+
 def test_a_workstation_needs_no_second_power_supply():
     station = platform("dgx-station-a100-320gb")
     one = replace(OBSERVED, power_supplies=OBSERVED.power_supplies[:1], redundant=False)

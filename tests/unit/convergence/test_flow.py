@@ -11,6 +11,7 @@ import pytest
 
 from ironburst.convergence import host_facts
 from ironburst.convergence.converge import converge
+from ironburst.convergence.drains import reason
 from ironburst.convergence.model import Options, SelectionError, Tools, select
 from ironburst.convergence.ports import Answer, Connection, HostResult, PlaybookRun, TaskEvent
 from ironburst.convergence.receipts import Store
@@ -362,6 +363,18 @@ def test_a_node_that_was_killed_before_it_was_given_back_is_given_back_by_the_ne
     assert "DRAIN" in site.states["n1"]
     assert states(site.converge("n1")) == {"n1": "converged"} and site.states["n1"] == {"IDLE"}
     assert states(site.converge("n1")) == {"n1": "unchanged"}
+
+
+def test_a_node_that_was_exchanged_is_given_back_after_the_gate(site):
+    """`ironburst node replace` drains as a converge does; a part is another, and the host's files are as before."""
+    site.drain(["n1"], reason("node replace"))
+    assert site.converge("n1").hosts["n1"].state == "unchanged" and "DRAIN" in site.states["n1"]
+    site.converge("n1", always=True)
+    assert site.plays[-1] == ("site", ("n1",), ()) and site.calls[-1] == ("resume", ("n1",))
+    site.drain(["n1"], reason("node replace"))
+    site.bad.add("n1")
+    site.converge("n1", always=True)
+    assert site.calls[-1][0] == "drain" and "DRAIN" in site.states["n1"]
 
 
 def test_a_node_that_is_still_bad_stops_the_second_call_too(site):
