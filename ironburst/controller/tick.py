@@ -218,9 +218,7 @@ class Controller:
             stale = leases.advance(site, observation)
         return self.scheduler.observe() if stale else observation
 
-    def _report(
-        self, began: float, mark: int, snapshot: Snapshot, decision: Decision, dropped: list[str]
-    ) -> Report:
+    def _report(self, began: float, mark: int, snapshot: Snapshot, decision: Decision, dropped: list[str]) -> Report:
         states: dict[str, int] = {}
         for lease in self.ledger.leases():
             states[lease.state] = states.get(lease.state, 0) + 1

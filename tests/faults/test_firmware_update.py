@@ -153,7 +153,19 @@ ENDS = {
 }
 """without a start; every other quirk ends reached"""
 STARTED = {"task-fails": "failed", "completed-critical": "failed", "completed-and-old": "failed"}
-WAITS = {"apply-time-offered", "nvidia-hgx", "dell", "dell-idrac8", "hpe-ilo5", "hpe-ilo6", "supermicro-x14"}
+WAITS = {
+    "apply-time-offered",
+    "nvidia-hgx",
+    "nvidia-gb200",
+    "nvidia-gh200",
+    "supermicro-gb300",
+    "dell",
+    "dell-idrac8",
+    "hpe-ilo5",
+    "hpe-ilo6",
+    "hpe-ilo7",
+    "supermicro-x14",
+}
 """without --restart: the BMC is told OnReset, or waits anyway"""
 
 

@@ -346,6 +346,8 @@ def test_an_update_in_every_makers_shape(tmp_path, vendor):
         client.reset("ForceRestart")
         now, ids = versions()
         assert now[0] == "2.0" and ("Installed-159-2.0__BIOS" in ids) == vendor.startswith("dell")
+
+
 def test_values_that_a_bios_does_not_take(client):
     def code(**attributes):
         return client.ask("PATCH", SETTINGS, {"Attributes": attributes})[1]["error"]["code"].rpartition(".")[2]
