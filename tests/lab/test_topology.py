@@ -200,8 +200,8 @@ def test_a_node_that_no_switch_has_takes_no_job(rented):
     wait_for(lambda: "p5" not in rented.head("scontrol show topology"), 30, "the file", pause=0.5)
     job = rented.submit(1, "--hold")
     rented.move(job)
-    rented.head("sleep 3")  # two looks of the scheduler; nothing tells that it doesn't come
-    assert rented.state(job) == "PENDING", rented.reason(job)
+    wait_for(lambda: rented.reason(job) == "BadConstraints", 60, f"job {job} to be refused a node", pause=0.5)
+    assert rented.state(job) == "PENDING"
     assert rented.converge("--limit", "head", leaves=ALONG)[0] > 0
     assert rented.runs_on(job) <= set(RENTED)
     rented.cancel(job)
