@@ -120,10 +120,12 @@ class Cluster:
         both = ",".join(RENTED)
         self.head(f"cd /var/spool/ironburst/leases; touch {' '.join(RENTED)}")
         self.head(f"scontrol update nodename={both} state=power_up")
+        states = f"sinfo -h -N -p burst-p5 -n {both} -O StateComplete:80"
+        # one that registers before Slurm has called the ResumeProgram isn't taken for booted
+        wait_for(lambda: self.head(states).count("powering_up") == len(RENTED), 60, "Slurm's power-up", pause=0.5)
         for name, host in RENTED.items():
             start = f"systemd-run --quiet --unit=rented slurmd -D -b -N {name} --conf-server {names.ADDRESSES['head']}"
             self.site.ssh(host, start)
-        states = f"sinfo -h -N -p burst-p5 -n {both} -O StateComplete:80"
         wait_for(lambda: set(self.head(states).split()) == {"idle+cloud+drain"}, 60, "the rented nodes", pause=0.5)
         self.head(f"scontrol update nodename={both} state=resume")
 
