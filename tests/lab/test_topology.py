@@ -120,10 +120,12 @@ class Cluster:
         both = ",".join(RENTED)
         self.head(f"cd /var/spool/ironburst/leases; touch {' '.join(RENTED)}")
         self.head(f"scontrol update nodename={both} state=power_up")
+        states = f"sinfo -h -N -p burst-p5 -n {both} -O StateComplete:80"
+        # one that registers before Slurm has called the ResumeProgram isn't taken for booted
+        wait_for(lambda: self.head(states).count("powering_up") == len(RENTED), 60, "Slurm's power-up", pause=0.5)
         for name, host in RENTED.items():
             start = f"systemd-run --quiet --unit=rented slurmd -D -b -N {name} --conf-server {names.ADDRESSES['head']}"
             self.site.ssh(host, start)
-        states = f"sinfo -h -N -p burst-p5 -n {both} -O StateComplete:80"
         wait_for(lambda: set(self.head(states).split()) == {"idle+cloud+drain"}, 60, "the rented nodes", pause=0.5)
         self.head(f"scontrol update nodename={both} state=resume")
 
@@ -200,8 +202,8 @@ def test_a_node_that_no_switch_has_takes_no_job(rented):
     wait_for(lambda: "p5" not in rented.head("scontrol show topology"), 30, "the file", pause=0.5)
     job = rented.submit(1, "--hold")
     rented.move(job)
-    rented.head("sleep 3")  # two looks of the scheduler; nothing tells that it doesn't come
-    assert rented.state(job) == "PENDING", rented.reason(job)
+    wait_for(lambda: rented.reason(job) == "BadConstraints", 60, f"job {job} to be refused a node", pause=0.5)
+    assert rented.state(job) == "PENDING"
     assert rented.converge("--limit", "head", leaves=ALONG)[0] > 0
     assert rented.runs_on(job) <= set(RENTED)
     rented.cancel(job)
