@@ -244,17 +244,10 @@ def run_power(arguments: argparse.Namespace) -> int:
                 console.restart()
             else:
                 console.power_on()
-    back = f"; `{_gives_back(arguments.node)}` checks it and gives it back" if before != "off" else ""
+    back = f"; `{node_guard.gives_back(arguments.node)}` checks it and gives it back" if before != "off" else ""
     text = f"{arguments.node}: was {before}, is to be {'on' if arguments.to != 'off' else 'off'}{back}"
     told(arguments, {"was": before, "to": arguments.to}, text)
     return 0
-
-
-def _gives_back(node: str) -> str:
-    """The gate, and then the scheduler has it again. A host that is as before is skipped without --always, and stays
-    drained.
-    """
-    return f"ironburst converge --always --limit {node}"
 
 
 # ---- replace
@@ -293,7 +286,7 @@ def _swapped(arguments: argparse.Namespace, node: Declared) -> int:
     install = node.inputs.install
     steps = ["pulumi up"]
     steps += [f"ironburst node wait {arguments.node} {arguments.stack_file}"] if install else []
-    steps += [_gives_back(arguments.node)]
+    steps += [node_guard.gives_back(arguments.node)]
     if install and not install.allow:
         steps.insert(0, f"allow_install: [{arguments.node}], if its disk is new")
     text = f"{arguments.node} is as declared, and its lamp is off. What is left: " + "; ".join(steps)

@@ -103,3 +103,10 @@ def _service(arguments: argparse.Namespace, config: ClusterConfig, nodes: Nodes)
         return nodes_of(document.read(path))
     except document.DocumentError as error:
         raise SchedulerError(str(error)) from None
+
+
+def gives_back(node: str) -> str:
+    """The gate, and then the scheduler has it again. A host that is as before is skipped without --always, and stays
+    drained.
+    """
+    return f"ironburst converge --always --limit {node}"

@@ -122,10 +122,10 @@ def test_rack_by_rack_drained_first(site, service):
     assert out.splitlines() == [
         "dgx01:",
         "  reached        BIOS, was 1.0: it has the version",
-        "  it is drained: `ironburst converge --limit dgx01` checks it and gives it back",
+        "  it is drained: `ironburst converge --always --limit dgx01` checks it and gives it back",
         "dgx02:",
         "  reached        BIOS, was 1.0: it has the version",
-        "  it is drained: `ironburst converge --limit dgx02` checks it and gives it back",
+        "  it is drained: `ironburst converge --always --limit dgx02` checks it and gives it back",
     ]
     assert site.flashed() == [[("BIOS", "1.2")]] * 2 and list(service.drained) == ["dgx01", "dgx02"]
     assert all(reason == "ironburst converge: node firmware" for reason in service.drained.values())
