@@ -1,5 +1,5 @@
 """A machine that is emulated whole: UEFI firmware, network card, disk, in a network namespace of its own (qemu without
-KVM: 26 minutes of a processor up to the choice of software). Firmware, installer and system are the real ones, unlike
+KVM: about 40 minutes of a processor, to the first login). Firmware, installer and system are the real ones, unlike
 the lab's hosts. It has no BMC: the firmware boots over the network by itself.
 """
 
