@@ -206,6 +206,7 @@ class Updates:
             task.state = "Suspended"
             if when == "Immediate":  # Dell's starts the machine itself, whatever runs on it
                 self.press("ForceRestart")
+            return  # the rest is the start's, which may be done by now
         if task.state == "Running" and "task-fails" in quirks:
             task.state, task.status = "Exception", "Critical"
         if task.steps == 3 and "bmc-restarts" in quirks:
