@@ -45,13 +45,13 @@ class RedfishBios:
     @contextlib.contextmanager
     def _console(self) -> Iterator[RedfishConsole]:
         with redfish_boot.console(self._access, host=self._host) as console:
-            self._host = console._system.path
+            self._host = console.system.path
             yield console
 
     def look(self) -> View:
         """What it shows now."""
         with self._console() as console:
-            system, link = console._system.json, console._system._conn
+            system, link = console.system.json, console.system._conn
             document, settings = self._documents(system, link)
             boot = system.get("Boot") or {}
             enabled = boot.get("BootSourceOverrideEnabled") in ("Once", "Continuous")
@@ -64,8 +64,8 @@ class RedfishBios:
     def known(self) -> dict[str, Attribute] | None:
         """What the maker's registry allows; None: it can't be had."""
         with self._console() as console:
-            link = console._system._conn
-            document, _ = self._documents(console._system.json, link)
+            link = console.system._conn
+            document, _ = self._documents(console.system.json, link)
             name = text(document, "AttributeRegistry")
             if name is None:
                 return None
@@ -81,7 +81,7 @@ class RedfishBios:
     def set(self, settings: Mapping[str, bool | int | str]) -> None:
         """All in one PATCH (a Dell takes no second one); then the job, where one has to be made."""
         with self._console() as console:
-            system, link = console._system.json, console._system._conn
+            system, link = console.system.json, console.system._conn
             document, found = self._documents(system, link)
             if found is None:
                 raise BmcIncompleteAnswer(

@@ -41,7 +41,7 @@ class RedfishConsole:
     """ironburst.baremetal.cycle.Console of one node, and its lamp."""
 
     def __init__(self, access: BmcAccess, system: Any, by_http: bool) -> None:
-        self._access, self._system, self._by_http = access, system, by_http
+        self._access, self.system, self._by_http = access, system, by_http
         self._drives: list[Any] | None = None
 
     def look(self) -> Panel:
@@ -49,9 +49,9 @@ class RedfishConsole:
         return self._told(self._look)
 
     def _look(self) -> Panel:
-        self._system.refresh(force=True)
-        boot = self._system.json.get("Boot") or {}
-        state = str(self._system.json.get("PowerState") or "")
+        self.system.refresh(force=True)
+        boot = self.system.json.get("Boot") or {}
+        state = str(self.system.json.get("PowerState") or "")
         medium = boot.get("HttpBootUri") if self._by_http else None
         for disc in [] if self._by_http else self._discs():
             if disc.inserted or disc.image:
@@ -100,12 +100,12 @@ class RedfishConsole:
     def _arm(self, url: str) -> None:
         target = sushy.BOOT_SOURCE_TARGET_UEFI_HTTP if self._by_http else sushy.BOOT_SOURCE_TARGET_CD
         more = {"http_boot_uri": url} if self._by_http else {}
-        self._system.refresh(force=True)  # for the entity tag: a PATCH with an old one is refused (HTTP 412)
+        self.system.refresh(force=True)  # for the entity tag: a PATCH with an old one is refused (HTTP 412)
         once = sushy.BOOT_SOURCE_ENABLED_ONCE
         try:
-            self._system.set_system_boot_options(target, once, sushy.BOOT_SOURCE_MODE_UEFI, **more)
+            self.system.set_system_boot_options(target, once, sushy.BOOT_SOURCE_MODE_UEFI, **more)
         except exceptions.BadRequestError:  # some take no mode beside a target, and have one mode only
-            self._system.set_system_boot_options(target, once, **more)
+            self.system.set_system_boot_options(target, once, **more)
 
     def disarm(self) -> None:
         """The usual start first, then the medium: as long as it is in, this is known not to be done."""
@@ -124,8 +124,8 @@ class RedfishConsole:
         return self._told(self._to_setup)
 
     def _to_setup(self) -> bool:
-        self._system.refresh(force=True)
-        boot = self._system.json.get("Boot") or {}
+        self.system.refresh(force=True)
+        boot = self.system.json.get("Boot") or {}
         offered = boot.get("BootSourceOverrideTarget@Redfish.AllowableValues")
         if isinstance(offered, list) and SETUP not in offered:
             return False
@@ -148,24 +148,24 @@ class RedfishConsole:
         return self._told(lambda: self._reset(sushy.RESET_GRACEFUL_RESTART, sushy.RESET_FORCE_RESTART))
 
     def _reset(self, *wanted: Any) -> None:
-        offered = self._system.get_allowed_reset_system_values()
+        offered = self.system.get_allowed_reset_system_values()
         kind = next((each for each in wanted if each in offered), wanted[0])
-        self._system.reset_system(kind)
+        self.system.reset_system(kind)
 
     def lamp(self, lit: bool) -> None:
         """The lamp by which people find the machine."""
         self._told(lambda: self._lamp(lit))
 
     def _lamp(self, lit: bool) -> None:
-        self._system.refresh(force=True)
-        if "LocationIndicatorActive" in self._system.json:  # IndicatorLED's successor
+        self.system.refresh(force=True)
+        if "LocationIndicatorActive" in self.system.json:  # IndicatorLED's successor
             self._patch({"LocationIndicatorActive": lit})
         else:
             self._patch({"IndicatorLED": "Blinking" if lit else "Off"})
 
     def _patch(self, changes: dict[str, Any]) -> None:
-        self._system.refresh(force=True)
-        self._system._conn.patch(self._system.path, data=changes, etag=self._system._get_etag())
+        self.system.refresh(force=True)
+        self.system._conn.patch(self.system.path, data=changes, etag=self.system._get_etag())
 
     def _discs(self) -> list[Any]:
         """The virtual disc drives, read anew: of the system (since 2021), else of its managers."""
@@ -173,7 +173,7 @@ class RedfishConsole:
             for drive in self._drives:
                 drive.refresh(force=True)
             return self._drives
-        owners = [self._system] if "VirtualMedia" in self._system.json else self._system.managers
+        owners = [self.system] if "VirtualMedia" in self.system.json else self.system.managers
         found = [each for owner in owners if "VirtualMedia" in owner.json for each in owner.virtual_media.get_members()]
         self._drives = [drive for drive in found if any(kind in drive.media_types for kind in _DISCS)]
         return self._drives

@@ -8,8 +8,10 @@ asked again after any crash, by anybody, and goes on from where the machine real
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Literal, NamedTuple
+
+from ironburst.baremetal import rule_table
 
 State = Literal[
     "declared",
@@ -49,8 +51,8 @@ class Facts:
 
 
 class Rule(NamedTuple):
-    """One row: where all facts of `when` hold (each one word, or several), the node is in `state`, `action` is next,
-    and people are told `why`.
+    """One row: where all facts of `when` hold (each one word, or several with a bar between), the node is in `state`,
+    `action` is next, and people are told `why`.
     """
 
     when: dict[str, str]
@@ -74,7 +76,7 @@ RULES: tuple[Rule, ...] = (
         "the machine is not as declared, so it is not installed",
     ),
     # a machine that starts reports half of its parts: what it is, the installer asks it before it writes
-    Rule({"hardware": "differs", "medium": "other none"}, "inspected", "", "the machine is not as declared"),
+    Rule({"hardware": "differs", "medium": "other|none"}, "inspected", "", "the machine is not as declared"),
     Rule({"install": "undeclared"}, "ready", "", "it is as declared; nothing is installed by ironburst"),
     Rule({"disk": "wanted", "medium": "ours"}, "ready", "disarm", "it is installed; the medium is taken out"),
     Rule({"disk": "wanted"}, "ready", "", "it is installed, and says so itself"),
@@ -86,7 +88,7 @@ RULES: tuple[Rule, ...] = (
         "it started its old system, not the install medium",
     ),
     Rule(
-        {"record": "wanted", "medium": "none other"},
+        {"record": "wanted", "medium": "none|other"},
         "maintenance",
         "",
         "it was installed, and its host does not answer or says something else",
@@ -115,5 +117,4 @@ RULES: tuple[Rule, ...] = (
 
 def rule(facts: Facts) -> Rule:
     """The row that holds. There is one for every combination of facts (a test asks all of them)."""
-    known = {each.name: getattr(facts, each.name) for each in fields(facts)}
-    return next(row for row in RULES if all(known[fact] in words.split() for fact, words in row.when.items()))
+    return rule_table.first(RULES, facts)

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
+from ironburst.baremetal import rule_table
 from ironburst.baremetal.firmware import Minimum, Row, rows
 from ironburst.baremetal.hardware import Component
 from ironburst.baremetal.said import dig, text
@@ -126,8 +127,7 @@ RULES: tuple[Rule, ...] = (
 
 def rule(known: Facts) -> Rule:
     """The row that holds."""
-    facts = {each.name: getattr(known, each.name) for each in fields(known)}
-    return next(row for row in RULES if all(facts[fact] in words.split("|") for fact, words in row.when.items()))
+    return rule_table.first(RULES, known)
 
 
 # ---- what a BMC says

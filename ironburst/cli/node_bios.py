@@ -17,10 +17,9 @@ from ironburst.baremetal import bios, bios_cycle, cycle
 from ironburst.baremetal.bios_cycle import LOOK_S, Outcome, Setter, View
 from ironburst.baremetal.cycle import ConsoleError
 from ironburst.baremetal.lifecycle import Facts
-from ironburst.cli import Subparsers, node_cycle, node_guard
+from ironburst.cli import Subparsers, node_cycle, node_guard, site_options
 from ironburst.cli.node_cycle import Declared, find, told
 from ironburst.cli.site_options import BadInput
-from ironburst.config.types import unit_seconds
 
 _BECAME: dict[Outcome, str] = {
     "in force": "everything that is declared is in force",
@@ -45,9 +44,7 @@ def add_parser(verbs: Subparsers) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Read, compare, and with --set set; the exit code."""
-    limit_s = unit_seconds(arguments.timeout)
-    if not limit_s:
-        raise BadInput(f"--timeout {arguments.timeout!r} is no duration: write 15m or 1h")
+    limit_s = site_options.duration("--timeout", arguments.timeout, "15m or 1h")
     node = find(arguments)
     if arguments.set:
         _may_be_set(arguments, node)

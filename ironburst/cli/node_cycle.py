@@ -22,12 +22,11 @@ from ironburst.baremetal.hardware import Hardware
 from ironburst.baremetal.node import NodeInputs
 from ironburst.baremetal.verify import examine
 from ironburst.catalog.hardware import gpus
-from ironburst.cli import Subparsers, node_guard, owned_nodes
+from ironburst.cli import Subparsers, node_guard, owned_nodes, site_options
 from ironburst.cli.site_options import BadInput
 from ironburst.config.finding import ConfigError
 from ironburst.config.models import ClusterConfig, Hall, Nodes
 from ironburst.config.stack import load_valid
-from ironburst.config.types import unit_seconds
 from ironburst.service import SchedulerError
 
 EXIT_CODES = (
@@ -188,9 +187,7 @@ def _know(known_hosts: Path, address: str, public: str) -> None:
 
 def run_wait(arguments: argparse.Namespace) -> int:
     """Go on until the node is ready or stands somewhere else; the exit code says which."""
-    limit_s = unit_seconds(arguments.timeout)
-    if not limit_s:
-        raise BadInput(f"--timeout {arguments.timeout!r} is no duration: write 30m or 2h")
+    limit_s = site_options.duration("--timeout", arguments.timeout, "30m or 2h")
     node = find(arguments)
     if node.inputs.install is None:
         raise BadInput(f"{arguments.node}: no installation is declared of it: write install beside its bmc")

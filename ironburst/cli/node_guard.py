@@ -10,10 +10,10 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from ironburst.cli import site_options
 from ironburst.cli.site_options import BadInput
 from ironburst.config.models import ClusterConfig, Nodes
 from ironburst.config.scheduler_models import Kubernetes
-from ironburst.config.types import unit_seconds
 from ironburst.convergence.drains import reason
 from ironburst.service import NodeService, SchedulerError, SchedulerMissing
 
@@ -81,9 +81,7 @@ def of(arguments: argparse.Namespace, config: ClusterConfig, nodes: Nodes) -> Gu
         raise BadInput(
             f"{arguments.node} is a {nodes.role} node: no drain makes it safe to go off, so it is left to its own BMC"
         )
-    limit_s = unit_seconds(arguments.drain_timeout)
-    if limit_s is None:
-        raise BadInput(f"--drain-timeout {arguments.drain_timeout!r} is no duration: write 30m, 4h or 2d")
+    limit_s = site_options.duration("--drain-timeout", arguments.drain_timeout, "30m, 4h or 2d", least=0)
     return Guard(_service(arguments, config, nodes), limit_s, lambda text: print(text, file=sys.stderr))
 
 

@@ -19,6 +19,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from ironburst import document
+from ironburst.config.types import unit_seconds
 from ironburst.controller import lock
 from ironburst.controller.ledger import Ledger, LedgerError
 from ironburst.controller.lock import LockedError
@@ -139,6 +140,14 @@ def guarded(verb: Callable[[argparse.Namespace], int]) -> Callable[[argparse.Nam
         return code
 
     return run
+
+
+def duration(option: str, text: str, like: str, least: int = 1) -> int:
+    """Seconds of an option, of at least so many; `like`: what to write. Raises BadInput."""
+    seconds = unit_seconds(text)
+    if seconds is None or seconds < least:
+        raise BadInput(f"{option} {text!r} is no duration: write {like}")
+    return seconds
 
 
 def clock(now_s: float) -> Callable[[float], str]:

@@ -3,7 +3,6 @@ after it; then it is run again. The product's own code, sushy, and the emulated 
 """
 
 import contextlib
-import json
 import time
 from dataclasses import replace
 
@@ -14,9 +13,8 @@ from ironburst.adapters.redfish_bios import PASSING, RedfishBios
 from ironburst.baremetal import bios_cycle
 from ironburst.baremetal.bios_cycle import Setter
 from ironburst.baremetal.cycle import ConsoleError
-from lab.bmc import Fault, write_fault
 from tests.contract.emulator import MACHINE, PASSWORD, MemoryPower, serving
-from tests.faults.test_metal_cycle import ANSWERS, DEATHS, Died, dying_at
+from tests.faults.redfish_calls import ANSWERS, DEATHS, Died, changes, made, planned
 
 WANTED = {"ProcVirtualization": "Enabled", "NumaNodes": 4, "QuietBoot": False}
 
@@ -49,7 +47,7 @@ class Story:
         return end
 
     def requests(self):
-        return [json.loads(line) for line in (self.folder / "requests.jsonl").read_text().splitlines()]
+        return made(self.folder)
 
 
 @pytest.fixture(autouse=True)
@@ -75,11 +73,7 @@ def clean_run(folder, on, vendor="lab"):
 def played(folder, monkeypatch, what, number, on, vendor="lab"):
     """The fault `what` at call `number` (from 0), then set again until the end. The end, and the story."""
     with monkeypatch.context() as patched, story(folder, on, vendor) as one:
-        if what in DEATHS:
-            dying_at(patched, number + 1, after=what == DEATHS[1])
-        else:
-            one.timeout_s = 0.2 if what == "hangs" else 5.0
-            write_fault(folder / "faults.json", "dgx01", Fault(after=number, **ANSWERS[what]))
+        one.timeout_s = planned(patched, folder, what, number)
         with contextlib.suppress(Died, ConsoleError):
             one.set()
         one.timeout_s = 5.0
@@ -94,14 +88,6 @@ def judged(end, one, on, where):
     # nothing that was off was started; what was on was never switched without asking who uses it
     assert one.machine.calls.count("start") <= int(on), (where, one.machine.calls)
     assert one.taken or not on, where
-
-
-def changes(calls):
-    return [
-        number
-        for number, call in enumerate(calls)
-        if call["method"] in ("POST", "PATCH") and "SessionService" not in call["path"]
-    ]
 
 
 @pytest.mark.parametrize("what", ["lies", "is done and not answered", *DEATHS])

@@ -25,7 +25,7 @@ from lab.bmc import Fault, Machine, write_fault
 from lab.bmc.quirks import UPDATE_QUIRKS
 from lab.bmc.updates import SHAPES
 from tests.contract.emulator import PASSWORD, MemoryPower, serving
-from tests.faults.test_metal_cycle import ANSWERS, DEATHS, Died, dying_at
+from tests.faults.redfish_calls import ANSWERS, DEATHS, Died, made, planned
 
 MACHINE = Machine("dgx01", "LAB-DGX01", "8b1e7f0e-0000-4000-8000-00000000000b", ("52:54:00:4e:00:0b",), gpus=0)
 FILE = json.dumps({"component": "BIOS", "version": "2.0"}).encode()
@@ -108,7 +108,7 @@ class Story:
         return results[-1].state if results else "reached"
 
     def requests(self):
-        return [json.loads(line) for line in (self.folder / "requests.jsonl").read_text().splitlines()]
+        return made(self.folder)
 
     def posts(self):
         """Of updates, that reached the BMC."""
@@ -240,11 +240,7 @@ def played(folder, images, monkeypatch, what, number, start=False, vendor="lab")
     ends, what was flashed until each, and what was said.
     """
     with monkeypatch.context() as patched, story(folder, images, vendor) as one:
-        if what in DEATHS:
-            dying_at(patched, number + 1, after=what == DEATHS[1])
-        else:
-            one.timeout_s = 0.2 if what == "hangs" else 5.0
-            write_fault(folder / "faults.json", "dgx01", Fault(after=number, **ANSWERS[what]))
+        one.timeout_s = planned(patched, folder, what, number)
         with contextlib.suppress(Died, ConsoleError):
             one.state(start=start)
         one.timeout_s = 5.0

@@ -5,12 +5,10 @@ has its disk in a folder, and the medium's guard is run by a real shell.
 
 import asyncio
 import contextlib
-import json
 import threading
 import time
 
 import pytest
-import requests
 from pulumi.provider.experimental import provider as sdk
 
 from ironburst.adapters import metal_cycle
@@ -20,6 +18,7 @@ from lab.bmc import Fault, Machine, write_fault
 from providers.baremetal import values
 from providers.baremetal.provider import BaremetalProvider, NodeError
 from tests.contract.emulator import PASSWORD, InstallableMachine, medium, serving
+from tests.faults.redfish_calls import ANSWERS, DEATHS, Died, changes, made, planned
 
 TARGET = Target("dgx01", "CHG-1", "LAB-DGX01", "LABDISK01")
 URL = "http://10.0.0.5/media/dgx01-CHG-1.iso"
@@ -35,16 +34,6 @@ MACHINE = Machine(
     drives=1,
     hcas=1,
 )
-ANSWERS = {
-    "fails": {"answer": "reset", "times": 2},
-    "fails once": {"answer": "reset", "times": 1},
-    "refuses": {"answer": "unavailable", "times": 2},
-    "hangs": {"answer": "silent", "times": 2},
-    "lies": {"answer": "lie", "times": 1},
-    "is done and not answered": {"answer": "late", "times": 2},
-    "is half answered": {"answer": "garbled", "times": 1},
-}
-DEATHS = ("the plugin dies before it", "the plugin dies after it")
 NAMED = ("ready", "failed", "verified")
 
 
@@ -56,10 +45,6 @@ def run(call):
     finally:
         loop.run_until_complete(loop.shutdown_default_executor())
         loop.close()
-
-
-class Died(BaseException):
-    """kill -9 of the plugin."""
 
 
 class Story:
@@ -103,8 +88,7 @@ class Story:
         return self.state["state"]
 
     def requests(self):
-        log = self.folder / "requests.jsonl"
-        return [json.loads(line) for line in log.read_text().splitlines()]
+        return made(self.folder)
 
     def settle(self):
         for thread in self.bmc.resets:
@@ -157,35 +141,15 @@ def clean_run(folder, monkeypatch):
         return one.requests()
 
 
-def dying_at(monkeypatch, number, *, after):
-    """The process dies at its n-th request, once."""
-    count, send = [0], requests.Session.send
-
-    def counted(self, request, **more):
-        count[0] += 1
-        if count[0] != number:
-            return send(self, request, **more)
-        if after:
-            send(self, request, **more)
-        raise Died
-
-    monkeypatch.setattr(requests.Session, "send", counted)
-
-
 def played(folder, monkeypatch, what, number, **machine):
     """The fault `what` at call `number` (from 0), then up again until the end. The end, and the story."""
     folder.mkdir()
     with monkeypatch.context() as patched, story(folder, patched, **machine) as one:
-        if what in DEATHS:
-            dying_at(patched, number + 1, after=what == DEATHS[1])
-            with contextlib.suppress(Died, NodeError, metal_cycle.redfish_boot.BmcError):
+        one.inputs["timeoutSeconds"] = planned(patched, folder, what, number)
+        with contextlib.suppress(Died, NodeError, metal_cycle.redfish_boot.BmcError):
+            if what in DEATHS:
                 one.to_its_end()
-        else:
-            if what == "hangs":
-                one.inputs["timeoutSeconds"] = 0.2
-            fault = Fault(after=number, **ANSWERS[what])
-            write_fault(folder / "faults.json", "dgx01", fault)
-            with contextlib.suppress(NodeError, metal_cycle.redfish_boot.BmcError):
+            else:
                 one.up()
         one.inputs["timeoutSeconds"] = 5
         end = one.to_its_end()
@@ -197,14 +161,6 @@ def judged(end, one, where):
     assert one.machine.outcomes.count("installed") == 1, where
     assert end == "ready", (where, end, one.machine.outcomes)
     assert one.bmc.media.next_start() is None, where
-
-
-def changes(calls):
-    return [
-        number
-        for number, call in enumerate(calls)
-        if call["method"] in ("POST", "PATCH") and "SessionService" not in call["path"]
-    ]
 
 
 @pytest.mark.parametrize("what", ["lies", "is done and not answered", *DEATHS])

@@ -23,7 +23,7 @@ def test_rows_use_words_that_facts_have():
     for row in RULES:
         assert row.state in typing.get_args(lifecycle.State) and row.action in typing.get_args(lifecycle.Action)
         for fact, words in row.when.items():
-            assert set(words.split()) <= set(WORDS[fact])
+            assert set(words.split("|")) <= set(WORDS[fact])
 
 
 @pytest.mark.parametrize(

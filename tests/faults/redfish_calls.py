@@ -1,0 +1,60 @@
+"""Faults of single Redfish calls, for tables in which each call of a clean run has each of them once."""
+
+import json
+
+import requests
+
+from lab.bmc import Fault, write_fault
+
+ANSWERS = {
+    "fails": {"answer": "reset", "times": 2},
+    "fails once": {"answer": "reset", "times": 1},
+    "refuses": {"answer": "unavailable", "times": 2},
+    "hangs": {"answer": "silent", "times": 2},
+    "lies": {"answer": "lie", "times": 1},
+    "is done and not answered": {"answer": "late", "times": 2},
+    "is half answered": {"answer": "garbled", "times": 1},
+}
+DEATHS = ("the plugin dies before it", "the plugin dies after it")
+
+
+class Died(BaseException):
+    """kill -9 of the plugin."""
+
+
+def dying_at(monkeypatch, number, *, after):
+    """The process dies at its n-th request, once."""
+    count, send = [0], requests.Session.send
+
+    def counted(self, request, **more):
+        count[0] += 1
+        if count[0] != number:
+            return send(self, request, **more)
+        if after:
+            send(self, request, **more)
+        raise Died
+
+    monkeypatch.setattr(requests.Session, "send", counted)
+
+
+def planned(monkeypatch, folder, what, number):
+    """The fault `what` meets call `number` (from 0) of dgx01's BMC. How many seconds an answer is to be waited for."""
+    if what in DEATHS:
+        dying_at(monkeypatch, number + 1, after=what == DEATHS[1])
+    else:
+        write_fault(folder / "faults.json", "dgx01", Fault(after=number, **ANSWERS[what]))
+    return 0.2 if what == "hangs" else 5.0
+
+
+def made(folder):
+    """The calls that a BMC of the lab has had, in order."""
+    return [json.loads(line) for line in (folder / "requests.jsonl").read_text().splitlines()]
+
+
+def changes(calls):
+    """The numbers of those that change something."""
+    return [
+        number
+        for number, call in enumerate(calls)
+        if call["method"] in ("POST", "PATCH") and "SessionService" not in call["path"]
+    ]
