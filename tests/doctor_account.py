@@ -71,6 +71,11 @@ class Made:
             self.subnets[zone] = self.ec2.create_subnet(**asked)["Subnet"]["SubnetId"]
             made = self.ec2.create_route_table(VpcId=self.vpc, **spelled("route-table", f"routes-{zone}"))
             self.tables[zone] = made["RouteTable"]["RouteTableId"]
+        address = self.ec2.allocate_address(Domain="vpc", **spelled("elastic-ip", "nat-us-east-1a"))["AllocationId"]
+        asked = {"SubnetId": self.subnets["us-east-1a"], "AllocationId": address}
+        made = self.ec2.create_nat_gateway(**asked, **spelled("natgateway", "nat-us-east-1a"))
+        way = {"DestinationCidrBlock": "0.0.0.0/0", "NatGatewayId": made["NatGateway"]["NatGatewayId"]}
+        self.ec2.create_route(RouteTableId=self.tables["us-east-1a"], **way)
         group = self.ec2.create_security_group(GroupName="nodes", Description="d", VpcId=self.vpc)["GroupId"]
         self.group, self.templates = group, {}
         self.iam.create_instance_profile(InstanceProfileName="node")

@@ -153,6 +153,16 @@ class AwsAccount:
             for each in row["Instances"]
         }
 
+    def nat_gateways(self, cluster: str) -> set[str]:
+        """DescribeNatGateways, which for an hour also shows those that are deleted."""
+        rows = self._ec2("describe_nat_gateways", "NatGateways", _ours(cluster))
+        return {row["NatGatewayId"] for row in rows if row["State"] in ("pending", "available")}
+
+    def addresses(self, cluster: str) -> dict[str, bool]:
+        """DescribeAddresses."""
+        rows = self._ec2("describe_addresses", "Addresses", _ours(cluster))
+        return {row["AllocationId"]: bool(row.get("AssociationId")) for row in rows}
+
     def zones(self) -> dict[str, Zone]:
         """DescribeAvailabilityZones shows those not opted in only when asked for all."""
         rows = self._ec2("describe_availability_zones", "AvailabilityZones", AllAvailabilityZones=True)

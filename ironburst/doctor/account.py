@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
@@ -174,6 +174,12 @@ class Account(Protocol):
 
     def fixed(self, cluster: str) -> Mapping[str, str]:
         """The cluster's fixed nodes that aren't ended: {instance id: group}, by their tags."""
+
+    def nat_gateways(self, cluster: str) -> Set[str]:
+        """The cluster's that are there, or come."""
+
+    def addresses(self, cluster: str) -> Mapping[str, bool]:
+        """The cluster's: {allocation id: whether something has it}."""
 
     def in_use(self, cluster: str) -> InUse:
         """Others' networks, addresses and NAT gateways."""

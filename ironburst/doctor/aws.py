@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from ironburst.doctor import billing, capacity, fixed, identity, images, link, quotas, rights, secret, zones
+from ironburst.doctor import billing, capacity, identity, images, link, orphans, quotas, rights, secret, zones
 from ironburst.doctor.finding import Finding, Unasked
 from ironburst.doctor.site import Site
 
@@ -17,7 +17,7 @@ CHECKS: tuple[Callable[[Site], Iterator[Finding]], ...] = (
     secret.check,
     billing.check,
     capacity.check,
-    fixed.check,
+    orphans.check,
 )
 
 

@@ -3,7 +3,7 @@
 import contextlib
 import json
 import os
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -58,6 +58,15 @@ class Diff:
     keys: list[str] = field(default_factory=list)
     delete_before_replace: bool = False
     detailed: dict[str, dict] = field(default_factory=dict)
+
+    def inverted(self) -> "Diff":
+        """As a refresh shows it: an `up` would delete what the refresh has added."""
+        swapped = {"add": "delete", "delete": "add"}
+        detailed = {}
+        for path, each in self.detailed.items():
+            kind, forced, _ = each["kind"].partition("-replace")
+            detailed[path] = each | {"kind": swapped.get(kind, kind) + forced}
+        return replace(self, detailed=detailed)
 
     def replace_on(self, paths: list[str]) -> None:
         """Apply replaceOnChanges."""

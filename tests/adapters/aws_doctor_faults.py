@@ -5,10 +5,10 @@ from datetime import UTC, datetime
 
 from moto.iam.models import iam_backends
 
-from ironburst.doctor import billing, capacity, fixed, images, link, quotas, rights, secret, zones
+from ironburst.doctor import billing, capacity, images, link, orphans, quotas, rights, secret, zones
 from ironburst.naming import tags
 from lab.aws.cloud import ACCOUNT
-from tests.doctor_account import GROUPS_IMAGE, IMAGE, P5_SPOT, P_ON_DEMAND, SECRET, STANDARD
+from tests.doctor_account import GROUPS_IMAGE, IMAGE, P5_SPOT, P_ON_DEMAND, SECRET, STANDARD, spelled
 
 
 def pool(**changes):
@@ -63,6 +63,23 @@ def of_no_state(made):
         SubnetId=made.subnets["us-east-1a"],
         TagSpecifications=[{"ResourceType": "instance", "Tags": listed}],
     )
+
+
+def address_of_no_state(made):
+    made.ec2.allocate_address(Domain="vpc", **spelled("elastic-ip", "nat-us-east-1a"))
+
+
+def nat_of_no_state(made):
+    """As an `up` leaves it that was killed before it wrote its id down: it has its address, and no route."""
+    address = made.ec2.allocate_address(Domain="vpc", **spelled("elastic-ip", "nat-us-east-1b"))["AllocationId"]
+    asked = {"SubnetId": made.subnets["us-east-1b"], "AllocationId": address}
+    made.ec2.create_nat_gateway(**asked, **spelled("natgateway", "nat-us-east-1b"))
+
+
+def vpn_of_no_state(made):
+    peer = made.ec2.create_customer_gateway(Type="ipsec.1", BgpAsn=65010, PublicIp="203.0.113.10")
+    asked = {"CustomerGatewayId": peer["CustomerGateway"]["CustomerGatewayId"], "VpnGatewayId": made.gateway}
+    made.ec2.create_vpn_connection(Type="ipsec.1", **asked, **spelled("vpn-connection", "hall-hall-a"))
 
 
 def not_offered(made):
@@ -188,10 +205,31 @@ BROKEN = {
     "not offered": (not_offered, zones, "fail", "doesn't offer it there", "use us-east-1"),
     "a fixed node of no state": (
         of_no_state,
-        fixed,
+        orphans,
         "fail",
         "tags of group fixed and is in no published document",
         "aws ec2 terminate-instances --instance-ids i-",
+    ),
+    "a NAT gateway of no state": (
+        nat_of_no_state,
+        orphans,
+        "fail",
+        "no route leads to this NAT gateway",
+        "aws ec2 delete-nat-gateway --nat-gateway-id nat-",
+    ),
+    "an address of no state": (
+        address_of_no_state,
+        orphans,
+        "fail",
+        "nothing has this address",
+        "aws ec2 release-address --allocation-id eipalloc-",
+    ),
+    "a VPN connection of no state": (
+        vpn_of_no_state,
+        orphans,
+        "fail",
+        "several VPN connections have this name (vpn-",
+        "aws ec2 delete-vpn-connection --vpn-connection-id",
     ),
     "no image": (
         delete("ssm", "delete_parameter", Name="/ironburst/lab/p5/image"),

@@ -8,14 +8,14 @@ import boto3
 import pytest
 
 from ironburst import cli
-from ironburst.doctor import aws, billing, capacity, fixed, identity, images, link, quotas, rights, secret, zones
+from ironburst.doctor import aws, billing, capacity, identity, images, link, orphans, quotas, rights, secret, zones
 from lab.aws.cloud import ACCOUNT
 from lab.aws.testing import REGION
 from tests.adapters.aws_doctor_faults import BROKEN, by_transit, in_reservation, linked
 from tests.doctor_account import IMAGE, P_ON_DEMAND, STACK, Made, spelled
 from tests.lab_cloud import user
 
-CHECKS = (identity, quotas, zones, images, rights, link, secret, billing, capacity, fixed)
+CHECKS = (identity, quotas, zones, images, rights, link, secret, billing, capacity, orphans)
 NOBODY = {
     "Version": "2012-10-17",
     "Statement": {"Effect": "Deny", "Principal": {"AWS": ACCOUNT}, "Action": "sts:AssumeRole"},

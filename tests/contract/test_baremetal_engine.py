@@ -99,6 +99,8 @@ def test_a_node_from_refusal_to_destroy(project):
     project.engine("preview", "--expect-no-changes")
 
     project.fault(hardware={"gpus": 7})
-    project.engine("refresh", "--preview-only", "--expect-no-changes", code=7)
+    looked = json.loads(project.engine("refresh", "--preview-only", "--json", "--expect-no-changes", code=7))
+    (changed,) = [step for step in looked["steps"] if step["op"] == "update"]
+    assert changed["detailedDiff"]["drift"]["kind"] == "add"  # that the next `up` would delete it is the CLI's inside
     project.engine("destroy", "--yes", "--skip-preview")
     assert project.power.on and project.state() == {}

@@ -126,8 +126,15 @@ def test_kubelet_is_the_locked_one_and_starts_after_its_gate(site, applied):
     assert out(site, "sysctl -n net.ipv4.ip_forward") == "1\n"
 
 
-def test_only_root_reads_the_token(site, applied):
-    assert out(site, "stat -c '%a %U' /etc/kubernetes/bootstrap-kubelet.conf") == "600 root\n"
+def test_only_root_reads_the_token(inside, site, applied):
+    """It is in its file, and in nothing that Ansible says or that the journal keeps."""
+    place = "/etc/kubernetes/bootstrap-kubelet.conf"
+    assert out(site, f"stat -c '%a %U' {place}") == "600 root\n" and TOKEN in out(site, f"cat {place}")
+    site.ssh("head", f"rm {place}")
+    said = play(inside, "--tags", "preflight,install,configure,runtime", "--diff", "-vv")[1]
+    assert "kubelet asks for its certificate" in said and TOKEN in out(site, f"cat {place}")
+    secret = TOKEN.partition(".")[2]
+    assert secret not in said and secret not in out(site, "journalctl --no-pager")
     grep = f"grep --recursive --files-with-matches {TOKEN} /etc /run /var/lib /var/log /usr/local /root || true"
     assert out(site, grep).split() == ["/etc/kubernetes/bootstrap-kubelet.conf"]
 

@@ -6,6 +6,7 @@ is searched there is all that anybody may read, and the journal. Of an image all
 """
 
 import base64
+import json
 import os
 import threading
 
@@ -136,6 +137,44 @@ def test_nobody_reads_one_on_a_host(inside, plants, converged, name):
     said = plants.found(f"{name}: what anybody may read", base64.b64decode(done.stdout))
     said += plants.found(f"{name}: journal", inside.site.ssh(name, "journalctl --no-pager").stdout)
     said += plants.found(f"{name}: processes", inside.site.ssh(name, "cat /proc/[0-9]*/cmdline | tr '\\0' ' '").stdout)
+    assert said == []
+
+
+def test_what_variables_of_roles_refer_to_is_in_its_file_alone(inside, plants, converged):
+    """Those that no declaration has. The join token of a Kubernetes node: test_kubernetes_node.py."""
+    of_roles = {
+        "kubernetes_head_ca_key": "/etc/kubernetes/pki/ca.key",
+        "shared_filesystem_beegfs_secret": "/etc/beegfs/conn.auth",
+    }
+    given = {
+        "guarded_steps": ["kubernetes_head/authority", "shared_filesystem/configure"],
+        "cluster_scheduler": {"ca": "a certificate"},
+        "shared_filesystem_kind": "beegfs",
+        "shared_filesystem_source": "storage01",
+    }
+    for name in of_roles:
+        path = inside.site.dir / "secrets" / name
+        path.write_text(plants.plant(name))
+        given[name] = f"file:{path}"
+    command = [
+        "ansible-playbook",
+        "-i",
+        "inventory/lab",
+        "tests/lab/guarded.yml",
+        "--diff",
+        "-vv",
+        "-e",
+        json.dumps(given),
+    ]
+    with Processes() as processes, Artifacts(plants, inside.temporary) as artifacts:
+        told = inside.run(command, log="site")
+    for name, path in of_roles.items():
+        assert plants.found("its place", inside.site.ssh("dgx01", f"cat {path}").stdout) == [f"its place: {name}"], told
+        assert inside.site.ssh("dgx01", f"stat -c %a {path}").stdout in ("400\n", "600\n")
+    said = plants.found("processes", b"\n".join(processes.seen)) + sorted(artifacts.said)
+    said += plants.found("playbook", told)
+    said += plants.found("may be read", base64.b64decode(inside.site.ssh("dgx01", PACKED).stdout))
+    said += plants.found("journal", inside.site.ssh("dgx01", "journalctl --no-pager").stdout)
     assert said == []
 
 

@@ -73,6 +73,18 @@ class Second:
         mine = [view for view in views if view["tags"].get("ironburst:cluster") == NAME]
         return [view["instance_id"] for view in mine if view["state"] != "terminated"]
 
+    def gateways(self):
+        ask = "import boto3; print(*(g['NatGatewayId'] for g in boto3.client('ec2').describe_nat_gateways(Filters=["
+        ask += "{'Name': 'tag:ironburst:cluster', 'Values': ['second']}, {'Name': 'state', 'Values': ['pending', "
+        ask += "'available']}])['NatGateways']))"
+        return set(self.live.inside.run([sys.executable, "-c", ask]).split())
+
+    def doctor(self):
+        """Its findings in AWS."""
+        stack = self.folder / "stacks" / f"Pulumi.{NAME}.yaml"
+        argv = self.live.inside.argv(sys.executable, "-m", "ironburst.cli", "doctor", str(stack), "--aws", "--json")
+        return json.loads(subprocess.run(argv, text=True, stdout=subprocess.PIPE, timeout=300).stdout)
+
     def stored(self):
         """Physical ids in the state, by type."""
         state = json.loads(subprocess.check_output(self.argv("stack", "export"), text=True, stderr=subprocess.DEVNULL))
@@ -136,15 +148,24 @@ def test_the_engine_is_killed_between_two_resources(second):
 
 
 def test_a_provider_is_killed(second):
-    """The engine ends with its words; the next `up` takes up."""
+    """The engine ends with its words. No state knows the NAT gateway that AWS was making: it keeps its address from the
+    next `up`, the doctor names it, and when it is gone `up` takes up.
+    """
+    second.live.calls_fail("CreateNatGateway", after=True, delay_s=20)
     run = second.start("up", *DO)
-    second.in_the_middle(run)
+    (orphan,) = until(second.gateways, 180, "a NAT gateway")
     os.kill(process_of(run, "pulumi-resource-aws", "lab.aws_plugin"), signal.SIGKILL)
     said, _ = run.communicate(timeout=300)
     assert run.returncode == 1 and "Traceback" not in said, said[-3000:]
     second.run("cancel", "--yes", code=None)
+    assert "AlreadyAssociated" in second.run("up", *DO, code=1)
+    (todo,) = [each["todo"] for each in second.doctor() if each["looked_at"] == orphan]
+    assert f"aws ec2 delete-nat-gateway --nat-gateway-id {orphan}" in todo
+    second.live.boto(f"ec2.delete_nat_gateway(NatGatewayId='{orphan}')")
+    until(lambda: not second.gateways() & {orphan}, 60, "its end")
     second.run("up", *DO)
     second.checked()
+    assert not [each for each in second.doctor() if each["check"] == "orphans" and each["state"] == "fail"]
 
 
 def test_one_of_the_bmcs_hangs(second):

@@ -1,0 +1,71 @@
+"""What is paid for and used by nobody: an `up` killed while AWS made a thing leaves it, and no state knows it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+from ironburst.doctor.finding import Finding, answered
+from ironburst.doctor.site import PUBLISH, Site
+
+CHECK = "orphans"
+LEFT = "an `up` that broke off left it"
+
+
+def check(site: Site) -> Iterator[Finding]:
+    """Instances only where groups are declared, the rest only where the network is ours."""
+    if site.cloud.groups:
+        yield from answered(CHECK, "instances of groups", lambda: _instances(site))
+    yield from answered(CHECK, "NAT gateways", lambda: _gateways(site))
+    yield from answered(CHECK, "addresses", lambda: _addresses(site))
+    yield from answered(CHECK, "VPN connections", lambda: _connections(site))
+
+
+def _instances(site: Site) -> Iterator[Finding]:
+    there = site.account.fixed(site.name)
+    if site.document is None:
+        yield Finding(CHECK, "instances of groups", "unknown", "their ids are in the document: none is given", PUBLISH)
+        return
+    known = {host.instance_id for host in site.document.hosts}
+    unknown = {id: group for id, group in sorted(there.items()) if id not in known}
+    for id, group in unknown.items():
+        seen = f"it has the tags of group {group} and is in no published document: {LEFT}"
+        todo = f"if `pulumi up` and publish don't change that: aws ec2 terminate-instances --instance-ids {id}"
+        yield Finding(CHECK, id, "fail", seen, todo)
+    if not unknown:
+        yield Finding(CHECK, "instances of groups", "ok", f"{len(there)} there, each of them published")
+
+
+def _gateways(site: Site) -> Iterator[Finding]:
+    """One without a route holds its address, so the next `up` fails with Resource.AlreadyAssociated."""
+    there = site.account.nat_gateways(site.name)
+    used = {route.target for routes in site.account.routes(site.name).values() for route in routes}
+    for id in sorted(there - used):
+        gone = (
+            f"aws ec2 delete-nat-gateway --nat-gateway-id {id}; aws ec2 wait nat-gateway-deleted --nat-gateway-ids {id}"
+        )
+        todo = f"if `pulumi up` doesn't change that (Resource.AlreadyAssociated): {gone}; then `pulumi up`"
+        yield Finding(CHECK, id, "fail", f"no route leads to this NAT gateway: {LEFT}", todo)
+    if there <= used:
+        yield Finding(CHECK, "NAT gateways", "ok", f"{len(there)} there, a route to each")
+
+
+def _addresses(site: Site) -> Iterator[Finding]:
+    there = site.account.addresses(site.name)
+    idle = sorted(id for id, associated in there.items() if not associated)
+    for id in idle:
+        todo = f"if `pulumi up` doesn't change that: aws ec2 release-address --allocation-id {id}"
+        yield Finding(CHECK, id, "fail", f"nothing has this address: {LEFT}", todo)
+    if not idle:
+        yield Finding(CHECK, "addresses", "ok", f"{len(there)} there, each of them in use")
+
+
+def _connections(site: Site) -> Iterator[Finding]:
+    there = site.account.vpns(site.name)
+    double = sorted(name for name, count in Counter(each.name for each in there).items() if count > 1)
+    for name in double:
+        ids = ", ".join(sorted(each.id for each in there if each.name == name))
+        todo = "the one that `pulumi stack export` doesn't have: aws ec2 delete-vpn-connection --vpn-connection-id ID"
+        yield Finding(CHECK, name, "fail", f"several VPN connections have this name ({ids}): {LEFT}", todo)
+    if not double:
+        yield Finding(CHECK, "VPN connections", "ok", f"{len(there)} there, each once")
