@@ -325,8 +325,8 @@ def _drives(documents: Documents) -> Iterable[Drive]:
 
 
 def _drives_said(documents: Documents, host: Found, power_state: str | None) -> bool:
-    """Whether drives, or that there are none, can be read out of this. A BMC may see none while the node is off; GH200's
-    has a storage subsystem of neither drives nor controllers, and the node a disk.
+    """Whether drives, or that there are none, can be read out of this. A BMC may see none while the node is off; that
+    of a GH200 with a disk has a storage subsystem of neither drives nor controllers.
     """
     inline = any(dicts(each.body, "Devices") for each in documents.of("simple_storage"))
     if documents.of("drive") or inline:

@@ -117,6 +117,7 @@ def test_virtual_media_is_no_local_storage():
 
 
 STORAGE = "/redfish/v1/Systems/1/Storage"
+CONTROLLERS = f"{STORAGE}/1/Controllers"
 NO_DRIVES = {"Drives": [], "Drives@odata.count": 0}
 OLD_CONTROLLER = {"StorageControllers": [{"MemberId": "0"}]}
 SMART = {"Oem": {"Hpe": {"Links": {"SmartStorage": {"@odata.id": "/redfish/v1/Systems/1/SmartStorage"}}}}}
