@@ -35,6 +35,11 @@ def test_each_node_of_a_range_has_its_own_values():
     assert (second["name"], second["bmcAddress"], second["serial"]) == ("dgx02", "https://10.0.9.12", "S2")
 
 
+def test_a_node_is_told_the_driver_that_the_lock_has_for_it():
+    first, second = node_inputs(Nodes.model_validate(BASE), drivers={"dgx02": "580.95.05"})
+    assert "driver" not in first and second["driver"] == "580.95.05"
+
+
 def test_what_is_not_declared_is_not_compared():
     assert not {"serial", "macs", "model", "memoryGib", "caFile", "certificateSha256"} & set(inputs()[0])
 
