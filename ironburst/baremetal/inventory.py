@@ -61,6 +61,7 @@ def hardware(documents: Documents) -> Hardware:
         bmc_version=_bmc_version(documents, host),
         gpu_devices=gpu_devices,
         dimms=dimms,
+        free_sockets=sum(not _there(each.body) for each in _sockets(documents, host)),
         ports=ports,
         drives=drives,
         power_supplies=supplies,
@@ -260,9 +261,13 @@ def _gpus_said(documents: Documents, count: int, power_state: str | None) -> boo
 # ---- other parts
 
 
-def _dimms(documents: Documents, host: Found) -> Iterable[Dimm]:
+def _sockets(documents: Documents, host: Found) -> list[Found]:
     """The host's; GB300's are its board's."""
-    for each in documents.of("dimm", host.path) or documents.of("dimm"):
+    return documents.of("dimm", host.path) or documents.of("dimm")
+
+
+def _dimms(documents: Documents, host: Found) -> Iterable[Dimm]:
+    for each in _sockets(documents, host):
         kind = text(each.body, "MemoryDeviceType", "MemoryType")
         size = next(
             (value * factor for name, factor in makers.MEMORY_SIZES if (value := number(each.body, name))), None

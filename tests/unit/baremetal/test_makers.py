@@ -69,7 +69,7 @@ def test_what_is_wrong_is_seen_in_every_makers_words(vendor):
     machine = redfish.machine(vendor, missing_dimms=(3,), dead_psus=(2,), lost_gpus=(8,))
     hardware = redfish.read(redfish.served(machine), vendor)
     assert hardware.gpu_count == 7
-    assert len(hardware.dimms) == 7 and hardware.memory_gib == 1792
+    assert len(hardware.dimms) == 7 and hardware.memory_gib == 1792 and hardware.free_sockets == 1
     assert [each.id for each in hardware.power_supplies if each.has_input is False] == ["PSU2"]
 
 
