@@ -6,6 +6,7 @@ from pathlib import Path
 import pulumi
 
 from components.cluster import Cluster
+from ironburst.config import lockfile
 from ironburst.config.load import ConfigError, from_value
 from ironburst.config.stack import valid
 
@@ -21,6 +22,6 @@ if cloud and pulumi.Config("aws").get("region") not in (None, cloud.region):
 for warning in stack.warnings:
     pulumi.log.warn(str(warning))
 
-cluster = Cluster(stack.config.name, stack.config, stack.software)
+cluster = Cluster(stack.config.name, stack.config, stack.software, drivers=lockfile.drivers(stack_file))
 for name, value in cluster.outputs.items():
     pulumi.export(name, value)

@@ -2,7 +2,7 @@
 one preview and one refresh cover both sides.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pulumi
@@ -44,16 +44,17 @@ class BareMetalNodes(pulumi.ComponentResource):
         region: str | None = None,
         ssh_user: str = "root",
         allow: Sequence[Allowance] = (),
+        drivers: Mapping[str, str] | None = None,
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
         """`region`: of the secrets that passwords refer to; None: the environment's. `ssh_user`: who asks an installed
-        host what it is. `allow`: all of the stack's.
+        host what it is. `allow`: all of the stack's. `drivers`: the lock's, by node.
         """
         super().__init__("ironburst:components:BareMetalNodes", name, None, opts)
         allowed = declared.allowed_mismatches(allow)
         self.nodes = {
             given["name"]: Node(given["name"], given, pulumi.ResourceOptions(parent=self))
             for nodes in hall.nodes
-            for given in declared.node_inputs(nodes, region, ssh_user, allowed=allowed)
+            for given in declared.node_inputs(nodes, region, ssh_user, allowed=allowed, drivers=drivers)
         }
         self.register_outputs({"nodes": {node: resource.reachable for node, resource in self.nodes.items()}})

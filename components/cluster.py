@@ -2,6 +2,7 @@
 pools, and the ClusterDocument that they make.
 """
 
+from collections.abc import Mapping
 from typing import Any
 
 import pulumi
@@ -45,9 +46,12 @@ class Cluster(pulumi.ComponentResource):
         name: str,
         config: ClusterConfig,
         software: Solution,
+        drivers: Mapping[str, str] | None = None,
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
-        """`software`: the set of every group of nodes, solved for this declaration (config.stack)."""
+        """`software`: the set of every group of nodes, solved for this declaration (config.stack); `drivers`: the
+        lock's, by node.
+        """
         super().__init__("ironburst:components:Cluster", name, None, opts)
         self._name, self._config, self._child = name, config, pulumi.ResourceOptions(parent=self)
         self.estimates, self.controller_role_arn = [], pulumi.Output.from_input(None)
@@ -64,6 +68,7 @@ class Cluster(pulumi.ComponentResource):
                 region=region,
                 ssh_user=config.ssh.user,
                 allow=config.allow,
+                drivers=drivers,
                 opts=self._child,
             )
         self._interruptions: Interruptions | None = None

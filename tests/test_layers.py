@@ -41,7 +41,7 @@ RIGHTS = {
     "ironburst.signals": "",
     "ironburst.slurm_programs": ":document :naming",
     # what acts
-    "ironburst.baremetal": "pydantic :catalog :config :secrets",
+    "ironburst.baremetal": "pydantic :catalog :config :secrets :software",
     "ironburst.controller": ":burst :document :karpenter_port :naming :node_states :ports :shares",
     "ironburst.page": "jinja2 markupsafe numpy starlette :burst :controller.records :naming :node_states "
     ":replay.pictures",

@@ -31,10 +31,11 @@ def node_inputs(
     ssh_user: str = "root",
     *,
     allowed: Mapping[str, dict[str, str]] | None = None,
+    drivers: Mapping[str, str] | None = None,
 ) -> list[dict[str, Any]]:
     """The provider's inputs for each node of a declared range;
     what isn't declared is left out, so it isn't compared. None without a BMC, and where they aren't managed.
-    `region`: of the secrets that passwords refer to; None: the environment's.
+    `region`: of the secrets that passwords refer to; None: the environment's. `drivers`: the lock's, by node.
     """
     if nodes.bmc is None or not nodes.managed:
         return []
@@ -56,6 +57,7 @@ def node_inputs(
             **({"psusNeeded": nodes.chassis.psus_needed} if nodes.chassis.psus_needed else {}),
             **({"allowed": allowed[node]} if allowed and node in allowed else {}),
             **_gpus(nodes),
+            **({"driver": drivers[node]} if drivers and node in drivers else {}),
             **({"firmware": [minimum(each) for each in nodes.firmware]} if nodes.firmware else {}),
             **({"bios": dict(nodes.bios)} if nodes.bios else {}),
             **({"install": _install(nodes, n, ssh_user)} if nodes.install else {}),

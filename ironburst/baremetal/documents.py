@@ -14,7 +14,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from ironburst.baremetal.makers import LINKS, NO_EXPAND, SKIPPED, Link
-from ironburst.baremetal.said import dig, has, text
+from ironburst.baremetal.said import dicts, dig, has, text
 
 ROOT = "/redfish/v1"
 MOST_DOCUMENTS, MOST_MEMBERS, MOST_PAGES = 4000, 1000, 200
@@ -45,7 +45,9 @@ class Found:
 
 @dataclass
 class Documents:
-    """All that was read. `unsaid` are links, as (kind, at), that lead to nothing; `notes` say why, in sentences."""
+    """All that was read. `unsaid` are links that lead to nothing, as (kind, at) and as (path, at) of the document that
+    they stand in; `notes` say why, in sentences.
+    """
 
     found: list[Found] = field(default_factory=list)
     unsaid: set[tuple[str, str]] = field(default_factory=set)
@@ -98,7 +100,9 @@ class _Reader:
         return self._documents
 
     def _is_wanted(self, link: Link, here: Found) -> bool:
-        if (link.sensors and not self._sensors) or (link.unless and text(here.body, link.unless)):
+        if link.sensors and not self._sensors:
+            return False
+        if link.unless and (text(here.body, link.unless) or dicts(here.body, link.unless)):
             return False
         return not link.cheap or self._expand or dig(here.body, "Links/ContainedBy") is None
 
@@ -131,7 +135,7 @@ class _Reader:
                     self._seen.add(_key(path))
                     yield Found(link.to, path, document, here.path)
                     return
-        self._documents.unsaid.add((here.kind, link.at))
+        self._documents.unsaid |= {(here.kind, link.at), (here.path, link.at)}
 
     def _members(self, path: str, here: Found, link: Link) -> Iterator[Found]:
         """The members of a collection, page by page."""
@@ -218,7 +222,7 @@ class _Reader:
     def _give_up(self, link: Link, here: Found, why: str) -> None:
         if link.needed:
             raise Incomplete(f"has no complete {link.at} of {_shown(here.path)}: {why}; it may be starting, try again")
-        self._documents.unsaid.add((here.kind, link.at))
+        self._documents.unsaid |= {(here.kind, link.at), (here.path, link.at)}
         note = f"{link.at} of {_shown(here.path)}: {why}"
         if len(self._documents.notes) < 100 and note not in self._documents.notes:
             self._documents.notes.append(note)

@@ -103,7 +103,8 @@ class Hardware:
     `serial` is the system's, or else that of its `serial_of` (chassis, board). Dell's customers know a machine by its
     `service_tag`, and so does its firmware; the serial number is that of its main board.
     `macs` are lower case and sorted; `memory_gib` is the total in GiB; `power_state` is Redfish's ("On", "Off",
-    "PoweringOn"...); `psus_needed` of the power supplies carry the load; `firmware` is (name, version), `components`
+    "PoweringOn"...); `free_sockets` for memory are those that it lists as empty;
+    `psus_needed` of the power supplies carry the load; `firmware` is (name, version), `components`
     the same with what a minimum knows it by; `unread` tells what of its documents couldn't be read, in sentences.
     """
 
@@ -120,6 +121,7 @@ class Hardware:
     bmc_version: str | None
     gpu_devices: tuple[GpuDevice, ...] = ()
     dimms: tuple[Dimm, ...] = ()
+    free_sockets: int = 0
     ports: tuple[Port, ...] = ()
     drives: tuple[Drive, ...] = ()
     power_supplies: tuple[PowerSupply, ...] = ()

@@ -49,6 +49,37 @@ case $note in
 *"\"node\": \"$node\", "*) ;; # an older installation of this node, which is to go
 *) refuse "its disk '$disk' is another node's: $note" ;;
 esac
+"""
+
+_FORGET = r"""
+# It may: so it forgets what it was part of (software RAID, LVM). Else the installer stands and asks, or clears the
+# other disks of that, too. Here nothing but this disk is written.
+block=$sys/class/block name=${target##*/}
+apart() ( # what a live system has made of it, from the top
+    for above in "$block/$1"/holders/* "$block/$1/$1"*/holders/*; do
+        [ -e "$above" ] || continue
+        above=${above##*/}
+        apart "$above" || exit 1
+        case $above in
+        md*) mdadm --stop "$dev/$above" ;;
+        *) dmsetup remove "$(cat "$block/$above/dm/name")" ;;
+        esac >/dev/null || { echo "$above"; exit 1; }
+    done
+)
+zero() { # the device $1, from its sector $2 on: not truncated, for tests have files
+    dd if=/dev/zero bs=512 seek="$2" count="$3" 1<>"$dev/$1" 2>/dev/null || refuse "its disk '$disk' can't be written"
+}
+[ -e "$block/$name/size" ] || refuse "its kernel doesn't say how large its disk '$disk' is"
+held=$(apart "$name") || refuse "its disk '$disk' is in use: $held can't be stopped"
+for each in "$block/$name/$name"* "$block/$name"; do
+    [ -e "$each/size" ] || continue
+    size=$(cat "$each/size") ends=2048 # 1 MiB: old RAID, ZFS and makers' own have theirs at the end
+    [ "$size" -ge "$ends" ] || ends=$size
+    zero "${each##*/}" 0 "$ends"
+    zero "${each##*/}" $((size - ends)) "$ends"
+done
+blockdev --rereadpt "$target" 2>/dev/null
+udevadm settle 2>/dev/null
 echo "$target"
 """
 
@@ -93,9 +124,9 @@ def mark_in(text: str, node: str) -> str | None:
 
 
 def guard(target: Target) -> str:
-    """The program that is run before the disk is written, for any POSIX shell."""
+    """The program that is run before the disk is written, for any POSIX shell: it asks, and detaches the disk."""
     given = {"node": target.node, "mark": target.mark, "serial": "".join(target.serial.split()), "disk": target.disk}
-    return "#!/bin/sh\n" + "\n".join(f"{name}={shlex.quote(text)}" for name, text in given.items()) + _GUARD
+    return "#!/bin/sh\n" + "\n".join(f"{name}={shlex.quote(text)}" for name, text in given.items()) + _GUARD + _FORGET
 
 
 def finish(target: Target) -> str:

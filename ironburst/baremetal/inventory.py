@@ -39,7 +39,7 @@ def hardware(documents: Documents) -> Hardware:
         "memory": memory is not None,
         "dimms": bool(documents.of("dimm")),
         "macs": bool(ports) or ("system", "EthernetInterfaces") not in documents.unsaid,
-        "drives": bool(documents.of("storage") or documents.of("drive") or documents.of("simple_storage")),
+        "drives": _drives_said(documents, host, power_state),
         "power_supplies": bool(supplies),
         "slots": bool(documents.of("slots")),
         "firmware": bool(documents.of("firmware")),
@@ -61,6 +61,7 @@ def hardware(documents: Documents) -> Hardware:
         bmc_version=_bmc_version(documents, host),
         gpu_devices=gpu_devices,
         dimms=dimms,
+        free_sockets=sum(not _there(each.body) for each in _sockets(documents, host)),
         ports=ports,
         drives=drives,
         power_supplies=supplies,
@@ -260,9 +261,13 @@ def _gpus_said(documents: Documents, count: int, power_state: str | None) -> boo
 # ---- other parts
 
 
-def _dimms(documents: Documents, host: Found) -> Iterable[Dimm]:
+def _sockets(documents: Documents, host: Found) -> list[Found]:
     """The host's; GB300's are its board's."""
-    for each in documents.of("dimm", host.path) or documents.of("dimm"):
+    return documents.of("dimm", host.path) or documents.of("dimm")
+
+
+def _dimms(documents: Documents, host: Found) -> Iterable[Dimm]:
+    for each in _sockets(documents, host):
         kind = text(each.body, "MemoryDeviceType", "MemoryType")
         size = next(
             (value * factor for name, factor in makers.MEMORY_SIZES if (value := number(each.body, name))), None
@@ -322,6 +327,21 @@ def _drives(documents: Documents) -> Iterable[Drive]:
                 serial,
                 _health(body),
             )
+
+
+def _drives_said(documents: Documents, host: Found, power_state: str | None) -> bool:
+    """Whether drives, or that there are none, can be read out of this. A BMC may see none while the node is off; that
+    of a GH200 with a disk has a storage subsystem of neither drives nor controllers.
+    """
+    inline = any(dicts(each.body, "Devices") for each in documents.of("simple_storage"))
+    if documents.of("drive") or inline:
+        return True
+    if power_state != "On" or any(dig(host.body, at) for at in makers.OWN_DRIVES):
+        return False
+    if subsystems := documents.of("storage", host.path):
+        known = documents.of("storage_controller") or any(dicts(each.body, "StorageControllers") for each in subsystems)
+        return bool(known)
+    return any(dig(host.body, at) and (host.path, at) not in documents.unsaid for at in ("Storage", "SimpleStorage"))
 
 
 def _slots(documents: Documents) -> Iterable[Slot]:

@@ -61,7 +61,7 @@ LINKS: dict[str, tuple[Link, ...]] = {
         Link("Links/PCIeDevice", "pcie_device", unless="SystemInterface/PCIe/LanesInUse"),
         Link("Links/PCIeFunctions", "pcie_function", unless="Model"),
     ),
-    "storage": (Link("Drives", "drive"),),
+    "storage": (Link("Drives", "drive"), Link("Controllers", "storage_controller", many=True, unless="Drives")),
     "chassis": (
         Link("PCIeDevices", "pcie_device", many=True),
         Link("Links/PCIeDevices", "pcie_device"),
@@ -162,6 +162,8 @@ MEMORY_SIZES = (("CapacityMiB", 1 / 1024), ("SizeMB", 1 / 1024))
 DIMM_NAMES = ("DeviceLocator", "SocketLocator", "Id", "Name")
 NOT_A_DIMM = frozenset({"HBM", "HBM2", "HBM2E", "HBM3", "GDDR", "GDDR6", "IntelOptane"})
 """`MemoryDeviceType`"""
+OWN_DRIVES = ("Oem/Hpe/Links/SmartStorage", "Oem/Hpe/SmartStorage", "Oem/Hp/Links/SmartStorage")
+"""HPE's list of drives until iLO 5, which isn't read: what it has may be missing in Redfish's own"""
 VIRTUAL_DRIVE = re.compile(r"virtual", re.IGNORECASE)
 """models of drives that the BMC itself plugs in: AMI lists those of its virtual media"""
 LANES = (

@@ -8,6 +8,7 @@ from ironburst.baremetal.mismatch import Mismatch
 from ironburst.baremetal.power import working
 from ironburst.catalog.hardware import Gpu, Platform
 from ironburst.catalog.software import driver_branches
+from ironburst.software.versions import branch_of, older
 
 MEMORY_GIB, PORTS, LANES = 24, 2, 16
 SHORT = 0.97
@@ -24,9 +25,10 @@ def check(
     height_u: int | None = None,
     power_w: float | None = None,
     psus_needed: int | None = None,
+    driver: str | None = None,
 ) -> Iterable[Mismatch]:
     """Everything that the node lacks; `gpus` are the catalogue's. What is declared of a machine goes before its
-    platform's: rack units, the most that it draws (W), how many of its power supplies carry that.
+    platform's: rack units, the most that it draws (W), how many of its power supplies carry that. `driver`: the lock's.
     """
     yield from _memory(observed, platform)
     yield from _ports(observed)
@@ -36,7 +38,7 @@ def check(
         sentence = f"local storage is needed, the BMC {_lists('drives', observed)}"
         yield Mismatch("local_storage", 0, sentence, unknown="drives" in observed.not_said)
     yield from _form(observed, height_u or (platform.height_u if platform else None))
-    yield from _drivers(observed, gpus)
+    yield from _drivers(observed, gpus, driver)
 
 
 def _lists(what: str, observed: Hardware) -> str:
@@ -140,8 +142,8 @@ def _form(observed: Hardware, height_u: int | None) -> Iterable[Mismatch]:
         yield Mismatch("form_factor", have, sentence, unknown=have is None)
 
 
-def _drivers(observed: Hardware, gpus: list[Gpu]) -> Iterable[Mismatch]:
-    """Each GPU has a driver branch that is still supported."""
+def _drivers(observed: Hardware, gpus: list[Gpu], driver: str | None) -> Iterable[Mismatch]:
+    """The locked driver drives each GPU; without a lock: a branch that is still supported does."""
     by_name = {gpu.model: gpu for gpu in gpus}
     supported = [each.branch for each in driver_branches().values() if each.status != "eol"]
     for group in observed.gpus:
@@ -150,6 +152,12 @@ def _drivers(observed: Hardware, gpus: list[Gpu]) -> Iterable[Mismatch]:
             name = group.model or f"{group.count} unnamed GPUs"
             sentence = f"whether a driver supports {name} isn't known: it is not in the catalogue"
             yield Mismatch("gpu_driver", None, sentence, unknown=True)
+        elif driver:
+            oldest_first = sorted(models, key=lambda model: (by_name[model].min_driver_branch or 0, model))
+            lacks = [_lacks(by_name[model], driver) for model in oldest_first]
+            if all(lacks):
+                sentence = f"the lock has driver {driver} for it, {group.model} needs {lacks[0]}"
+                yield Mismatch("gpu_driver", group.model, sentence)
         elif not any(_drives(by_name[model], branch) for model in models for branch in supported):
             listed = ", ".join(map(str, sorted(supported)))
             sentence = f"no supported driver branch ({listed}) drives {group.model}"
@@ -158,3 +166,13 @@ def _drivers(observed: Hardware, gpus: list[Gpu]) -> Iterable[Mismatch]:
 
 def _drives(gpu: Gpu, branch: int) -> bool:
     return (gpu.min_driver_branch or 0) <= branch <= (gpu.last_driver_branch or branch)
+
+
+def _lacks(gpu: Gpu, driver: str) -> str | None:
+    """What the GPU needs and this driver isn't; None: nothing that is known."""
+    if older(driver, gpu.min_driver):
+        return f"{gpu.min_driver} at least"
+    if _drives(gpu, branch_of(driver)):
+        return None
+    least = gpu.min_driver_branch or 0
+    return f"branch {least} at least" if branch_of(driver) < least else f"branch {gpu.last_driver_branch} at most"

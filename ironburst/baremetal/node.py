@@ -31,6 +31,7 @@ from ironburst.baremetal.verify import Declaration
 from ironburst.catalog.errors import Unknown
 from ironburst.catalog.hardware import gpu, platform
 from ironburst.config.bios_models import Settings
+from ironburst.software.versions import version
 
 PACKAGE = "baremetal"
 VERSION = "0.1.0"
@@ -83,6 +84,11 @@ def _platform(value: str) -> str:
         raise ValueError(f"is not in the catalogue: {error}") from None
 
 
+def _version(value: str) -> str:
+    version(value)
+    return value
+
+
 def _day(value: str) -> str:
     try:
         return date.fromisoformat(value).isoformat()
@@ -133,6 +139,9 @@ class NodeInputs(BaseModel):
     height_u: Count | None = Field(default=None, description="rack units; none: the platform's")
     power_w: float | None = Field(default=None, gt=0, description="W that it draws at most; none: the platform's")
     psus_needed: Count | None = Field(default=None, description="how many supplies carry it; none: the platform's")
+    driver: Annotated[Text, AfterValidator(_version)] | None = Field(
+        default=None, description="the NVIDIA driver that the lock has for it; none: any that is supported"
+    )
     firmware: list[Minimum] | None = Field(default=None, description="least versions of components")
     bios: Settings | None = Field(default=None, description="settings of the BIOS that are to be in force")
     allowed: dict[str, Annotated[str, AfterValidator(_day)]] | None = Field(

@@ -119,8 +119,9 @@ def _autoinstall(seed: Seed) -> dict[str, str]:
 
 
 def _kickstart(seed: Seed) -> dict[str, str]:
-    only = "ignoredisk --only-use=$disk\\nclearpart --all --initlabel --drives=$disk\\n"
-    allowed = f'printf "{only}autopart --type=lvm\\nbootloader --boot-drive=$disk\\n" > /tmp/disk.ks'
+    # zerombr: else Anaconda gives a blank disk no label; it sees no disk but the one of ignoredisk
+    only = "ignoredisk --only-use=$disk\\nzerombr\\nclearpart --all --initlabel --drives=$disk\\n"
+    allowed = f'printf "{only}autopart --type=lvm --nohome\\nbootloader --boot-drive=$disk\\n" > /tmp/disk.ks'
     keys = "".join(f'sshkey --username={seed.user} "{key.strip()}"\n' for key in seed.authorized_keys)
     user = "" if seed.user == "root" else f"user --name={seed.user} --groups=wheel --lock\n"
     sudo = "" if seed.user == "root" else f"echo '{seed.user} ALL=(ALL) NOPASSWD:ALL' > /etc/sudoers.d/{seed.user}\n"

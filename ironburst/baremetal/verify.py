@@ -20,7 +20,7 @@ class Declaration:
     `macs` must all be on the node (it may have more); `memory_gib` is the least that it must have; a `gpu_count` of 0
     says that it must have none. `platform` is the server model, whose figures of the catalogue it must have;
     `height_u`, `power_w` (the most that it draws, in W), `psus_needed` (how many supplies carry that): before the
-    platform's.
+    platform's. `driver` is the version that the stack's lock has for it.
     """
 
     name: str
@@ -36,6 +36,7 @@ class Declaration:
     height_u: int | None = None
     power_w: float | None = None
     psus_needed: int | None = None
+    driver: str | None = None
     platform: Platform | None = None
     firmware: tuple[Minimum, ...] = ()
     bios: Mapping[str, Setting] | None = None
@@ -68,6 +69,7 @@ def examine(
             height_u=declared.height_u,
             power_w=declared.power_w,
             psus_needed=declared.psus_needed,
+            driver=declared.driver,
         ),
         *firmware.check(declared.firmware, observed),
         *bios.check(declared.bios, observed.bios),

@@ -21,9 +21,10 @@ GPU_LANES = 16
 BOARDS = ("dgx", "hgx server", "rack-scale tray")
 """kinds of platforms whose GPUs sit on one board of their maker's"""
 SHOWN = "what `ironburst node show NODE STACK_FILE --json` prints"
+GIVE = f"give {SHOWN}, with --inventory"
 UNKNOWN = (
     "what a node, a GPU or a memory module costs is in no catalogue: --owned-usd-per-gpu-hour is all that is counted",
-    "how many sockets for memory are free is in no inventory of ours",
+    "how much memory jobs ask for is in no history that is read: whether more of it would start them isn't counted",
 )
 
 
@@ -64,23 +65,22 @@ def _placed(config: ClusterConfig, more: int, gpus: int) -> Iterator[dict[str, A
 
 
 def _upgrades(config: ClusterConfig, inventories: Mapping[str, Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
-    """What could be added to the nodes of today: GPUs, as far as their platform and inventory say."""
+    """What could be added to the nodes of today: GPUs and memory, as far as their platform and inventory say."""
     alike: dict[tuple[str, str], list[str]] = {}
     for nodes in (nodes for hall in config.halls for nodes in hall.nodes if nodes.role == "gpu" and nodes.platform):
         for name in nodes.names:
-            said = _upgrade(catalog.platform(str(nodes.platform)), inventories.get(name))
+            inventory = inventories.get(name)
+            said = f"{_gpus(catalog.platform(str(nodes.platform)), inventory)}; {_memory(inventory)}"
             alike.setdefault((str(nodes.platform), said), []).append(name)
     for (platform, says), names in alike.items():
         yield {"platform": platform, "nodes": names, "says": says}
 
 
-def _upgrade(platform: catalog.Platform, inventory: Mapping[str, Any] | None) -> str:
+def _gpus(platform: catalog.Platform, inventory: Mapping[str, Any] | None) -> str:
     if platform.kind in BOARDS:
         return f"its {platform.gpu_count} GPUs are on one board of its maker's: none can be added"
     if inventory is None:
-        return (
-            "free slots aren't known: give what `ironburst node show NODE STACK_FILE --json` prints, with --inventory"
-        )
+        return "free slots aren't known"
     has = sum(group["count"] for group in inventory["gpus"])
     if not inventory["slots"]:
         return f"has {has} of {platform.gpu_count} GPUs of its platform; its BMC says nothing of slots"
@@ -94,6 +94,19 @@ def _upgrade(platform: catalog.Platform, inventory: Mapping[str, Any] | None) ->
     )
 
 
+def _memory(inventory: Mapping[str, Any] | None) -> str:
+    if inventory is None:
+        return f"free sockets for memory aren't known: {GIVE}"
+    sizes, free = inventory["dimms"], inventory["free_sockets"]
+    if not sizes:
+        return "its BMC says nothing of memory modules"
+    has = f"memory: {len(sizes)} modules" + (f", {sum(sizes)} GiB in all" if all(sizes) else "")
+    if not free:
+        return f"{has}; its BMC lists no free socket: there is none, or it lists modules alone"
+    alike = f": {sum(sizes) + free * sizes[0]} GiB with {free} more of {sizes[0]} GiB"
+    return f"{has}, and {free} free sockets{alike if all(sizes) and len(set(sizes)) == 1 else ''}"
+
+
 def inventories(paths: Sequence[Path]) -> dict[str, dict[str, Any]]:
     """Node: its hardware, of files that `ironburst node show NODE STACK_FILE --json` printed. Raises BadInput."""
     found = {}
@@ -103,13 +116,13 @@ def inventories(paths: Sequence[Path]) -> dict[str, dict[str, Any]]:
             name, hardware = said["node"], said["hardware"]
             gpus = [{"count": int(each["count"])} for each in hardware["gpus"]]
             slots = [{key: each[key] for key in ("lanes", "filled")} for each in hardware["slots"]]
+            dimms = [int(each["gib"] or 0) for each in hardware.get("dimms", [])]
+            free = int(hardware.get("free_sockets", 0))
         except OSError as error:
             raise BadInput(f"--inventory {path} can't be read: {error.strerror}") from None
         except (ValueError, KeyError, TypeError):
-            raise BadInput(
-                f"--inventory {path}: give what `ironburst node show NODE STACK_FILE --json` prints"
-            ) from None
-        found[str(name)] = {"gpus": gpus, "slots": slots}
+            raise BadInput(f"--inventory {path}: give {SHOWN}") from None
+        found[str(name)] = {"gpus": gpus, "slots": slots, "dimms": dimms, "free_sockets": free}
     return found
 
 

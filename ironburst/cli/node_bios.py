@@ -61,11 +61,12 @@ def run(arguments: argparse.Namespace) -> int:
         text = f"{arguments.node}: nothing is set: its install medium is in, so it may be writing its disk: "
         told(arguments, {"outcome": "installing"}, text + f"`ironburst node wait {arguments.node}` first")
         return 4
-    outcome, view = _set(arguments, node, console, limit_s)
-    text = f"{arguments.node}: {_BECAME[outcome]}; it is {view.power}"
-    if outcome != "in force":
-        text = "\n".join([text, *_lines(node, view)])
-    told(arguments, {"outcome": outcome, "power": view.power, "settings": _settings(node, view)}, text)
+    outcome, view, drained = _set(arguments, node, console, limit_s)
+    shown = [f"{arguments.node}: {_BECAME[outcome]}; it is {view.power}"]
+    shown += _lines(node, view) if outcome != "in force" else []
+    shown += [f"{arguments.node}: {node_guard.drained(arguments.node)}"] if drained else []
+    said = {"outcome": outcome, "power": view.power, "drained": drained, "settings": _settings(node, view)}
+    told(arguments, said, "\n".join(shown))
     return 0 if outcome == "in force" else 4
 
 
@@ -90,9 +91,18 @@ def _is_being_installed(node: Declared) -> bool:
         return cycle.facts(install.wanted(), Facts(), console.look(), None).medium == "ours"
 
 
-def _set(arguments: argparse.Namespace, node: Declared, console: RedfishBios, limit_s: float) -> tuple[Outcome, View]:
+def _set(
+    arguments: argparse.Namespace, node: Declared, console: RedfishBios, limit_s: float
+) -> tuple[Outcome, View, bool]:
+    """Also whether it drained the node; where it fails after that, it is said beside the error."""
+    drained = False
+
     def take() -> None:
-        node_guard.of(arguments, node.config, node.nodes).take(arguments.node, "bios")
+        nonlocal drained
+        drained = node_guard.of(arguments, node.config, node.nodes).take(arguments.node, "bios")
+
+    def say(text: str) -> None:
+        print(f"{arguments.node}: {text}", file=sys.stderr, flush=True)
 
     setter = Setter(
         node.nodes.bios,
@@ -100,14 +110,16 @@ def _set(arguments: argparse.Namespace, node: Declared, console: RedfishBios, li
         take=take,
         pause=time.sleep,
         start_looks=math.ceil(limit_s / LOOK_S),
-        say=lambda text: print(f"{arguments.node}: {text}", file=sys.stderr, flush=True),
+        say=say,
         passing=PASSING,
     )
     try:
-        return setter.run()
-    except BmcError:
-        raise
-    except ConsoleError as error:
+        return *setter.run(), drained
+    except (BmcError, ConsoleError) as error:
+        if drained:
+            say(node_guard.drained(arguments.node))
+        if isinstance(error, BmcError):
+            raise
         raise BmcError(f"{arguments.node}: {error}") from None
 
 

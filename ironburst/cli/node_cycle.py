@@ -24,6 +24,7 @@ from ironburst.baremetal.verify import examine
 from ironburst.catalog.hardware import gpus
 from ironburst.cli import Subparsers, node_guard, owned_nodes, site_options
 from ironburst.cli.site_options import BadInput
+from ironburst.config import lockfile
 from ironburst.config.finding import ConfigError
 from ironburst.config.models import ClusterConfig, Hall, Nodes
 from ironburst.config.stack import load_valid
@@ -115,9 +116,10 @@ def find(arguments: argparse.Namespace) -> Declared:
         raise BadInput(f"{arguments.stack_file}: {error.findings[0]}{more}: `ironburst validate` says it all") from None
     region = config.cloud.region if config.cloud else None
     allowed, known = declared.allowed_mismatches(config.allow), []
+    drivers = lockfile.drivers(arguments.stack_file)  # the stack is valid, so its lock can be read
     for hall in config.halls:
         for nodes in hall.nodes:
-            for inputs in declared.node_inputs(nodes, region, config.ssh.user, allowed=allowed):
+            for inputs in declared.node_inputs(nodes, region, config.ssh.user, allowed=allowed, drivers=drivers):
                 known.append(inputs["name"])
                 if inputs["name"] == arguments.node:
                     return Declared(config, hall, nodes, NodeInputs.model_validate(inputs))

@@ -48,9 +48,9 @@ class Guard:
     ):
         self._service, self._limit_s, self._say, self._clock, self._pause = service, limit_s, say, clock, pause
 
-    def take(self, node: str, why: str) -> None:
-        """Returns when nothing of a job is on it and none can come. The drain is a converge's, so that a converge gives
-        the node back. Raises Busy, or SchedulerError where it can't be known.
+    def take(self, node: str, why: str) -> bool:
+        """Returns when nothing of a job is on it and none can come; True: it is drained. The drain is a converge's, so
+        that a converge gives the node back. Raises Busy, or SchedulerError where it can't be known.
         """
         end, told = self._clock() + self._limit_s, ""
         while True:
@@ -58,20 +58,21 @@ class Guard:
                 its = self._service.occupancy().get(node)
             except SchedulerMissing:
                 self._say(f"{node}: there is no scheduler yet")
-                return
+                return False
             if its is None:
                 self._say(f"{node}: the scheduler does not know it")
-                return
+                return False
             if not its.drained:
                 self._service.drain([node], reason(f"node {why}"))
             elif not its.busy:
-                return
+                return True
             jobs = ", ".join(map(str, its.jobs)) or "the scheduler"
             if jobs != told:
                 self._say(f"{node}: drained, waits for {jobs}")
                 told = jobs
             if self._clock() >= end:
-                raise Busy(f"{node}: its jobs ({jobs}) did not end in time: it stays drained, and its power as it is")
+                left = f"it stays drained, and its power as it is; `{gives_back(node)}` gives it back"
+                raise Busy(f"{node}: its jobs ({jobs}) did not end in time: {left}")
             self._pause()
 
 
@@ -101,6 +102,11 @@ def _service(arguments: argparse.Namespace, config: ClusterConfig, nodes: Nodes)
         return nodes_of(document.read(path))
     except document.DocumentError as error:
         raise SchedulerError(str(error)) from None
+
+
+def drained(node: str) -> str:
+    """What is left to do with a node that `take` has drained."""
+    return f"it is drained: `{gives_back(node)}` checks it and gives it back"
 
 
 def gives_back(node: str) -> str:

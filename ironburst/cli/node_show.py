@@ -112,6 +112,7 @@ def _parts(hardware: Hardware) -> Iterator[tuple[str, str]]:
     yield "BIOS, BMC", f"{hardware.bios_version or '?'}, {hardware.bmc_version or '?'}"
     yield "CPU sockets", str(hardware.cpu_count or "?")
     modules = f" in {len(hardware.dimms)} modules" if hardware.dimms else ""
+    modules += f", {hardware.free_sockets} sockets free" if hardware.free_sockets else ""
     yield "memory", f"{hardware.memory_gib} GiB{modules}" if hardware.memory_gib else "?"
     yield "GPUs", ", ".join(f"{group.count} x {group.model or 'unnamed'}" for group in hardware.gpus) or "none"
     for gpu in hardware.gpu_devices:

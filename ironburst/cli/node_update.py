@@ -245,7 +245,7 @@ def _lines(outcome: Outcome, stack: Path) -> Sequence[str]:
     elif not outcome.results:
         lines.append("  reached        every declared minimum that its BMC lets compare")
     if outcome.taken:
-        lines.append(f"  it is drained: `{node_guard.gives_back(outcome.node)}` checks it and gives it back")
+        lines.append(f"  {node_guard.drained(outcome.node)}")
     return lines
 
 

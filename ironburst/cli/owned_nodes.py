@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from ironburst import secrets
@@ -11,18 +11,20 @@ from ironburst.baremetal.declared import allowed_mismatches, node_inputs
 from ironburst.baremetal.node import NodeInputs
 from ironburst.cli import stack_file
 from ironburst.cli.site_options import BadInput
+from ironburst.config import lockfile
 from ironburst.config.models import ClusterConfig
+from ironburst.software.lock import LockError
 
 
-def declared(config: ClusterConfig) -> dict[str, NodeInputs]:
-    """By name, in the order of the file."""
+def declared(config: ClusterConfig, drivers: Mapping[str, str] | None = None) -> dict[str, NodeInputs]:
+    """By name, in the order of the file; `drivers`: the lock's."""
     region = config.cloud.region if config.cloud else None
     allowed = allowed_mismatches(config.allow)
     return {
         given["name"]: NodeInputs.model_validate(given)
         for hall in config.halls
         for nodes in hall.nodes
-        for given in node_inputs(nodes, region, allowed=allowed)
+        for given in node_inputs(nodes, region, allowed=allowed, drivers=drivers)
     }
 
 
@@ -34,7 +36,11 @@ def one(path: Path, name: str) -> NodeInputs:
 
 def chosen(path: Path, names: Sequence[str]) -> list[NodeInputs]:
     """The nodes with these names; without any, all. Raises BadInput, also where there are none."""
-    known = declared(stack_file.valid(path))
+    config = stack_file.valid(path)
+    try:
+        known = declared(config, lockfile.drivers(path))
+    except LockError as error:
+        raise BadInput(f"{error}; {lockfile.restore(path)}") from None
     missing = [name for name in names if name not in known]
     if missing or not known:
         what = f"{missing[0]!r} is no managed node with a bmc" if missing else "there is no managed node with a bmc"

@@ -71,7 +71,11 @@ def add_parser(subparsers: Subparsers) -> None:
     add("--wait-p95", type=float, metavar="H", help="95%% do (default for both: the stack file's policy as it is)")
     add("--nodes", metavar="N,N,...", help="owned nodes to look at (default: seven around the mean use)")
     add("--jobs", type=int, default=JOBS, metavar="N", help="of the history, at most (default: %(default)s)")
-    add("--halls", action="store_true", help="the ways to grow, too: rent, more nodes and where they stand, more GPUs")
+    add(
+        "--halls",
+        action="store_true",
+        help="the ways to grow, too: rent, more nodes and where they stand, more GPUs and memory",
+    )
     add("--inventory", type=Path, action="append", default=[], metavar="FILE", help=INVENTORY_HELP)
     trials.add_outputs(parser, "size")
     parser.set_defaults(func=run)

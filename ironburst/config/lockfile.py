@@ -140,6 +140,12 @@ def plan(config: ClusterConfig, stack_file: Path, *, upgrade: bool = False, toda
     return Plan(path, before, after, solution, tuple(changes))
 
 
+def drivers(stack_file: Path) -> dict[str, str]:
+    """{node: the driver that is locked for it}; without a lock nothing. Raises LockError."""
+    groups = (read(path_of_lock(stack_file)) or {}).values()
+    return {node: group.software.driver for group in groups if group.software.driver for node in group.nodes}
+
+
 def restore(stack_file: Path) -> str:
     """What to do about a lock that can't be used."""
     return f"restore it from version control, or delete it and run `ironburst lock {stack_file}`"

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any
 
+from ironburst.doctor import topology
 from ironburst.doctor.finding import Finding, State
 from ironburst.document import ClusterDocument, Host
 
@@ -99,7 +100,8 @@ def questions(document: ClusterDocument, salt: str) -> dict[str, dict[str, Any]]
             far = [other for other in document.managed_hosts if other.kind != host.kind]
             ways = [[other.address, SLURMD] for other in nodes] + [[other.address, SSH] for other in far]
             question |= {"connect": ways, "backups": BACKUPS, "disks": ["/", "/var"]}
-            question["commands"] = {"accounting": ["sacctmgr", "-n", "-P", "show", "cluster", "format=Cluster"]}
+            accounting = ["sacctmgr", "-n", "-P", "show", "cluster", "format=Cluster"]
+            question["commands"] = {"accounting": accounting, "topology": ["sha256sum", *topology.paths()]}
         elif head and host in slurm:
             question["connect"] = [[head.address, SLURMCTLD]]
         asked[host.name] = question
@@ -330,6 +332,10 @@ def _disks(hosts: Hosts) -> Iterator[Finding]:
 
 
 def _head(hosts: Hosts, head: Host, answer: Mapping[str, Any]) -> Iterator[Finding]:
+    lines = (line.split() for line in answer["commands"].get("topology", {"output": ""})["output"].splitlines())
+    sums = {line[1]: line[0] for line in lines if len(line) == 2}
+    kept = f"{CONVERGE}, which writes that one unless slurm_head_settings has a TopologyPlugin of yours"
+    yield from topology.examine(hosts.document.topology, sums, kept)
     accounting = answer["commands"].get("accounting", {"status": None, "output": ""})
     if accounting["status"] == 0 and accounting["output"].strip():
         yield Finding("accounting", "slurmdbd", "ok", f"knows the cluster {accounting['output'].split()[0]}")

@@ -5,9 +5,11 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import PurePosixPath
 from typing import Protocol
 
 from ironburst import naming, slurm_programs
+from ironburst.doctor import topology
 from ironburst.doctor.finding import Finding, answered
 from ironburst.document import ClusterDocument, PoolDocument
 from ironburst.slurm_programs import snippet
@@ -53,6 +55,7 @@ def examine(cluster: ClusterDocument, head: SlurmHead) -> Iterator[Finding]:
     yield from answered("nodes", "nodes that may be rented", lambda: _nodes(cluster, head))
     yield from answered("names", "nodes that may be rented", lambda: _names(cluster, head))
     yield from answered("programs", "the head", lambda: _programs(cluster, head))
+    yield from answered("topology", "the head", lambda: _topology(cluster, head))
     yield from answered("rights", USER, lambda: _rights(head))
 
 
@@ -153,6 +156,15 @@ def _programs(cluster: ClusterDocument, head: SlurmHead) -> Iterator[Finding]:
         yield Finding("programs", unit, "ok", "is there")
     else:
         yield Finding("programs", unit, "warn", "isn't there", f"{INSTALL}, or run the controller by another unit")
+
+
+def _topology(cluster: ClusterDocument, head: SlurmHead) -> Iterator[Finding]:
+    """Its administrator's, who may have taken the halls' as it is."""
+    if not cluster.topology:
+        return
+    folder = str(PurePosixPath(head.config().get("SLURM_CONF") or f"{topology.FOLDER}/slurm.conf").parent)
+    sums = {path: there.sha256 for path, there in head.held(topology.paths(folder)).items()}
+    yield from topology.examine(cluster.topology, sums, "it is its administrator's to change", folder)
 
 
 def _rights(head: SlurmHead) -> Iterator[Finding]:

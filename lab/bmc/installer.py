@@ -36,6 +36,9 @@ def machine_folder(folder: Path, serial: str, disk: str) -> None:
     (folder / "sys/class/dmi/id/product_serial").write_text(f"{serial}\n")
     links.mkdir(parents=True, exist_ok=True)
     (folder / "dev" / DISK).touch()
+    block = folder / "sys/class/block" / DISK
+    block.mkdir(parents=True, exist_ok=True)
+    (block / "size").write_text("4096\n")
     (folder / "bin").mkdir(exist_ok=True)
     for name, text in MOUNT.items():
         (folder / "bin" / name).write_text(text)

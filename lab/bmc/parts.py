@@ -13,6 +13,7 @@ ROOT = "/redfish/v1"
 HOST = f"{ROOT}/Systems/1"
 BOARD = f"{ROOT}/Systems/HGX_Baseboard_0"
 CHASSIS = f"{ROOT}/Chassis/1"
+SUBSYSTEM = f"{HOST}/Storage/1"
 UPDATE = f"{ROOT}/UpdateService"
 Document = dict[str, Any]
 OK = {"Status": {"State": "Enabled", "Health": "OK"}}
@@ -83,8 +84,10 @@ def storage(machine: Machine) -> dict[str, Document]:
         }
         for n in range(1, machine.drives + 1)
     }
-    controller = {"Drives": [link(each) for each in drives], "Drives@odata.count": len(drives)}
-    return {**members(path, "Storage", "v1_15_0", {"1": controller}), **drives}
+    listed = {"Drives": [link(each) for each in drives], "Drives@odata.count": len(drives)}
+    controllers = members(f"{path}/1/Controllers", "StorageController", "v1_7_0", {"1": {"Model": "Lab NVMe"}})
+    subsystem = {"1": listed | {"Controllers": link(f"{path}/1/Controllers")}}
+    return {**members(path, "Storage", "v1_15_0", subsystem), **controllers, **drives}
 
 
 def adapters(machine: Machine) -> dict[str, Document]:

@@ -7,7 +7,7 @@ from typing import Any
 
 from lab.bmc import readings
 from lab.bmc.machine import Machine
-from lab.bmc.parts import BOARD, CHASSIS, HOST, ROOT, UPDATE, Document, collection, link, members
+from lab.bmc.parts import BOARD, CHASSIS, HOST, ROOT, SUBSYSTEM, UPDATE, Document, collection, link, members
 from lab.bmc.vendors import PCI_IDS, VENDORS, Vendor
 
 Documents = dict[str, Document]
@@ -26,6 +26,10 @@ def shaped(documents: Documents, machine: Machine) -> Documents:
     readings.sensors(documents, vendor)
     _memory(documents, vendor)
     _identity(documents, machine, vendor)
+    if not vendor.lists_drives:
+        documents = {path: document for path, document in documents.items() if not path.startswith(f"{SUBSYSTEM}/")}
+        del documents[SUBSYSTEM]["Controllers"]
+        documents[SUBSYSTEM] |= {"Drives": [], "Drives@odata.count": 0}
     if vendor.ports == "NetworkPorts":
         _network_ports(documents)
     if vendor.previous_firmware:

@@ -6,7 +6,7 @@ X14; GPUs also listed as nameless PCIe devices), Dell iDRAC 8 and 9 (System.Embe
 Video.Slot.1-1, or only as PCIe devices), HPE iLO 5 to 7 (GPUs in Chassis/1/Devices under Oem.Hpe, links in small
 letters; since iLO 7 processors with a part number as model), Lenovo XCC and XCC2 (GPUs as processors without a model,
 known by the PCI ids of their functions), trays of superchips (GB200, GH200, Supermicro's GB300: the system lacks a
-serial number or memory, which its chassis or HGX board has; no power supplies).
+serial number or memory, which its chassis or HGX board has; no power supplies; GH200's lists no drives).
 
 As recorded, so that what a BMC claims is no better here: one of DGX H100's six supplies, or of Supermicro's eight,
 carries all; HPE needs all to be redundant; Dell says nothing of it, and the serial number of its main board.
@@ -54,6 +54,8 @@ class Vendor:
     sensors: Literal["collection", "thermal", "both", "metrics"] = "collection"
     """metrics: the sensors, and each temperature once more"""
     memory: Literal["number", "text", "missing", "board"] = "number"
+    lists_drives: bool = True
+    """if not, its one storage subsystem is empty: neither drives nor a controller"""
     ports: Literal["Ports", "NetworkPorts"] = "Ports"
     expand: Literal["no", "right", "poor"] = "no"
     """poor: answers, but leaves required properties of the members out"""
@@ -120,6 +122,7 @@ VENDORS: dict[str, Vendor] = {
         gpu_lanes="one",
         bears_name="board",
         power_said="nowhere",
+        lists_drives=False,
         nulls=("HeightMm",),
     ),
     "supermicro-gb300": Vendor(

@@ -1,6 +1,8 @@
+from components.cluster import Cluster
 from ironburst.baremetal.declared import allowed_mismatches, node_inputs
 from ironburst.config.allowance_models import Allowance
 from ironburst.config.models import Nodes
+from tests.components.conftest import valid
 
 BMC = {"addresses": "https://10.0.9.[11-12]", "username": "admin", "password": "env:BMC_PASSWORD"}
 BASE = {
@@ -35,6 +37,11 @@ def test_each_node_of_a_range_has_its_own_values():
     assert (second["name"], second["bmcAddress"], second["serial"]) == ("dgx02", "https://10.0.9.12", "S2")
 
 
+def test_a_node_is_told_the_driver_that_the_lock_has_for_it():
+    first, second = node_inputs(Nodes.model_validate(BASE), drivers={"dgx02": "580.95.05"})
+    assert "driver" not in first and second["driver"] == "580.95.05"
+
+
 def test_what_is_not_declared_is_not_compared():
     assert not {"serial", "macs", "model", "memoryGib", "caFile", "certificateSha256"} & set(inputs()[0])
 
@@ -63,6 +70,17 @@ def test_nodes_are_resources_of_our_own_plugin(cluster, value):
     nodes = cluster(value).all("baremetal:index:Node")
     expected = [("dgx01", "hall-a"), ("dgx02", "hall-a"), ("head", "hall-a")]
     assert [(each.name, each.parent) for each in nodes] == expected
+
+
+def test_the_locks_driver_reaches_its_node(run, value):
+    stack = valid(value)
+    recording = run(lambda: Cluster(stack.config.name, stack.config, stack.software, {"dgx02": "580.95.05"}).document)
+    nodes = recording.all("baremetal:index:Node")
+    assert {each.name: each.inputs.get("driver") for each in nodes} == {
+        "dgx01": None,
+        "dgx02": "580.95.05",
+        "head": None,
+    }
 
 
 def test_a_password_in_secrets_manager_is_asked_for_where_the_cloud_is():

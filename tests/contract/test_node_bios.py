@@ -14,6 +14,7 @@ from ironburst.adapters import metal_cycle
 from ironburst.baremetal import bios_cycle
 from ironburst.baremetal.install_scripts import Target, mark_in
 from ironburst.cli import node_bios, node_guard
+from ironburst.service import SchedulerMissing
 from lab.bmc import Fault, write_fault
 from lab.bmc.bios import FACTORY, SHAPES
 from tests.contract.emulator import MACHINE, PASSWORD, InstallableMachine, medium, serving
@@ -237,7 +238,45 @@ def test_a_node_with_jobs_is_drained_and_waited_for(site, quick):
     site.power.stop = lambda: looks.append(quick.busy_looks) or stop()
     code, out, err = site.set()
     assert code == 0 and looks == [0] and quick.drains[0][0] == ["dgx01"] and "waits for 42" in err
-    assert "it is on" in out
+    assert "it is on" in out and GIVEN_BACK in out
+
+
+GIVEN_BACK = "it is drained: `ironburst converge --always --limit dgx01` checks it and gives it back"
+
+
+def test_a_drained_node_is_said_to_be_drained_however_it_ends(site):
+    site.power.on = True
+    site.quirks("bios-drops")
+    code, out, _ = site.set()
+    assert code == 4 and GIVEN_BACK in out
+
+
+def test_a_drained_node_is_said_to_be_drained_when_its_bmc_fails(site):
+    site.power.on = True
+    site.quirks(answer="missing", path="/Bios/Settings", after=4)
+    code, _, err = site.set()
+    assert code == 3 and GIVEN_BACK in err
+
+
+def test_a_node_that_was_not_drained_is_not_said_to_be(site, quick):
+    code, out, err = site.set()
+    assert code == 0 and "drained" not in out + err and not quick.drains
+    site.bmc.bios.attributes = dict(FACTORY)
+    site.power.on = True
+
+    def occupancy():
+        raise SchedulerMissing("no slurm here")
+
+    quick.occupancy = occupancy
+    code, out, err = site.set()
+    assert code == 0 and "there is no scheduler yet" in err and "it is drained" not in out + err
+
+
+def test_programs_are_told_that_it_is_drained(site):
+    site.power.on = True
+    said = json.loads(site.set("--json")[1])
+    assert said["drained"] is True and said["outcome"] == "in force"
+    assert json.loads(site.set("--json")[1])["drained"] is False
 
 
 def test_a_node_whose_jobs_do_not_end_is_left_as_it_is(site, quick):

@@ -102,3 +102,20 @@ def test_the_same_list_as_everything_else_that_is_verified(site):
     given = owned_nodes.one(site.stack, "dgx01")
     assert isinstance(given, NodeInputs) and given.firmware[0].at_least == "1.2"
     assert redfish.access_of(given, "x").node == "dgx01"
+
+
+def test_the_driver_of_the_lock_is_held_against_the_gpus_that_are_there(site):
+    site.declare()
+    lock = site.stack.with_name("x.lock.yaml")
+    text = (Path(__file__).parents[2] / "stacks/lab.lock.yaml").read_text()
+    lock.write_text(text)
+    assert owned_nodes.one(site.stack, "dgx01").driver == "580.95.05"
+    assert cli.main(["node", "show", "dgx01", str(site.stack)]) == 0
+    site.capsys.readouterr()
+    lock.write_text(text.replace("driver: 580.95.05", "driver: 470.256.02"))
+    assert cli.main(["node", "show", "dgx01", str(site.stack)]) == 4
+    said = "the lock has driver 470.256.02 for it, NVIDIA H100 80GB HBM3 needs branch 525 at least (gpu_driver)"
+    assert said in site.capsys.readouterr().out
+    lock.write_text("version: 1")
+    assert cli.main(["node", "show", "dgx01", str(site.stack)]) == 2
+    assert "names no groups; restore it" in site.capsys.readouterr().err

@@ -12,6 +12,8 @@ from ironburst.baremetal.install_scripts import ALREADY, REFUSED, Target
 from lab.bmc.installer import MOUNT
 
 TARGET = Target("dgx03", "CHG-4711", "S3", "S64XNE0R")
+OLD, SIZE, MIB = b"old signature..." * 32, 3 * 2048, 1 << 20
+"""a sector, a disk's sectors"""
 SHELLS = [name for name in ("dash", "bash", "busybox") if shutil.which(name)]
 
 
@@ -29,10 +31,26 @@ class Machine:
             (folder / "bin" / name).write_text(text)
             (folder / "bin" / name).chmod(0o755)
 
-    def disk(self, node, *links):
-        (self.folder / "dev" / node).touch()
+    def disk(self, node, *links, size=SIZE):
+        (self.folder / "dev" / node).write_bytes(OLD * size)
+        self.block(node, size)
         for link in links:
             (self.folder / "dev/disk/by-id" / link).symlink_to(self.folder / "dev" / node)
+
+    def block(self, name, size, under=""):
+        folder = self.folder / "sys/class/block" / under / name
+        folder.mkdir(parents=True)
+        (folder / "size").write_text(f"{size}\n")
+        (folder / "holders").mkdir()
+        return folder
+
+    def part(self, name, size=SIZE, of=None):
+        (self.folder / "dev" / name).write_bytes(OLD * size)
+        return self.block(name, size, of or self.node)
+
+    def program(self, name, text):
+        (self.folder / "bin" / name).write_text(f"#!/bin/sh\n{text}\n")
+        (self.folder / "bin" / name).chmod(0o755)
 
     def installed(self, text, part="p1"):
         place = self.folder / "dev" / f"{self.node}{part}" / install_scripts.NOTE
@@ -160,3 +178,76 @@ def test_what_follows_from_the_guard(tmp_path, shell, code, expected):
     for line in (install_scripts.guarded(f"{tmp_path}/guard", "echo write $disk"),):
         for text in (line, " ".join(line.split())):  # the preseed has it in one line
             assert machine.run(text, shell).stdout.strip() == expected
+
+
+def untouched(machine, name):
+    return set((machine.folder / "dev" / name).read_bytes()) == set(OLD)
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+def test_a_disk_that_may_be_written_forgets_what_it_was_part_of(tmp_path, shell):
+    """The installers would ask, or clear the other disks of the same RAID or volume group, too."""
+    machine = Machine(tmp_path)
+    machine.disk("nvme1n1", "nvme-OTHER")
+    machine.disk("nvme0n10", "nvme-ANOTHER")
+    machine.part("nvme0n1p1", 100)
+    machine.part("nvme0n1p2")
+    machine.part("nvme1n1p1", of="nvme1n1")
+    assert said(machine, shell=shell)[0] == 0
+    for name, size in (("nvme0n1", SIZE), ("nvme0n1p2", SIZE), ("nvme0n1p1", 100)):
+        now = (tmp_path / "dev" / name).read_bytes()
+        assert len(now) == size * 512 and not any(now[:MIB]) and not any(now[-MIB:]), name
+    assert not any((tmp_path / "dev/nvme0n1").read_bytes()[:MIB])
+    middle = (tmp_path / "dev/nvme0n1").read_bytes()[MIB:-MIB]
+    assert set(middle) == set(OLD)
+    assert all(untouched(machine, name) for name in ("nvme1n1", "nvme1n1p1", "nvme0n10"))
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+def test_what_is_made_of_the_disk_is_taken_apart_from_its_top(tmp_path, shell):
+    """A live system has assembled it: a volume on a RAID of a partition, and a volume on another partition."""
+    machine = Machine(tmp_path)
+    raid = machine.block("md127", SIZE)
+    for name, volume in (("dm-0", "old-root"), ("dm-1", "data-it's")):
+        (machine.block(name, SIZE) / "dm").mkdir()
+        (tmp_path / "sys/class/block" / name / "dm/name").write_text(f"{volume}\n")
+    (raid / "holders/dm-0").mkdir()
+    (machine.part("nvme0n1p2") / "holders/md127").mkdir()
+    (machine.part("nvme0n1p3") / "holders/dm-1").mkdir()
+    done = f"{tmp_path}/done"
+    machine.program("mdadm", f'echo "mdadm $*" >> {done}')
+    machine.program("dmsetup", f'echo "dmsetup $*" >> {done}')
+    assert said(machine, shell=shell)[0] == 0
+    assert (tmp_path / "done").read_text().splitlines() == [
+        "dmsetup remove old-root",
+        f"mdadm --stop {tmp_path}/dev/md127",
+        "dmsetup remove data-it's",
+    ]
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+def test_a_disk_that_is_in_use_is_refused_and_whole(tmp_path, shell):
+    machine = Machine(tmp_path)
+    machine.block("md127", SIZE)
+    (machine.part("nvme0n1p2") / "holders/md127").mkdir()
+    machine.program("mdadm", "echo mdadm: fail to stop array >&2; exit 1")
+    code, out, err = said(machine, shell=shell)
+    assert (code, out) == (REFUSED, "") and "its disk 'S64XNE0R' is in use: md127 can't be stopped" in err
+    assert untouched(machine, "nvme0n1") and untouched(machine, "nvme0n1p2")
+
+
+def test_a_disk_that_can_not_be_written_is_refused(tmp_path):
+    machine = Machine(tmp_path)
+    machine.program("dd", "exit 1")
+    assert said(machine)[0] == REFUSED
+
+
+@pytest.mark.parametrize("text", ["installed", "another node's", "another machine"])
+def test_a_disk_that_may_not_be_written_keeps_every_byte(tmp_path, text):
+    machine = Machine(tmp_path, serial="S4" if text == "another machine" else "S3")
+    if text == "installed":
+        machine.installed(install_scripts.note(TARGET))
+    if text == "another node's":
+        machine.installed(install_scripts.note(Target("dgx04", "CHG-4711", "S4", "S64XNE0R")))
+    machine.part("nvme0n1p2")
+    assert said(machine)[0] != 0 and untouched(machine, "nvme0n1") and untouched(machine, "nvme0n1p2")

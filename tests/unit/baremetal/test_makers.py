@@ -24,7 +24,7 @@ HGX = frozenset(server for server in EVERY if server.startswith("HGX"))
 TRAY = frozenset(MODELS) - EVERY
 UNSAID = {
     "nvidia-gb200": dict.fromkeys(["gpu_model", "gpu_lanes", "psu_redundancy", "form_factor", "gpu_driver"], TRAY),
-    "nvidia-gh200": dict.fromkeys(["psu_redundancy", "form_factor"], TRAY),
+    "nvidia-gh200": dict.fromkeys(["psu_redundancy", "local_storage", "form_factor"], TRAY),
     "supermicro-gb300": dict.fromkeys(["psu_redundancy", "form_factor"], TRAY),
     "supermicro": {"psu_redundancy": HGX - {"HGX A100"}},  # one supply of 3300 W can't carry 8 GPUs of 700
     "dell": {"psu_redundancy": EVERY},
@@ -56,7 +56,7 @@ def test_healthy_nodes_are_accepted(vendor):
         assert [each.field for each in verdict.not_said] == expected, server
         assert (
             len(hardware.dimms) == machine.dimms
-            and len(hardware.drives) == 4
+            and len(hardware.drives) == (0 if vendor == "nvidia-gh200" else 4)
             and len(hardware.power_supplies) == machine.psus
         )
         assert hardware.bios_version == "1.0" and hardware.bmc_version == "lab-1.0"
@@ -69,7 +69,7 @@ def test_what_is_wrong_is_seen_in_every_makers_words(vendor):
     machine = redfish.machine(vendor, missing_dimms=(3,), dead_psus=(2,), lost_gpus=(8,))
     hardware = redfish.read(redfish.served(machine), vendor)
     assert hardware.gpu_count == 7
-    assert len(hardware.dimms) == 7 and hardware.memory_gib == 1792
+    assert len(hardware.dimms) == 7 and hardware.memory_gib == 1792 and hardware.free_sockets == 1
     assert [each.id for each in hardware.power_supplies if each.has_input is False] == ["PSU2"]
 
 
@@ -114,6 +114,56 @@ def test_gpus_whose_cards_name_no_maker_are_seen():
 def test_virtual_media_is_no_local_storage():
     """As recorded of a DGX H100, whose BMC lists the drives of its virtual media."""
     assert changed("dgx", "/Drives/", {"Model": "Virtual Cdrom Device"}).drives == ()
+
+
+STORAGE = "/redfish/v1/Systems/1/Storage"
+CONTROLLERS = f"{STORAGE}/1/Controllers"
+NO_DRIVES = {"Drives": [], "Drives@odata.count": 0}
+OLD_CONTROLLER = {"StorageControllers": [{"MemberId": "0"}]}
+SMART = {"Oem": {"Hpe": {"Links": {"SmartStorage": {"@odata.id": "/redfish/v1/Systems/1/SmartStorage"}}}}}
+
+
+@pytest.mark.parametrize(
+    ("what", "host", "changed_documents", "power", "expected"),
+    [
+        ("neither list", {"Storage": None}, {}, "On", "unknown"),
+        ("a list that isn't there", {}, {STORAGE: None}, "On", "unknown"),
+        ("an empty list", {}, {STORAGE: {"Members": []}}, "On", "refused"),
+        ("an empty list, off", {}, {STORAGE: {"Members": []}}, "Off", "unknown"),
+        ("HPE's own list beside it", SMART, {STORAGE: {"Members": []}}, "On", "unknown"),
+        ("as GH200", {}, {f"{STORAGE}/1": NO_DRIVES | {"Controllers": None}}, "On", "unknown"),
+        (
+            "as GH200, newer",
+            {},
+            {f"{STORAGE}/1": NO_DRIVES, f"{STORAGE}/1/Controllers": {"Members": []}},
+            "On",
+            "unknown",
+        ),
+        ("a controller without drives", {}, {f"{STORAGE}/1": NO_DRIVES}, "On", "refused"),
+        ("an older one", {}, {f"{STORAGE}/1": NO_DRIVES | {"Controllers": None} | OLD_CONTROLLER}, "On", "refused"),
+        ("a controller without drives, off", {}, {f"{STORAGE}/1": NO_DRIVES}, "Off", "unknown"),
+        (
+            "an empty older list",
+            {"Storage": None, "SimpleStorage": {"@odata.id": f"{STORAGE}S"}},
+            {f"{STORAGE}S": {"Members": []}},
+            "On",
+            "refused",
+        ),
+    ],
+)
+def test_drives_that_a_bmc_does_not_list_are_unknown_and_not_none(what, host, changed_documents, power, expected):
+    docs = redfish.served(redfish.machine("lab"))
+    docs["/redfish/v1/Systems/1"] |= host | {"PowerState": power}
+    for path, properties in changed_documents.items():
+        docs[path] = docs.get(path, {}) | properties if properties else None
+    docs = {path: each for path, each in docs.items() if each is not None and "/Drives/" not in path}
+    verdict = examine(Declaration("n"), redfish.read(docs, "lab"), gpus().values())
+    fields = {"refused": verdict.mismatches, "unknown": verdict.not_said}
+    assert {name: [each.field for each in found] for name, found in fields.items()} == {
+        "refused": [],
+        "unknown": [],
+        expected: ["local_storage"],
+    }, what
 
 
 def test_a_supply_without_input_is_seen_in_the_older_document():

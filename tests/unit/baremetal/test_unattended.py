@@ -63,7 +63,8 @@ def test_as_reviewed(name):
 def test_the_guard_comes_before_the_disk_and_no_password_is_usable(name):
     text = main_file(SEEDS[name])
     assert "guard.sh" in text and "S64XNE0R" in text + files(SEEDS[name])["ironburst/guard.sh"]
-    for risky in ("/dev/sda", "/dev/nvme0n1", "zerombr"):
+    # the last two: partman would clear the other disks of a RAID, and volume groups of /dev/sdaa for /dev/sda
+    for risky in ("/dev/sda", "/dev/nvme0n1", "device_remove_md", "device_remove_lvm"):
         assert risky not in text
 
 
@@ -149,6 +150,23 @@ def test_a_kickstart_is_read_by_pykickstart(name, version):
     assert "guard.sh" in before.script and "finish.sh" in after.script
     for script in (before, after):
         assert subprocess.run(["sh", "-n"], input=script.script, text=True).returncode == 0
+
+
+@pytest.mark.parametrize(("name", "version"), [("rhel9", "RHEL9"), ("rhel10-dhcp", "RHEL10")])
+def test_a_kickstart_takes_the_whole_of_its_disk_and_no_other(name, version, tmp_path):
+    read = KickstartParser(makeVersion(version), errorsAreFatal=True, missingIncludeIsFatal=False)
+    read.readKickstartFromString(main_file(SEEDS[name]))
+    (tmp_path / "sh").write_text("#!/bin/sh\necho /dev/vda\n")  # the guard's answer
+    (tmp_path / "sh").chmod(0o755)
+    script = read.handler.scripts[0].script.replace("/tmp/", f"{tmp_path}/")
+    env = {"PATH": f"{tmp_path}:{os.environ['PATH']}"}
+    subprocess.run(["/bin/sh", "-c", script], check=True, env=env)
+    disk = KickstartParser(makeVersion(version), errorsAreFatal=True)
+    disk.readKickstart(str(tmp_path / "disk.ks"))
+    told = disk.handler
+    assert told.ignoredisk.onlyuse == told.clearpart.drives == ["/dev/vda"] and told.bootloader.bootDrive == "/dev/vda"
+    assert told.autopart.autopart and told.autopart.nohome  # else / has 70 GiB at most, and /home the rest
+    assert told.zerombr.zerombr  # Anaconda labels no blank disk without it, and knows of no other disk
 
 
 def test_the_medium_holds_what_the_host_is_known_by():

@@ -123,6 +123,39 @@ def test_a_gpu_that_no_supported_driver_knows():
     assert found.field == "gpu_driver" and f"drives {H100}" in found.sentence
 
 
+V100, B200 = "Tesla V100-SXM2-32GB", "NVIDIA B200"
+
+
+@pytest.mark.parametrize(
+    ("driver", "name", "sentence"),
+    [
+        ("580.95.05", H100, None),
+        ("580.95.05", B200, None),
+        ("580.95.05", V100, None),
+        ("470.256.02", "Tesla T4", None),  # nobody says since when
+        ("470.256.02", H100, f"the lock has driver 470.256.02 for it, {H100} needs branch 525 at least"),
+        ("570.86.15", B200, f"the lock has driver 570.86.15 for it, {B200} needs 570.133.20 at least"),
+        ("610.43.02", V100, f"the lock has driver 610.43.02 for it, {V100} needs branch 580 at most"),
+        ("535.43.02", "NVIDIA GH200 480GB", None),  # 96 or 144 GB, of which one is driven
+        (
+            "470.256.02",
+            "NVIDIA GH200 480GB",
+            "the lock has driver 470.256.02 for it, NVIDIA GH200 480GB needs branch 535 at least",
+        ),
+    ],
+)
+def test_the_locked_driver_is_held_against_the_gpus_that_are_there(driver, name, sentence):
+    observed = replace(OBSERVED, gpus=(GpuGroup(name, 8),), gpu_devices=())
+    found = mismatches(Declaration("x", driver=driver), observed)
+    assert [(each.field, each.sentence) for each in found] == ([("gpu_driver", f"x: {sentence}")] if sentence else [])
+
+
+def test_a_gpu_that_nobody_knows_is_driven_by_no_known_lock():
+    observed = replace(OBSERVED, gpus=(GpuGroup("Tesla K80", 1),))
+    verdict = examine(Declaration("x", driver="580.95.05"), observed, gpus().values())
+    assert verdict.mismatches == () and [each.field for each in verdict.not_said] == ["gpu_driver"]
+
+
 def test_a_platform_has_what_the_catalogue_says():
     short = replace(OBSERVED, memory_gib=1024, power_supplies=OBSERVED.power_supplies[:5], height_u=4)
     declared = Declaration("x", platform=platform("dgx-h100"))

@@ -70,7 +70,9 @@ def test_more_nodes_have_their_racks_and_the_limit_that_they_meet(trace, stack, 
         f"  more nodes: {3 - own['no_room']} of 3 more dgx-h100 have room\n    hall-a r01: none: circuit a1 is full: "
         in text
     )
-    assert "  in dgx[01-08] (dgx-h100): its 8 GPUs are on one board of its maker's: none can be added" in text
+    board = "its 8 GPUs are on one board of its maker's: none can be added; free sockets for memory aren't known"
+    assert f"  in dgx[01-08] (dgx-h100): {board}: give what `ironburst node show NODE STACK_FILE --json` prints" in text
+    assert "unknown: how much memory jobs ask for is in no history that is read" in text
     assert "unknown: what a node, a GPU or a memory module costs" in text
     assert cli.main(asked(trace, stack(), "--nodes", "11", "--json")) == 0
     assert "growth" not in json.loads(capsys.readouterr().out)
@@ -101,10 +103,10 @@ def test_what_is_not_limited_and_not_needed_is_said(trace, stack, capsys):
     assert "of today (no candidate keeps the wanted waits):" in text and "jobs wait too long" in text
 
 
-def inventory(folder, gpus, slots, node="dgx01"):
+def inventory(folder, gpus, slots, node="dgx01", **memory):
     path = folder / f"{node}.json"
     told = [{"id": str(n), "lanes": lanes, "filled": filled} for n, (lanes, filled) in enumerate(slots)]
-    hardware = {"gpus": [{"model": "L40S", "count": gpus}] if gpus else [], "slots": told}
+    hardware = {"gpus": [{"model": "L40S", "count": gpus}] if gpus else [], "slots": told} | memory
     path.write_text(json.dumps({"node": node, "hardware": hardware}))
     return ["--inventory", str(path)]
 
@@ -130,7 +132,37 @@ def test_free_slots_of_pcie_servers_are_what_their_bmc_says(trace, stack, tmp_pa
     assert cli.main(asked(trace, path, *more)) == 0
     text = capsys.readouterr().out
     assert f"  in dgx01 ({PCIE}): " in text and words in text
-    assert f"  in dgx[02-08] ({PCIE}): free slots aren't known: give what `ironburst node show" in text
+    assert f"  in dgx[02-08] ({PCIE}): free slots aren't known; free sockets for memory aren't known: give what" in text
+
+
+@pytest.mark.parametrize(
+    ("memory", "words"),
+    [
+        ({}, "its BMC says nothing of memory modules"),
+        ({"dimms": [], "free_sockets": 0}, "its BMC says nothing of memory modules"),
+        (
+            {"dimms": [{"gib": 64}] * 16, "free_sockets": 8},
+            "memory: 16 modules, 1024 GiB in all, and 8 free sockets: 1536 GiB with 8 more of 64 GiB",
+        ),
+        (
+            {"dimms": [{"gib": 64}] * 8 + [{"gib": 32}] * 8, "free_sockets": 8},
+            "memory: 16 modules, 768 GiB in all, and 8 free sockets",
+        ),
+        (
+            {"dimms": [{"gib": 64}] * 15 + [{"gib": None}], "free_sockets": 8},
+            "memory: 16 modules, and 8 free sockets",
+        ),
+        (
+            {"dimms": [{"gib": 64}] * 16, "free_sockets": 0},
+            "1024 GiB in all; its BMC lists no free socket: there is none, or it lists modules alone",
+        ),
+    ],
+)
+def test_what_more_memory_has_room_is_what_the_bmc_says(trace, stack, tmp_path, capsys, memory, words):
+    """Of a DGX, too: its modules are no part of its GPUs' board."""
+    assert cli.main(asked(trace, stack(), "--halls", "--nodes", "8", *inventory(tmp_path, 8, [], **memory))) == 0
+    line = next(line for line in capsys.readouterr().out.splitlines() if line.startswith("  in dgx01 (dgx-h100): "))
+    assert "none can be added; " in line and line.endswith(words)
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """`ironburst doctor --from hall`: each thing that may be wrong between the hosts, made wrong once, seen and named."""
 
 import copy
+import hashlib
 import subprocess
 import sys
 from datetime import UTC, datetime, timedelta
@@ -10,7 +11,7 @@ import pytest
 
 from ironburst import cli, sent_program
 from ironburst.config import load
-from ironburst.doctor import bmcs, host_probe, hosts, published
+from ironburst.doctor import bmcs, host_probe, hosts, published, topology
 from ironburst.doctor.bmcs import Bmc
 from ironburst.document.user_model import SlurmAccount, User, Users
 from tests.playbooks import sample
@@ -287,6 +288,39 @@ def test_the_probe_answers_on_this_machine_and_holds_no_secret(tmp_path):
     assert answer["commands"]["accounting"]["status"] is None
     assert answer["backup_s"] is None and answer["disks"]["/"][0] > 0
     assert answer.keys() == healthy("head", asked).keys()
+
+
+# ---- Slurm's topology
+
+
+@pytest.mark.parametrize(
+    ("sums", "states"),
+    [
+        ("", []),
+        ("{same}  /etc/slurm/topology.conf\n", [("/etc/slurm/topology.conf", "ok")]),
+        ("{other}  /etc/slurm/topology.conf\n", [("/etc/slurm/topology.conf", "warn")]),
+        (
+            "{same}  /etc/slurm/topology.conf\n{other}  /etc/slurm/topology.yaml\n",
+            [("/etc/slurm/topology.conf", "ok"), ("/etc/slurm/topology.yaml", "warn")],
+        ),
+    ],
+)
+def test_a_topology_on_the_head_that_is_not_the_halls_is_named(sums, states):
+    tree = "# Written by ironburst\nSwitchName=leaf1 Nodes=dgx[01-02]\n"
+    output = sums.format(same=hashlib.sha256(tree.encode()).hexdigest(), other="0" * 64)
+    for declared, expected in ((tree, states), ("", [])):
+        hall = Hall(topology=declared)
+        hall.answers["head"]["commands"]["topology"] = {"status": 1, "output": output}
+        found = [each for each in hall.findings() if each.check == "topology"]
+        assert [(each.looked_at, each.state) for each in found] == expected
+        assert all("ironburst converge" in each.todo or "remove it" in each.todo for each in found if each.todo)
+
+
+def test_the_probe_sums_up_the_files_that_are_there(tmp_path):
+    (tmp_path / "topology.yaml").write_text("x")
+    argv = ["sha256sum", *topology.paths(str(tmp_path))]
+    said = host_probe.gather({"salt": SALT, "commands": {"topology": argv}})["commands"]["topology"]
+    assert said["output"].split() == [hashlib.sha256(b"x").hexdigest(), str(tmp_path / "topology.yaml")]
 
 
 # ---- BMCs

@@ -238,3 +238,34 @@ def test_a_head_that_can_not_be_asked(capsys):
 def test_a_slurm_that_is_managed_has_nothing_to_ask(capsys):
     assert cli.main(["doctor", str(STACK.with_name("Pulumi.lab.yaml")), "--slurm"]) == 2
     assert "`ironburst converge --check` looks" in capsys.readouterr().err
+
+
+TREE = "# Written by ironburst from the declared halls: changes made here are lost\nSwitchName=leaf1 Nodes=dgx[01-02]\n"
+
+
+def of_topology(head, tree=TREE):
+    cluster = CLUSTER.model_copy(update={"topology": tree})
+    return [found for found in slurm.examine(cluster, head) if found.check == "topology"]
+
+
+def test_a_topology_that_is_not_the_halls_is_named():
+    head = Head()
+    assert of_topology(head) == []
+    head.files["/etc/slurm/topology.conf"] = Held("root", "644", hashlib.sha256(TREE.encode()).hexdigest())
+    (found,) = of_topology(head)
+    assert (found.state, found.looked_at) == ("ok", "/etc/slurm/topology.conf")
+    head.files["/etc/slurm/topology.conf"] = Held("root", "644", hashlib.sha256(b"SwitchName=s0").hexdigest())
+    (found,) = of_topology(head)
+    assert found.state == "warn" and "the declared halls make another tree" in found.seen
+    assert "hall plan STACK_FILE --topology conf" in found.todo and "administrator's to change" in found.todo
+    assert of_topology(head, "") == []  # no tree is declared: theirs is nobody's business
+
+
+def test_the_topology_lies_beside_slurm_conf():
+    head = Head()
+    head.said["SLURM_CONF"] = "/opt/slurm/etc/slurm.conf"
+    head.files["/opt/slurm/etc/topology.yaml"] = Held("root", "644", "0" * 64)
+    head.files["/etc/slurm/topology.conf"] = Held("root", "644", "0" * 64)
+    (found,) = of_topology(head)
+    assert (found.state, found.looked_at) == ("warn", "/opt/slurm/etc/topology.yaml")
+    assert "is read in the place of topology.conf" in found.seen
