@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict, dataclass, field
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal
 
@@ -59,9 +60,15 @@ def read_faults(path: Path) -> dict[str, Fault]:
     understood.
     """
     try:
-        text = path.read_text()
+        with path.open("rb", buffering=0) as file:  # ten times in a request
+            text = file.read()
     except FileNotFoundError:
         return {}
+    return _read(text)
+
+
+@lru_cache(maxsize=16)
+def _read(text: bytes) -> dict[str, Fault]:
     return {node: Fault(**fault) for node, fault in json.loads(text).items()} if text.strip() else {}
 
 

@@ -6,7 +6,6 @@ Every request is appended to a log, one JSON object a line.
 from __future__ import annotations
 
 import base64
-import copy
 import json
 import secrets
 import socket
@@ -126,12 +125,13 @@ class Bmc:
 
     def documents(self, path: str = "") -> dict[str, Document]:
         """All that Redfish says of it now, by path. What is shown late is shown at reads of its own `path`."""
-        found = dict(_known(self.machine(), self.is_on(), tuple(self.sessions)))
+        sessions = tuple(self.sessions) if path.startswith(SESSIONS) else ()
+        found = dict(_known(self.machine(), self.is_on(), sessions))
         if HOST in found and MANAGER in found:  # another maker's paths have no media
-            found |= {each: copy.deepcopy(found[each]) for each in (HOST, MANAGER)}
+            found |= {each: dict(found[each]) for each in (HOST, MANAGER)}
             self.media.add(found, path)
         elif self.host in found:
-            found[self.host] = copy.deepcopy(found[self.host])
+            found[self.host] = dict(found[self.host])
             self.media.add_boot(found, path, self.host)
         self.updates.add(found, path)
         self.bios.add(found, path)
@@ -259,6 +259,7 @@ class _Server(ThreadingHTTPServer):
 
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
+    wbufsize = -1  # an answer goes out as one piece
     server: _Server
 
     def log_message(self, *_: object) -> None:
@@ -316,6 +317,7 @@ class _Handler(BaseHTTPRequestHandler):
         part, pause = (b" " * 65536, 0.0) if fault == "huge" else (b" ", 0.05)
         while not bmc.closing.wait(pause):
             self.wfile.write(part)
+            self.wfile.flush()
 
     def _answer(self, bmc: Bmc, path: str, body: bytes, fault: str | None) -> Answer:
         if fault == "unavailable":
