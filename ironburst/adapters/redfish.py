@@ -111,10 +111,14 @@ def read_telemetry(access: BmcAccess) -> Telemetry:
             raise BmcIncompleteAnswer(f"{access.node}: BMC {access.address} {error}") from None
 
 
-def power_off(access: BmcAccess, *, graceful_s: float = 120.0, forced_s: float = 30.0) -> None:
-    """Shut the node down and wait until it is off; by force when it takes longer than `graceful_s`. Raises BmcError."""
+def power_off(
+    access: BmcAccess, *, graceful_s: float = 120.0, forced_s: float = 30.0, host: str | None = None
+) -> None:
+    """Shut the node down and wait until it is off; by force when it takes longer than `graceful_s`. `host`: the path of
+    the machine, where it is known already. Raises BmcError.
+    """
     with _login(access, limited=False) as root:
-        system, _ = _host_system(access, root)
+        system = root.get_system(host) if host else _host_system(access, root)
         if system.power_state == sushy.POWER_STATE_OFF:
             return
         if sushy.RESET_GRACEFUL_SHUTDOWN in system.get_allowed_reset_system_values():
@@ -241,30 +245,30 @@ def _document(link: connector.Connector, path: str) -> Any:
         raise documents.Refused(error, f"the BMC answers with HTTP {error.status_code}") from None
 
 
-def _host_system(access: BmcAccess, root: sushy.main.Sushy) -> tuple[Any, list[Any]]:
-    """The computer system with CPUs, and all that the BMC lists (HGX boards are listed as systems too)."""
+def _host_system(access: BmcAccess, root: sushy.main.Sushy) -> Any:
+    """The computer system with CPUs (HGX boards are listed as systems, too)."""
     systems = root.get_system_collection().get_members()
-    hosts = systems
-    if len(systems) != 1:
-        hosts = [system for system in systems if _processors(system, sushy.PROCESSOR_TYPE_CPU)]
+    hosts = systems if len(systems) == 1 else [system for system in systems if _has_a_cpu(system)]
     if len(hosts) != 1:
         names = ", ".join(system.identity for system in systems) or "none"
         raise BmcIncompleteAnswer(
             f"{access.node}: BMC {access.address} lists {len(hosts)} computer systems with CPUs (of: {names}), "
             "one is expected"
         )
-    return hosts[0], systems
+    return hosts[0]
 
 
-def _processors(system: Any, kind: Any) -> list[Any]:
-    """The system's processors of this kind that are there (empty sockets are listed as Absent)."""
+def _has_a_cpu(system: Any) -> bool:
+    """Empty sockets are listed as Absent. Asked until one is found, and a board has eight GPUs."""
     if "Processors" not in system.json:
-        return []
-    return [
-        processor
-        for processor in system.processors.get_members()
-        if processor.processor_type == kind and not (processor.status and processor.status.state == sushy.STATE_ABSENT)
-    ]
+        return False
+    for path in system.processors.members_identities:
+        with contextlib.suppress(exceptions.ResourceNotFoundError):
+            processor = system.processors.get_member(path)
+            absent = processor.status and processor.status.state == sushy.STATE_ABSENT
+            if processor.processor_type == sushy.PROCESSOR_TYPE_CPU and not absent:
+                return True
+    return False
 
 
 # ---- errors

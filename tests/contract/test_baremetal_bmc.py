@@ -134,6 +134,15 @@ def test_the_power_button(site):
     assert site.power.calls == ["stop"]
 
 
+def test_the_machine_among_two_systems_is_told_by_its_first_cpu_or_known(site):
+    redfish.power_off(site.access())
+    asked = [each["path"].rsplit("/", 1)[1] for each in site.requests() if "/Processors/" in each["path"]]
+    assert asked == ["CPU0", *(f"GPU_SXM_{n}" for n in range(1, 9))]
+    before = len(site.requests())
+    redfish.power_off(site.access(), host="/redfish/v1/Systems/1")
+    assert len(site.requests()) - before == 4  # the root, the session and its end, the machine
+
+
 def test_a_node_that_ignores_the_shutdown_is_forced(site):
     site.power.stubborn = True
     redfish.power_off(site.access(), graceful_s=0.5)

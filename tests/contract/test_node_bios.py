@@ -16,10 +16,12 @@ from ironburst.baremetal.install_scripts import Target, mark_in
 from ironburst.cli import node_bios, node_guard
 from lab.bmc import Fault, write_fault
 from lab.bmc.bios import FACTORY, SHAPES
-from tests.contract.emulator import MACHINE, PASSWORD, InstallableMachine, medium, serving
+from tests.contract import emulator
+from tests.contract.emulator import PASSWORD, InstallableMachine, medium, serving
 from tests.contract.test_node_cli import KEY, Service
 
 LAB = yaml.safe_load((Path(__file__).parents[2] / "stacks/Pulumi.lab.yaml").read_text())
+MACHINE = replace(emulator.MACHINE, gpus=2)
 WANTED = {"ProcVirtualization": "Enabled", "NumaNodes": 4, "QuietBoot": False}
 SETUP = {"BootSourceOverrideTarget": "BiosSetup", "BootSourceOverrideEnabled": "Continuous"}
 
@@ -76,7 +78,7 @@ def quick(monkeypatch):
 
 @pytest.fixture
 def site(tmp_path, capsys, quick):
-    with serving(tmp_path) as (bmc, power):
+    with serving(tmp_path, MACHINE) as (bmc, power):
         power.on = False
         yield Site(tmp_path, bmc, power, capsys)
 
@@ -191,7 +193,7 @@ def test_every_makers_shape(tmp_path, capsys, quick, vendor, on):
 def test_every_quirk(site, quirks, on):
     site.power.on = on
     site.quirks(*quirks)
-    code, out, err = site.set()
+    code, out, err = site.set("--timeout", "3m")  # a start that takes nothing is waited out
     assert (code, site.in_force()) == (0, WANTED), (out, err)
     assert site.power.on == on == site.bmc.is_on() and site.power.calls.count("start") == int(on)
     assert site.bmc.media.boot["BootSourceOverrideEnabled"] == "Disabled"
