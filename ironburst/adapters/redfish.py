@@ -19,6 +19,7 @@ import requests
 import sushy
 from sushy import connector, exceptions
 from urllib3.exceptions import IncompleteRead, ProtocolError, ReadTimeoutError
+from urllib3.util.ssl_ import create_urllib3_context
 
 from ironburst.adapters.redfish_link import OneHost, OneLogin, TooMuch
 from ironburst.baremetal import documents, inventory, telemetry
@@ -165,31 +166,34 @@ class _Deadline:
             )
 
 
-def _trusted(access: BmcAccess) -> bool | str:
-    """requests' `verify`: by itself it knows the CAs of its package certifi only, not those of the system.
-    Raises BmcError.
-    """
+def _tls(access: BmcAccess) -> ssl.SSLContext | None:
+    """By itself requests knows the CAs of its package certifi, and not those of the system. Raises BmcError."""
+    if not access.address.lower().startswith("https:"):
+        return None
     if access.sha256 or not access.verify_tls:
-        return False
-    if access.ca_file:
-        try:
-            ssl.create_default_context(cafile=access.ca_file)
-        except OSError as error:
-            raise BmcError(
-                f"{access.node}: the CAs of BMC {access.address}, {access.ca_file}, can't be read "
-                f"({error.strerror or error}): give a file in PEM on this machine"
-            ) from None
-        return access.ca_file
+        return create_urllib3_context(cert_reqs=ssl.CERT_NONE)
     system = ssl.get_default_verify_paths()
-    return system.cafile or system.capath or True
+    context = create_urllib3_context()
+    try:
+        if access.ca_file:
+            context.load_verify_locations(access.ca_file)
+        else:
+            context.load_verify_locations(system.cafile or (None if system.capath else requests.certs.where()), system.capath)
+    except OSError as error:
+        raise BmcError(
+            f"{access.node}: the CAs of BMC {access.address}, {access.ca_file or "this machine's"}, can't be read "
+            f"({error.strerror or error}): give a file in PEM on this machine"
+        ) from None
+    return context
 
 
 def _connected(access: BmcAccess, deadline: _Deadline) -> connector.Connector:
     """sushy's connector, deaf to proxies and ~/.netrc: a BMC is on an out-of-band network, with its own login."""
+    context = _tls(access)
     # Two attempts, each within half of the time: a BMC that is busy for a moment is normal.
     link = connector.Connector(
         access.address,
-        verify=_trusted(access),
+        verify=access.verify_tls and not access.sha256,
         server_side_retries=2,
         server_side_retries_delay=min(1.0, access.answer_s / 10),
         default_request_timeout=access.answer_s / 2,
@@ -198,7 +202,7 @@ def _connected(access: BmcAccess, deadline: _Deadline) -> connector.Connector:
     # sushy has no settings for these
     link._session.trust_env = False
     for scheme in ("http://", "https://"):
-        link._session.mount(scheme, OneHost(access.address, deadline.check, access.sha256))
+        link._session.mount(scheme, OneHost(access.address, deadline.check, context, access.sha256))
     return link
 
 
