@@ -17,6 +17,7 @@ from typing import Any
 
 import requests
 import sushy
+from requests.utils import DEFAULT_CA_BUNDLE_PATH
 from sushy import connector, exceptions
 from urllib3.exceptions import IncompleteRead, ProtocolError, ReadTimeoutError
 from urllib3.util.ssl_ import create_urllib3_context
@@ -112,9 +113,7 @@ def read_telemetry(access: BmcAccess) -> Telemetry:
             raise BmcIncompleteAnswer(f"{access.node}: BMC {access.address} {error}") from None
 
 
-def power_off(
-    access: BmcAccess, *, graceful_s: float = 120.0, forced_s: float = 30.0, host: str | None = None
-) -> None:
+def power_off(access: BmcAccess, *, graceful_s: float = 120.0, forced_s: float = 30.0, host: str | None = None) -> None:
     """Shut the node down and wait until it is off; by force when it takes longer than `graceful_s`. `host`: the path of
     the machine, where it is known already. Raises BmcError.
     """
@@ -178,10 +177,11 @@ def _tls(access: BmcAccess) -> ssl.SSLContext | None:
         if access.ca_file:
             context.load_verify_locations(access.ca_file)
         else:
-            context.load_verify_locations(system.cafile or (None if system.capath else requests.certs.where()), system.capath)
+            theirs = None if system.capath else DEFAULT_CA_BUNDLE_PATH
+            context.load_verify_locations(system.cafile or theirs, system.capath)
     except OSError as error:
         raise BmcError(
-            f"{access.node}: the CAs of BMC {access.address}, {access.ca_file or "this machine's"}, can't be read "
+            f"{access.node}: the CAs of BMC {access.address}, {access.ca_file or system.cafile}, can't be read "
             f"({error.strerror or error}): give a file in PEM on this machine"
         ) from None
     return context

@@ -71,13 +71,13 @@ def changes(calls):
 
 @contextlib.contextmanager
 def places(monkeypatch):
-    """Of each call that is made meanwhile: its method, its path without names that have numbers, and the adapters' lines it is from."""
+    """Of each call that is made meanwhile: its method, its path without names that have numbers, the adapters' lines."""
     found, send = [], requests.Session.send
 
     def noted(self, request, **more):
         path = re.sub(r"[^/]*\d[^/]*", "n", request.path_url)
-        files = ((Path(frame.f_code.co_filename), line) for frame, line in walk_stack(None))
-        found.append((request.method, path, *(f"{file}:{line}" for file, line in files if file.parent.name == "adapters")))
+        lines = [(frame.f_code.co_filename, line) for frame, line in walk_stack(None)]
+        found.append((request.method, path, *(each for each in lines if Path(each[0]).parent.name == "adapters")))
         return send(self, request, **more)
 
     with monkeypatch.context() as patched:
@@ -86,8 +86,8 @@ def places(monkeypatch):
 
 
 def meeting(what, run, known=()):
-    """The numbers of the calls of a run that meet the fault `what`. `run`: the place of each; `known`: other runs' places
-    whose first calls meet every fault there.
+    """The numbers of the calls of a run that meet the fault `what`. `run`: the place of each; `known`: places that have
+    met every fault in another run.
     """
     seen = set(known)
     for number, place in enumerate(run):
