@@ -71,7 +71,7 @@ def changes(calls):
 
 @contextlib.contextmanager
 def places(monkeypatch):
-    """Of each call that is made meanwhile: its method, its path without names that have numbers, the adapters' lines."""
+    """Of each call that is made meanwhile: its method, its path without what has numbers, the adapters' lines."""
     found, send = [], requests.Session.send
 
     def noted(self, request, **more):

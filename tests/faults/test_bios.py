@@ -90,9 +90,10 @@ def judged(end, one, on, where):
     assert one.taken or not on, where
 
 
-@pytest.mark.parametrize(("pair", "first"), [(("lies", DEATHS[1]), 0), (("is done and not answered", DEATHS[0]), 1)])
-def test_each_change(tmp_path, monkeypatch, pair, first):
-    """Each meets two of the four faults; test_every_call has all."""
+@pytest.mark.parametrize("turn", [0, 1])
+def test_each_change(tmp_path, monkeypatch, turn):
+    """Each meets two faults; test_every_call has all of them."""
+    faults = ("lies", DEATHS[1], "is done and not answered", DEATHS[0])
     calls = clean_run(tmp_path / "clean", False)
     found = changes(calls)
     assert [calls[n]["path"].rsplit("/", 1)[-1] for n in found] == [
@@ -103,8 +104,8 @@ def test_each_change(tmp_path, monkeypatch, pair, first):
         "ComputerSystem.Reset",
         "1",  # as usual
     ]
-    for turn, number in enumerate(found, first):
-        what = pair[turn % 2]
+    for count, number in enumerate(found, turn):
+        what = faults[count % 4]
         end, one = played(tmp_path / f"{number}", monkeypatch, what, number, False)
         judged(end, one, False, (what, number, calls[number]))
 
