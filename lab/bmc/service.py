@@ -11,13 +11,12 @@ import secrets
 import socket
 import ssl
 import struct
-import sys
 import threading
 from collections import Counter
 from dataclasses import asdict, replace
 from email.message import Message
 from functools import lru_cache
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
@@ -26,6 +25,7 @@ from lab.bmc.documents import HOST, MANAGER, RESET, ROOT, SESSIONS, Document, do
 from lab.bmc.faults import Fault, read_faults
 from lab.bmc.machine import Machine
 from lab.bmc.media import SETUP, Media, Refused
+from lab.bmc.server import Server
 from lab.bmc.shapes import expanded, host_path, plain_path
 from lab.bmc.updates import BMC_RESET, PUSH, SIMPLE, Updates
 
@@ -248,13 +248,8 @@ def _refusal(status: int, code: str, message: str, headers: dict[str, str] | Non
     return Answer(status, {"error": error}, headers)
 
 
-class _Server(ThreadingHTTPServer):
+class _Server(Server):
     bmc: Bmc
-    daemon_threads = True
-
-    def handle_error(self, request: Any, client_address: Any) -> None:
-        if not isinstance(sys.exception(), ConnectionError | ssl.SSLError):  # clients hang up: no error of ours
-            super().handle_error(request, client_address)
 
 
 class _Handler(BaseHTTPRequestHandler):
