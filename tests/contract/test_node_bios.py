@@ -147,8 +147,16 @@ def test_a_bmc_without_a_bios(site):
 # ---- setting
 
 
-@pytest.mark.parametrize("vendor", SHAPES)
-@pytest.mark.parametrize("on", [False, True])
+def off_and_on(kinds):
+    """Each kind with a machine that is off or with one that is on, in turn; with both where slow tests are run."""
+    return [
+        pytest.param(kind, on, id=f"{kind}-{on}", marks=() if on == number % 2 else pytest.mark.slow)
+        for number, kind in enumerate(kinds)
+        for on in (False, True)
+    ]
+
+
+@pytest.mark.parametrize(("vendor", "on"), off_and_on(SHAPES))
 def test_every_makers_shape(tmp_path, capsys, quick, vendor, on):
     machine = replace(MACHINE, vendor=vendor)
     with serving(tmp_path, machine) as (bmc, power):
@@ -166,33 +174,33 @@ def test_every_makers_shape(tmp_path, capsys, quick, vendor, on):
 
 
 @pytest.mark.parametrize(
-    "quirks",
-    [
-        ["bios-needs-etag"],
-        ["bios-weak-etag"],
-        ["bios-refuses-time"],
-        ["bios-needs-job"],
-        ["bios-unlinked"],
-        ["bios-unlinked", "bios-needs-etag"],
-        ["bios-busy"],
-        ["bios-lags"],
-        ["bios-waits-a-start"],
-        ["bios-waits-a-start", "bios-needs-job", "bios-lags"],
-        ["bios-unsaid-before-a-start"],
-        ["bios-without-registry"],
-        ["setup-once"],
-        ["needs-mode"],
-        ["no-mode"],
-        ["needs-etag", "once-lost", "power-lags"],
-        ["on-twice-refused", "few-sessions", "no-clean-off"],
-        ["once-kept", "setup-once"],
-    ],
-    ids="+".join,
+    ("quirks", "on"),
+    off_and_on(
+        [
+            "bios-needs-etag",
+            "bios-weak-etag",
+            "bios-refuses-time",
+            "bios-needs-job",
+            "bios-unlinked",
+            "bios-unlinked bios-needs-etag",
+            "bios-busy",
+            "bios-lags",
+            "bios-waits-a-start",
+            "bios-waits-a-start bios-needs-job bios-lags",
+            "bios-unsaid-before-a-start",
+            "bios-without-registry",
+            "setup-once",
+            "needs-mode",
+            "no-mode",
+            "needs-etag once-lost power-lags",
+            "on-twice-refused few-sessions no-clean-off",
+            "once-kept setup-once",
+        ]
+    ),
 )
-@pytest.mark.parametrize("on", [False, True])
 def test_every_quirk(site, quirks, on):
     site.power.on = on
-    site.quirks(*quirks)
+    site.quirks(*quirks.split())
     code, out, err = site.set("--timeout", "3m")  # a start that takes nothing is waited out
     assert (code, site.in_force()) == (0, WANTED), (out, err)
     assert site.power.on == on == site.bmc.is_on() and site.power.calls.count("start") == int(on)
