@@ -33,6 +33,7 @@ USERNAME = "admin"
 MAX_SESSIONS = 16  # real BMCs have few; one that leaks them locks its owner out
 RESTARTS = ("GracefulRestart", "ForceRestart", "PowerCycle")
 STARTS = 4
+NO_FAULT = Fault()
 
 
 class Power(Protocol):
@@ -107,8 +108,8 @@ class Bmc:
     # ---- state
 
     def fault(self) -> Fault:
-        """What is wrong with it now; Fault() is nothing."""
-        return (read_faults(self._faults) if self._faults else {}).get(self.declared.name, Fault())
+        """What is wrong with it now; NO_FAULT is nothing."""
+        return (read_faults(self._faults) if self._faults else {}).get(self.declared.name, NO_FAULT)
 
     def _quirks(self) -> frozenset[str]:
         return frozenset(self.fault().quirks)
