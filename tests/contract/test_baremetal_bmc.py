@@ -152,8 +152,7 @@ def test_a_node_that_ignores_the_shutdown_is_forced(site):
 def test_two_readers_at_once(site):
     inventories = []
     readers = [
-        threading.Thread(target=lambda: inventories.append(redfish.read_hardware(site.access())))
-        for _ in range(3)
+        threading.Thread(target=lambda: inventories.append(redfish.read_hardware(site.access()))) for _ in range(3)
     ]
     for reader in readers:
         reader.start()
