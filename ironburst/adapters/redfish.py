@@ -17,8 +17,10 @@ from typing import Any
 
 import requests
 import sushy
+from requests.utils import DEFAULT_CA_BUNDLE_PATH
 from sushy import connector, exceptions
 from urllib3.exceptions import IncompleteRead, ProtocolError, ReadTimeoutError
+from urllib3.util.ssl_ import create_urllib3_context
 
 from ironburst.adapters.redfish_link import OneHost, OneLogin, TooMuch
 from ironburst.baremetal import documents, inventory, telemetry
@@ -111,10 +113,12 @@ def read_telemetry(access: BmcAccess) -> Telemetry:
             raise BmcIncompleteAnswer(f"{access.node}: BMC {access.address} {error}") from None
 
 
-def power_off(access: BmcAccess, *, graceful_s: float = 120.0, forced_s: float = 30.0) -> None:
-    """Shut the node down and wait until it is off; by force when it takes longer than `graceful_s`. Raises BmcError."""
+def power_off(access: BmcAccess, *, graceful_s: float = 120.0, forced_s: float = 30.0, host: str | None = None) -> None:
+    """Shut the node down and wait until it is off; by force when it takes longer than `graceful_s`. `host`: the path of
+    the machine, where it is known already. Raises BmcError.
+    """
     with _login(access, limited=False) as root:
-        system, _ = _host_system(access, root)
+        system = root.get_system(host) if host else _host_system(access, root)
         if system.power_state == sushy.POWER_STATE_OFF:
             return
         if sushy.RESET_GRACEFUL_SHUTDOWN in system.get_allowed_reset_system_values():
@@ -161,31 +165,35 @@ class _Deadline:
             )
 
 
-def _trusted(access: BmcAccess) -> bool | str:
-    """requests' `verify`: by itself it knows the CAs of its package certifi only, not those of the system.
-    Raises BmcError.
-    """
+def _tls(access: BmcAccess) -> ssl.SSLContext | None:
+    """By itself requests knows the CAs of its package certifi, and not those of the system. Raises BmcError."""
+    if not access.address.lower().startswith("https:"):
+        return None
     if access.sha256 or not access.verify_tls:
-        return False
-    if access.ca_file:
-        try:
-            ssl.create_default_context(cafile=access.ca_file)
-        except OSError as error:
-            raise BmcError(
-                f"{access.node}: the CAs of BMC {access.address}, {access.ca_file}, can't be read "
-                f"({error.strerror or error}): give a file in PEM on this machine"
-            ) from None
-        return access.ca_file
+        return create_urllib3_context(cert_reqs=ssl.CERT_NONE)
     system = ssl.get_default_verify_paths()
-    return system.cafile or system.capath or True
+    context = create_urllib3_context()
+    try:
+        if access.ca_file:
+            context.load_verify_locations(access.ca_file)
+        else:
+            theirs = None if system.capath else DEFAULT_CA_BUNDLE_PATH
+            context.load_verify_locations(system.cafile or theirs, system.capath)
+    except OSError as error:
+        raise BmcError(
+            f"{access.node}: the CAs of BMC {access.address}, {access.ca_file or system.cafile}, can't be read "
+            f"({error.strerror or error}): give a file in PEM on this machine"
+        ) from None
+    return context
 
 
 def _connected(access: BmcAccess, deadline: _Deadline) -> connector.Connector:
     """sushy's connector, deaf to proxies and ~/.netrc: a BMC is on an out-of-band network, with its own login."""
+    context = _tls(access)
     # Two attempts, each within half of the time: a BMC that is busy for a moment is normal.
     link = connector.Connector(
         access.address,
-        verify=_trusted(access),
+        verify=access.verify_tls and not access.sha256,
         server_side_retries=2,
         server_side_retries_delay=min(1.0, access.answer_s / 10),
         default_request_timeout=access.answer_s / 2,
@@ -194,7 +202,7 @@ def _connected(access: BmcAccess, deadline: _Deadline) -> connector.Connector:
     # sushy has no settings for these
     link._session.trust_env = False
     for scheme in ("http://", "https://"):
-        link._session.mount(scheme, OneHost(access.address, deadline.check, access.sha256))
+        link._session.mount(scheme, OneHost(access.address, deadline.check, context, access.sha256))
     return link
 
 
@@ -241,30 +249,30 @@ def _document(link: connector.Connector, path: str) -> Any:
         raise documents.Refused(error, f"the BMC answers with HTTP {error.status_code}") from None
 
 
-def _host_system(access: BmcAccess, root: sushy.main.Sushy) -> tuple[Any, list[Any]]:
-    """The computer system with CPUs, and all that the BMC lists (HGX boards are listed as systems too)."""
+def _host_system(access: BmcAccess, root: sushy.main.Sushy) -> Any:
+    """The computer system with CPUs (HGX boards are listed as systems, too)."""
     systems = root.get_system_collection().get_members()
-    hosts = systems
-    if len(systems) != 1:
-        hosts = [system for system in systems if _processors(system, sushy.PROCESSOR_TYPE_CPU)]
+    hosts = systems if len(systems) == 1 else [system for system in systems if _has_a_cpu(system)]
     if len(hosts) != 1:
         names = ", ".join(system.identity for system in systems) or "none"
         raise BmcIncompleteAnswer(
             f"{access.node}: BMC {access.address} lists {len(hosts)} computer systems with CPUs (of: {names}), "
             "one is expected"
         )
-    return hosts[0], systems
+    return hosts[0]
 
 
-def _processors(system: Any, kind: Any) -> list[Any]:
-    """The system's processors of this kind that are there (empty sockets are listed as Absent)."""
+def _has_a_cpu(system: Any) -> bool:
+    """Empty sockets are listed as Absent. Asked until one is found, and a board has eight GPUs."""
     if "Processors" not in system.json:
-        return []
-    return [
-        processor
-        for processor in system.processors.get_members()
-        if processor.processor_type == kind and not (processor.status and processor.status.state == sushy.STATE_ABSENT)
-    ]
+        return False
+    for path in system.processors.members_identities:
+        with contextlib.suppress(exceptions.ResourceNotFoundError):
+            processor = system.processors.get_member(path)
+            absent = processor.status and processor.status.state == sushy.STATE_ABSENT
+            if processor.processor_type == sushy.PROCESSOR_TYPE_CPU and not absent:
+                return True
+    return False
 
 
 # ---- errors

@@ -142,7 +142,7 @@ class RedfishBios:
 
     def power_off(self, clean: bool) -> None:
         """Off; `clean`: a system may run, and gets its time to end."""
-        redfish.power_off(self._access, graceful_s=_CLEAN_S if clean else 0.0)
+        redfish.power_off(self._access, graceful_s=_CLEAN_S if clean else 0.0, host=self._host)
 
     @property
     def _bmc(self) -> str:

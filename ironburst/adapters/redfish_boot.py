@@ -33,7 +33,7 @@ def console(access: BmcAccess, *, by_http: bool = False, host: str | None = None
     machine, where it is known already. Raises BmcError.
     """
     with _login(access, limited=False) as root:
-        system = root.get_system(host) if host else _host_system(access, root)[0]
+        system = root.get_system(host) if host else _host_system(access, root)
         yield RedfishConsole(access, system, by_http)
 
 

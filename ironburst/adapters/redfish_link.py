@@ -6,6 +6,7 @@ other means; some BMCs lock the user after three.
 
 from __future__ import annotations
 
+import ssl
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -24,19 +25,29 @@ class TooMuch(Exception):
 
 
 class OneHost(HTTPAdapter):
-    """Speaks to the BMC's own address only, to the one server whose certificate has the fingerprint `sha256`, if given.
-    `check` is called with every part of an answer: a BMC that drips is not waited for.
+    """Speaks to the BMC's own address only, to a server that `context` takes, and to the one whose certificate has the
+    fingerprint `sha256`, if given. `check` is called with every part of an answer: a BMC that drips is not waited for.
     """
 
-    def __init__(self, address: str, check: Callable[[], None], sha256: str | None) -> None:
-        self._origin, self._check, self._sha256 = _origin(address), check, sha256
+    def __init__(
+        self, address: str, check: Callable[[], None], context: ssl.SSLContext | None, sha256: str | None
+    ) -> None:
+        self._origin, self._check, self._context, self._sha256 = _origin(address), check, context, sha256
         super().__init__()
 
     def init_poolmanager(self, *args: Any, **kwargs: Any) -> None:
         """Asks for the fingerprint."""
         if self._sha256:
             kwargs["assert_fingerprint"] = self._sha256
-        super().init_poolmanager(*args, **kwargs)
+        super().init_poolmanager(*args, ssl_context=self._context, **kwargs)
+
+    def build_connection_pool_key_attributes(self, *args: Any, **kwargs: Any) -> Any:
+        """Without CAs: requests has them read anew for each connection, and a BMC gets one for each request."""
+        host, tls = super().build_connection_pool_key_attributes(*args, **kwargs)
+        return host, {"cert_reqs": tls["cert_reqs"]}
+
+    def cert_verify(self, *_: Any) -> None:
+        """The context knows the CAs."""
 
     def send(self, request: requests.PreparedRequest, *args: Any, **kwargs: Any) -> requests.Response:
         """Raises TooMuch for another host and for an endless answer."""

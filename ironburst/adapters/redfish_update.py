@@ -210,7 +210,7 @@ class RedfishUpdate:
     def start(self) -> None:
         """Raises BmcError."""
         with _login(self._access, limited=False) as root:
-            system, _ = _host_system(self._access, root)
+            system = _host_system(self._access, root)
             wanted = [sushy.RESET_GRACEFUL_RESTART, sushy.RESET_FORCE_RESTART]
             if system.power_state == sushy.POWER_STATE_OFF:
                 wanted = [sushy.RESET_ON, sushy.RESET_FORCE_ON]

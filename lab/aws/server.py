@@ -85,7 +85,7 @@ def serve(listen: Listen, region: str, machines: Machines, stop: threading.Event
             "run it inside the box, once"
         ) from None
     for server in servers:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
+        threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
     log.info("ready: %s", cloud.url)
     while not stop.wait(LOOK_S):
         for view in list(cloud.hosts.values()):

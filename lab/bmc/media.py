@@ -91,10 +91,11 @@ class Media:
         host |= self.lamp
         if path == at:
             host["PowerState"] = self.shown("power", host["PowerState"])
-        reset = host["Actions"]["#ComputerSystem.Reset"]
         if "no-clean-off" in quirks:
-            kinds = reset["ResetType@Redfish.AllowableValues"]
-            reset["ResetType@Redfish.AllowableValues"] = [kind for kind in kinds if "Graceful" not in kind]
+            reset = host["Actions"]["#ComputerSystem.Reset"]
+            kinds = [kind for kind in reset["ResetType@Redfish.AllowableValues"] if "Graceful" not in kind]
+            reset = reset | {"ResetType@Redfish.AllowableValues": kinds}
+            host["Actions"] = host["Actions"] | {"#ComputerSystem.Reset": reset}
         host["@odata.etag"] = etag(host)
 
     # ---- actions

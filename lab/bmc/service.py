@@ -6,19 +6,17 @@ Every request is appended to a log, one JSON object a line.
 from __future__ import annotations
 
 import base64
-import copy
 import json
 import secrets
 import socket
 import ssl
 import struct
-import sys
 import threading
 from collections import Counter
 from dataclasses import asdict, replace
 from email.message import Message
 from functools import lru_cache
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
@@ -27,6 +25,7 @@ from lab.bmc.documents import HOST, MANAGER, RESET, ROOT, SESSIONS, Document, do
 from lab.bmc.faults import Fault, read_faults
 from lab.bmc.machine import Machine
 from lab.bmc.media import SETUP, Media, Refused
+from lab.bmc.server import Server
 from lab.bmc.shapes import expanded, host_path, plain_path
 from lab.bmc.updates import BMC_RESET, PUSH, SIMPLE, Updates
 
@@ -34,6 +33,7 @@ USERNAME = "admin"
 MAX_SESSIONS = 16  # real BMCs have few; one that leaks them locks its owner out
 RESTARTS = ("GracefulRestart", "ForceRestart", "PowerCycle")
 STARTS = 4
+NO_FAULT = Fault()
 
 
 class Power(Protocol):
@@ -108,8 +108,8 @@ class Bmc:
     # ---- state
 
     def fault(self) -> Fault:
-        """What is wrong with it now; Fault() is nothing."""
-        return (read_faults(self._faults) if self._faults else {}).get(self.declared.name, Fault())
+        """What is wrong with it now; NO_FAULT is nothing."""
+        return (read_faults(self._faults) if self._faults else {}).get(self.declared.name, NO_FAULT)
 
     def _quirks(self) -> frozenset[str]:
         return frozenset(self.fault().quirks)
@@ -126,12 +126,13 @@ class Bmc:
 
     def documents(self, path: str = "") -> dict[str, Document]:
         """All that Redfish says of it now, by path. What is shown late is shown at reads of its own `path`."""
-        found = dict(_known(self.machine(), self.is_on(), tuple(self.sessions)))
+        sessions = tuple(self.sessions) if path.startswith(SESSIONS) else ()
+        found = dict(_known(self.machine(), self.is_on(), sessions))
         if HOST in found and MANAGER in found:  # another maker's paths have no media
-            found |= {each: copy.deepcopy(found[each]) for each in (HOST, MANAGER)}
+            found |= {each: dict(found[each]) for each in (HOST, MANAGER)}
             self.media.add(found, path)
         elif self.host in found:
-            found[self.host] = copy.deepcopy(found[self.host])
+            found[self.host] = dict(found[self.host])
             self.media.add_boot(found, path, self.host)
         self.updates.add(found, path)
         self.bios.add(found, path)
@@ -248,17 +249,13 @@ def _refusal(status: int, code: str, message: str, headers: dict[str, str] | Non
     return Answer(status, {"error": error}, headers)
 
 
-class _Server(ThreadingHTTPServer):
+class _Server(Server):
     bmc: Bmc
-    daemon_threads = True
-
-    def handle_error(self, request: Any, client_address: Any) -> None:
-        if not isinstance(sys.exception(), ConnectionError | ssl.SSLError):  # clients hang up: no error of ours
-            super().handle_error(request, client_address)
 
 
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
+    wbufsize = -1  # an answer goes out as one piece
     server: _Server
 
     def log_message(self, *_: object) -> None:
@@ -316,6 +313,7 @@ class _Handler(BaseHTTPRequestHandler):
         part, pause = (b" " * 65536, 0.0) if fault == "huge" else (b" ", 0.05)
         while not bmc.closing.wait(pause):
             self.wfile.write(part)
+            self.wfile.flush()
 
     def _answer(self, bmc: Bmc, path: str, body: bytes, fault: str | None) -> Answer:
         if fault == "unavailable":

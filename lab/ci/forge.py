@@ -58,7 +58,7 @@ class Forge:
         self._numbers = iter(range(1, 1000))
         git(folder, "init", "--quiet", "--bare", "--initial-branch=main", str(self.origin))
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(self))
-        threading.Thread(target=self._server.serve_forever, daemon=True).start()
+        threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True).start()
         self.url = f"http://127.0.0.1:{self._server.server_address[1]}"
 
     def close(self) -> None:

@@ -58,7 +58,7 @@ def served(tmp_path):
     """(a folder, its address)"""
     handler = functools.partial(Quiet, directory=str(tmp_path))
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
+        threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
         yield tmp_path, f"http://127.0.0.1:{server.server_port}"
         server.shutdown()
 

@@ -1,6 +1,14 @@
-"""Faults of single Redfish calls, for tables in which each call of a clean run has each of them once."""
+"""Faults of single Redfish calls, for tables in which each call of a clean run fails.
 
+A run has hundreds of calls from a few dozen places of the code: the first call of each place meets each fault, and each
+of the others meets one.
+"""
+
+import contextlib
 import json
+import re
+from pathlib import Path
+from traceback import walk_stack
 
 import requests
 
@@ -16,6 +24,7 @@ ANSWERS = {
     "is half answered": {"answer": "garbled", "times": 1},
 }
 DEATHS = ("the plugin dies before it", "the plugin dies after it")
+FAULTS = (*ANSWERS, *DEATHS)
 
 
 class Died(BaseException):
@@ -58,3 +67,30 @@ def changes(calls):
         for number, call in enumerate(calls)
         if call["method"] in ("POST", "PATCH") and "SessionService" not in call["path"]
     ]
+
+
+@contextlib.contextmanager
+def places(monkeypatch):
+    """Of each call that is made meanwhile: its method, its path without what has numbers, the adapters' lines."""
+    found, send = [], requests.Session.send
+
+    def noted(self, request, **more):
+        path = re.sub(r"[^/]*\d[^/]*", "n", request.path_url)
+        lines = [(frame.f_code.co_filename, line) for frame, line in walk_stack(None)]
+        found.append((request.method, path, *(each for each in lines if Path(each[0]).parent.name == "adapters")))
+        return send(self, request, **more)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(requests.Session, "send", noted)
+        yield found
+
+
+def meeting(what, run, known=()):
+    """The numbers of the calls of a run that meet the fault `what`. `run`: the place of each; `known`: places that have
+    met every fault in another run.
+    """
+    seen = set(known)
+    for number, place in enumerate(run):
+        if place not in seen or number % len(FAULTS) == FAULTS.index(what):
+            yield number
+        seen.add(place)

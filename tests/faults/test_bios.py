@@ -14,7 +14,7 @@ from ironburst.baremetal import bios_cycle
 from ironburst.baremetal.bios_cycle import Setter
 from ironburst.baremetal.cycle import ConsoleError
 from tests.contract.emulator import MACHINE, PASSWORD, MemoryPower, serving
-from tests.faults.redfish_calls import ANSWERS, DEATHS, Died, changes, made, planned
+from tests.faults.redfish_calls import DEATHS, FAULTS, Died, changes, made, meeting, places, planned
 
 WANTED = {"ProcVirtualization": "Enabled", "NumaNodes": 4, "QuietBoot": False}
 
@@ -90,8 +90,10 @@ def judged(end, one, on, where):
     assert one.taken or not on, where
 
 
-@pytest.mark.parametrize("what", ["lies", "is done and not answered", *DEATHS])
-def test_each_change(tmp_path, monkeypatch, what):
+@pytest.mark.parametrize("turn", [0, 1])
+def test_each_change(tmp_path, monkeypatch, turn):
+    """Each meets two faults; test_every_call has all of them."""
+    faults = ("lies", DEATHS[1], "is done and not answered", DEATHS[0])
     calls = clean_run(tmp_path / "clean", False)
     found = changes(calls)
     assert [calls[n]["path"].rsplit("/", 1)[-1] for n in found] == [
@@ -102,7 +104,8 @@ def test_each_change(tmp_path, monkeypatch, what):
         "ComputerSystem.Reset",
         "1",  # as usual
     ]
-    for number in found:
+    for count, number in enumerate(found, turn):
+        what = faults[count % 4]
         end, one = played(tmp_path / f"{number}", monkeypatch, what, number, False)
         judged(end, one, False, (what, number, calls[number]))
 
@@ -119,10 +122,14 @@ def test_a_node_in_service_and_a_job_that_has_to_be_made(tmp_path, monkeypatch, 
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("vendor", "on"), [("lab", False), ("dell-idrac8", True)])
-@pytest.mark.parametrize("what", [*ANSWERS, *DEATHS])
-def test_every_call(tmp_path, monkeypatch, what, vendor, on):
-    calls = clean_run(tmp_path / "clean", on, vendor)
-    for number in range(len(calls)):
-        end, one = played(tmp_path / f"{number}", monkeypatch, what, number, on, vendor)
-        judged(end, one, on, (what, number, calls[number]))
+@pytest.mark.parametrize("what", FAULTS)
+def test_every_call(tmp_path, monkeypatch, what):
+    known = []
+    for vendor, on in (("lab", False), ("dell-idrac8", True)):
+        with places(monkeypatch) as run:
+            calls = clean_run(tmp_path / vendor, on, vendor)
+        assert len(run) == len(calls)
+        for number in meeting(what, run, known):
+            end, one = played(tmp_path / f"{vendor}-{number}", monkeypatch, what, number, on, vendor)
+            judged(end, one, on, (what, number, calls[number]))
+        known += run

@@ -18,7 +18,7 @@ from lab.bmc import Fault, Machine, write_fault
 from providers.baremetal import values
 from providers.baremetal.provider import BaremetalProvider, NodeError
 from tests.contract.emulator import PASSWORD, InstallableMachine, medium, serving
-from tests.faults.redfish_calls import ANSWERS, DEATHS, Died, changes, made, planned
+from tests.faults.redfish_calls import DEATHS, FAULTS, Died, changes, made, meeting, places, planned
 
 TARGET = Target("dgx01", "CHG-1", "LAB-DGX01", "LABDISK01")
 URL = "http://10.0.0.5/media/dgx01-CHG-1.iso"
@@ -29,6 +29,7 @@ MACHINE = Machine(
     "8b1e7f0e-0000-4000-8000-00000000000b",
     ("52:54:00:4e:00:0b",),
     gpus=0,
+    cpus=1,
     dimms=2,
     psus=2,
     drives=1,
@@ -173,10 +174,12 @@ def test_each_call_of_an_installation(tmp_path, monkeypatch, what):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("what", [*ANSWERS, *DEATHS])
+@pytest.mark.parametrize("what", FAULTS)
 def test_every_call(tmp_path, monkeypatch, what):
-    calls = clean_run(tmp_path / "clean", monkeypatch)
-    for number in range(len(calls)):
+    with places(monkeypatch) as run:
+        calls = clean_run(tmp_path / "clean", monkeypatch)
+    assert len(run) == len(calls)
+    for number in meeting(what, run):
         end, one = played(tmp_path / f"{number}", monkeypatch, what, number)
         judged(end, one, (what, number, calls[number]))
 

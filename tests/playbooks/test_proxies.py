@@ -58,7 +58,7 @@ class Recorder(http.server.BaseHTTPRequestHandler):
 def recorder():
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Recorder)
     server.asked = []
-    threading.Thread(target=server.serve_forever, daemon=True).start()
+    threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
     yield server
     server.shutdown()
     server.server_close()

@@ -86,7 +86,7 @@ def gitlab():
         def log_message(self, *_): ...
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
+    threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
     Handler.url = f"http://127.0.0.1:{server.server_address[1]}"
     yield Handler
     server.shutdown()

@@ -49,7 +49,7 @@ def way(tmp_path, monkeypatch):
     server.socket = context.wrap_socket(server.socket, server_side=True)
     made = difficult.Way(("127.0.0.1", 0), f"https://127.0.0.1:{server.server_port}", tmp_path, tmp_path / "told")
     for each in (server, made):
-        threading.Thread(target=each.serve_forever, daemon=True).start()
+        threading.Thread(target=each.serve_forever, args=(0.05,), daemon=True).start()
     session = requests.Session()
     session.trust_env, session.verify = False, str(tmp_path / "ca.crt")
     session.headers["Authorization"] = "Bearer it"

@@ -405,14 +405,17 @@ NEVER_READ = {"url", "description", "tags", "created", "label", "enabled", "colo
 NEVER_READ |= {"is_full_depth", "subdevice_role", "region", "vc_position", "family", "face", "vm_role"}
 
 
+@pytest.mark.parametrize("every", [4, pytest.param(1, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("endpoint", sorted(READ))
-def test_a_damaged_page_is_a_sentence_or_a_proposal(box, endpoint):
-    """Each value of an object, missing (...) and of any other form: a sentence that names file and object, or YAML."""
+def test_a_damaged_page_is_a_sentence_or_a_proposal(box, endpoint, every):
+    """Each value of an object, missing (...) and of any other form: a sentence that names file and object, or YAML.
+    `every`: of the forms that each value may have, every so many-th, in turn.
+    """
     pages, its = box.pages(), box.objects[endpoint]
     endpoint = endpoint.split("/")[1]
     thing, sentences, seen = its[0], 0, set()
-    for key in set(thing) - NEVER_READ:
-        for given in WRONG:
+    for turn, key in enumerate(sorted(set(thing) - NEVER_READ)):
+        for given in WRONG[turn % every :: every]:
             its[0] = {name: value for name, value in thing.items() if name != key}
             its[0] |= {} if given is ... else {key: given}
             changed = pages | {f"{endpoint}-0.json": json.dumps({"count": len(its), "next": None, "results": its})}
