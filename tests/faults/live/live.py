@@ -249,6 +249,11 @@ class Live:
         self.serial = max(int(time.time()), document["serial"] + 1, self.serial + 1)
         self.put(PUBLISHED, json.dumps(document | {"serial": self.serial}))
 
+    def publish_pool(self, **values):
+        """The pool with these, until a tick has read them: jobs after this call are rented for by them."""
+        self.publish(self.declared | {"pools": [self.declared["pools"][0] | values]})
+        self.ticked()
+
     def put(self, path, text):
         self.head.root(f"cat > {path}.new <<'END_OF_FILE'\n{text}\nEND_OF_FILE\nmv {path}.new {path}")
 

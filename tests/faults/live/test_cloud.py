@@ -63,7 +63,7 @@ print(made["LaunchTemplate"]["LaunchTemplateId"])
     policy = json.dumps({"Version": "2012-10-17", "Statement": statements})
     more = f"RoleName={role!r}, PolicyName='block', PolicyDocument={policy!r}"
     live.inside.run([sys.executable, "-c", f"import boto3; boto3.client('iam').put_role_policy({more})"])
-    return pool | {
+    return {
         "markets": ["capacity-block"],
         "usd_per_hour": {"capacity-block": 0.0},
         "zones": [zone | {"launch_template_id": template, "launch_template_version": "1"}],
@@ -175,7 +175,7 @@ def test_aws_gives_no_answer_while_a_node_boots(live):
 
 def test_an_instance_never_joins(live):
     """A bad image: slurmd never starts, and nothing fails."""
-    live.publish(live.declared | {"pools": [live.declared["pools"][0] | {"boot_s": 20}]})
+    live.publish_pool(boot_s=20)
     with live.image({"etc/systemd/system/slurmd.service": "-> /dev/null"}):
         job = live.submit()
         live.assert_told("did not join within|was launched and didn't join|nobody|it never booted")
@@ -185,7 +185,7 @@ def test_an_instance_never_joins(live):
 
 
 def test_an_instance_has_no_network_from_its_boot_on(live):
-    live.publish(live.declared | {"pools": [live.declared["pools"][0] | {"boot_s": 30}]})
+    live.publish_pool(boot_s=30)
     live.submit()
     lease = live.rented(records.LAUNCHED)[0]
     until(lambda: lease.instance_id in {host.name for host in live.site.hosts()}, 30, "the host")
@@ -218,7 +218,7 @@ def test_an_instances_clock_is_an_hour_off(live):
     """
     preload = f"[Service]\nEnvironment=LD_PRELOAD=/{FAKETIME.name} FAKETIME=+1h\n"
     files = {"etc/systemd/system/munge.service.d/clock.conf": preload, FAKETIME.name: FAKETIME}
-    live.publish(live.declared | {"pools": [live.declared["pools"][0] | {"boot_s": 30}]})
+    live.publish_pool(boot_s=30)
     with live.image(files):
         job = live.submit()
         live.assert_told("did not join|InstanceInitiatedShutdown")
@@ -318,12 +318,11 @@ def test_a_spot_notice_comes_while_the_controller_is_away(live):
 
 def test_a_capacity_block_ends_under_a_job(live):
     """Jobs that can't end before it aren't started in it; one that an administrator gives more time loses its node."""
-    ends_s = 110  # room for the pool's boot_s and a job of a minute
+    ends_s = 120  # room for the pool's boot_s and a job of a minute
     block = live.cloud("POST", "/lab/capacity-block", instance_type=TYPE, zone="us-east-1a", count=1, ends_in_s=ends_s)[
         "reservation_id"
     ]
-    bought = launching_into(live, block, ends_s)
-    live.publish(live.declared | {"pools": [bought]})
+    live.publish_pool(**launching_into(live, block, ends_s))
     live.running(job := live.submit(minutes=1))
     assert live.leases()[0].market == "capacity-block"
     live.head.root(f"scontrol update jobid={job} timelimit=30")

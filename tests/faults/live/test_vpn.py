@@ -61,7 +61,7 @@ def test_the_vpn_is_down_for_twenty_minutes(live):
 
 def test_the_vpn_is_down_while_a_node_boots(live):
     """It can't join: it is given up, and another one is rented when the way is there again."""
-    live.publish(live.declared | {"pools": [live.declared["pools"][0] | {"boot_s": 20}]})
+    live.publish_pool(boot_s=20)
     live.forward(False)
     job = live.submit()
     live.assert_told("did not join|didn't join|InstanceInitiatedShutdown|gave its node up")
