@@ -42,7 +42,9 @@ def _refresh(deployment: Deployment, handle: int) -> bool:
             # As an `up` of the unchanged program would see it: what no input asks for is taken over, but is no change.
             unchanged = same(old.outputs, new.outputs) if old.external else not diff.changed
             deployment.journal.change(handle, **{f.name: getattr(new, f.name) for f in dataclasses.fields(new)})
-            deployment.events.done(Step("same" if unchanged else "update", old.urn, old, new, diff.inverted(), refreshed=True))
+            deployment.events.done(
+                Step("same" if unchanged else "update", old.urn, old, new, diff.inverted(), refreshed=True)
+            )
     except Terminated:
         pass
     return True
