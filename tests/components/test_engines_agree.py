@@ -24,7 +24,12 @@ NODES = ("head", "dgx01", "dgx02")
 DO = ("--yes", "--skip-preview", "--json")
 SECRET = "4dabf18193072939515e22adb298388d"  # Pulumi's mark of special values
 # What names a thing of this run alone, in any text
-UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
+OF_A_RUN = (
+    (re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"), "UUID"),
+    (re.compile(r"(?<=[a-z0-9])-[0-9a-f]{7}(?![0-9a-f-])"), "-RANDOM"),  # the plugin's own names
+    (re.compile(r"\b([a-z]+)-[0-9a-f]{17}\b"), r"\1-ID"),
+    (re.compile(r"\bA[0-9A-Z]{20}\b"), "IAM-ID"),
+)
 # What the CLI alone says: which plugins it took, and a last line
 OF_THE_CLI = re.compile(r"(warning: )?using pulumi-resource-\w+ from \$PATH at .*|(error: )?\w+ failed")
 OF_STATE = ("urn", "type", "custom", "parent", "protect", "external", "delete", "retainOnDelete", "deletedWith",
@@ -137,11 +142,19 @@ def _value(given):
 
 
 def common(told, names):
-    """What one engine told, in words that both have: `names` are replaced in their order, then ids that are random."""
+    """What one engine told, in words that both have: `names` are replaced in their order, then what is random."""
     text = json.dumps(told, sort_keys=True)
-    for old, new in names.items():
+    for old, new in (names | _ids(told)).items():
         text = text.replace(old, new)
-    return json.loads(UUID.sub("UUID", text))
+    for pattern, new in OF_A_RUN:
+        text = pattern.sub(new, text)
+    return json.loads(text)
+
+
+def _ids(told):
+    """What AWS calls each resource -> our name of it, so that each still has to be named in its place."""
+    known = [each for event in told for each in event.get("state", ()) if re.search(r"-[0-9a-f]{17}$", each["id"])]
+    return {each["id"]: f"ID of {each['urn'].rpartition('::')[2]}" for each in known}
 
 
 def differences(one, other, at=""):
