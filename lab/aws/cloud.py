@@ -301,6 +301,8 @@ class Cloud:
             if instance.state == "terminated":  # moto would trip over the interface that is gone
                 return instance._state
             view, before = view_of(instance), ends(instance)
+            for card in instance.nics.values():
+                self.backend.tags.pop(card.id, None)
         self._event(instance, STATE_CHANGE, state="terminated")
         self._hooks.submit(self._destroy, view)
         return before
@@ -373,6 +375,13 @@ class Cloud:
         timer.daemon = True
         self._timers.append(timer)
         timer.start()
+
+    def forget_ended(self) -> None:
+        """As EC2 does within an hour of an instance's end."""
+        with self.lock:
+            for id, reservation in list(self.backend.reservations.items()):
+                if all(instance.state == "terminated" for instance in reservation.instances):
+                    del self.backend.reservations[id]
 
     # ---- what hosts ask
     def instances(self) -> list[InstanceView]:

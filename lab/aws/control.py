@@ -11,6 +11,7 @@ HTTP, loopback only.
 | POST /lab/hall | {"up", "networks"}: how many tunnels of each VPN are up, what comes by BGP | {} |
 | GET, POST /lab/images | {"image_id", "folder", "name"}; see ImageBody | every image; {"image_id"} |
 | GET /lab/instances, /lab/hosts | | every instance (ended too) / those with a host |
+| DELETE /lab/instances | | the ended are forgotten, as EC2 does within an hour: [] |
 | GET /lab/calls | | API action -> number of calls |
 | GET /lab/leftovers | | kind -> names |
 
@@ -176,6 +177,10 @@ class Control(ThreadingHTTPServer):
     def get_instances(self) -> Any:
         return [dataclasses.asdict(view) for view in self.cloud.instances()]
 
+    def delete_instances(self) -> Any:
+        self.cloud.forget_ended()
+        return []
+
     def get_hosts(self) -> Any:
         return [dataclasses.asdict(view) for view in list(self.cloud.hosts.values())]
 
@@ -202,6 +207,7 @@ CALLS: dict[tuple[str, str], tuple[Callable[..., Any], type[Body] | None]] = {
     ("GET", "/lab/images"): (Control.get_images, None),
     ("POST", "/lab/images"): (Control.post_images, ImageBody),
     ("GET", "/lab/instances"): (Control.get_instances, None),
+    ("DELETE", "/lab/instances"): (Control.delete_instances, None),
     ("GET", "/lab/hosts"): (Control.get_hosts, None),
     ("GET", "/lab/calls"): (Control.get_calls, None),
     ("GET", "/lab/leftovers"): (Control.get_leftovers, None),

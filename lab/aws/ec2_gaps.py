@@ -10,6 +10,8 @@ from collections.abc import Callable
 from typing import Any
 from xml.sax.saxutils import escape
 
+from moto.ec2.models.core import TaggedEC2Resource
+from moto.ec2.models.instances import Instance
 from moto.ec2.models.nat_gateways import NatGatewayBackend
 from moto.ec2.models.route_tables import Route, RouteTable
 from moto.ec2.models.security_groups import SecurityGroupBackend
@@ -268,6 +270,19 @@ def typed(create: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
+# ---- what is shown of an instance
+def own_tags(resource: Any) -> list[dict[str, str]]:
+    """moto looks through the tags of every resource, for each network card of each instance of a list."""
+    return [{"key": key, "value": value} for key, value in resource.ec2_backend.tags.get(resource.id, {}).items()]
+
+
+def until_its_end(name: str) -> property:
+    """Of an ended instance DescribeInstances shows neither address nor network cards."""
+    shown = Instance.__dict__[name].fget
+    nothing: list[Any] | None = [] if name == "network_interfaces" else None
+    return property(lambda instance: nothing if instance.state == "terminated" else shown(instance))
+
+
 def patch(replace: Replace) -> None:
     """Install the checks and read-only attributes; actions are installed by the caller from ACTIONS."""
     replace(
@@ -275,6 +290,9 @@ def patch(replace: Replace) -> None:
         "propagating_vgws",
         property(lambda table: [{"GatewayId": g} for g in stash(table.ec2_backend, "propagation").get(table.id, {})]),
     )
+    replace(TaggedEC2Resource, "get_tags", own_tags)
+    for name in ("network_interfaces", "private_ip_address", "public_ip_address"):
+        replace(Instance, name, until_its_end(name))
     replace(VPNConnection, "customer_gateway_configuration", property(customer_gateway_configuration))
     replace(NatGatewayBackend, "delete_nat_gateway", delete_nat_gateway)
     replace(VPCBackend, "create_vpc_endpoint", typed(VPCBackend.create_vpc_endpoint))

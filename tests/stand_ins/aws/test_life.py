@@ -92,6 +92,15 @@ def test_hooks_see_launch_and_end(cloud, hooks, ec2, subnet):
     assert set(cloud.hosts) == {ids[1]}
 
 
+def test_an_ended_instance_is_shown_without_address_and_network_cards(cloud, ec2, subnet):
+    id = run(ec2, SubnetId=subnet, **tags(a="b"))[0]["InstanceId"]
+    assert len(described(ec2, id)["NetworkInterfaces"]) == 1 and described(ec2, id)["PrivateIpAddress"]
+    ec2.terminate_instances(InstanceIds=[id])
+    shown = described(ec2, id)
+    assert shown["Tags"] == [{"Key": "a", "Value": "b"}] and shown["StateReason"]["Code"].startswith("Client.User")
+    assert not shown.get("NetworkInterfaces") and "PrivateIpAddress" not in shown
+
+
 def test_a_failed_boot_ends_the_instance_with_the_reason(cloud, hooks, ec2, subnet):
     instance = run(ec2, SubnetId=subnet, **tags(boot="fails"))[0]
     assert instance["State"]["Name"] == "pending"
@@ -355,6 +364,10 @@ def test_interrupt_and_lists_by_the_switchboard(cloud, control, ec2, subnet):
     wait_for(lambda: control("GET", "/lab/instances")[0]["state"] == "terminated", 5, "the end")
     cloud.settle()
     assert control("GET", "/lab/hosts") == []
+    stays = run(ec2, SubnetId=subnet)[0]["InstanceId"]
+    assert control("DELETE", "/lab/instances") == []
+    assert [i["instance_id"] for i in control("GET", "/lab/instances")] == [stays]
+    assert refused(ec2.describe_instances, InstanceIds=[instance])[0] == "InvalidInstanceID.NotFound"
 
 
 def test_a_capacity_block_by_the_switchboard_ends_its_instances(cloud, control, ec2, subnet):
