@@ -15,7 +15,12 @@ LONGEST = (HERE / "lab", HERE / "faults/live", HERE / "unit/test_controller.py")
 
 # Each session of botocore's reads its models from disk, 0.2 s of CPU for EC2's: here all share one reader
 session.create_loader = cache(session.create_loader)
-TOGETHER = ("tests/lab", "tests/faults/live")
+# What shares a lab, by the beginnings of its names; live faults have two, or they alone would take an hour
+TOGETHER = (
+    ("tests/lab/",),
+    tuple(f"tests/faults/live/test_{of}" for of in ("cloud", "hosts", "vpn")),
+    ("tests/faults/live/",),
+)
 
 # Else each program that a test starts compiles the package anew
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
@@ -33,12 +38,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.hookimpl(optionalhook=True)  # without xdist nobody asks
 def pytest_xdist_make_scheduler(config, log):
-    """A file's tests go to one worker, in their order; those of a folder of TOGETHER all to one: they share a lab."""
+    """A file's tests go to one worker, in their order; those of a row of TOGETHER all to one."""
     from xdist.scheduler import LoadScopeScheduling
 
     class ByFile(LoadScopeScheduling):
         def _split_scope(self, nodeid: str) -> str:
-            shared = (folder for folder in TOGETHER if nodeid.startswith(f"{folder}/"))
+            shared = (names[0] for names in TOGETHER if nodeid.startswith(names))
             return next(shared, nodeid.partition("::")[0])
 
     return ByFile(config, log)
