@@ -79,9 +79,7 @@ def lives(story):
         return True
 
 
-def parts():
-    for part in range(PARTS):
-        yield pytest.param(part, marks=[pytest.mark.slow] if part else [])
+PLAYED = [pytest.param(part, marks=[pytest.mark.slow] if part else []) for part in range(PARTS)]
 
 
 def checked(story, where):
@@ -93,7 +91,7 @@ def checked(story, where):
 
 
 @pytest.mark.parametrize("late", [False, True], ids=["before", "after"])
-@pytest.mark.parametrize("part", parts())
+@pytest.mark.parametrize("part", PLAYED)
 def test_killed_at_any_write_of_a_step(tmp_path, writes, part, late):
     writes(-1, late)
     Story(tmp_path / "whole").end()
@@ -108,7 +106,7 @@ def test_killed_at_any_write_of_a_step(tmp_path, writes, part, late):
 
 
 @pytest.mark.parametrize("late", [False, True], ids=["before", "after"])
-@pytest.mark.parametrize("part", parts())
+@pytest.mark.parametrize("part", PLAYED)
 def test_killed_at_any_call_outside(tmp_path, part, late):
     def broken(folder, at):
         story, counter = Story(folder), Counter()

@@ -79,11 +79,25 @@ class Second:
         ask += "'available']}])['NatGateways']))"
         return set(self.live.inside.run([sys.executable, "-c", ask]).split())
 
-    def doctor(self):
-        """Its findings in AWS."""
+    def orphans(self):
+        """What the doctor finds in AWS that no state knows -> what it says to do."""
         stack = self.folder / "stacks" / f"Pulumi.{NAME}.yaml"
         argv = self.live.inside.argv(sys.executable, "-m", "ironburst.cli", "doctor", str(stack), "--aws", "--json")
-        return json.loads(subprocess.run(argv, text=True, stdout=subprocess.PIPE, timeout=300).stdout)
+        found = json.loads(subprocess.run(argv, text=True, stdout=subprocess.PIPE, timeout=300).stdout)["findings"]
+        return {
+            each["looked_at"]: each["todo"] for each in found if (each["check"], each["state"]) == ("orphans", "fail")
+        }
+
+    def end_orphans(self):
+        """As the doctor says; instances by the state, for nothing of this cluster is published."""
+        for orphan in self.orphans():
+            if orphan.startswith("nat-"):
+                self.live.boto(f"ec2.delete_nat_gateway(NatGatewayId='{orphan}')")
+                until(lambda gone=orphan: gone not in self.gateways(), 60, "its end")
+            elif orphan.startswith("eipalloc-"):
+                self.live.boto(f"ec2.release_address(AllocationId='{orphan}')")
+        for orphan in set(self.instances()) - set(self.stored().get("aws:ec2/instance:Instance", ())):
+            self.live.boto(f"ec2.terminate_instances(InstanceIds=['{orphan}'])")
 
     def stored(self):
         """Physical ids in the state, by type."""
@@ -95,7 +109,8 @@ class Second:
         return found
 
     def checked(self):
-        """All that is in the account is in the state, once, and a second `up` changes nothing."""
+        """All that is in the account is in the state, once, and another `up` changes nothing."""
+        assert not self.orphans()
         assert self.instances() == self.stored()["aws:ec2/instance:Instance"]
         assert len(self.stored()["baremetal:index:Node"]) == 3
         self.run("up", *DO, "--expect-no-changes")
@@ -143,6 +158,8 @@ def test_the_engine_is_killed_between_two_resources(second):
     run.communicate(timeout=60)
     assert "locked" in second.run("up", *DO, code=None)
     second.run("cancel", "--yes")
+    second.run("up", *DO, code=None)  # what AWS was making may be in its way
+    second.end_orphans()
     second.run("up", *DO)
     second.checked()
 
@@ -153,19 +170,17 @@ def test_a_provider_is_killed(second):
     """
     second.live.calls_fail("CreateNatGateway", after=True, delay_s=20)
     run = second.start("up", *DO)
-    (orphan,) = until(second.gateways, 180, "a NAT gateway")
+    until(second.gateways, 180, "a NAT gateway")
     os.kill(process_of(run, "pulumi-resource-aws", "lab.aws_plugin"), signal.SIGKILL)
     said, _ = run.communicate(timeout=300)
     assert run.returncode == 1 and "Traceback" not in said, said[-3000:]
     second.run("cancel", "--yes", code=None)
     assert "AlreadyAssociated" in second.run("up", *DO, code=1)
-    (todo,) = [each["todo"] for each in second.doctor() if each["looked_at"] == orphan]
-    assert f"aws ec2 delete-nat-gateway --nat-gateway-id {orphan}" in todo
-    second.live.boto(f"ec2.delete_nat_gateway(NatGatewayId='{orphan}')")
-    until(lambda: not second.gateways() & {orphan}, 60, "its end")
+    (orphan,) = second.gateways() - set(second.stored()["aws:ec2/natGateway:NatGateway"])
+    assert f"aws ec2 delete-nat-gateway --nat-gateway-id {orphan}" in second.orphans()[orphan]
+    second.end_orphans()
     second.run("up", *DO)
     second.checked()
-    assert not [each for each in second.doctor() if each["check"] == "orphans" and each["state"] == "fail"]
 
 
 def test_one_of_the_bmcs_hangs(second):
