@@ -13,7 +13,7 @@ LEFT = "an `up` that broke off left it"
 
 
 def check(site: Site) -> Iterator[Finding]:
-    """Instances only where groups are declared, the rest only where the network is ours."""
+    """Of what has the cluster's tag; in a VPC that isn't ours, that is no network."""
     if site.cloud.groups:
         yield from answered(CHECK, "instances of groups", lambda: _instances(site))
     yield from answered(CHECK, "NAT gateways", lambda: _gateways(site))

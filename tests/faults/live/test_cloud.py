@@ -38,11 +38,10 @@ def notice(live, lease, seconds=20):
 
 
 def launching_into(live, block, ends_s):
-    """The pool as `up` publishes it with a block: this market alone, one zone, a template without a placement group,
-    and the rights to both.
+    """What the pool has where `up` publishes it with a block: this market alone, one zone, a template without a
+    placement group, and the rights to both.
     """
-    pool = live.declared["pools"][0]
-    zone = pool["zones"][0]
+    zone = live.declared["pools"][0]["zones"][0]
     make = """import boto3, sys
 ec2, iam = boto3.client("ec2"), boto3.client("iam")
 shown = ec2.describe_launch_template_versions(LaunchTemplateId=sys.argv[1], Versions=[sys.argv[2]])

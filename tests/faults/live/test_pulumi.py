@@ -74,9 +74,12 @@ class Second:
         return [view["instance_id"] for view in mine if view["state"] != "terminated"]
 
     def gateways(self):
-        ask = "import boto3; print(*(g['NatGatewayId'] for g in boto3.client('ec2').describe_nat_gateways(Filters=["
-        ask += "{'Name': 'tag:ironburst:cluster', 'Values': ['second']}, {'Name': 'state', 'Values': ['pending', "
-        ask += "'available']}])['NatGateways']))"
+        wanted = [
+            {"Name": "tag:ironburst:cluster", "Values": [NAME]},
+            {"Name": "state", "Values": ["pending", "available"]},
+        ]
+        ask = f"boto3.client('ec2').describe_nat_gateways(Filters={wanted})['NatGateways']"
+        ask = f"import boto3; print(*(each['NatGatewayId'] for each in {ask}))"
         return set(self.live.inside.run([sys.executable, "-c", ask]).split())
 
     def orphans(self):
