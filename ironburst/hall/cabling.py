@@ -23,6 +23,8 @@ def hca(port: str) -> int | None:
 def lengths(hall: Hall) -> Iterator[Finding]:
     """HAL-006: a cable of its type is made for its speed, and so long."""
     for cable in hall.cables:
+        if _reaches(hall, cable.speed, cable.type, cable.length_m):
+            continue
         limit = hall.cable_limits.get((cable.speed, cable.type))
         subject, kind = f"cable {cable.a} to {cable.b}", f"{cable.speed} {cable.type}"
         others = [each for each in REACHES if _reaches(hall, cable.speed, each, cable.length_m)]
@@ -32,7 +34,7 @@ def lengths(hall: Hall) -> Iterator[Finding]:
         elif limit is None or limit.max_m is None:
             text = f"is {kind}, of which the catalogue doesn't know how long it may be, so its length isn't checked"
             yield Finding("HAL-006", cable.where, subject, text, {}, ("look it up with its maker",), "warning")
-        elif cable.length_m > limit.max_m:
+        else:
             text = f"is {cable.length_m:g} m of {kind}, which works up to {limit.max_m:g} m"
             numbers = {"length_m": cable.length_m, "limit_m": limit.max_m}
             yield Finding("HAL-006", cable.where, subject, text, numbers, (*ways, "move one of its ends nearer"))
@@ -45,13 +47,13 @@ def _reaches(hall: Hall, speed: str, kind: str, length_m: float) -> bool:
 
 def way_m(hall: Hall, a: Device, b: Device) -> float | None:
     """The least length between two devices, along the racks' edges and the floor's; None: their places aren't known."""
-    racks = {rack.name: rack for rack in hall.racks}
-    if a.unit is None or b.unit is None or a.rack not in racks or b.rack not in racks:
+    rack_a, rack_b = hall.rack.get(a.rack or ""), hall.rack.get(b.rack or "")
+    if a.unit is None or b.unit is None or rack_a is None or rack_b is None:
         return None
     apart = abs(a.unit - b.unit) * UNIT_MM / 1000
-    if a.rack == b.rack:
+    if rack_a is rack_b:
         return apart
-    here, there = racks[a.rack].at_m, racks[b.rack].at_m
+    here, there = rack_a.at_m, rack_b.at_m
     return None if here is None or there is None else apart + abs(here[0] - there[0]) + abs(here[1] - there[1])
 
 

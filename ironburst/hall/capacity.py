@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
@@ -109,9 +110,19 @@ def _part(hall: Hall, rack: Rack) -> Hall:
 
 
 def _left_of_room(hall: Hall, names: set[str]) -> float | None:
+    if hall.cooling_kw is None:
+        return None
+    return hall.cooling_kw - sum(kw for rack, kw in _heat_kw(hall).items() if rack not in names)
+
+
+@functools.lru_cache(maxsize=8)
+def _heat_kw(hall: Hall) -> Mapping[str | None, float]:
+    """By rack; None: of what stands in none."""
     heat = next(limit for limit in racks.LIMITS if limit.what == "heat")
-    others = [device for device in hall.devices if device.rack not in names]
-    return None if hall.cooling_kw is None else hall.cooling_kw - racks.total(heat, others)
+    found: dict[str | None, list[Device]] = defaultdict(list)
+    for device in hall.devices:
+        found[device.rack].append(device)
+    return {rack: racks.total(heat, devices) for rack, devices in found.items()}
 
 
 def _more(hall: Hall, rack: Rack, like: Device, most: int | None = None) -> tuple[Room, tuple[Device, ...]]:

@@ -111,8 +111,9 @@ class Device:
     @property
     def heat(self) -> float | None:
         """BTU/h: the larger one of what its maker states and what it draws."""
-        of_power = None if self.power_w is None else self.power_w * BTU_H_PER_W
-        return max((each for each in (self.heat_btu_h, of_power) if each is not None), default=None)
+        if self.power_w is None:
+            return self.heat_btu_h
+        return max(self.heat_btu_h or 0.0, self.power_w * BTU_H_PER_W)
 
 
 @dataclass(frozen=True)
@@ -191,6 +192,11 @@ class Hall:
     def device(self) -> Mapping[str, Device]:
         """Devices by name."""
         return {device.name: device for device in self.devices}
+
+    @functools.cached_property
+    def rack(self) -> Mapping[str, Rack]:
+        """Racks by name."""
+        return {rack.name: rack for rack in self.racks}
 
     @functools.cached_property
     def circuit(self) -> Mapping[str, Circuit]:

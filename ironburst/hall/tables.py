@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from ironburst.hall import power
-from ironburst.hall.model import Device, End, Hall
+from ironburst.hall.model import End, Hall
 
 Table = tuple[tuple[str, ...], list[tuple[object, ...]]]
 
@@ -30,8 +30,8 @@ def ports(hall: Hall) -> Table:
 
 
 def _end(hall: Hall, end: End) -> tuple[object, ...]:
-    device = hall.device.get(end.device, Device(end.device, ""))
-    return end.device, device.rack, device.unit, end.port
+    device = hall.device.get(end.device)
+    return end.device, device and device.rack, device and device.unit, end.port
 
 
 def supplies(hall: Hall) -> Table:

@@ -108,18 +108,31 @@ def large(value):
     hall["racks"].append({"name": "n01", "units": 48})
 
 
+SECONDS_A_MILLION = 0.06
+"""where the whole plan took 1.5 s"""
+
+
+def counted(most):
+    number = 0
+    while number < most:
+        number += 1
+
+
 def test_a_hall_of_800_nodes_is_planned_in_time(tmp_path, capsys):
-    """At most 2 s of processor time from the file to page, tables and JSON; 1.3 s when this was written."""
+    """At most 2 s of processor time from the file to page, tables and JSON, on a processor that counts to a million in
+    SECONDS_A_MILLION; a busy one has as much more time as it counts slower.
+    """
     asked = ["hall", "plan", str(stack(tmp_path, large)), "--json", "--html", str(tmp_path), "--csv", str(tmp_path)]
-    spent = []
-    while len(spent) < 3 and min(spent, default=3) > 2:  # other processes slow down this one's processor, too
-        before = time.process_time()
-        assert main(asked) == 0
-        spent.append(time.process_time() - before)
-        (hall,) = json.loads(capsys.readouterr().out)["halls"]
+    before = time.process_time()
+    counted(1_000_000)
+    slower = max(1.0, (time.process_time() - before) / SECONDS_A_MILLION)
+    before = time.process_time()
+    assert main(asked) == 0
+    spent = time.process_time() - before
+    (hall,) = json.loads(capsys.readouterr().out)["halls"]
     assert hall["findings"] == []
     assert len(hall["ports"]) == 800 * 8 + 25 * 256 and len(hall["topology"]) == 26
-    assert min(spent) <= 2, spent
+    assert spent <= 2 * slower, (spent, slower)
 
 
 SAMPLE = Path(__file__).parents[1] / "hall/samples/ibnetdiscover.txt"
