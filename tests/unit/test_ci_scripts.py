@@ -18,7 +18,7 @@ CI = Path(__file__).parents[2] / "ci"
 def jump(tmp_path):
     """`jump(verb)` with a stand-in for sshuttle that writes its arguments, and sleeps as a daemon."""
     tool = tmp_path / "sshuttle"
-    tool.write_text('#!/bin/sh\necho "$@" > arguments\nsleep 60 &\necho $! > "$3"\n')
+    tool.write_text('#!/bin/sh\necho "$@" > arguments\nsleep 60 2>/dev/null &\necho $! > "$3"\n')
     tool.chmod(0o755)
     env = {"PATH": f"{tmp_path}:{os.environ['PATH']}", "OUT": str(tmp_path / "out")}
 

@@ -2,12 +2,16 @@
 
 # ruff: noqa: E501
 
+import fcntl
 import itertools
 import os
 import pty
 import select
+import signal
 import subprocess
 import sys
+import termios
+import time
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -186,6 +190,11 @@ def test_who_stops_answering_gets_no_file_and_no_traceback(key, tmp_path):
     assert code == (2 if key == "\x04" else 130) and "Traceback" not in said and list(tmp_path.iterdir()) == []
 
 
+def _on_its_terminal():
+    fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # who starts the tests in the background has it ignored
+
+
 def played(argv, answers, folder):
     """The exit code and the words of a verb that was played on a terminal: each answer behind its prompt."""
     master, slave = pty.openpty()
@@ -197,10 +206,10 @@ def played(argv, answers, folder):
         cwd=folder,
         env=os.environ | {"PYTHONPATH": str(ROOT), "COLUMNS": "200"},
         start_new_session=True,
-        preexec_fn=lambda: __import__("fcntl").ioctl(0, __import__("termios").TIOCSCTTY, 0),
+        preexec_fn=_on_its_terminal,
     )
     os.close(slave)
-    said, seen = "", 0
+    said, seen, limit = "", 0, time.monotonic() + 120
 
     def more():
         nonlocal said
@@ -220,6 +229,7 @@ def played(argv, answers, folder):
             if answer is not None:
                 os.write(master, answer.encode() + (b"" if answer in "\x03\x04" and answer else b"\n"))
         while process.poll() is None:
+            assert time.monotonic() < limit, f"didn't end: {said}"
             if answers[-1][1] == "\x03" and not select.select([master], [], [], 1)[0]:
                 os.write(master, b"\x03")  # input() misses one that comes right before it reads
             elif not more():
