@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import signal
 import sqlite3
 import sys
 from pathlib import Path
@@ -20,6 +19,7 @@ from ironburst.controller.shadow import Shadow
 from ironburst.controller.tick import Controller, Report
 from ironburst.document import ClusterDocument, DocumentError
 from ironburst.ports import SchedulerError
+from ironburst.signals import handled
 
 _STALE = explain.duration(ownership.STALE_S)
 
@@ -79,8 +79,6 @@ def run(arguments: argparse.Namespace) -> int:
     declared, clock = reader(), SystemClock()
     connection = scheduler.Connection(arguments)
     queue = connection.follow(declared)
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: clock.stop())
 
     def told(report: Report | Exception) -> None:
         if isinstance(report, Exception):
@@ -91,7 +89,7 @@ def run(arguments: argparse.Namespace) -> int:
             print("\n".join(lines(report)), flush=True)
 
     ticks = recorder.Recorder(site_options.ticks_path(arguments), arguments.keep_days, arguments.keep_mb)
-    with site_options.own_ledger(arguments) as ledger:
+    with handled(lambda *_: clock.stop()), site_options.own_ledger(arguments) as ledger:
         if arguments.shadow:
             if ledger.leases(open_only=False):
                 wrong = "is the ledger of a controller that rents: give another --ledger, or none"

@@ -1,7 +1,6 @@
 """`run --shadow` and `report --shadow`: a week of looking, and what it comes to."""
 
 import json
-import signal
 from pathlib import Path
 from random import Random
 
@@ -39,10 +38,7 @@ def site(tmp_path, monkeypatch):
     monkeypatch.setattr(run, "Aws", None)
     monkeypatch.setattr(run, "SystemClock", lambda: clock)
     monkeypatch.setattr(cli.run.scheduler, "Slurm", lambda prefix: slurm)
-    before = [signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)]
-    yield type("Site", (), {"clock": clock, "slurm": slurm, "folder": tmp_path})
-    for number, handler in zip((signal.SIGTERM, signal.SIGINT), before, strict=True):
-        signal.signal(number, handler)
+    return type("Site", (), {"clock": clock, "slurm": slurm, "folder": tmp_path})
 
 
 def watched(site, monkeypatch, hours=HOURS):
