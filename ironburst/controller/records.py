@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import sqlite3
 from dataclasses import dataclass, fields
 from typing import Any, NamedTuple, TypeVar, cast
@@ -257,5 +258,10 @@ def of(kind: type[T], row: sqlite3.Row, **read: Any) -> T:
     """A row as the dataclass that its table has. An older ledger may lack columns; those that a newer ironburst added
     are left out. `read`: columns that aren't taken as they are.
     """
-    names = {field.name for field in fields(cast(Any, kind))}.intersection(row.keys())
-    return kind(**{name: row[name] for name in names} | read)
+    return kind(**{name: row[name] for name in _common(cast(Any, kind), tuple(row.keys()))} | read)
+
+
+@functools.cache
+def _common(kind: type, columns: tuple[str, ...]) -> tuple[str, ...]:
+    """Fields that are columns, too."""
+    return tuple(field.name for field in fields(kind) if field.name in columns)
