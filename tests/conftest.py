@@ -21,6 +21,8 @@ TOGETHER = (
     tuple(f"tests/faults/live/test_{of}" for of in ("cloud", "hosts", "vpn")),
     ("tests/faults/live/",),
 )
+# Of a quarter of an hour in a file, by tests that share nothing
+APART = "tests/faults/test_"
 
 # Else each program that a test starts compiles the package anew
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
@@ -38,12 +40,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.hookimpl(optionalhook=True)  # without xdist nobody asks
 def pytest_xdist_make_scheduler(config, log):
-    """A file's tests go to one worker, in their order; those of a row of TOGETHER all to one."""
+    """A file's tests go to one worker, in their order; those of a row of TOGETHER all to one, those of APART to any."""
     from xdist.scheduler import LoadScopeScheduling
 
     class ByFile(LoadScopeScheduling):
         def _split_scope(self, nodeid: str) -> str:
             shared = (names[0] for names in TOGETHER if nodeid.startswith(names))
-            return next(shared, nodeid.partition("::")[0])
+            return next(shared, nodeid if nodeid.startswith(APART) else nodeid.partition("::")[0])
 
     return ByFile(config, log)

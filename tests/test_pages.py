@@ -44,12 +44,13 @@ def shell(tmp_path):
 
 
 def play(shell, found):
-    """Every block of a page; paths of a head's lie below the test's folder."""
+    """Every block of a page; paths of a head's lie below the test's folder, and a bound is searched for a second."""
     printed = []
     for block in found:
         text = block.text
         for path in ("/srv/ironburst", "/var/lib/ironburst"):
             text = text.replace(path, f"{shell.env['HOME']}{path}")
+        text = text.replace("ironburst simulate ", "ironburst simulate --bound-seconds 1 ")
         printed.append(shell.run(replace(block, text=text)))
     return "".join(printed)
 
