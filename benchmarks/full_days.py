@@ -145,6 +145,7 @@ class FullDay(stories.Story):
         self.cancelled: set[int] = set()
         self.unknown: dict[str, float] = {}  # instance that no lease knows: since when
         self.busy_until: Counter[str] = Counter()
+        self.deaths: list[Callable[[FullDay], None]] = []  # that wait for their call or write
         self.queue = sorted(self._submissions(jobs), key=lambda each: each[0])
         names = list(faults or EVENTS)
         self.plan = sorted((self.began_s + rng.uniform(0.02, 0.9) * self.length_s, name) for name in names)
@@ -181,6 +182,8 @@ class FullDay(stories.Story):
         super().start()
         # without a record of the ticks, which is a quarter of the time
         self.controller = Controller(self.slurm, self.cloud, self.ledger, self.clock)
+        for death in self.deaths:
+            death(self)
 
     # ---- what users do
     def _submissions(self, count: int) -> Iterator[tuple[float, dict[str, Any]]]:
@@ -260,6 +263,8 @@ class FullDay(stories.Story):
         self.picked.clear()
         nodes = frozenset(self.cloud.all[each.id].node for each in self.cloud.alive())
         EVENTS[name][1](self)
+        if name.startswith("killed at"):
+            self.deaths.append(EVENTS[name][1])
         ends_s = max([at for at, _ in self.later[begun:]], default=self.clock.at) + 2 * self.tick_s
         self.busy_until[kind] = ends_s
         if name in FAULTS and FAULTS[name].cancels:
@@ -282,6 +287,7 @@ class FullDay(stories.Story):
 
     def _killed(self) -> None:
         self.outcome.faults["the controller died"] += 1
+        self.deaths.pop()
         self.ledger.close()
         self.stopped = True
         self.after(self.rng.uniform(0, 300), self.start)
