@@ -283,7 +283,7 @@ _CAUSES: tuple[tuple[tuple[type[BaseException], ...], type[BmcError], str], ...]
     (
         (exceptions.AccessError,),
         BmcLoginRefused,
-        "refuses the login of user {username!r}: check bmcUsername and the secret behind passwordRef",
+        "refuses the login of user {username!r}: check that name and the secret that its password refers to",
     ),
     (
         (requests.exceptions.SSLError,),

@@ -7,4 +7,4 @@ import sys
 from lab.bmc import alone
 from lab.hosts import bmcs
 
-sys.exit(alone.main() if any(argument.startswith("--nodes") for argument in sys.argv[1:]) else bmcs.main())
+sys.exit(bmcs.main() if any(argument.startswith("--prefix") for argument in sys.argv[1:]) else alone.main())

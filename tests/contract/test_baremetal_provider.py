@@ -198,7 +198,7 @@ def test_create_lists_every_mismatch_and_accepts_nothing(plugin):
     [
         (
             {"wrong_password": True},
-            "refuses the login of user 'admin': check bmcUsername and the secret behind passwordRef",
+            "refuses the login of user 'admin': check that name and the secret that its password refers to",
         ),
         ({"answer": "silent"}, "does not answer within 1 s"),
         ({"answer": "reset"}, "closes the connection without an answer"),
