@@ -470,12 +470,17 @@ def calls_of_a_whole_life(tmp_path):
     return next(counter)
 
 
+PARTS = 4  # the calls are shared out, for a test each; `make test` plays the first part
+PLAYED = [pytest.param(part, marks=[pytest.mark.slow] if part else []) for part in range(PARTS)]
+
+
 @pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
-def test_killed_at_any_port_call_nothing_is_lost_doubled_or_left(tmp_path, after):
+@pytest.mark.parametrize("part", PLAYED)
+def test_killed_at_any_port_call_nothing_is_lost_doubled_or_left(tmp_path, part, after):
     total = calls_of_a_whole_life(tmp_path)
     assert total > 25
-    died = 0
-    for at in range(1, total):
+    died, calls = 0, range(1 + part, total, PARTS)
+    for at in calls:
         world = World(tmp_path / f"{after}{at}")
         world.start(at=at, after=after)
         scenario(world)
@@ -503,4 +508,4 @@ def test_killed_at_any_port_call_nothing_is_lost_doubled_or_left(tmp_path, after
         assert len(world.cloud.all) <= 5, (at, world.cloud.requests)
         assert not any(event.kind == "orphan" for event in world.ledger.events()), at
         world.ledger.close()
-    assert died == total - 1
+    assert died == len(calls)
