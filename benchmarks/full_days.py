@@ -287,7 +287,7 @@ class FullDay(stories.Story):
 
     def _killed(self) -> None:
         self.outcome.faults["the controller died"] += 1
-        self.deaths.pop()
+        self.deaths.pop()  # one is over, whichever met its call first
         self.ledger.close()
         self.stopped = True
         self.after(self.rng.uniform(0, 300), self.start)

@@ -21,7 +21,7 @@ TOGETHER = (
     tuple(f"tests/faults/live/test_{of}" for of in ("cloud", "hosts", "vpn")),
     ("tests/faults/live/",),
 )
-# Of a quarter of an hour in a file, by tests that share nothing
+# A quarter of an hour in a file, of tests that don't need each other
 APART = "tests/faults/test_"
 
 # Else each program that a test starts compiles the package anew

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import yaml
+from yaml.composer import Composer
 
 from ironburst.config.finding import KEY, ConfigError, Finding, below
 
@@ -59,6 +60,16 @@ class WrittenFloat(float):
 
 class _Loader(yaml.SafeLoader):
     """Keeps how numbers are written where Python would write them otherwise."""
+
+
+class _Fast(Composer, getattr(yaml, "CSafeLoader", object)):  # type: ignore[misc]
+    """libyaml's parser, which is ten times faster, below PyYAML's composer: libyaml's ends the process where brackets
+    in brackets have no end, and this one with a RecursionError.
+    """
+
+    def __init__(self, text: str) -> None:
+        Composer.__init__(self)
+        yaml.CSafeLoader.__init__(self, text)
 
 
 def _int(loader: _Loader, node: yaml.ScalarNode) -> int:
@@ -141,8 +152,9 @@ def _composed(path: Path) -> yaml.Node | None:
         message = f"is not UTF-8 text (byte {error.start}): save it as UTF-8"
         raise ConfigError([Finding(str(path), None, "yaml", message)]) from None
     try:
-        with contextlib.suppress(yaml.YAMLError):  # libyaml is ten times faster; PyYAML's own says better what is wrong
-            return yaml.compose(text, yaml.CSafeLoader)
+        if yaml.__with_libyaml__:
+            with contextlib.suppress(yaml.YAMLError):  # PyYAML's own says better what is wrong
+                return yaml.compose(text, _Fast)
         return yaml.compose(text, yaml.SafeLoader)
     except yaml.YAMLError as error:
         raise ConfigError([_not_yaml(path, error, text)]) from None

@@ -118,11 +118,10 @@ def _left_of_room(hall: Hall, names: set[str]) -> float | None:
 @functools.lru_cache(maxsize=8)
 def _heat_kw(hall: Hall) -> Mapping[str | None, float]:
     """By rack; None: of what stands in none."""
-    heat = next(limit for limit in racks.LIMITS if limit.what == "heat")
     found: dict[str | None, list[Device]] = defaultdict(list)
     for device in hall.devices:
         found[device.rack].append(device)
-    return {rack: racks.total(heat, devices) for rack, devices in found.items()}
+    return {rack: racks.total(racks.HEAT, devices) for rack, devices in found.items()}
 
 
 def _more(hall: Hall, rack: Rack, like: Device, most: int | None = None) -> tuple[Room, tuple[Device, ...]]:

@@ -70,6 +70,7 @@ LIMITS = (
         ("move a node to another rack", "open more perforated tiles"),
     ),
 )
+HEAT = next(limit for limit in LIMITS if limit.what == "heat")
 
 
 def total(limit: Limit, devices: Sequence[Device]) -> float:
@@ -96,10 +97,9 @@ def _over(limit: Limit, subject: str, where: tuple[str | int, ...], there: float
 
 def room(hall: Hall) -> Iterator[Finding]:
     """HW-005: the room's cooling carries the heat of everything in it."""
-    heat = next(limit for limit in LIMITS if limit.what == "heat")
-    there = total(heat, hall.devices)
+    there = total(HEAT, hall.devices)
     if hall.cooling_kw is not None and there > hall.cooling_kw + 1e-6:
-        yield _over(heat, f"hall {hall.name}", ("cooling_kw",), there, hall.cooling_kw)
+        yield _over(HEAT, f"hall {hall.name}", ("cooling_kw",), there, hall.cooling_kw)
 
 
 def unknown(hall: Hall) -> Iterator[Finding]:

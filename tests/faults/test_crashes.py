@@ -13,9 +13,10 @@ import pytest
 from ironburst.controller import schema
 from tests.fakes import Breaking, Crash
 from tests.faults.story import Story
+from tests.parts import in_parts
 
 STEP = re.compile(r"(INSERT|UPDATE|DELETE).*\b(launches|leases|rates|assignments|intents|cool_downs)\b", re.DOTALL)
-PARTS = 8  # the points are shared out, for a test each; `make test` plays the first part
+PARTS = 8
 
 
 class Counter:
@@ -79,9 +80,6 @@ def lives(story):
         return True
 
 
-PLAYED = [pytest.param(part, marks=[pytest.mark.slow] if part else []) for part in range(PARTS)]
-
-
 def checked(story, where):
     try:
         story.check()
@@ -91,7 +89,7 @@ def checked(story, where):
 
 
 @pytest.mark.parametrize("late", [False, True], ids=["before", "after"])
-@pytest.mark.parametrize("part", PLAYED)
+@pytest.mark.parametrize("part", in_parts(PARTS))
 def test_killed_at_any_write_of_a_step(tmp_path, writes, part, late):
     writes(-1, late)
     Story(tmp_path / "whole").end()
@@ -106,7 +104,7 @@ def test_killed_at_any_write_of_a_step(tmp_path, writes, part, late):
 
 
 @pytest.mark.parametrize("late", [False, True], ids=["before", "after"])
-@pytest.mark.parametrize("part", PLAYED)
+@pytest.mark.parametrize("part", in_parts(PARTS))
 def test_killed_at_any_call_outside(tmp_path, part, late):
     def broken(folder, at):
         story, counter = Story(folder), Counter()

@@ -17,6 +17,7 @@ from ironburst.document import Budget
 from ironburst.ports import LaunchRequest, OutcomeUnknown, QuotaReached, Refused, SchedulerError, Throttled
 from tests.fakes import Crash, document
 from tests.fakes.world import World
+from tests.parts import in_parts
 
 
 @pytest.fixture
@@ -470,12 +471,11 @@ def calls_of_a_whole_life(tmp_path):
     return next(counter)
 
 
-PARTS = 4  # the calls are shared out, for a test each; `make test` plays the first part
-PLAYED = [pytest.param(part, marks=[pytest.mark.slow] if part else []) for part in range(PARTS)]
+PARTS = 4
 
 
 @pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
-@pytest.mark.parametrize("part", PLAYED)
+@pytest.mark.parametrize("part", in_parts(PARTS))
 def test_killed_at_any_port_call_nothing_is_lost_doubled_or_left(tmp_path, part, after):
     total = calls_of_a_whole_life(tmp_path)
     assert total > 25

@@ -73,7 +73,6 @@ def test_route_propagation(ec2, link):
     assert ec2.describe_route_tables(RouteTableIds=[table])["RouteTables"][0]["PropagatingVgws"] == []
 
 
-# ---- budgets
 def test_an_address_has_one_nat_gateway(ec2):
     """As an `up` meets it whose predecessor was killed while AWS made one."""
     asked = {"SubnetId": network(ec2)[1], "AllocationId": ec2.allocate_address(Domain="vpc")["AllocationId"]}
@@ -81,6 +80,7 @@ def test_an_address_has_one_nat_gateway(ec2):
     assert refused(ec2.create_nat_gateway, **asked)[0] == "Resource.AlreadyAssociated"
 
 
+# ---- budgets
 def test_budgets_update_subscribers_and_tags(cloud, clients):
     budgets = clients("budgets")
     budget = {

@@ -499,6 +499,7 @@ BOMB = "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n" + "".join(
 FILES = {
     "it holds itself": ("config: &a {b: *a}", "holds itself"),
     "brackets without end": ("config: " + "[" * 3000, "without end"),
+    "so many that libyaml's composer ends the process": ("config: " + "[" * 1_000_000, "without end"),
     "anchors of anchors": (BOMB, "expands to more than"),
     "another file, larger": ("x" * 5_000_000, "is it another file?"),
     "nothing": ("", "has no key ironburst:cluster"),
@@ -512,8 +513,10 @@ FILES = {
 """what was done: the whole file, and words of the finding"""
 
 
+@pytest.mark.parametrize("libyaml", [yaml.__with_libyaml__, False])
 @pytest.mark.parametrize("name", FILES)
-def test_a_file_that_is_none_is_told(name, tmp_path, monkeypatch, capsys):
+def test_a_file_that_is_none_is_told(name, libyaml, tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(yaml, "__with_libyaml__", libyaml)  # PyYAML may be built without
     content, words = FILES[name]
     file = mistaken(tmp_path, "")
     file.write_bytes(content if isinstance(content, bytes) else content.encode())
