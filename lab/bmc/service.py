@@ -290,7 +290,7 @@ class _Handler(BaseHTTPRequestHandler):
         text = b"" if answer.document is None else json.dumps(answer.document).encode()
         self.send_response(answer.status)
         self.send_header("Content-Type", "application/json")
-        self.send_header("Connection", "close")
+        self.send_header("Connection", "close")  # sushy asks for it: some BMCs choke on connections that stay
         half = text[: len(text) // 2]
         self.send_header("Content-Length", str(len(half if fault == "garbled" else text)))
         for name, value in (answer.headers or {}).items():

@@ -26,12 +26,19 @@ SECRET = "4dabf18193072939515e22adb298388d"  # Pulumi's mark of special values
 # What names a thing of this run alone, in any text
 OF_A_RUN = (
     (re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"), "UUID"),
-    (re.compile(r"(?<=[a-z0-9])-[0-9a-f]{7}(?![0-9a-f-])"), "-RANDOM"),  # the plugin's own names
+    (re.compile(r"(?<=[a-z0-9])-[0-9a-f]{7}(?![0-9a-f])"), "-RANDOM"),  # the plugin's own names
     (re.compile(r"\b([a-z]+)-[0-9a-f]{17}\b"), r"\1-ID"),
     (re.compile(r"\bA[0-9A-Z]{20}\b"), "IAM-ID"),
 )
-# What the CLI alone says: which plugins it took, and a last line
-OF_THE_CLI = re.compile(r"(warning: )?using pulumi-resource-\w+ from \$PATH at .*|(error: )?\w+ failed")
+# Outputs that AWS makes up
+MADE_UP = re.compile(
+    r"createDate|uniqueId|privateDns|privateIp|publicIp|tunnel[12]\w*(Address|Cidr|Key)|customerGatewayConfiguration"
+)
+# What the CLI alone says: which plugins it took, and a last line; and what a program says if it still runs when a step
+# has failed, with either engine
+OF_THE_CLI = re.compile(
+    r"(warning: )?using pulumi-resource-\w+ from \$PATH at .*|(error: )?\w+ failed|Resource monitor has .*"
+)
 OF_STATE = ("urn", "type", "custom", "parent", "protect", "external", "delete", "retainOnDelete", "deletedWith",
             "additionalSecretOutputs", "ignoreChanges", "initErrors", "customTimeouts", "aliases")  # fmt: skip
 
@@ -93,6 +100,8 @@ class Engine:
             events = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
             counts = [each["summaryEvent"]["resourceChanges"] for each in events if "summaryEvent" in each]
             told["counts"] = {op: n for op, n in counts[-1].items() if n} if counts else None
+            if done.returncode and counts:  # how far the rest had come is another number in each run
+                told["counts"].pop("same", None)
             said = [each["diagnosticEvent"] for each in events if "diagnosticEvent" in each]
         messages = {_plain(each["message"]) for each in said if each["severity"] in ("error", "warning")}
         told["said"] = sorted(message for message in messages if not OF_THE_CLI.fullmatch(message))
@@ -144,17 +153,24 @@ def _value(given):
 def common(told, names):
     """What one engine told, in words that both have: `names` are replaced in their order, then what is random."""
     text = json.dumps(told, sort_keys=True)
-    for old, new in (names | _ids(told)).items():
-        text = text.replace(old, new)
+    for old, new in (names | _of_aws(told)).items():
+        text = text.replace(json.dumps(old)[1:-1], new)
     for pattern, new in OF_A_RUN:
         text = pattern.sub(new, text)
     return json.loads(text)
 
 
-def _ids(told):
-    """What AWS calls each resource -> our name of it, so that each still has to be named in its place."""
-    known = [each for event in told for each in event.get("state", ()) if re.search(r"-[0-9a-f]{17}$", each["id"])]
-    return {each["id"]: f"ID of {each['urn'].rpartition('::')[2]}" for each in known}
+def _of_aws(told):
+    """What AWS made up -> whose it is, so that each still has to stand in its place; the longest first."""
+    known = {}
+    for each in (each for event in told for each in event.get("state", ())):
+        name = each["urn"].rpartition("::")[2]
+        if re.search(r"-[0-9a-f]{17}$", each["id"]):
+            known[each["id"]] = f"ID of {name}"
+        for key, value in each["outputs"].items():
+            if value and MADE_UP.fullmatch(key):
+                known[value["secret"] if isinstance(value, dict) else value] = f"{key} of {name}"
+    return dict(sorted(known.items(), key=lambda pair: -len(pair[0])))
 
 
 def differences(one, other, at=""):
