@@ -1,4 +1,4 @@
-"""The unmodified program as a project of the lab's engine, in a folder of the test's own, and machines for its BMCs."""
+"""The unmodified program as a project of the lab's engine, in a folder of the test's own."""
 
 import os
 import subprocess
@@ -9,19 +9,6 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 PLUGINS = ("aws_plugin", "kubernetes_plugin")
 ENGINE = (sys.executable, "-m", "lab.engine")
-
-
-class On:
-    """A machine that is on, whatever one does."""
-
-    def is_on(self):
-        return True
-
-    def start(self): ...
-
-    def stop(self): ...
-
-    def off(self): ...
 
 
 def project(folder: Path, stack: str, command: Sequence[str] = ENGINE, **more: str):

@@ -21,7 +21,8 @@ from lab.bmc import Bmc
 from lab.hosts.bmcs import machine_of
 from lab.kubernetes.control_plane import ControlPlane
 from tests import pki, planes
-from tests.components.projects import ROOT, On, done, project
+from tests.components.projects import ROOT, done, project
+from tests.contract.emulator import MemoryPower
 from tests.lab_cloud import allow_spot
 from tests.unit.kubernetes_stack import on_kubernetes
 
@@ -44,7 +45,7 @@ def cloud():
 def bmcs():
     """node name -> its BMC's URL"""
     names = ("head", "dgx01", "dgx02")
-    running = {name: Bmc(machine_of(name), On(), "secret-of-the-test", port=0) for name in names}
+    running = {name: Bmc(machine_of(name), MemoryPower(), "secret-of-the-test", port=0) for name in names}
     for bmc in running.values():
         bmc.__enter__()
     yield {name: bmc.url for name, bmc in running.items()}

@@ -13,8 +13,9 @@ import yaml
 from lab.aws.testing import client
 from lab.bmc import Bmc, Fault, write_fault
 from lab.hosts.bmcs import machine_of
-from tests.components.projects import ENGINE, ROOT, On, project
+from tests.components.projects import ENGINE, ROOT, project
 from tests.components.test_declare import cloud  # noqa: F401
+from tests.contract.emulator import MemoryPower
 from tests.lab_cloud import allow_spot
 
 CLI = shutil.which("pulumi")
@@ -45,18 +46,26 @@ OF_STATE = ("urn", "type", "custom", "parent", "protect", "external", "delete", 
 
 @pytest.fixture
 def bmcs(tmp_path):
-    """node -> its BMC's URL; `bmcs.fault(node, gpus=7)` makes it lie, `bmcs.fault(node)` ends that."""
-    file = tmp_path / "faults.json"
+    """node -> its BMC's URL; `bmcs.fault(node, gpus=7)` makes it lie, `bmcs.fault(node)` ends that; `bmcs.on()`: each
+    machine is.
+    """
+    file, powers = tmp_path / "faults.json", {name: MemoryPower() for name in NODES}
+
+    class Urls(dict):
+        @staticmethod
+        def fault(name, **fault):
+            write_fault(file, name, Fault(**fault))
+
+        @staticmethod
+        def on():
+            for power in powers.values():
+                power.on = True
+
     with ExitStack() as stack:
         running = {
-            name: stack.enter_context(Bmc(machine_of(name), On(), PASSWORD, port=0, faults=file)) for name in NODES
+            name: stack.enter_context(Bmc(machine_of(name), power, PASSWORD, port=0, faults=file))
+            for name, power in powers.items()
         }
-
-        class Urls(dict):
-            @staticmethod
-            def fault(name, **fault):
-                write_fault(file, name, Fault(**fault))
-
         yield Urls({name: bmc.url for name, bmc in running.items()})
 
 
@@ -200,6 +209,7 @@ def compared(tmp_path, bmcs):
     def play(story, endpoint=None):
         told = []
         for name, command in (("cli", [CLI]), ("lab", ENGINE)):
+            bmcs.on()
             engine = Engine(tmp_path / name, command, bmcs, endpoint)
             story(engine)
             told.append(common(engine.told, {str(engine.folder): "FOLDER"}))

@@ -14,7 +14,8 @@ from lab.aws import leftovers
 from lab.aws.cloud import Cloud
 from lab.aws.testing import client
 from lab.bmc import Bmc, Machine
-from tests.components.projects import ROOT, On, done, project
+from tests.components.projects import ROOT, done, project
+from tests.contract.emulator import MemoryPower
 from tests.lab_cloud import allow_spot
 
 BMC_PASSWORD = "secret-of-the-test"
@@ -78,7 +79,7 @@ def test_an_example_comes_up_and_goes(example, cloud, name, tmp_path):
                 gpus = 0 if nodes.get("role") == "head" else 8
                 macs = ("52:54:00:00:00:01",)
                 machines = [Machine(each, f"SN-{each}", f"uuid-{each}", macs, gpus=gpus) for each in names]
-                bmcs = [running.enter_context(Bmc(each, On(), BMC_PASSWORD, port=0)) for each in machines]
+                bmcs = [running.enter_context(Bmc(each, MemoryPower(), BMC_PASSWORD, port=0)) for each in machines]
                 nodes["bmc"] |= {"addresses": [bmc.url for bmc in bmcs], "username": "admin"}
             link = declared["cloud"]["network"]["hall_link"]
             if link["kind"] == "direct-connect":
