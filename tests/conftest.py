@@ -15,10 +15,11 @@ LONGEST = (HERE / "lab", HERE / "faults/live", HERE / "unit/test_controller.py")
 
 # Each session of botocore's reads its models from disk, 0.2 s of CPU for EC2's: here all share one reader
 session.create_loader = cache(session.create_loader)
-# What shares a lab, by the beginnings of its names; live faults have two, or they alone would take an hour
+# What shares a lab, by the beginnings of its names; live faults have three, or they alone would take an hour
 TOGETHER = (
     ("tests/lab/",),
-    tuple(f"tests/faults/live/test_{of}" for of in ("cloud", "hosts", "vpn")),
+    ("tests/faults/live/test_cloud",),
+    tuple(f"tests/faults/live/test_{of}" for of in ("hosts", "slurm", "vpn")),
     ("tests/faults/live/",),
 )
 # A quarter of an hour in a file, of tests that don't need each other
