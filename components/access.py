@@ -301,7 +301,7 @@ def _launching(
 ) -> policies.Document:
     assert config.cloud
     declared = config.cloud.pools
-    named = [f"subnet/{subnet}" for subnet in sorted(set(subnets))] + [f"security-group/{group}"]
+    named = [f"subnet/{subnet}" for subnet in dict.fromkeys(subnets)] + [f"security-group/{group}"]
     named += [f"capacity-reservation/{reserved}" for pool in declared if (reserved := _reserved(pool))]
     named += [f"key-pair/{config.ssh.key_name}"] if config.ssh.key_name else []
     groups = [pool.capacity_reservation_group for pool in declared if pool.capacity_reservation_group]
