@@ -36,7 +36,9 @@ def opened(path: Path, *, read_only: bool) -> sqlite3.Connection:
             raise LedgerError(f"there is no ledger at {path}: give --ledger, or start `ironburst run`")
         if read_only:
             db = _to_read(path)
-            db.execute("SELECT value FROM meta LIMIT 1").fetchone()  # it has tables
+            complete = db.execute("SELECT 1 FROM meta WHERE key = 'version'").fetchone()  # its last row to be made
+            if not complete:
+                raise LedgerError(f"{path} is being made: ask again in a moment")
             return db
         private.parent(path)
         for part in (path, *path.parent.glob(f"{path.name}-*")):  # new ones beside it get the ledger's mode

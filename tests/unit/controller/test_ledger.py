@@ -27,6 +27,20 @@ def test_a_damaged_or_newer_ledger_is_refused_in_one_sentence(tmp_path):
         Ledger(tmp_path / "new")
 
 
+def test_a_reader_of_a_ledger_that_is_being_made_is_told_so(tmp_path):
+    """Its tables are made one by one."""
+    Ledger(tmp_path / "half").close()
+    db = sqlite3.connect(tmp_path / "half")
+    db.execute("DELETE FROM meta WHERE key = 'version'")
+    db.execute("DROP TABLE cool_downs")
+    db.commit()
+    db.close()
+    with pytest.raises(LedgerError, match="half is being made: ask again"):
+        Ledger(tmp_path / "half", read_only=True)
+    Ledger(tmp_path / "half").close()  # the controller goes on
+    assert Ledger(tmp_path / "half", read_only=True).all_cool_downs() == []
+
+
 def test_a_failed_transaction_leaves_nothing(tmp_path):
     ledger = Ledger(tmp_path / "l")
     with pytest.raises(RuntimeError), ledger.transaction():
