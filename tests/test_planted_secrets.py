@@ -33,7 +33,8 @@ from lab.aws.testing import client
 from lab.bmc import Bmc
 from lab.hosts.bmcs import machine_of
 from tests.components.conftest import lab_value, record, valid
-from tests.components.projects import On, project
+from tests.components.projects import project
+from tests.contract.emulator import MemoryPower
 from tests.fakes import FakeClock, FakeCloud, FakeSlurm
 from tests.lab_cloud import allow_spot
 from tests.planted import Plants, Processes
@@ -307,7 +308,7 @@ def bmcs(planted):
     """The lab's machines, whose password is the planted one -> node name: URL."""
     planted.reference("Bmc.password")
     (password,) = [value for name, value in planted.plants.values.items() if name.startswith("Bmc.")]
-    running = {name: Bmc(machine_of(name), On(), password, port=0) for name in ("head", "dgx01", "dgx02")}
+    running = {name: Bmc(machine_of(name), MemoryPower(), password, port=0) for name in ("head", "dgx01", "dgx02")}
     for bmc in running.values():
         bmc.__enter__()
     yield {name: bmc.url for name, bmc in running.items()}
