@@ -1,8 +1,8 @@
 """Faults of single Redfish calls, for tables in which each call of a clean run fails.
 
 A run has hundreds of calls from a few dozen places of the code: the first call of each place meets each fault, and its
-last meets one. What only reads leaves nothing done: dead after it is dead before the next call, and it isn't answered as
-when it hangs.
+last meets one. What only reads leaves nothing done: dead after it is dead before the next call, and done without an
+answer is hanging.
 """
 
 import contextlib
