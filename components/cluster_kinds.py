@@ -5,7 +5,6 @@
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-import kubernetes
 import pulumi
 import yaml
 
@@ -62,6 +61,8 @@ def _needed(
 
 def groups(kubeconfig: str) -> dict[str, list[str]]:
     """API groups of a cluster, each with its versions. Raises whatever the client and its credentials raise."""
+    import kubernetes  # here: it is a quarter of what this program loads, and a stack of Slurm never needs it
+
     configuration = kubernetes.client.Configuration()
     configuration.retries = False
     content: Any = yaml.safe_load(kubeconfig)

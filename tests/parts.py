@@ -1,4 +1,4 @@
-"""Tests that try many points of one thing, in parts."""
+"""Tests that try many points of one thing: `make test` tries some of them, and the slow tests the others."""
 
 import pytest
 
@@ -6,3 +6,8 @@ import pytest
 def in_parts(count):
     """For parametrize: the points are shared out, for a test each; `make test` plays the first part."""
     return [pytest.param(part, marks=[pytest.mark.slow] if part else []) for part in range(count)]
+
+
+def some_fast(values, *fast):
+    """For parametrize: `make test` plays those of `fast`."""
+    return [pytest.param(value, marks=[] if value in fast else [pytest.mark.slow]) for value in values]

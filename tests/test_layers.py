@@ -6,6 +6,7 @@ A right that nobody uses is no right: it fails here, too.
 import ast
 import sys
 from collections.abc import Iterator, Mapping
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -114,10 +115,15 @@ FILES["__main__"] = ROOT / "__main__.py"
 PRODUCT = {module: path for module, path in FILES.items() if not module.startswith("tests")}
 
 
-def imports(module: str) -> Iterator[str]:
+@cache
+def imports(module: str) -> tuple[str, ...]:
     """The modules that a module imports, at its top or later; `from package import name` is the module `package.name`
     where there is such a file.
     """
+    return tuple(_imports(module))
+
+
+def _imports(module: str) -> Iterator[str]:
     path = FILES[module]
     package = module.split(".") if path.name == "__init__.py" else module.split(".")[:-1]
     for node in ast.walk(ast.parse(path.read_text())):
@@ -148,7 +154,7 @@ def foreign(module: str, layer: str) -> set[str]:
 def test_imports_point_the_right_way(module):
     layer = layer_of(module)
     if module in ("ironburst", "lab"):
-        assert list(imports(module)) == []
+        assert imports(module) == ()
         return
     assert layer, f"{module} belongs to no layer of test_layers.py: name the layer and what it may import"
     wrong = [name for name in foreign(module, layer) if not any(within(name, right) for right in MAY[layer])]

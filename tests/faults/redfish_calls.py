@@ -73,14 +73,16 @@ def changes(calls):
 
 @contextlib.contextmanager
 def places(monkeypatch):
-    """Of each call that is made meanwhile: its method, its path without what has numbers, the adapters' lines."""
+    """Of each call that is answered meanwhile: its method, its path without what has numbers, the adapters' lines."""
     found, send = [], requests.Session.send
 
     def noted(self, request, **more):
         path = re.sub(r"[^/]*\d[^/]*", "n", request.path_url)
         lines = [(frame.f_code.co_filename, line) for frame, line in walk_stack(None)]
-        found.append((request.method, path, *(each for each in lines if Path(each[0]).parent.name == "adapters")))
-        return send(self, request, **more)
+        place = (request.method, path, *(each for each in lines if Path(each[0]).parent.name == "adapters"))
+        answer = send(self, request, **more)
+        found.append(place)
+        return answer
 
     with monkeypatch.context() as patched:
         patched.setattr(requests.Session, "send", noted)

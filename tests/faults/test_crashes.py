@@ -16,7 +16,7 @@ from tests.faults.story import Story
 from tests.parts import in_parts
 
 STEP = re.compile(r"(INSERT|UPDATE|DELETE).*\b(launches|leases|rates|assignments|intents|cool_downs)\b", re.DOTALL)
-PARTS = 8
+PARTS = 16
 
 
 class Counter:

@@ -26,6 +26,7 @@ from lab.bmc.quirks import UPDATE_QUIRKS
 from lab.bmc.updates import SHAPES
 from tests.contract.emulator import PASSWORD, MemoryPower, serving
 from tests.faults.redfish_calls import DEATHS, FAULTS, Died, made, meeting, places, planned
+from tests.parts import some_fast
 
 MACHINE = Machine("dgx01", "LAB-DGX01", "8b1e7f0e-0000-4000-8000-00000000000b", ("52:54:00:4e:00:0b",), gpus=0)
 FILE = json.dumps({"component": "BIOS", "version": "2.0"}).encode()
@@ -289,7 +290,7 @@ def starts(one):
     return one.bmc.power.calls.count("start")
 
 
-@pytest.mark.parametrize("what", FAULTS)
+@pytest.mark.parametrize("what", some_fast(FAULTS, "is done and not answered", *DEATHS))
 def test_the_call_that_starts_the_machine(tmp_path, images, monkeypatch, what):
     """Once at most: firmware may be written in the self-test of the first start."""
     with story(tmp_path / "clean", images, "hpe-ilo6") as one:

@@ -267,7 +267,7 @@ def test_nothing_is_lost_or_run_twice_while_the_server_is_difficult(world):
         n, api = next(ticks), world.api
         api.conflicts = 1
         api.faults.clear()
-        api.fail(Refusal(429, "TooManyRequests", "busy", retry_after=1))
+        api.fail(Refusal(429, "TooManyRequests", "busy", retry_after=0))
         if n % 3 == 0:
             with api.lock:
                 api.drop_streams()

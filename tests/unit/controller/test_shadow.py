@@ -81,13 +81,13 @@ def test_decisions_are_those_of_the_run_that_follows_until_it_rents(tmp_path, se
 
 def test_most_of_these_days_rent_in_the_end(tmp_path):
     rented = 0
-    for seed in range(DAYS):
+    for seed in range(0, DAYS, 4):
         (tmp_path / str(seed)).mkdir()
         shadowed, rng = Shadowed(tmp_path / str(seed)), Random(seed)
         for _ in range(TICKS):
             arrives(rng, shadowed.slurm)
             rented += bool(shadowed.tick().decision.launches)
-    assert rented > DAYS / 2
+    assert rented > DAYS / 8
 
 
 def test_it_says_once_what_it_would_rent_and_changes_nothing(tmp_path):
