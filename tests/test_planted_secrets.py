@@ -380,7 +380,7 @@ def test_neither_state_nor_ci_nor_doctor_nor_converge_has_one(planted, site, tmp
             assert len(told) > 100, (place, (tmp_path / "printed").read_text()[-900:])
         site("ironburst", "converge", "--document", str(site.document), "--inventory", "inventory/lab", ok=(1, 2, 3, 4))
     printed = (tmp_path / "printed").read_text()
-    assert "dgx01" in printed and "Pulumi.lab" in printed and (tmp_path / "project/.ci/preview.json").exists()
+    assert "dgx01" in printed and "Pulumi.lab" in printed and (tmp_path / "project/build/ci/preview.json").exists()
     said = planted.plants.in_folder(tmp_path, tmp_path / "secrets")
     assert said + planted.plants.found("processes", b"\n".join(processes.seen)) == []
 
