@@ -25,12 +25,11 @@ BOOT = "cat /proc/sys/kernel/random/boot_id"
 
 @pytest.fixture
 def idle(live):
-    """No jobs, and the host is converged again behind the test."""
+    """A host without jobs: each test converges it again."""
     live.head.root("scancel --full -u alice; scontrol update nodename=dgx01,dgx02 state=resume; true")
     slurm = Slurm(live.inside.argv(*live.inside.head_prefix()))
     until(lambda: not slurm.observe().on(HOST), 60, "an idle host")
     yield live
-    converge(live.inside, "--limit", HOST)
     live.head.root(f"scontrol update nodename={HOST} state=resume 2>/dev/null; true")
 
 
@@ -79,7 +78,8 @@ def converged(live):
     """It takes up, and the next one changes nothing."""
     done = converge(live.inside, "--limit", HOST)["hosts"][HOST]
     assert done["state"] in ("converged", "unchanged"), done
-    assert converge(live.inside, "--limit", HOST)["hosts"][HOST]["state"] == "unchanged"
+    if done["state"] == "converged":
+        assert converge(live.inside, "--limit", HOST)["hosts"][HOST]["state"] == "unchanged"
     assert ssh(live, f"dpkg-query -W -f '${{db:Status-Status}}' {PACKAGE}").stdout == "installed"  # and held
 
 
