@@ -56,7 +56,7 @@ test-slow: setup lab-packages ## the slow tests: whole demos, every role, 50 con
 
 test-faults: setup ## every fault at each place of a rented node's way, a death at each step, a day of 2,000 jobs with all of them; with root the same on a live site, too (40 to 50 minutes; DAY_SEED=n: another day)
 	@[ "$$(id -u)" != 0 ] || sh lab/packages.sh libfaketime
-	$(PY) -m pytest $(SPREAD) -n 3 tests/faults # two of them have a lab each, which a fourth would delay
+	$(PY) -m pytest $(SPREAD) -n 4 tests/faults # three of them have a lab each, and wait more than they work
 
 test-systems: setup lab-packages ## a GPU node's roles, its image, Slurm on each system of the lab: install, again, upgrade (an hour, root; LAB_SYSTEMS="debian12 rhel9": those)
 	$(PY) -m pytest -n0 -rs tests/lab/test_systems.py tests/lab/test_systems_node.py tests/lab/test_slurm_packages.py

@@ -15,11 +15,12 @@ LONGEST = (HERE / "lab", HERE / "faults/live", HERE / "unit/test_controller.py")
 
 # Each session of botocore's reads its models from disk, 0.2 s of CPU for EC2's: here all share one reader
 session.create_loader = cache(session.create_loader)
-# What shares a lab, by the beginnings of its names; live faults have two, or they alone would take an hour, and with
-# three all are slower
+# What shares a lab, by the beginnings of its names; live faults have three of about the same length, for they wait more
+# than they work
 TOGETHER = (
     ("tests/lab/",),
-    tuple(f"tests/faults/live/test_{of}" for of in ("cloud", "hosts", "pulumi")),
+    tuple(f"tests/faults/live/test_{of}" for of in ("cloud", "vpn")),
+    ("tests/faults/live/test_controller",),
     ("tests/faults/live/",),
 )
 # A quarter of an hour in a file, of tests that don't need each other
