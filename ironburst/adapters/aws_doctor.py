@@ -279,9 +279,14 @@ class AwsAccount:
         rows = self._ec2("describe_vpn_connections", "VpnConnections", _ours(cluster))
         return [aws_doctor_values.vpn(row) for row in rows if row["State"] not in ("deleted", "deleting")]
 
+    def vpn_gateways(self, cluster: str) -> set[str]:
+        """DescribeVpnGateways, which for a while also shows those that are deleted."""
+        rows = self._ec2("describe_vpn_gateways", "VpnGateways", _ours(cluster))
+        return {row["VpnGatewayId"] for row in rows if row["State"] in ("pending", "available")}
+
     def associations(self, cluster: str, gateway_id: str) -> list[Association]:
         """By the cluster's virtual private gateways: associations have no tags."""
-        own = {row["VpnGatewayId"] for row in self._ec2("describe_vpn_gateways", "VpnGateways", _ours(cluster))}
+        own = self.vpn_gateways(cluster)
         method, key = "describe_direct_connect_gateway_associations", "directConnectGatewayAssociations"
         rows = self._all("directconnect", method, key, "nextToken", directConnectGatewayId=gateway_id)
         known = [((row.get("associatedGateway") or {}).get("id", ""), row) for row in rows]

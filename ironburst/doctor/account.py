@@ -214,6 +214,9 @@ class Account(Protocol):
     def vpns(self, cluster: str) -> list[Vpn]:
         """Those with the cluster's tag that aren't deleted."""
 
+    def vpn_gateways(self, cluster: str) -> Set[str]:
+        """Their ids, attached or not, of those with the cluster's tag that aren't deleted."""
+
     def associations(self, cluster: str, gateway_id: str) -> list[Association]:
         """The cluster's at a Direct Connect gateway, which may be others' too."""
 

@@ -1,8 +1,9 @@
-"""What is paid for and used by nobody: an `up` killed while AWS made a thing leaves it, and no state knows it."""
+"""What is used by nobody, and paid for or in the way: an `up` killed while AWS made a thing leaves it, and no state
+knows it.
+"""
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator
 
 from ironburst.doctor.finding import Finding, answered
@@ -18,7 +19,7 @@ def check(site: Site) -> Iterator[Finding]:
         yield from answered(CHECK, "instances of groups", lambda: _instances(site))
     yield from answered(CHECK, "NAT gateways", lambda: _gateways(site))
     yield from answered(CHECK, "addresses", lambda: _addresses(site))
-    yield from answered(CHECK, "VPN connections", lambda: _connections(site))
+    yield from answered(CHECK, "VPN gateways", lambda: _vpn_gateways(site))
 
 
 def _instances(site: Site) -> Iterator[Finding]:
@@ -60,12 +61,18 @@ def _addresses(site: Site) -> Iterator[Finding]:
         yield Finding(CHECK, "addresses", "ok", f"{len(there)} there, each of them in use")
 
 
-def _connections(site: Site) -> Iterator[Finding]:
-    there = site.account.vpns(site.name)
-    double = sorted(name for name, count in Counter(each.name for each in there).items() if count > 1)
-    for name in double:
-        ids = ", ".join(sorted(each.id for each in there if each.name == name))
-        todo = "the one that `pulumi stack export` doesn't have: aws ec2 delete-vpn-connection --vpn-connection-id ID"
-        yield Finding(CHECK, name, "fail", f"several VPN connections have this name ({ids}): {LEFT}", todo)
-    if not double:
-        yield Finding(CHECK, "VPN connections", "ok", f"{len(there)} there, each once")
+def _vpn_gateways(site: Site) -> Iterator[Finding]:
+    """Not the connections: EC2 makes one between two gateways, so the next `up` takes up one that was left. A gateway
+    that is attached makes it fail with InvalidVpcState.
+    """
+    there = sorted(site.account.vpn_gateways(site.name))
+    if len(there) > 1:
+        seen = f"a VPC takes one, and several have the cluster's tag ({', '.join(there)}): {LEFT}"
+        gone = (
+            "aws ec2 detach-vpn-gateway --vpn-gateway-id ID --vpc-id VPC (if it is attached);"
+            " aws ec2 delete-vpn-gateway --vpn-gateway-id ID"
+        )
+        todo = f"the one that `pulumi stack export` doesn't have: {gone}; then `pulumi refresh` and `pulumi up`"
+        yield Finding(CHECK, "VPN gateways", "fail", seen, todo)
+    else:
+        yield Finding(CHECK, "VPN gateways", "ok", f"{len(there)} there")

@@ -11,6 +11,7 @@ from typing import Any
 from xml.sax.saxutils import escape
 
 from moto.ec2.models.core import TaggedEC2Resource
+from moto.ec2.models.customer_gateways import CustomerGatewayBackend
 from moto.ec2.models.instances import Instance
 from moto.ec2.models.nat_gateways import NatGatewayBackend
 from moto.ec2.models.route_tables import Route, RouteTable
@@ -64,8 +65,51 @@ def modify_instance_capacity_reservation_attributes(backend: Any, p: Params) -> 
     return {"Return": True}
 
 
+# ---- gateways at both ends: moto makes as many as are asked for
+def customer_gateway_once(create: Callable[..., Any]) -> Callable[..., Any]:
+    """Type, address and ASN are an account's once: asked for again, the first is the answer, with its own tags."""
+
+    def call(backend: Any, gateway_type: str, ip_address: str, bgp_asn: str, tags: Any = None) -> Any:
+        asked = (gateway_type, ip_address, bgp_asn)
+        for known in backend.customer_gateways.values():
+            if known.state != "deleted" and (known.type, known.ip_address, known.bgp_asn) == asked:
+                return known
+        return create(backend, gateway_type, ip_address, bgp_asn, tags)
+
+    return call
+
+
+def unused_customer_gateway(delete: Callable[..., Any]) -> Callable[..., Any]:
+    def call(backend: Any, customer_gateway_id: str) -> Any:
+        if any(each.customer_gateway_id == customer_gateway_id for each in connections(backend)):
+            raise Ec2Error("IncorrectState", "The customer gateway is in use.")
+        return delete(backend, customer_gateway_id)
+
+    return call
+
+
+def one_gateway_a_vpc(attach: Callable[..., Any]) -> Callable[..., Any]:
+    def call(backend: Any, vpn_gateway_id: str, vpc_id: str) -> Any:
+        for other in backend.vpn_gateways.values():
+            attached = other.attachments.get(vpc_id)
+            if other.id != vpn_gateway_id and attached and attached.state == "attached":
+                raise Ec2Error("InvalidVpcState", f"VPC {vpc_id} is currently attached to the Virtual Private Gateway.")
+        return attach(backend, vpn_gateway_id, vpc_id)
+
+    return call
+
+
 # ---- VPN connections: moto ignores Options, keys and routes, and its XML is fixed
+def connections(backend: Any) -> list[Any]:
+    return [each for each in backend.vpn_connections.values() if each.state != "deleted"]
+
+
 def create_vpn_connection(backend: Any, p: Params) -> Params:
+    """The two gateways have one connection: asked for again, it is the answer, as it is."""
+    ends = (p["CustomerGatewayId"], p.get("VpnGatewayId"), p.get("TransitGatewayId"))
+    for known in connections(backend):
+        if (known.customer_gateway_id, known.vpn_gateway_id, known.transit_gateway_id) == ends:
+            return {"VpnConnection": known}
     tags = {t["Key"]: t["Value"] for s in p.get("TagSpecifications", []) for t in s["Tags"]}
     if p.get("VpnGatewayId"):
         backend.get_vpn_gateway(p["VpnGatewayId"])
@@ -242,9 +286,7 @@ def in_vpc(backend: Any, vpc_id: str) -> list[str]:
 
 
 def using_vgw(backend: Any, vpn_gateway_id: str) -> list[str]:
-    return [
-        c.id for c in backend.vpn_connections.values() if c.vpn_gateway_id == vpn_gateway_id and c.state != "deleted"
-    ]
+    return [each.id for each in connections(backend) if each.vpn_gateway_id == vpn_gateway_id]
 
 
 # ---- NAT gateways and endpoints
@@ -294,6 +336,12 @@ def patch(replace: Replace) -> None:
     for name in ("network_interfaces", "private_ip_address", "public_ip_address"):
         replace(Instance, name, until_its_end(name))
     replace(VPNConnection, "customer_gateway_configuration", property(customer_gateway_configuration))
+    for owner, name, checked in (
+        (CustomerGatewayBackend, "create_customer_gateway", customer_gateway_once),
+        (CustomerGatewayBackend, "delete_customer_gateway", unused_customer_gateway),
+        (VpnGatewayBackend, "attach_vpn_gateway", one_gateway_a_vpc),
+    ):
+        replace(owner, name, checked(owner.__dict__[name]))
     replace(NatGatewayBackend, "delete_nat_gateway", delete_nat_gateway)
     replace(VPCBackend, "create_vpc_endpoint", typed(VPCBackend.create_vpc_endpoint))
     guard(replace, SubnetBackend, "delete_subnet", in_subnet)

@@ -76,10 +76,8 @@ def nat_of_no_state(made):
     made.ec2.create_nat_gateway(**asked, **spelled("natgateway", "nat-us-east-1b"))
 
 
-def vpn_of_no_state(made):
-    peer = made.ec2.create_customer_gateway(Type="ipsec.1", BgpAsn=65010, PublicIp="203.0.113.10")
-    asked = {"CustomerGatewayId": peer["CustomerGateway"]["CustomerGatewayId"], "VpnGatewayId": made.gateway}
-    made.ec2.create_vpn_connection(Type="ipsec.1", **asked, **spelled("vpn-connection", "hall-hall-a"))
+def vpn_gateway_of_no_state(made):
+    made.ec2.create_vpn_gateway(Type="ipsec.1", **spelled("vpn-gateway", "hall"))
 
 
 def not_offered(made):
@@ -224,12 +222,12 @@ BROKEN = {
         "nothing has this address",
         "aws ec2 release-address --allocation-id eipalloc-",
     ),
-    "a VPN connection of no state": (
-        vpn_of_no_state,
+    "a VPN gateway of no state": (
+        vpn_gateway_of_no_state,
         orphans,
         "fail",
-        "several VPN connections have this name (vpn-",
-        "aws ec2 delete-vpn-connection --vpn-connection-id",
+        "a VPC takes one, and several have the cluster's tag (vgw-",
+        "aws ec2 delete-vpn-gateway --vpn-gateway-id",
     ),
     "no image": (
         delete("ssm", "delete_parameter", Name="/ironburst/lab/p5/image"),

@@ -28,7 +28,9 @@ DO = ("--yes", "--skip-preview")
 def declared():
     """The lab's own under another name: three nodes behind BMCs, a network, a fixed node, a pool."""
     stack = yaml.safe_load((CHECKOUT / "stacks" / "Pulumi.lab.yaml").read_text())
-    stack["config"]["ironburst:cluster"]["name"] = NAME
+    cluster = stack["config"]["ironburst:cluster"]
+    cluster["name"] = NAME
+    cluster["cloud"]["network"]["hall_link"]["peer_address"] = "203.0.113.20"  # an account has a hall's device once
     return stack
 
 
@@ -73,11 +75,12 @@ class Second:
         mine = [view for view in views if view["tags"].get("ironburst:cluster") == NAME]
         return [view["instance_id"] for view in mine if view["state"] != "terminated"]
 
+    @staticmethod
+    def mine(*states):
+        return [{"Name": "tag:ironburst:cluster", "Values": [NAME]}, {"Name": "state", "Values": list(states)}]
+
     def gateways(self):
-        wanted = [
-            {"Name": "tag:ironburst:cluster", "Values": [NAME]},
-            {"Name": "state", "Values": ["pending", "available"]},
-        ]
+        wanted = self.mine("pending", "available")
         ask = f"boto3.client('ec2').describe_nat_gateways(Filters={wanted})['NatGateways']"
         ask = f"import boto3; print(*(each['NatGatewayId'] for each in {ask}))"
         return set(self.live.inside.run([sys.executable, "-c", ask]).split())
@@ -102,8 +105,25 @@ class Second:
                 until(lambda gone=orphan: gone not in self.gateways(), 60, "its end")
             elif orphan.startswith("eipalloc-"):
                 self.live.boto(f"ec2.release_address(AllocationId='{orphan}')")
+            elif orphan == "VPN gateways":
+                self.end_vpn_gateways()
         for orphan in set(self.instances()) - set(self.stored().get("aws:ec2/instance:Instance", ())):
             self.live.boto(f"ec2.terminate_instances(InstanceIds=['{orphan}'])")
+
+    def vpn_gateways(self):
+        """-> the VPC that it is attached to, or None."""
+        ask = f"boto3.client('ec2').describe_vpn_gateways(Filters={self.mine('available')})['VpnGateways']"
+        ask = f"import boto3, json; print(json.dumps({ask}))"
+        found = json.loads(self.live.inside.run([sys.executable, "-c", ask]))
+        vpcs = {each["VpnGatewayId"]: [at["VpcId"] for at in each.get("VpcAttachments", ())] for each in found}
+        return {id: next(iter(at), None) for id, at in vpcs.items()}
+
+    def end_vpn_gateways(self):
+        for orphan, vpc in self.vpn_gateways().items():
+            if orphan not in self.stored().get("aws:ec2/vpnGateway:VpnGateway", ()):
+                if vpc:
+                    self.live.boto(f"ec2.detach_vpn_gateway(VpnGatewayId='{orphan}', VpcId='{vpc}')")
+                self.live.boto(f"ec2.delete_vpn_gateway(VpnGatewayId='{orphan}')")
 
     def stored(self):
         """Physical ids in the state, by type."""
@@ -166,6 +186,7 @@ def test_the_engine_is_killed_between_two_resources(second):
     second.run("cancel", "--yes")
     second.run("up", *DO, code=None)  # what AWS was making may be in its way
     second.end_orphans()
+    second.run("refresh", *DO)
     second.run("up", *DO)
     second.checked()
 
@@ -185,6 +206,23 @@ def test_a_provider_is_killed(second):
     (orphan,) = second.gateways() - set(second.stored()["aws:ec2/natGateway:NatGateway"])
     assert f"aws ec2 delete-nat-gateway --nat-gateway-id {orphan}" in second.orphans()[orphan]
     second.end_orphans()
+    second.run("up", *DO)
+    second.checked()
+
+
+def test_a_provider_is_killed_while_a_vpn_gateway_is_attached(second):
+    """A VPC takes one: the next `up` can't attach its own, the doctor names both; a refresh sees what is missing."""
+    second.live.calls_fail("AttachVpnGateway", after=True, delay_s=20)
+    run = second.start("up", *DO)
+    until(lambda: any(second.vpn_gateways().values()), 180, "an attached VPN gateway")
+    os.kill(process_of(run, "pulumi-resource-aws", "lab.aws_plugin"), signal.SIGKILL)
+    run.communicate(timeout=300)
+    second.live.cloud("DELETE", "/lab/faults")
+    second.run("cancel", "--yes", code=None)
+    assert "InvalidVpcState" in second.run("up", *DO, code=1)
+    assert "aws ec2 detach-vpn-gateway" in second.orphans()["VPN gateways"]
+    second.end_orphans()
+    second.run("refresh", *DO)
     second.run("up", *DO)
     second.checked()
 

@@ -59,6 +59,25 @@ def test_vpn_connection_options_are_kept(ec2, link):
     ec2.delete_vpn_gateway(VpnGatewayId=gateway)
 
 
+def test_an_account_has_a_halls_device_once_and_a_vpc_a_vpn_gateway(ec2, link):
+    vpc, customer, gateway = link
+    again = ec2.create_customer_gateway(BgpAsn=65010, IpAddress="203.0.113.10", Type="ipsec.1")
+    assert again["CustomerGateway"]["CustomerGatewayId"] == customer
+    another = ec2.create_customer_gateway(BgpAsn=65011, IpAddress="203.0.113.10", Type="ipsec.1")
+    assert another["CustomerGateway"]["CustomerGatewayId"] != customer
+    ends = {"CustomerGatewayId": customer, "VpnGatewayId": gateway}
+    vpn = ec2.create_vpn_connection(Type="ipsec.1", **ends)["VpnConnection"]["VpnConnectionId"]
+    assert ec2.create_vpn_connection(Type="ipsec.1", **ends)["VpnConnection"]["VpnConnectionId"] == vpn
+    assert refused(ec2.delete_customer_gateway, CustomerGatewayId=customer) == ("IncorrectState", 400)
+    ec2.delete_vpn_connection(VpnConnectionId=vpn)
+    assert ec2.create_vpn_connection(Type="ipsec.1", **ends)["VpnConnection"]["VpnConnectionId"] != vpn
+    ec2.attach_vpn_gateway(VpcId=vpc, VpnGatewayId=gateway)
+    second = ec2.create_vpn_gateway(Type="ipsec.1")["VpnGateway"]["VpnGatewayId"]
+    assert refused(ec2.attach_vpn_gateway, VpcId=vpc, VpnGatewayId=second) == ("InvalidVpcState", 400)
+    ec2.detach_vpn_gateway(VpcId=vpc, VpnGatewayId=gateway)
+    ec2.attach_vpn_gateway(VpcId=vpc, VpnGatewayId=second)
+
+
 def test_route_propagation(ec2, link):
     vpc, _, gateway = link
     table = ec2.create_route_table(VpcId=vpc)["RouteTable"]["RouteTableId"]
