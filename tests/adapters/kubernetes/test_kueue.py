@@ -336,8 +336,13 @@ def test_an_idle_tick_asks_for_nothing_of_kueue(api, kube):
     job(kube, "train", held=False)
     claim(kube)
     until(lambda: kube.objects().checks[CHECK].active)
-    before = len([call for call in api.calls if "kueue" in call[1]])
+
+    def asked(verb=""):
+        return [call[2] for call in api.calls if "kueue" in call[1] and call[0].startswith(verb)]
+
+    until(lambda: set(asked("watch")) == set(asked("list")))  # what was listed is watched a moment later
+    before = len(asked())
     for _ in range(10):
         claim(kube)
         kube.observe()
-    assert len([call for call in api.calls if "kueue" in call[1]]) == before
+    assert len(asked()) == before
