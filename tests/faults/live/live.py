@@ -187,6 +187,10 @@ class Live:
         until(lambda: self.lines("starts", job), 20, f"the script of job {job}")
         return job
 
+    def ran_s(self, job):
+        minutes, seconds = self.head.root(f"squeue -h -j {job} -o %M").strip().split(":")  # within its first hour
+        return 60 * int(minutes) + int(seconds)
+
     def rented(self, *states, count=1):
         """The open leases, as soon as `count` of them are in one of `states`."""
 

@@ -268,6 +268,8 @@ def test_an_instance_loses_its_network_for_twenty_minutes(live):
 def test_an_instance_reboots_under_its_job(live):
     """Slurm sees a node that came back as another boot: what ran there is lost, and starts again."""
     live.running(job := live.submit())
+    # Slurm tells a boot by its second, that has to be after the node's last answer: the lab's hosts boot within one
+    until(lambda: live.ran_s(job) >= 3, 60, "three seconds of the job")
     live.host(live.leases()[0]).ssh("systemctl reboot --force --force", check=False)
     until(lambda: len(live.lines("starts", job)) == 2, 120, "the job's second start")
     live.assert_settled(again=(job,))
