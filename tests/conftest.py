@@ -15,8 +15,7 @@ LONGEST = (HERE / "lab", HERE / "faults/live", HERE / "unit/test_controller.py")
 
 # Each session of botocore's reads its models from disk, 0.2 s of CPU for EC2's: here all share one reader
 session.create_loader = cache(session.create_loader)
-# What shares a lab, by the beginnings of its names; live faults have three of about the same length, for they wait more
-# than they work
+# What shares a lab, by the beginnings of its names; live faults have three, for they wait more than they work
 TOGETHER = (
     ("tests/lab/",),
     ("tests/faults/live/test_cloud",),

@@ -79,24 +79,16 @@ def customer_gateway_once(create: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
-def unused_customer_gateway(delete: Callable[..., Any]) -> Callable[..., Any]:
-    def call(backend: Any, customer_gateway_id: str) -> Any:
-        if any(each.customer_gateway_id == customer_gateway_id for each in connections(backend)):
-            raise Ec2Error("IncorrectState", "The customer gateway is in use.")
-        return delete(backend, customer_gateway_id)
-
-    return call
+def unused_customer_gateway(backend: Any, customer_gateway_id: str) -> None:
+    if any(each.customer_gateway_id == customer_gateway_id for each in connections(backend)):
+        raise Ec2Error("IncorrectState", "The customer gateway is in use.")
 
 
-def one_gateway_a_vpc(attach: Callable[..., Any]) -> Callable[..., Any]:
-    def call(backend: Any, vpn_gateway_id: str, vpc_id: str) -> Any:
-        for other in backend.vpn_gateways.values():
-            attached = other.attachments.get(vpc_id)
-            if other.id != vpn_gateway_id and attached and attached.state == "attached":
-                raise Ec2Error("InvalidVpcState", f"VPC {vpc_id} is currently attached to the Virtual Private Gateway.")
-        return attach(backend, vpn_gateway_id, vpc_id)
-
-    return call
+def one_gateway_a_vpc(backend: Any, vpn_gateway_id: str, vpc_id: str) -> None:
+    for other in backend.vpn_gateways.values():
+        attached = other.attachments.get(vpc_id)
+        if other.id != vpn_gateway_id and attached and attached.state == "attached":
+            raise Ec2Error("InvalidVpcState", f"VPC {vpc_id} is currently attached to the Virtual Private Gateway.")
 
 
 # ---- VPN connections: moto ignores Options, keys and routes, and its XML is fixed
@@ -248,20 +240,29 @@ def customer_gateway_configuration(connection: Any) -> str:
 
 
 # ---- what is in use can't be deleted
-def guard(replace: Replace, owner: Any, name: str, blockers: Callable[..., list[str]]) -> None:
-    """Put a check in front of a moto method: DependencyViolation while `blockers` names anything."""
+def before(replace: Replace, owner: Any, name: str, check: Callable[..., None]) -> None:
+    """Put a check, which raises EC2's refusal, in front of a moto method."""
     method = owner.__dict__[name]
 
     def call(backend: Any, *args: Any, **kwargs: Any) -> Any:
+        check(backend, *args, **kwargs)
+        return method(backend, *args, **kwargs)
+
+    replace(owner, name, call)
+
+
+def guard(replace: Replace, owner: Any, name: str, blockers: Callable[..., list[str]]) -> None:
+    """DependencyViolation of a moto method while `blockers` names anything."""
+
+    def check(backend: Any, *args: Any, **kwargs: Any) -> None:
         if dependents := blockers(backend, *args, **kwargs):
             raise Ec2Error(
                 "DependencyViolation",
                 f"{(list(args) + list(kwargs.values()))[-1]} has dependencies and cannot be deleted: "
                 + ", ".join(dependents[:3]),
             )
-        return method(backend, *args, **kwargs)
 
-    replace(owner, name, call)
+    before(replace, owner, name, check)
 
 
 def in_subnet(backend: Any, subnet_id: str) -> list[str]:
@@ -336,14 +337,12 @@ def patch(replace: Replace) -> None:
     for name in ("network_interfaces", "private_ip_address", "public_ip_address"):
         replace(Instance, name, until_its_end(name))
     replace(VPNConnection, "customer_gateway_configuration", property(customer_gateway_configuration))
-    for owner, name, checked in (
-        (CustomerGatewayBackend, "create_customer_gateway", customer_gateway_once),
-        (CustomerGatewayBackend, "delete_customer_gateway", unused_customer_gateway),
-        (VpnGatewayBackend, "attach_vpn_gateway", one_gateway_a_vpc),
-    ):
-        replace(owner, name, checked(owner.__dict__[name]))
     replace(NatGatewayBackend, "delete_nat_gateway", delete_nat_gateway)
     replace(VPCBackend, "create_vpc_endpoint", typed(VPCBackend.create_vpc_endpoint))
+    once = customer_gateway_once(CustomerGatewayBackend.create_customer_gateway)
+    replace(CustomerGatewayBackend, "create_customer_gateway", once)
+    before(replace, CustomerGatewayBackend, "delete_customer_gateway", unused_customer_gateway)
+    before(replace, VpnGatewayBackend, "attach_vpn_gateway", one_gateway_a_vpc)
     guard(replace, SubnetBackend, "delete_subnet", in_subnet)
     guard(replace, SecurityGroupBackend, "delete_security_group", using_group)
     guard(replace, VPCBackend, "delete_vpc", in_vpc)

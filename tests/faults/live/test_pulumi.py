@@ -75,15 +75,18 @@ class Second:
         mine = [view for view in views if view["tags"].get("ironburst:cluster") == NAME]
         return [view["instance_id"] for view in mine if view["state"] != "terminated"]
 
-    @staticmethod
-    def mine(*states):
-        return [{"Name": "tag:ironburst:cluster", "Values": [NAME]}, {"Name": "state", "Values": list(states)}]
+    def described(self, method, key):
+        """Its own that are there, or are being made."""
+        wanted = [
+            {"Name": "tag:ironburst:cluster", "Values": [NAME]},
+            {"Name": "state", "Values": ["pending", "available"]},
+        ]
+        ask = f"boto3.client('ec2').{method}(Filters={wanted})['{key}']"
+        ask = f"import boto3, json; print(json.dumps({ask}, default=str))"
+        return json.loads(self.live.inside.run([sys.executable, "-c", ask]))
 
     def gateways(self):
-        wanted = self.mine("pending", "available")
-        ask = f"boto3.client('ec2').describe_nat_gateways(Filters={wanted})['NatGateways']"
-        ask = f"import boto3; print(*(each['NatGatewayId'] for each in {ask}))"
-        return set(self.live.inside.run([sys.executable, "-c", ask]).split())
+        return {each["NatGatewayId"] for each in self.described("describe_nat_gateways", "NatGateways")}
 
     def orphans(self):
         """What the doctor finds in AWS that no state knows -> what it says to do."""
@@ -112,9 +115,7 @@ class Second:
 
     def vpn_gateways(self):
         """-> the VPC that it is attached to, or None."""
-        ask = f"boto3.client('ec2').describe_vpn_gateways(Filters={self.mine('available')})['VpnGateways']"
-        ask = f"import boto3, json; print(json.dumps({ask}))"
-        found = json.loads(self.live.inside.run([sys.executable, "-c", ask]))
+        found = self.described("describe_vpn_gateways", "VpnGateways")
         vpcs = {each["VpnGatewayId"]: [at["VpcId"] for at in each.get("VpcAttachments", ())] for each in found}
         return {id: next(iter(at), None) for id, at in vpcs.items()}
 
