@@ -286,7 +286,8 @@ def _bridge() -> list[str]:
     ]
     return [
         "link set lo up",
-        "link add br0 type bridge forward_delay 0",
+        # an address of its own, or it changes with the hosts, who don't notice until they ask anew
+        f"link add br0 address {names.mac_of('gateway')} type bridge forward_delay 0",
         *(f"address add {address} dev br0" for address in addresses),
         "link set br0 up",
     ]

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from lab import names
 from lab.hosts import spec
 from lab.hosts.box import Box
 from lab.hosts.host import Host
@@ -54,6 +55,20 @@ def test_two_labs_use_the_same_names_and_addresses(boxes):
     assert [machine.ssh("cat /root/lab").stdout.strip() for machine in machines] == [first.prefix, second.prefix]
     first.down()
     assert clean(first) and machines[1].ssh("hostname").stdout.strip() == "dgx01"
+
+
+def test_the_gateway_keeps_its_mac_as_hosts_come_and_go(boxes):
+    """A bridge takes its lowest port's, unless it was given one; the hosts then send to the former for 48 s."""
+    box = boxes("mac")
+    box.up(tied=True)
+
+    def link(*words):
+        return subprocess.run([*box.net_prefix(), "ip", *words], check=True, capture_output=True, text=True).stdout
+
+    before = link("-brief", "link", "show", "br0").split()[2]
+    link("link", "add", "low", "address", "00:00:00:00:00:01", "type", "veth", "peer", "name", "high")
+    link("link", "set", "low", "master", "br0", "up")
+    assert link("-brief", "link", "show", "br0").split()[2] == before == names.mac_of("gateway")
 
 
 def test_one_lab_is_up_once(boxes):
