@@ -54,7 +54,7 @@ test-slow: setup lab-packages ## the slow tests: whole demos, every role, 50 con
 	-@sh lab/packages.sh qemu-system-x86 qemu-utils ovmf systemd-boot-efi binutils dnsmasq-base
 	$(PY) -m pytest -m slow
 
-test-faults: setup ## every fault at each place of a rented node's way, a death at each step, a day of 2,000 jobs with all of them; with root the same on a live site, too (30 to 45 minutes; DAY_SEED=n: another day)
+test-faults: setup ## every fault at each place of a rented node's way, a death at each step, a day of 2,000 jobs with all of them; with root the same on a live site, too (25 minutes; DAY_SEED=n: another day)
 	@[ "$$(id -u)" != 0 ] || sh lab/packages.sh libfaketime
 	$(PY) -m pytest $(SPREAD) -n 4 tests/faults # three of them have a lab each, and wait more than they work
 

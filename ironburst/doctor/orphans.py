@@ -69,8 +69,9 @@ def _vpn_gateways(site: Site) -> Iterator[Finding]:
     if len(there) > 1:
         seen = f"a VPC takes one, and several have the cluster's tag ({', '.join(there)}): {LEFT}"
         gone = (
-            "aws ec2 detach-vpn-gateway --vpn-gateway-id ID --vpc-id VPC (if it is attached);"
-            " aws ec2 delete-vpn-gateway --vpn-gateway-id ID"
+            "if it is attached, aws ec2 detach-vpn-gateway --vpn-gateway-id ID --vpc-id VPC, and wait until"
+            " aws ec2 describe-vpn-gateways --vpn-gateway-ids ID shows it as detached;"
+            " then aws ec2 delete-vpn-gateway --vpn-gateway-id ID"
         )
         todo = f"the one that `pulumi stack export` doesn't have: {gone}; then `pulumi refresh` and `pulumi up`"
         yield Finding(CHECK, "VPN gateways", "fail", seen, todo)

@@ -84,11 +84,45 @@ def unused_customer_gateway(backend: Any, customer_gateway_id: str) -> None:
         raise Ec2Error("IncorrectState", "The customer gateway is in use.")
 
 
+def in_vpcs(gateway: Any) -> list[str]:
+    """The VPCs that a VPN gateway is attached to, or hasn't left yet."""
+    return [attachment.vpc_id for attachment in gateway.vpc_attachments if attachment.state != "detached"]
+
+
 def one_gateway_a_vpc(backend: Any, vpn_gateway_id: str, vpc_id: str) -> None:
-    for other in backend.vpn_gateways.values():
-        attached = other.attachments.get(vpc_id)
-        if other.id != vpn_gateway_id and attached and attached.state == "attached":
-            raise Ec2Error("InvalidVpcState", f"VPC {vpc_id} is currently attached to the Virtual Private Gateway.")
+    if any(vpc_id in in_vpcs(other) for other in backend.vpn_gateways.values() if other.id != vpn_gateway_id):
+        raise Ec2Error("InvalidVpcState", f"VPC {vpc_id} is currently attached to the Virtual Private Gateway.")
+
+
+def unused_vpn_gateway(backend: Any, vpn_gateway_id: str) -> None:
+    """With which code EC2 refuses one that has a connection isn't documented."""
+    connected = any(each.vpn_gateway_id == vpn_gateway_id for each in connections(backend))
+    if connected or in_vpcs(backend.get_vpn_gateway(vpn_gateway_id)):
+        raise Ec2Error("IncorrectState", "The VPN gateway is in use.")
+
+
+def detaching(detach: Callable[..., Any]) -> Callable[..., Any]:
+    """DetachVpnGateway only begins it."""
+
+    def call(backend: Any, *args: Any, **kwargs: Any) -> Any:
+        attachment = detach(backend, *args, **kwargs)
+        attachment.state, attachment.shown = "detaching", False
+        return attachment
+
+    return call
+
+
+def detached_when_shown(describe: Callable[..., Any]) -> Callable[..., Any]:
+    """DescribeVpnGateways shows `detaching` once."""
+
+    def call(backend: Any, *args: Any, **kwargs: Any) -> Any:
+        for gateway in backend.vpn_gateways.values():
+            for attachment in gateway.vpc_attachments:
+                if attachment.state == "detaching":
+                    attachment.state, attachment.shown = "detached" if attachment.shown else "detaching", True
+        return describe(backend, *args, **kwargs)
+
+    return call
 
 
 # ---- VPN connections: moto ignores Options, keys and routes, and its XML is fixed
@@ -281,13 +315,10 @@ def using_group(backend: Any, _name: str | None = None, group_id: str | None = N
 def in_vpc(backend: Any, vpc_id: str) -> list[str]:
     return (
         [g.id for g in backend.internet_gateways.values() if g.vpc and g.vpc.id == vpc_id]
+        + [g.id for g in backend.vpn_gateways.values() if vpc_id in in_vpcs(g)]
         + [e.id for e in backend.vpc_end_points.values() if e.vpc_id == vpc_id and e.state != "deleted"]
         + [g.id for g in backend.groups.get(vpc_id, {}).values() if g.name != "default"]
     )
-
-
-def using_vgw(backend: Any, vpn_gateway_id: str) -> list[str]:
-    return [each.id for each in connections(backend) if each.vpn_gateway_id == vpn_gateway_id]
 
 
 # ---- NAT gateways and endpoints
@@ -343,10 +374,13 @@ def patch(replace: Replace) -> None:
     replace(CustomerGatewayBackend, "create_customer_gateway", once)
     before(replace, CustomerGatewayBackend, "delete_customer_gateway", unused_customer_gateway)
     before(replace, VpnGatewayBackend, "attach_vpn_gateway", one_gateway_a_vpc)
+    before(replace, VpnGatewayBackend, "delete_vpn_gateway", unused_vpn_gateway)
+    replace(VpnGatewayBackend, "detach_vpn_gateway", detaching(VpnGatewayBackend.detach_vpn_gateway))
+    looked_at = detached_when_shown(VpnGatewayBackend.describe_vpn_gateways)
+    replace(VpnGatewayBackend, "describe_vpn_gateways", looked_at)
     guard(replace, SubnetBackend, "delete_subnet", in_subnet)
     guard(replace, SecurityGroupBackend, "delete_security_group", using_group)
     guard(replace, VPCBackend, "delete_vpc", in_vpc)
-    guard(replace, VpnGatewayBackend, "delete_vpn_gateway", using_vgw)
 
 
 ACTIONS = {

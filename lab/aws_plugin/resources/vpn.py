@@ -43,7 +43,11 @@ def vpn_gateway(aws: Aws, rid: str) -> Props | None:
 
 def attached(described: Props | None) -> str | None:
     attachments = (described or {}).get("VpcAttachments", [])
-    return next((a["VpcId"] for a in attachments if a.get("State") not in ("detached", "detaching")), None)
+    return next((a["VpcId"] for a in attachments if a["State"] not in ("detached", "detaching")), None)
+
+
+def is_free(described: Props | None) -> bool:
+    return all(a["State"] == "detached" for a in (described or {}).get("VpcAttachments", []))
 
 
 def create_gateway(aws: Aws, new: Props) -> str:
@@ -56,15 +60,17 @@ def apply_gateway(aws: Aws, rid: str, old: Props, new: Props) -> None:
     if not changed(old, new, "vpcId"):
         return
     if old.get("vpcId"):
-        detach(aws, rid, old["vpcId"])
+        leave(aws, rid)
     if new.get("vpcId"):
         aws.ec2.attach_vpn_gateway(VpnGatewayId=rid, VpcId=new["vpcId"])
         aws.wait(f"{rid} attached", lambda: attached(vpn_gateway(aws, rid)) == new["vpcId"])
 
 
-def detach(aws: Aws, rid: str, vpc: str) -> None:
-    aws.ec2.detach_vpn_gateway(VpnGatewayId=rid, VpcId=vpc)
-    aws.wait(f"{rid} detached", lambda: attached(vpn_gateway(aws, rid)) is None)
+def leave(aws: Aws, rid: str) -> None:
+    """Until it is detached: before, EC2 doesn't delete it."""
+    if vpc := attached(vpn_gateway(aws, rid)):
+        aws.ec2.detach_vpn_gateway(VpnGatewayId=rid, VpcId=vpc)
+    aws.wait(f"{rid} detached", lambda: is_free(vpn_gateway(aws, rid)))
 
 
 def read_gateway(aws: Aws, rid: str, _state: Props) -> Props | None:
@@ -79,8 +85,7 @@ def read_gateway(aws: Aws, rid: str, _state: Props) -> Props | None:
 
 
 def delete_gateway(aws: Aws, rid: str, _state: Props) -> None:
-    if vpc := attached(vpn_gateway(aws, rid)):
-        detach(aws, rid, vpc)
+    leave(aws, rid)
     aws.ec2.delete_vpn_gateway(VpnGatewayId=rid)
 
 

@@ -116,14 +116,15 @@ class Second:
     def vpn_gateways(self):
         """-> the VPC that it is attached to, or None."""
         found = self.described("describe_vpn_gateways", "VpnGateways")
-        vpcs = {each["VpnGatewayId"]: [at["VpcId"] for at in each.get("VpcAttachments", ())] for each in found}
-        return {id: next(iter(at), None) for id, at in vpcs.items()}
+        at = {each["VpnGatewayId"]: each.get("VpcAttachments", ()) for each in found}
+        return {id: next((it["VpcId"] for it in its if it["State"] != "detached"), None) for id, its in at.items()}
 
     def end_vpn_gateways(self):
         for orphan, vpc in self.vpn_gateways().items():
             if orphan not in self.stored().get("aws:ec2/vpnGateway:VpnGateway", ()):
                 if vpc:
                     self.live.boto(f"ec2.detach_vpn_gateway(VpnGatewayId='{orphan}', VpcId='{vpc}')")
+                    until(lambda gone=orphan: not self.vpn_gateways()[gone], 60, "its detachment")
                 self.live.boto(f"ec2.delete_vpn_gateway(VpnGatewayId='{orphan}')")
 
     def stored(self):

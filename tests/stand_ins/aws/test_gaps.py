@@ -54,7 +54,7 @@ def test_vpn_connection_options_are_kept(ec2, link):
         **vpn, VpnTunnelOutsideIpAddress=tunnels[1]["OutsideIpAddress"], TunnelOptions={"PreSharedKey": "another_key"}
     )["VpnConnection"]
     assert changed["Options"]["TunnelOptions"][1]["PreSharedKey"] == "another_key" and not changed.get("Routes")
-    assert refused(ec2.delete_vpn_gateway, VpnGatewayId=gateway) == ("DependencyViolation", 400)
+    assert refused(ec2.delete_vpn_gateway, VpnGatewayId=gateway) == ("IncorrectState", 400)
     ec2.delete_vpn_connection(**vpn)
     ec2.delete_vpn_gateway(VpnGatewayId=gateway)
 
@@ -75,7 +75,29 @@ def test_an_account_has_a_halls_device_once_and_a_vpc_a_vpn_gateway(ec2, link):
     second = ec2.create_vpn_gateway(Type="ipsec.1")["VpnGateway"]["VpnGatewayId"]
     assert refused(ec2.attach_vpn_gateway, VpcId=vpc, VpnGatewayId=second) == ("InvalidVpcState", 400)
     ec2.detach_vpn_gateway(VpcId=vpc, VpnGatewayId=gateway)
+    left(ec2, gateway)
     ec2.attach_vpn_gateway(VpcId=vpc, VpnGatewayId=second)
+
+
+def left(ec2, gateway):
+    """Look until a VPN gateway has left its VPC; how often it was shown on its way out."""
+    for looks in range(10):
+        (shown,) = ec2.describe_vpn_gateways(VpnGatewayIds=[gateway])["VpnGateways"]
+        if shown["VpcAttachments"][0]["State"] == "detached":
+            return looks
+    raise AssertionError(shown)
+
+
+def test_a_vpn_gateway_is_in_use_until_it_has_left_its_vpc(ec2, link):
+    vpc, _, gateway = link
+    ec2.attach_vpn_gateway(VpcId=vpc, VpnGatewayId=gateway)
+    second = ec2.create_vpn_gateway(Type="ipsec.1")["VpnGateway"]["VpnGatewayId"]
+    assert refused(ec2.delete_vpn_gateway, VpnGatewayId=gateway) == ("IncorrectState", 400)
+    ec2.detach_vpn_gateway(VpcId=vpc, VpnGatewayId=gateway)
+    assert refused(ec2.delete_vpn_gateway, VpnGatewayId=gateway) == ("IncorrectState", 400)
+    assert refused(ec2.attach_vpn_gateway, VpcId=vpc, VpnGatewayId=second) == ("InvalidVpcState", 400)
+    assert left(ec2, gateway) == 1
+    ec2.delete_vpn_gateway(VpnGatewayId=gateway)
 
 
 def test_route_propagation(ec2, link):
@@ -242,7 +264,6 @@ def everything(cloud, clients):
         ("delete_subnet", {"SubnetId": subnet}),
         ("delete_security_group", {"GroupId": group}),
         ("delete_vpc", {"VpcId": vpc}),
-        ("delete_vpn_gateway", {"VpnGatewayId": vgw}),
     ):
         assert refused(getattr(ec2, call), **ask) == ("DependencyViolation", 400)
     return [
@@ -254,6 +275,7 @@ def everything(cloud, clients):
         (ec2.delete_launch_template, {"LaunchTemplateName": "pool-p5"}),
         (ec2.delete_vpn_connection, {"VpnConnectionId": vpn}),
         (ec2.detach_vpn_gateway, {"VpnGatewayId": vgw, "VpcId": vpc}),
+        (left, {"ec2": ec2, "gateway": vgw}),
         (ec2.delete_vpn_gateway, {"VpnGatewayId": vgw}),
         (ec2.delete_customer_gateway, {"CustomerGatewayId": customer}),
         (ec2.delete_vpc_endpoints, {"VpcEndpointIds": [endpoint, s3]}),
