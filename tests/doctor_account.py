@@ -18,8 +18,8 @@ from ironburst.document.build import CloudInstance, Observed, build
 from ironburst.naming import image_parameter, tags
 from lab.aws.account_gaps import given
 from lab.aws.cloud import ACCOUNT
-from lab.aws.ec2_gaps import hall_answers
 from lab.aws.testing import REGION
+from lab.aws.vpn_gaps import hall_answers
 from tests.lab_cloud import TRUSTS_EC2
 
 WHERE = policies.Scope("aws", REGION, ACCOUNT)

@@ -42,6 +42,7 @@ from lab.aws import (
     images,
     link_gaps,
     placement,
+    vpn_gaps,
 )
 from lab.aws.capacity import Capacity
 from lab.aws.eks import Eks
@@ -182,6 +183,7 @@ class Cloud:
         actions = {
             **placement.ACTIONS,
             **ec2_gaps.ACTIONS,
+            **vpn_gaps.ACTIONS,
             **account_gaps.ACTIONS,
             **link_gaps.ACTIONS,
             **{name: getattr(self.capacity, name) for name in Capacity.ACTIONS},
@@ -204,6 +206,7 @@ class Cloud:
         disks.patch(replace)
         iam_gaps.patch(replace)
         ec2_gaps.patch(replace)
+        vpn_gaps.patch(replace)
         link_gaps.patch(replace)
         budgets_gaps.patch(replace)
         account_gaps.patch(replace)

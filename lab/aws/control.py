@@ -31,8 +31,8 @@ import pydantic
 
 from lab.aws.capacity import MARKETS
 from lab.aws.cloud import Cloud, recent_calls
-from lab.aws.ec2_gaps import hall_answers
 from lab.aws.leftovers import leftovers
+from lab.aws.vpn_gaps import hall_answers
 
 DEFAULT_PORT = 5001
 

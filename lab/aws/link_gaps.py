@@ -15,9 +15,10 @@ from moto.directconnect.responses import DirectConnectResponse
 from moto.ec2.models import ec2_backends
 from moto.ec2.models.route_tables import RouteBackend
 from moto.ec2.models.transit_gateway import TransitGateway
-from moto.ec2.models.transit_gateway_attachments import TransitGatewayAttachment
+from moto.ec2.models.transit_gateway_attachments import TransitGatewayAttachment, TransitGatewayAttachmentBackend
 
 from lab.aws.capacity import stash
+from lab.aws.ec2_gaps import by_tags
 from lab.aws.faults import Ec2Error
 from lab.aws.launch_spec import Params
 
@@ -165,6 +166,8 @@ def patch(replace: Replace) -> None:
         "transit_gateway_owner_id",
         property(lambda each: owner_of(each.ec2_backend.transit_gateways[each.transit_gateway_id])),
     )
+    shown = TransitGatewayAttachmentBackend.describe_transit_gateway_vpc_attachments
+    replace(TransitGatewayAttachmentBackend, "describe_transit_gateway_vpc_attachments", by_tags(shown))
     for name in ("create_route", "replace_route"):
         replace(RouteBackend, name, routed(RouteBackend.__dict__[name]))
     for method in (

@@ -11,7 +11,7 @@ from ironburst import cli
 from ironburst.doctor import aws, billing, capacity, identity, images, link, orphans, quotas, rights, secret, zones
 from lab.aws.cloud import ACCOUNT
 from lab.aws.testing import REGION
-from tests.adapters.aws_doctor_faults import BROKEN, by_transit, in_reservation, linked
+from tests.adapters.aws_doctor_faults import BROKEN, by_transit, in_reservation, linked, of_no_state
 from tests.doctor_account import IMAGE, P_ON_DEMAND, STACK, Made, spelled
 from tests.lab_cloud import user
 
@@ -50,6 +50,22 @@ def test_nothing_is_changed(made):
     others = [(action, p) for action, p in asked if not reading.fullmatch(action) and "Associations" not in action]
     assert {(action, p.get("DryRun")) for action, p in others} == {("RunInstances", "true")}
     assert "GetSecretValue" not in {action for action, _ in asked}
+
+
+def test_what_another_cluster_of_the_account_has_is_not_this_ones(made):
+    gateway = made.ec2.create_transit_gateway()["TransitGateway"]["TransitGatewayId"]
+    asked = {"TransitGatewayId": gateway, "VpcId": made.vpc, "SubnetIds": list(made.subnets.values())}
+    made.ec2.create_transit_gateway_vpc_attachment(**asked, **spelled("transit-gateway-attachment", gateway))
+    of_no_state(made)
+    account = made.site().account
+
+    def all_of(cluster):
+        lists = ("fixed", "nat_gateways", "addresses", "vpns", "vpn_gateways", "routes")
+        found = {name: getattr(account, name)(cluster) for name in lists}
+        return found | {"attachments": account.attachments(cluster, gateway)}
+
+    assert all(all_of("lab").values())
+    assert not any(another := all_of("another").values()), another
 
 
 @pytest.mark.parametrize("broken", BROKEN)

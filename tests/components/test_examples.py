@@ -64,7 +64,6 @@ def test_an_example_previews_as_it_stands(example, cloud, name):
     assert leftovers.leftovers(cloud.url) == before
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", ["prod", "staging"])
 def test_an_example_comes_up_and_goes(example, cloud, name, tmp_path):
     made = client(cloud.url, "directconnect").create_direct_connect_gateway(directConnectGatewayName="hall-a")
@@ -78,7 +77,10 @@ def test_an_example_comes_up_and_goes(example, cloud, name, tmp_path):
                 names = expand(nodes["names"])
                 gpus = 0 if nodes.get("role") == "head" else 8
                 macs = ("52:54:00:00:00:01",)
-                machines = [Machine(each, f"SN-{each}", f"uuid-{each}", macs, gpus=gpus) for each in names]
+                machines = [
+                    Machine(each, f"SN-{each}", f"uuid-{each}", macs, gpus=gpus, height_u=nodes.get("height", 8))
+                    for each in names
+                ]
                 bmcs = [running.enter_context(Bmc(each, MemoryPower(), BMC_PASSWORD, port=0)) for each in machines]
                 nodes["bmc"] |= {"addresses": [bmc.url for bmc in bmcs], "username": "admin"}
             link = declared["cloud"]["network"]["hall_link"]
