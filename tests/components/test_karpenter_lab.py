@@ -34,7 +34,7 @@ def plane():
 @pytest.fixture(scope="module")
 def bare(plane, tmp_path_factory):
     """A cluster without Karpenter, and the engine of a stack that needs it."""
-    return plane.api(), made_engine(plane, tmp_path_factory.mktemp("stack"), [POOL])
+    return plane.api(), made_engine(plane, tmp_path_factory.mktemp("stack"), karpenter=[POOL])
 
 
 @pytest.fixture(scope="module")

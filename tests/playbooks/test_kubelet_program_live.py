@@ -133,7 +133,7 @@ def test_the_gates_word_becomes_a_condition_and_others_stay(node, api):
     assert node.program.main(["gate"]) == 0
     assert node.condition(api)["status"] == "Unknown" and "can't be run" in node.condition(api)["message"]
     after = {each["type"] for each in api.call("GET", node.path)["status"]["conditions"]}
-    assert after == before.keys() | {GATE}
+    assert after >= before.keys() | {GATE}  # more come from the node lifecycle controller: this kubelet is silent
 
 
 def test_the_node_may_appear_only_after_the_gate(plane, api, tmp_path, monkeypatch, capsys):

@@ -32,10 +32,10 @@ class RealClock(FakeClock):
     """Time as it passes: the controller's own."""
 
     def __init__(self):
-        super().__init__()
-        self.real = SystemClock()
+        self.real, self.ahead_s = SystemClock(), 0.0
 
-    def now(self):
+    @property
+    def at(self):
         return self.real.now()
 
     def wait(self, seconds):
