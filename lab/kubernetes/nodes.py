@@ -62,7 +62,7 @@ def manifest(node: NodeSpec) -> dict[str, Any]:
     """The Node object of a kubelet's registration: not ready yet, and without devices."""
     own = {name: amount for name, amount in (SMALL | dict(node.allocatable)).items() if "/" not in name}
     devices = {name: amount for name, amount in node.allocatable.items() if "/" in name}
-    later = {DEVICES: json.dumps(devices), f"{DEVICES}-after": f"{node.devices_after_s}s"} if devices else {}
+    later = {DEVICES: json.dumps(devices), f"{DEVICES}-after": f"{node.devices_after_s}"} if devices else {}
     system = {"kubernetes.io/hostname": node.name, "kubernetes.io/os": "linux", "kubernetes.io/arch": "amd64"}
     return {
         "apiVersion": "v1",

@@ -136,10 +136,10 @@ def _where(jq: str, operator: str, *values: str) -> dict[str, Any]:
 
 
 def _stage(
-    name: str, selector: list[dict[str, Any]], status: str, delay: str = "", millis: int = 0, delete: bool = False
+    name: str, selector: list[dict[str, Any]], status: str, delay: str = "", delete: bool = False
 ) -> dict[str, Any]:
-    """A stage that patches the status. `delay`: jq of a time or a duration; `millis`: where that gives nothing."""
-    late = {"durationMilliseconds": millis, "durationFrom": {"jq": {"expression": delay}}}
+    """A stage that patches the status. `delay`: jq of a time or a duration."""
+    late = {"durationMilliseconds": 0, "durationFrom": {"jq": {"expression": delay}}}
     patch = {"patch": {"subresource": "status", "root": "status", "template": status}}
     return {
         "apiVersion": "kwok.x-k8s.io/v1alpha1",
@@ -166,6 +166,11 @@ def stages() -> list[dict[str, Any]]:
     lacking = (
         f'((.metadata.annotations["{NOTE}devices"] // "{{}}") | fromjson | keys) - (.status.capacity | keys) | .[]'
     )
+    # a time, for kwok begins a duration anew whenever the node changes, and the gate writes often
+    registered = (
+        '(.status.conditions[] | select(.type == "Ready") | .lastTransitionTime | fromdate) '
+        f'+ (.metadata.annotations["{NOTE}devices-after"] | tonumber) | ceil | todate'
+    )
     pull = (
         f'.metadata.annotations["{NOTE}pull-seconds"] as $pull '
         '| if $pull then (.status.startTime | fromdate) + ($pull | tonumber) | todate else "0s" end'
@@ -173,13 +178,7 @@ def stages() -> list[dict[str, Any]]:
     return [
         _stage("node-ready", [_where(READY, "NotIn", "True")], NODE_READY),
         # a device plugin registers some time after its kubelet
-        _stage(
-            "node-devices",
-            [_where(READY, "In", "True"), _where(lacking, "Exists")],
-            NODE_DEVICES,
-            f'.metadata.annotations["{NOTE}devices-after"]',
-            millis=1000,
-        ),
+        _stage("node-devices", [_where(READY, "In", "True"), _where(lacking, "Exists")], NODE_DEVICES, registered),
         _stage("pod-create", [not_deleted, pending, _where(".status.startTime", "DoesNotExist")], POD_CREATING),
         _stage("pod-run", [not_deleted, pending, _where(".status.startTime", "Exists")], REACHABLE + POD_RUNNING, pull),
         _end("done", DONE + POD_ENDED),
