@@ -1,4 +1,4 @@
-"""Small EC2 actions and checks that moto lacks and our components use: instance placement, dependencies."""
+"""Small EC2 actions and checks that moto lacks and our components use: instance placement, dependencies, filters."""
 
 from __future__ import annotations
 

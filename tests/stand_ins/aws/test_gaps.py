@@ -89,15 +89,18 @@ def left(ec2, gateway):
 
 
 def test_a_vpn_gateway_is_in_use_until_it_has_left_its_vpc(ec2, link):
-    vpc, _, gateway = link
+    _, _, gateway = link
+    vpc = ec2.create_vpc(CidrBlock="10.1.0.0/16")["Vpc"]["VpcId"]  # with nothing else in it
     ec2.attach_vpn_gateway(VpcId=vpc, VpnGatewayId=gateway)
     second = ec2.create_vpn_gateway(Type="ipsec.1")["VpnGateway"]["VpnGatewayId"]
     assert refused(ec2.delete_vpn_gateway, VpnGatewayId=gateway) == ("IncorrectState", 400)
     ec2.detach_vpn_gateway(VpcId=vpc, VpnGatewayId=gateway)
     assert refused(ec2.delete_vpn_gateway, VpnGatewayId=gateway) == ("IncorrectState", 400)
     assert refused(ec2.attach_vpn_gateway, VpcId=vpc, VpnGatewayId=second) == ("InvalidVpcState", 400)
+    assert refused(ec2.delete_vpc, VpcId=vpc) == ("DependencyViolation", 400)
     assert left(ec2, gateway) == 1
     ec2.delete_vpn_gateway(VpnGatewayId=gateway)
+    ec2.delete_vpc(VpcId=vpc)
 
 
 def test_route_propagation(ec2, link):
