@@ -21,10 +21,10 @@ def add_parser(subparsers: Subparsers) -> None:
     inner = parser.add_subparsers(dest="what", required=True, metavar="WHAT")
     snippet = inner.add_parser(
         "snippet",
-        help="the lines for slurm.conf and gres.conf, the two programs, the controller's unit",
+        help="the lines for slurm.conf and gres.conf, the programs, the controller's unit",
         description="Print what rented nodes need in a Slurm that ironburst doesn't manage: lines for slurm.conf and "
-        "gres.conf, the two programs that slurmctld calls, the controller's unit, and a script that puts all but the "
-        "lines in place. Nothing is changed. Exit code 0: printed; 2: bad input.",
+        "gres.conf, the programs that slurmctld calls, the one that names rented nodes in /etc/hosts, units, and a "
+        "script that puts all but the lines in place. Nothing is changed. Exit code 0: printed; 2: bad input.",
         epilog="example: ironburst slurm snippet stacks/Pulumi.prod.yaml --folder snippet",
     )
     snippet.add_argument("stack_file", type=Path, help="as in stacks/Pulumi.prod.yaml")

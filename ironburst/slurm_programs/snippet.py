@@ -32,6 +32,7 @@ def parts(cluster: ClusterDocument) -> dict[str, str]:
         "hosts": "\n".join(hosts(cluster)) + "\n",
         **{name: slurm_programs.text(name) for name in slurm_programs.NAMES},
         slurm_programs.UNIT: unit,
+        slurm_programs.NAMES_UNIT: slurm_programs.text(slurm_programs.NAMES_UNIT),
         "install.sh": INSTALL,
     }
 
@@ -54,7 +55,7 @@ INSTALL = f"""#!/bin/sh
 set -eu
 cd "$(dirname "$0")"
 slurm=$(scontrol show config | sed -n 's/^SlurmUser *= *\\([^(]*\\)(.*/\\1/p')
-install -m 0755 ironburst-resume ironburst-suspend {FOLDER}/
+install -m 0755 ironburst-resume ironburst-suspend ironburst-names {FOLDER}/
 ln -sf ironburst-suspend {FOLDER}/ironburst-resume-fail
 id ironburst > /dev/null 2>&1 \\
     || useradd --system --home-dir /var/lib/ironburst --no-create-home --shell /usr/sbin/nologin ironburst
@@ -63,8 +64,9 @@ install -d -o ironburst -g "$(id -gn "$slurm")" -m 0775 /var/spool/ironburst
 install -d -o ironburst -g "$(id -gn "$slurm")" -m 0755 /var/spool/ironburst/leases
 install -d -m 0755 /etc/ironburst /srv/ironburst
 install -d -o ironburst -g ironburst -m 0700 /etc/ironburst/aws
-install -m 0644 ironburst.service /etc/systemd/system/
+install -m 0644 ironburst.service ironburst-names.service /etc/systemd/system/
 systemctl daemon-reload
+systemctl enable --now ironburst-names
 sed -i '/^{BEGIN}$/,/^{END}$/d' /etc/hosts
 cat hosts >> /etc/hosts
 # changing nodes needs an administrator, who has no jobs here
@@ -88,6 +90,8 @@ def slurm_conf(cluster: ClusterDocument) -> Iterator[str]:
     yield f"SuspendTimeout={SUSPEND_S}"
     yield "# INFINITE: Slurm never powers down the nodes that are there. Burst partitions have their own"
     yield "SuspendTime=INFINITE"
+    yield "# Your Prolog must run this, too, or the nodes of a gang don't find each other by their names:"
+    yield f'#   [ ! -x {FOLDER}/ironburst-names ] || {FOLDER}/ironburst-names "$SLURM_JOB_NODELIST"'
     yield "ResumeRate=0"
     yield "SuspendRate=0"
     for pool in its_pools(cluster):

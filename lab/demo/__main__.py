@@ -14,7 +14,20 @@ from functools import partial
 
 from ironburst import document
 from ironburst.controller.ledger import Ledger
-from lab.demo import burst, collect, converge, declare, explain, figures, giveback, kept, refusal, summary, trace
+from lab.demo import (
+    burst,
+    collect,
+    converge,
+    declare,
+    explain,
+    figures,
+    giveback,
+    kept,
+    refusal,
+    summary,
+    trace,
+    training,
+)
 from lab.demo.frame import Stage, play
 from lab.demo.history import History
 from lab.demo.steps import Steps
@@ -45,7 +58,7 @@ def demo(prefix: str, engine_wanted: str, keep: bool = False) -> int:
 
 
 def tell(site: Site, engine: list[str], steps: Steps, result: summary.Summary) -> History:
-    """The seven steps, of a lab that is kept the first five. Raises LabError at the first that fails."""
+    """The eight steps, of a lab that is kept the first six. Raises LabError at the first that fails."""
     with steps.step("set up", "Set up: images, hosts, BMCs, the cloud"):
         inside = declare.start_world(site, steps.say, tied=not result.kept)
     with steps.step("declare", "Declare: validate, preview and up of the Pulumi program"):
@@ -64,6 +77,9 @@ def tell(site: Site, engine: list[str], steps: Steps, result: summary.Summary) -
         if came_up:
             result.figures |= {"boot_to_accepted_s": round(came_up.accepted_s, 1), "boot_path_s": dict(came_up.path)}
         explain.explain(inside, history, steps.say, ["--slurm-prefix", shlex.join(inside.head_prefix())])
+    with steps.step("train", "Train: two ranks of PyTorch on two rented nodes, of which AWS takes one back"):
+        result.training = training.run(inside, ledger, steps.say)
+        history = replace(history, facts=history.facts | {"Trained afterwards": result.training.text()})
     if result.kept:
         kept.keep(inside, result.engine)
         return history

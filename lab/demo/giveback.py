@@ -1,4 +1,4 @@
-"""Step 6: everything is given back, and somebody looks."""
+"""Step 8: everything is given back, and somebody looks."""
 
 from __future__ import annotations
 

@@ -12,6 +12,7 @@ from lab.demo import trace
 from lab.demo.burst import Faults
 from lab.demo.history import History
 from lab.demo.refusal import Refusal
+from lab.demo.training import Training
 
 
 @dataclass
@@ -22,6 +23,8 @@ class Summary:
     converge: dict[str, Any] = field(default_factory=dict)
     history: History | None = None
     faults: dict[str, dict[str, Any]] = field(default_factory=dict)
+    training: Training | None = None
+    """the job that was interrupted and went on; None until it was submitted, and with pods"""
     refused: Refusal | None = None
     """the gang that the cloud had no capacity for; None until it was submitted"""
     figures: dict[str, Any] = field(default_factory=dict)
@@ -40,6 +43,7 @@ class Summary:
         clean = self.leftovers is not None and not any(self.leftovers.values())
         safe = bool(jobs) and not any(job.fate == "lost" for job in jobs) and self.history.run_twice == 0
         survived = all(fault["survived"] for fault in self.faults.values())
+        survived = survived and (self.training is None or self.training.good())
         ended = clean and self.refused is not None and self.refused.good()
         return safe and unchanged and survived and (self.kept or ended)
 
@@ -53,7 +57,7 @@ def facts(document: ClusterDocument, engine: str, compression: float) -> dict[st
         "Input": f"{len(trace.jobs())} jobs of the Microsoft Philly trace ({changed})",
         "Real": "Slurm, systemd hosts, ssh, Ansible, Redfish, opensm, the Pulumi protocol and program",
         "Stand-ins": "AWS (moto), GPUs and NVIDIA packages (stubs), the fabric (ibsim), shared files (bind mount); "
-        "a job's work is a sleep",
+        "the work of the trace's jobs is a sleep",
         "Prices of": "; ".join(ages) + f"; seen on {date.today()}; every sum is an estimate",
     }
 
@@ -117,6 +121,7 @@ def as_json(result: Summary) -> dict[str, Any]:
         "leases": leases,
         "spent_usd": round(history.spent_usd, 4),
         "faults": result.faults,
+        "training": result.training.as_json() if result.training else None,
         "refused": result.refused.as_json() if result.refused else None,
         "figures": result.figures,
         "leftovers": result.leftovers,
@@ -138,6 +143,9 @@ def text(result: Summary, page: Path) -> str:
     for name, fault in result.faults.items():
         missed = "NOT survived" if fault["met"] else "did not happen: nothing is shown of it"
         lines.append(f"  fault       {name}: {'survived' if fault['survived'] else missed}")
+    if result.training:
+        met = "survived" if result.training.good() else "NOT survived"
+        lines.append(f"  trained     {met}: {result.training.text()}")
     if result.refused:
         lines.append(
             f"  refused     {'survived' if result.refused.good() else 'NOT survived'}: {result.refused.text()}"

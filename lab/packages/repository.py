@@ -160,7 +160,7 @@ def mirror(root: Path, pool: Path, suite: str, packages: Sequence[str]) -> None:
     """Download packages of Debian and all they need beyond the suite's base image: apt itself works it out in a
     throw-away overlay of the base.
     """
-    scratch = root / "cache" / f"mirror-{suite}"
+    scratch = pool.with_name("mirror")
     shutil.rmtree(scratch, ignore_errors=True)
     up, work, mount = (scratch / name for name in ("up", "work", "mnt"))
     for folder in (up, work, mount):

@@ -110,6 +110,32 @@ def test_a_node_learns_its_name_and_gets_the_key(cloud, join, tmp_path, capsys):
     assert KEY not in "".join(capsys.readouterr())
 
 
+def test_the_host_has_the_nodes_name_which_leads_to_its_address_and_knows_its_head(cloud, join, tmp_path):
+    """/etc/hosts as Debian's cloud images have it: torchrun compares what its own name leads to."""
+    (tmp_path / "etc").mkdir()
+    theirs = "127.0.1.1 ip-10-90-1-4.ec2.internal ip-10-90-1-4\n127.0.0.1 localhost\n"
+    (tmp_path / "etc/hosts").write_text(theirs)
+    cloud.user_data = json.dumps(USER_DATA | {"hosts": {"login01": "10.78.0.13", "head": "10.78.0.10"}})
+    assert join.main() == 0
+    ours = "10.90.1.4 p5-2\n10.78.0.10 head\n10.78.0.13 login01\n"
+    expected = f"{join.BEGIN}\n{ours}{join.END}\n{theirs}"
+    assert (tmp_path / "etc/hosts").read_text() == expected
+    assert (tmp_path / "etc/hostname").read_text() == "p5-2\n"
+    assert "preserve_hostname: true" in (tmp_path / "etc/cloud/cloud.cfg.d/90-ironburst-names.cfg").read_text()
+    # the next boot of the same disk is somebody else at another address
+    cloud.index, cloud.instance["local-ipv4"] = "0", "10.90.1.9"
+    assert join.main() == 0
+    assert (tmp_path / "etc/hosts").read_text() == expected.replace("10.90.1.4 p5-2", "10.90.1.9 p5-1")
+
+
+@pytest.mark.parametrize("hosts", [["head"], {"head": "10.78.0.10\n6.6.6.6 github.com"}, {"a b": "10.78.0.10"}])
+def test_names_that_would_write_more_than_a_line_are_refused(cloud, join, tmp_path, capsys, hosts):
+    cloud.user_data = json.dumps(USER_DATA | {"hosts": hosts})
+    assert join.main() == 1
+    assert "as hosts, which are no names with an address each" in capsys.readouterr().err
+    assert not (tmp_path / "etc/hosts").exists()
+
+
 def test_a_key_that_munge_made_itself_is_no_text(cloud, join, tmp_path):
     """mungekey and Debian's package make random bytes; Secrets Manager holds them as SecretBinary."""
     cloud.secret = bytes(range(128, 256)) + b"\n"

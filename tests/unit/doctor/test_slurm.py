@@ -57,6 +57,7 @@ class Head:
         default_factory=lambda: {
             "/usr/local/sbin/ironburst-resume": held("ironburst-resume"),
             "/usr/local/sbin/ironburst-suspend": held("ironburst-suspend"),
+            "/usr/local/sbin/ironburst-names": held("ironburst-names"),
             "/usr/local/sbin/ironburst-resume-fail": held("ironburst-suspend"),
             "/etc/systemd/system/ironburst.service": Held("root", "644"),
             "/var/spool/ironburst": Held("ironburst", "775"),

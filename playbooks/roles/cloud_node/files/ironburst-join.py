@@ -1,12 +1,13 @@
 #!/usr/bin/python3
 """ironburst-join: at boot a rented node learns its name, its cluster, and the secret to join it.
 
-The launch's user data (JSON: ironburst, nodes, region; for Slurm conf_server, munge_key; for Kubernetes scheduler,
-api_server, ca, join_token or eks, labels; for slurm-bridge all of these) and ami-launch-index come from the instance
-metadata service (IMDSv2 only), the munge key or the bootstrap token from AWS Secrets Manager with the instance role's
-credentials; both are asked again until a deadline. Writes /etc/ironburst/node.env, and for
+The launch's user data (JSON: ironburst, nodes, region; for Slurm conf_server, munge_key, hosts; for Kubernetes
+scheduler, api_server, ca, join_token or eks, labels; for slurm-bridge all of these) and ami-launch-index come from the
+instance metadata service (IMDSv2 only), the munge key or the bootstrap token from AWS Secrets Manager with the instance
+role's credentials; both are asked again until a deadline. Writes /etc/ironburst/node.env, and for
 ironburst-data which data sets the launch names (/etc/ironburst/data.json);
-- for Slurm /etc/munge/munge.key;
+- for Slurm /etc/munge/munge.key, and the host gets the node's name, which leads to its address, not to 127.0.1.1, so
+  that launchers know themselves among the names of a job's nodes; head and login nodes are known by theirs;
 - for Kubernetes what kubelet asks for its certificate with (/etc/kubernetes/bootstrap-kubelet.conf, for root alone) and
   where its cluster is (/etc/ironburst/cluster.json, cluster-ca.crt); on EKS, where it signs in by the instance's role
   and under its id, no secret but how (/etc/kubernetes/kubelet.conf).
@@ -20,6 +21,7 @@ import json
 import os
 import pwd
 import re
+import socket
 import sys
 import time
 import urllib.error
@@ -33,8 +35,14 @@ BOOT_S = 120  # of the longest time from launch to joined: those of the boot its
 INSTANCE = ("instance-id", "placement/availability-zone", "local-ipv4")
 SAFE = re.compile(r"^[A-Za-z0-9._:-]+$")
 SERVER = re.compile(r"^https://[A-Za-z0-9.:\[\]-]+$")
+ADDRESS = re.compile(r"^[0-9a-fA-F.:]+$")
 LABEL = re.compile(r"^([a-z0-9.-]+/)?[A-Za-z0-9._-]+=[A-Za-z0-9._-]*$")
 TOKEN = re.compile(r"^[a-z0-9]{6}[.][a-z0-9]{16}$")  # of a bootstrap token
+
+
+BEGIN, END = "# BEGIN ironburst: this node and its head", "# END ironburst: this node and its head"
+# It gives an instance another name at each boot, and may write /etc/hosts anew
+CLOUD_INIT = "# Written by ironburst-join\npreserve_hostname: true\nmanage_etc_hosts: false\n"
 
 
 class JoinError(Exception):
@@ -173,7 +181,26 @@ def slurm(data, name, region, end):
     if len(key) < 32:
         raise JoinError(f"the munge key {reference} has {len(key)} bytes; munge wants 32 or more")
     env = f"IRONBURST_NODE={name}\nIRONBURST_CONF_SERVER={head}\n".encode()
-    return {"etc/munge/munge.key": (key, 0o400, "munge"), "etc/ironburst/node.env": (env, 0o644, None)}
+    return {
+        "etc/munge/munge.key": (key, 0o400, "munge"),
+        "etc/ironburst/node.env": (env, 0o644, None),
+        "etc/hostname": (f"{name}\n".encode(), 0o644, None),
+        "etc/hosts": (hosts(data, name, instance(end)[2]).encode(), 0o644, None),
+        "etc/cloud/cloud.cfg.d/90-ironburst-names.cfg": (CLOUD_INIT.encode(), 0o644, None),
+    }
+
+
+def hosts(data, name, address):
+    """/etc/hosts of this instance: first the node itself, then head and login nodes, then what is there. Raises
+    JoinError.
+    """
+    given = data.get("hosts") or {}
+    if not isinstance(given, dict) or not all(SAFE.match(k) and ADDRESS.match(str(v)) for k, v in given.items()):
+        raise JoinError(f"the user data has {given!r} as hosts, which are no names with an address each")
+    lines = [BEGIN, f"{address} {name}", *(f"{its} {host}" for host, its in sorted(given.items())), END]
+    path = ROOT / "etc/hosts"
+    before = re.sub(f"^{BEGIN}\n.*?^{END}\n", "", path.read_text() if path.exists() else "", flags=re.S | re.M)
+    return "\n".join(lines) + "\n" + before
 
 
 def kubernetes(data, name, region, end):
@@ -297,6 +324,8 @@ def main():
     files["etc/ironburst/data.json"] = (json.dumps(data_settings).encode(), 0o644, None)
     for path, (content, mode, owner) in files.items():
         write(ROOT / path, content, mode, owner if Path("/") == ROOT else None)
+    if "etc/hostname" in files and Path("/") == ROOT:
+        socket.sethostname(files["etc/hostname"][0].decode().strip())
     print(f"join: this is {name}, of {data.get('conf_server') or data.get('api_server')}")
     return 0
 

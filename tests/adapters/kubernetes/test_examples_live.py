@@ -1,0 +1,41 @@
+"""The gang of examples/kubernetes, as a person applies it, at a real API server with its Job controller and scheduler:
+it is taken as it is written, and read as one job that may be rented for.
+"""
+
+import pytest
+import yaml
+
+from ironburst.adapters.kubernetes import Access, Client, Kubernetes
+from ironburst.burst import eligibility
+from ironburst.burst.policy import Policy
+from ironburst.cli import scheduler
+from lab.system import CHECKOUT, wait_for
+from tests import planes
+from tests.fakes.both import both_document
+
+pytestmark = [pytest.mark.slow, planes.BUILT]
+LIMIT_S = 60
+KINDS = {"Service": "/api/v1/namespaces/default/services", "Job": "/apis/batch/v1/namespaces/default/jobs"}
+VOLUME = {
+    "metadata": {"name": "runs"},
+    "spec": {"accessModes": ["ReadWriteMany"], "resources": {"requests": {"storage": "1Gi"}}, "volumeName": "runs"},
+}
+
+
+@pytest.fixture(scope="module")
+def plane():
+    with planes.running("examples") as plane:
+        yield plane
+
+
+def test_an_indexed_job_is_one_gang_that_may_be_rented_for(plane):
+    api = plane.api()
+    api.call("POST", "/api/v1/namespaces/default/persistentvolumeclaims", VOLUME)
+    for part in yaml.safe_load_all((CHECKOUT / "examples/kubernetes/ddp-job.yaml").read_text()):
+        api.call("POST", f"{KINDS[part['kind']]}?fieldValidation=Strict", part)
+    site = scheduler.site_of(both_document(boot_s=600))
+    cluster = Kubernetes(Client(Access(plane.layout().kubeconfig("admin"))), site, deliver=str)
+    (job,) = wait_for(lambda: cluster.observe().jobs, LIMIT_S, "the gang in the queue", 0.2)
+    cluster.close()
+    assert (job.name, job.nodes, job.each.gpus, job.time_limit_s) == ("default/ddp", 2, 8, 7200.0)
+    assert eligibility.not_rentable(job, Policy()) is None
