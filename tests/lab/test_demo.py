@@ -12,7 +12,7 @@ from tests.lab.demos import DEMO_S, clean, demo, leftovers, stop_at, summary
 from tests.sites import need_lab
 
 pytestmark = [pytest.mark.lab, pytest.mark.slow]
-STEPS = ("1. Set up", "2. Declare", "3. Converge", "4. Burst", "5. Explain", "6. Refuse", "7. Give back")
+STEPS = ("1. Set up", "2. Declare", "3. Converge", "4. Burst", "5. Explain", "6. Train", "7. Refuse", "8. Give back")
 
 
 @pytest.fixture(autouse=True)
@@ -29,6 +29,7 @@ def test_two_side_by_side_do_the_main_job():
             assert told["jobs"]["lost"] == told["jobs"]["run_twice"] == 0
             assert all(told["jobs"][fate]["jobs"] > 0 for fate in ("home", "waited", "rented"))
             assert all(fault["survived"] for fault in told["faults"].values()) and len(told["faults"]) == 2
+            assert told["training"]["survived"] and len(told["training"]["starts"]) == 2
             assert told["refused"]["survived"] and len(told["refused"]["zones"]) == 2
             assert {host["changed"] for host in told["converge"]["second"].values()} == {0}
             assert len(told["converge"]["second"]) == 4
@@ -50,8 +51,8 @@ def test_ctrl_c_cleans_up(step):
 @pytest.mark.parametrize("number", range(10))
 def test_a_kill_leaves_nothing_after_clean_lab(number):
     """At ten random moments: in the longest steps more often."""
-    step = STEPS[(0, 1, 2, 3, 2, 1, 5, 3, 6, 0)[number]]
-    longest = {"1": 4, "2": 12, "3": 100, "4": 60, "6": 20, "7": 3}[step[0]]
+    step = STEPS[(0, 1, 2, 3, 5, 1, 6, 3, 7, 0)[number]]
+    longest = {"1": 4, "2": 12, "3": 100, "4": 60, "6": 60, "7": 20, "8": 3}[step[0]]
     after_s = random.Random(f"{number}").uniform(0.2, longest)
     prefix = f"t-demo-k{number}"
     with demo(prefix) as (process, output):

@@ -28,8 +28,12 @@ def test_a_launch_names_the_declared_data_sets_of_its_pool_and_the_time_for_them
 def test_a_pool_without_any_is_launched_as_before():
     """To the letter: a launch that is open while the controller is renewed is repeated with the same parameters."""
     assert set(said("c4")) == {
-        *("ironburst", "cluster", "nodes", "conf_server", "munge_key", "region", "dead_man_s", "hard_limit_s"),
+        *("ironburst", "cluster", "nodes", "conf_server", "munge_key", "hosts", "region", "dead_man_s", "hard_limit_s"),
     }
+
+
+def test_a_launch_names_head_and_login_nodes_and_no_others():
+    assert said("c4")["hosts"] == {"head": "10.78.0.10"}
 
 
 def test_a_node_of_kubernetes_is_told_its_cluster_its_labels_and_nothing_of_slurm():
