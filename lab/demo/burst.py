@@ -90,10 +90,10 @@ def run(inside: Inside, say: Callable[[str], None]) -> tuple[Submitted, Faults, 
             job = todo.pop(0)
             submitted.ids[job.name] = head.submit(job)
         tell(ledger, told, submitted, say)
+        if came_up is None and (came_up := boot.measure(inside, ledger)):  # before it may be taken back
+            say(came_up.text())
         if faults.interrupted is None:
             faults.interrupted = _interrupt_one(inside, head, ledger, say)
-        if came_up is None and (came_up := boot.measure(inside, ledger)):
-            say(came_up.text())
         states = head.queue()
         if not todo and all(over(states.get(id)) for id in submitted.ids.values()) and not ledger.leases():
             say("every job has ended and every lease is given back")
