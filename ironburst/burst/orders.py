@@ -18,11 +18,14 @@ class Halt:
     stops: bool = False
 
     @property
-    def text(self) -> str:
+    def what(self) -> str:
         """For people."""
-        return (
-            f"renting is {'stopped' if self.stops else 'paused'} {signed(self.who, self.at_s, self.until_s, self.why)}"
-        )
+        return f"renting is {'stopped' if self.stops else 'paused'}"
+
+    @property
+    def text(self) -> str:
+        """With who ordered it, since when, and why."""
+        return f"{self.what} {signed(self.who, self.at_s, self.until_s, self.why)}"
 
 
 @dataclass(frozen=True)

@@ -12,8 +12,8 @@ def add_parser(subparsers: Subparsers) -> None:
     parser = subparsers.add_parser(
         "budget",
         help="a lower ceiling than the declared one, for a time",
-        description="A ceiling for what is rented, in the place of the declared one where it is lower: what it can't pay "
-        "for ends as under a declared one. A higher one is the stack's to declare. It holds until `budget clear`, "
+        description="A ceiling for what is rented, in the place of the declared one where it is lower: what it can't "
+        "pay for ends as under a declared one. A higher one is the stack's to declare. It holds until `budget clear`, "
         f"whatever is restarted or published. {order.WHO}{order.EXIT_CODES}",
         epilog="example: ironburst budget set 5000 --until 2026-12-01 --why 'until the grant is renewed'",
     )

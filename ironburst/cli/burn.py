@@ -54,7 +54,9 @@ def lines(said: dict[str, Any]) -> list[str]:
     """Of `money`, for people."""
     rented = f"burns {explain.usd(said['usd_per_hour'])} an hour of rented nodes"
     if said["days_to_ceiling"] is not None:
-        rented += f": the month's ceiling in {said['days_to_ceiling']:,.1f} days at that rate"
+        rented += f", and reaches the month's ceiling in {said['days_to_ceiling']:,.1f} days at that rate"
+    elif said["usd_per_hour"] and said["usd_per_month"] is not None:
+        rented += ", and doesn't reach the month's ceiling at that rate"
     return [rented, *([fixed_line(said)] if said["fixed"] else [])]
 
 

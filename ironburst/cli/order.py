@@ -134,6 +134,7 @@ def in_force(ledger: Ledger, now_s: float) -> list[dict[str, object]]:
             "why": order.asked.why,
             "at_s": order.at_s,
             "until_s": order.asked.until_s,
+            "what": order.what,
             "text": order.text,
             "lifted_by": lifted_by(order),
         }

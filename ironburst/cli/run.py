@@ -76,7 +76,7 @@ def _left(ledger: Ledger) -> str:
     usd = explain.usd(sum(lease.usd_per_hour for lease in left))
     nodes = explain.listed(lease.node for lease in left)
     return (
-        f"it has stopped, and {nodes} stay rented at {usd} an hour, with nobody to give them back: start it again, or "
+        f"it has stopped, and stays rented at {usd} an hour, with nobody to give it back: {nodes}; start it again, or "
         "`ironburst stop --now` ends them"
     )
 

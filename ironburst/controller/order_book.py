@@ -52,18 +52,23 @@ class Order:
         return signed(self.who, self.at_s, self.asked.until_s, self.asked.why)
 
     @property
-    def text(self) -> str:
+    def what(self) -> str:
         """What holds by it, for people."""
         asked = self.asked
         if asked.verb in HALTS:
-            return halt_of(self).text
+            return halt_of(self).what
         if asked.verb == "close":
-            return f"{asked.target} is closed {self.signed}"
+            return f"{asked.target} is closed"
         if asked.verb == "budget":
-            return f"at most {explain.usd(asked.usd or 0.0)} a {asked.per} {self.signed}"
-        most = [f"{asked.gpus} rented GPUs"] if asked.gpus is not None else []
+            return f"at most {explain.usd(asked.usd or 0.0)} a {asked.per} may be spent"
+        most = [explain.plural(asked.gpus, "rented GPU")] if asked.gpus is not None else []
         most += [f"{explain.usd(asked.usd)} a month"] if asked.usd is not None else []
-        return f"{asked.target} may have {' and '.join(most)} {self.signed}"
+        return f"{asked.target}'s jobs may have {' and '.join(most)}"
+
+    @property
+    def text(self) -> str:
+        """With who ordered it, since when, and why."""
+        return f"{self.what} {self.signed}"
 
 
 def read(ledger: Ledger) -> list[Order]:

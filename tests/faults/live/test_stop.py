@@ -76,7 +76,7 @@ def test_stop_now(live, rented):
 
 def test_stop_now_without_a_controller(live, rented):
     live.head.root("systemctl stop ironburst")
-    live.assert_told("stay rented at .* with nobody to give them back")
+    live.assert_told("stays rented at .* with nobody to give it back")
     before = live.head.root("stat -c %U /shared/ironburst /shared/ironburst/*")
     took, said = stop(live)
     assert took <= SECONDS
