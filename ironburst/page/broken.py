@@ -66,7 +66,7 @@ def _closed(closed: Iterable[dict[str, Any]], at: At) -> list[Trouble]:
         places.setdefault((place["pool"], place["reason"], place["until_s"]), []).append(words)
     found = []
     for (pool, reason, until_s), where in places.items():
-        again = f". Cure the cause, then reopen it: ironburst tick --reopen {pool}" if until_s is None else ""
+        again = f". Cure the cause, then open it: ironburst open {pool}" if until_s is None else ""
         when = "" if until_s is None else f"until {at(until_s)}"
         found.append(Trouble(until_s is None, f"Pool {pool} is closed", f"{reason} ({', '.join(where)}){again}", when))
     return found

@@ -9,6 +9,7 @@ import pytest
 from ironburst.burst import decide
 from ironburst.controller import order_book, order_spool
 from ironburst.controller.order_book import GRACE_S
+from ironburst.controller.records import CoolDownRow
 from ironburst.document import Budget
 from ironburst.ports import SchedulerError
 from tests.fakes.world import World
@@ -285,3 +286,10 @@ def test_without_a_budget_there_is_nothing_to_lower(world):
     world.document = world.document.model_copy(update={"budget": Budget(usd_per_month=50.0, usd_per_day=20.0)})
     assert order(world, "budget", usd=25.0, per="day").refused
     assert not order(world, "budget", usd=15.0, per="day").refused
+
+
+def test_open_forgets_what_refusals_had_closed(world):
+    place = CoolDownRow("p5", "us-east-1a", "spot", 1, None, "three nodes in a row", 3, world.clock.now(), 1)
+    world.ledger.put_cool_down(place)
+    assert "what refusals had closed there is open again" in order(world, "open", target="p5").answer
+    assert world.ledger.cool_downs(world.clock.now()) == []
