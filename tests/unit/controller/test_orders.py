@@ -3,11 +3,13 @@
 import json
 import os
 import pwd
+import time
 
 import pytest
 
 from ironburst.burst import decide
-from ironburst.controller import order_book, order_spool
+from ironburst.controller import loop, order_book, order_spool
+from ironburst.controller.loop import SystemClock
 from ironburst.controller.order_book import GRACE_S
 from ironburst.controller.records import CoolDownRow
 from ironburst.document import Budget
@@ -293,3 +295,27 @@ def test_open_forgets_what_refusals_had_closed(world):
     world.ledger.put_cool_down(place)
     assert "what refusals had closed there is open again" in order(world, "open", target="p5").answer
     assert world.ledger.cool_downs(world.clock.now()) == []
+
+
+def test_users_read_beside_their_job_that_a_person_has_paused(world):
+    order(world, "pause", why="the bill")
+    job = world.slurm.submit(limit_s=8 * HOUR)
+    world.pass_by(120, 10)
+    assert world.slurm.comments[job].startswith("ironburst: renting is paused by ")
+
+
+def test_an_order_is_heard_between_two_ticks(world):
+    """The next tick would be due in an hour."""
+    clock, began = SystemClock(), time.monotonic()
+
+    class Slow:
+        ticks, hurried = 0, False
+
+        def tick(self, document):
+            self.ticks, self.hurried = self.ticks + 1, True
+            if self.ticks == 2:
+                clock.stop()
+
+    document = world.document.model_copy(update={"burst": world.document.burst.model_copy(update={"tick_s": 3600})})
+    loop.run(Slow(), clock, lambda: document, lambda report: None)
+    assert time.monotonic() - began < 30
