@@ -86,9 +86,9 @@ def run(
             with suppress(Exception):  # a ledger that takes nothing, or a terminal that is gone: one of both may do
                 told(error)
             controller.tell("trouble" if isinstance(error, _OUT_OF_REACH) else "needs_a_person", _what(error))
-        clock.wait(min(max(interval - (time.monotonic() - began), 0.05), _LOOK_S))
-        while (left_s := interval - (time.monotonic() - began)) > 0 and not (clock.stopped or controller.hurried):
-            clock.wait(min(left_s, _LOOK_S))
+        left_s = max(interval - (time.monotonic() - began), 0.05)
+        while left_s > 0 and not clock.wait(min(left_s, _LOOK_S)) and not controller.hurried:
+            left_s -= _LOOK_S
 
 
 def said(error: Exception) -> str:

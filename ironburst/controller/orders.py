@@ -153,6 +153,13 @@ def _expire(ledger: Ledger, now_s: float) -> None:
                 ledger.event("order", f"its time is over: {each.text}", now_s)
 
 
+def halt(site: Site) -> None:
+    """Let a tick know that a person has halted the renting."""
+    if order := order_book.halting(site.ledger, site.now):
+        site.halt = order_book.halt_of(order)
+        site.stop_s = min(order.asked.grace_s, site.stop_s) if order.asked.now else site.stop_s
+
+
 # ---- stop --now
 def hurried(ledger: Ledger, now_s: float) -> bool:
     """Whether the next tick is to follow at once: nodes end by a person's order."""

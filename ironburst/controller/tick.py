@@ -21,7 +21,6 @@ from ironburst.controller import (
     karpenter,
     leases,
     notices,
-    order_book,
     order_spool,
     orders,
     ownership,
@@ -128,7 +127,7 @@ class Controller:
     @property
     def hurried(self) -> bool:
         """Whether a person's order wants the next tick at once."""
-        with suppress(sqlite3.Error):
+        with suppress(sqlite3.Error, ValueError):
             waiting = set(order_spool.waiting(self.ledger.path))
             return not waiting <= self._stuck or orders.hurried(self.ledger, self.clock.now())
         return False
@@ -144,6 +143,7 @@ class Controller:
         self._stuck = orders.take(self.ledger, document, began)
         # first of all else: the cloud refuses a wrong clock (by minutes), and then nothing is forgotten or ended by it
         site = self.site(document)
+        orders.halt(site)
         retention.forget_old(self.ledger, began)
         mark = self.ledger.last_event()
         cool_downs.forgive(self.ledger, document.serial, began)
@@ -207,9 +207,6 @@ class Controller:
         told, way = self._told, self.karpenter
         site = Site(document, self.scheduler, self.cloud, self.ledger, self.clock, instances, told, late_s, way)
         site.spare = self._spare
-        if order := order_book.halting(self.ledger, site.now):
-            site.halt = order_book.halt_of(order)
-            site.stop_s = min(order.asked.grace_s, site.stop_s) if order.asked.now else site.stop_s
         return site
 
     def _act(
