@@ -88,6 +88,9 @@ def _ended(path: Path, limit_s: float) -> list[records.LeaseRow]:
 
 def _here(arguments: argparse.Namespace, path: Path) -> None:
     """As the controller, until what was ordered is done. Raises what its ticks raise."""
+    for name in ("ledger", "document", "kubeconfig"):
+        if given := getattr(arguments, name):
+            setattr(arguments, name, given.absolute())
     become_its_user(path)
     document = site_options.document_reader(arguments)()
     connection = scheduler.Connection(arguments)
@@ -119,6 +122,7 @@ def become_its_user(path: Path) -> None:
         os.initgroups(known.pw_name, known.pw_gid)
         os.setgid(known.pw_gid)
         os.setuid(owner)
+        os.chdir("/")  # where root was may be no place for that user
         os.environ["HOME"] = known.pw_dir
 
 
