@@ -59,8 +59,8 @@ class Ticking(Protocol):
         """One tick."""
 
     @property
-    def hurried(self) -> bool:
-        """Whether the next tick is wanted at once."""
+    def hurried(self) -> bool | None:
+        """Whether the next tick is wanted at once; None: nobody orders anything of it."""
 
     def tell(self, kind: str, text: str) -> None:
         """An event for as long as the same holds."""
@@ -87,8 +87,9 @@ def run(
                 told(error)
             controller.tell("trouble" if isinstance(error, _OUT_OF_REACH) else "needs_a_person", _what(error))
         left_s = max(interval - (time.monotonic() - began), 0.05)
-        while left_s > 0 and not clock.wait(min(left_s, _LOOK_S)) and not controller.hurried:
-            left_s -= _LOOK_S
+        step_s = left_s if controller.hurried is None else _LOOK_S
+        while left_s > 0 and not clock.wait(min(left_s, step_s)) and not controller.hurried:
+            left_s -= step_s
 
 
 def said(error: Exception) -> str:
