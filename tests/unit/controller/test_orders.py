@@ -14,6 +14,7 @@ from ironburst.controller.order_book import GRACE_S
 from ironburst.controller.records import CoolDownRow
 from ironburst.document import Budget
 from ironburst.ports import SchedulerError
+from tests.fakes import Crash
 from tests.fakes.world import World
 
 HOUR = 3600.0
@@ -319,3 +320,29 @@ def test_an_order_is_heard_between_two_ticks(world):
     document = world.document.model_copy(update={"burst": world.document.burst.model_copy(update={"tick_s": 3600})})
     loop.run(Slow(), clock, lambda: document, lambda report: None)
     assert time.monotonic() - began < 30
+
+
+@pytest.mark.parametrize("after", [False, pytest.param(True, marks=pytest.mark.slow)])
+def test_a_death_at_any_step_of_stop_now_loses_no_job_and_leaves_nothing_rented(tmp_path, after):
+    for at in range(1, 50):
+        folder = tmp_path / f"{at}"
+        folder.mkdir()
+        world = World(folder)
+        order_spool.prepare(world.path)
+        world.fill_home(limit_s=86400.0)
+        jobs = rented(world, 2)
+        order_spool.put(world.path, json.dumps({"verb": "stop", "now": True}))
+        world.ledger.close()
+        calls = world.start(at=at, after=after)
+        try:
+            world.pass_by(40, 2)
+        except Crash:
+            world.ledger.close()
+            world.start()
+            world.pass_by(120, 2)
+        assert not world.cloud.alive() and not world.ledger.leases(), at
+        assert [world.slurm.state(job) for job in jobs] == ["PENDING", "PENDING"], at
+        world.ledger.close()
+        if next(calls) <= at:  # there are no more steps
+            return
+    pytest.fail("more steps than were tried")
