@@ -65,6 +65,7 @@ class _Tick:
     def __init__(self, snapshot: Snapshot, policy: Policy):
         self.snapshot, self.policy = snapshot, policy
         self._unstarted = frozenset(snapshot.unstarted)
+        self._stopped = bool(snapshot.halt and snapshot.halt.stops)
         expected_s = runtimes.expected_s(snapshot.experience, snapshot.jobs, snapshot.now_s)
         self.home = Home(snapshot, policy, expected_s)
         self.renting = Renting(snapshot, policy, expected_s)
@@ -102,7 +103,7 @@ class _Tick:
             self.handover.back_home(job)
             self.answers.unstarted(job)
             self.home.stays(job, self.home.earliest(job))
-        elif leases := self.handover.serving(job):
+        elif not self._stopped and (leases := self.handover.serving(job)):
             self.handover.serve(job, leases)
             self.answers.served(job, leases)
         else:

@@ -52,7 +52,8 @@ def _sentences(decision: Decision) -> Iterator[tuple[int, str, str]]:
     for wait in decision.waits:
         if wait.job > 0:
             by = f", by {explain.at(wait.start_s)}" if wait.code == "renting" and wait.start_s else ""
-            yield wait.job, wait.code, _short(wait.text.split("; ")[0] + by)
+            said = wait.text.rpartition("; worth renting for, but ")[2] if wait.code == "halted" else wait.text
+            yield wait.job, wait.code, _short(said.split("; ")[0] + by)
     for item in decision.infeasible:
         if item.job > 0:
             yield item.job, item.code, _short(item.text.rsplit("; but ", 1)[-1])
