@@ -8,6 +8,7 @@ import re
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationInfo, WithJsonSchema, field_validator
+from pydantic_core import PydanticCustomError
 
 from ironburst.software.model import Os
 
@@ -30,7 +31,13 @@ class Strict(BaseModel):
     @field_validator("*", mode="before")
     @classmethod
     def _of_its_kind(cls, given: Any, info: ValidationInfo) -> Any:
-        """YAML's yes is True, which pydantic takes for 1, and 1 for true; and both in quotes for what is in them."""
+        """YAML's yes is True, which pydantic takes for 1, and 1 for true; and both in quotes for what is in them. An
+        empty text is nothing anywhere: it would pass for a value, and be taken for a key that was left out.
+        """
+        if given == "":
+            raise PydanticCustomError("empty", "is empty")  # refusals.py says what to do
+        if isinstance(given, list) and "" in given:
+            raise ValueError("has an empty text in it; write a value there, or leave it out")
         field = cls.model_fields[info.field_name or ""]
         kind = str(field.annotation)
         if "str" in kind or any(isinstance(each, BeforeValidator) for each in field.metadata):

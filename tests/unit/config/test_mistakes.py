@@ -125,7 +125,7 @@ MISTAKES = {
     "a MAC of zeros": (NODE, NODE + "\n            macs: ['00:00:00:00:00:00', '52:54:00:12:34:57', '52:54:00:12:34:58', '52:54:00:12:34:59']", "halls[0].nodes[1].macs[0]", "is no card's"),
     "a MAC that YAML takes for a number": (NODE, NODE + "\n            macs: [52:54:00:12:34:56, 52:54:00:12:34:57, 52:54:00:12:34:58, 52:54:00:12:34:59]", "halls[0].nodes[1].macs[0]", 'quote it: "52:54:00:12:34:56"'),
     "a serial without quotes": (NODE, NODE + "\n            serials: [1234, 1235, 1236, 1237]", "halls[0].nodes[1].serials[0]", "quote it"),
-    "an empty serial": (NODE, NODE + "\n            serials: ['', a, b, c]", "halls[0].nodes[1].serials[0]", "empty"),
+    "an empty serial": (NODE, NODE + "\n            serials: ['', a, b, c]", "halls[0].nodes[1].serials", "has an empty text in it"),
     # URLs
     "a BMC without https": (HEAD_BMC, "10.30.16.10", "bmc.addresses[0]", "write https://10.30.16.10"),
     "a BMC by http": (HEAD_BMC, "http://10.30.16.10", "bmc.addresses[0]", "password goes over the network for all to read", "warning"),
