@@ -8,7 +8,6 @@ import re
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationInfo, WithJsonSchema, field_validator
-from pydantic_core import PydanticCustomError
 
 from ironburst.software.model import Os
 
@@ -23,6 +22,9 @@ System = Annotated[Os, BeforeValidator(_offered)]
 """An operating system, as a person writes it."""
 
 
+EMPTY = "is empty; write a value, or leave the key out"
+
+
 class Strict(BaseModel):
     """A section of the stack file: a key that it doesn't have is an error."""
 
@@ -35,7 +37,7 @@ class Strict(BaseModel):
         empty text is nothing anywhere: it would pass for a value, and be taken for a key that was left out.
         """
         if given == "":
-            raise PydanticCustomError("empty", "is empty")  # refusals.py says what to do
+            raise ValueError(EMPTY)
         if isinstance(given, list) and "" in given:
             raise ValueError("has an empty text in it; write a value there, or leave it out")
         field = cls.model_fields[info.field_name or ""]

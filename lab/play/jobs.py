@@ -78,13 +78,16 @@ def job_ids(lab: KeptLab, asked: str) -> list[int]:
     """Of a number, a task (8_1) or a name (of several the newest); of an array each task. BadInput if there is none."""
     if not re.fullmatch(r"[A-Za-z0-9_.-]+", asked):
         raise BadInput(f"{asked!r} is no job's number or name")
-    which = f"-j {asked}" if re.fullmatch(r"\d+(_\d+)?", asked) else f"--name={asked} -S now-1days"
-    of: dict[int, list[int]] = {}
-    for each in lab.head.root(f"{SACCT} -o JobID {which}").split():
-        of.setdefault(int(re.split("[_+]", each)[0]), []).append(naming.id_of(each))
+    number = re.fullmatch(r"\d+(_\d+)?", asked)
+    which, since = (f"-j {asked}", "") if number else (f"--name={asked}", "-S now-1days")
+    # tasks that wait come late into the accounting, and jobs that are over leave the queue, which knows no such -j then
+    listed = f"squeue -h -r -t all -o %i {which} 2>/dev/null; {SACCT} -o JobID {which} {since}"
+    of: dict[int, set[int]] = {}
+    for each in lab.head.root(listed).split():
+        of.setdefault(int(re.split("[_+]", each)[0]), set()).add(naming.id_of(each))
     if not of:
         raise BadInput(f"Slurm knows no job {asked!r}: `ironburst lab shell head squeue` shows the queue")
-    return of[max(of)]
+    return sorted(of[max(of)])
 
 
 def states_of(lab: KeptLab, jobs: Sequence[int]) -> dict[int, str]:
@@ -148,7 +151,8 @@ def _job_look(lab: KeptLab, asked: str, until: str) -> Callable[[], tuple[str, b
         if until == "requeued":
             shown = lab.head.root(f"scontrol show job {first if len(jobs) == 1 else first.partition('_')[0]}")
             return f"{called} {said}", bool(re.search(r"Restarts=[1-9]", shown))
-        where = " ".join(lab.head.root(f"squeue -h -j {','.join(map(naming.called, jobs))} -o %N").split())
+        running = (line.split() for line in lab.head.root("squeue -h -r -t running -o '%i %N'").splitlines())
+        where = " ".join(sorted({nodes for job, nodes in running if naming.id_of(job) in jobs}))
         return f"{called} {said} on {where or 'no node yet'}", until.upper() in counted
 
     return look

@@ -76,4 +76,4 @@ def test_one_that_somebody_put_there_stays(play, site):
         assert "/opt/ironburst/.venv on head is a folder that was put there by hand" in play("", ok=False)[1]
         assert site.ssh("head", "ls /opt/ironburst/.venv/bin").stdout.split() == ["mine"]
     finally:
-        site.ssh("head", "rm -r /opt/ironburst")
+        site.ssh("head", "rm -r /opt/ironburst", timeout=300)

@@ -45,7 +45,7 @@ def test_times():
 
 
 class Slurm:
-    """The head's answers about a job and an array, as Slurm 24.11.5 gives them (its tasks 0 and 1 were split off)."""
+    """The head's answers about a job and an array, as Slurm 24.11.5 gives them: tasks that wait aren't in sacct yet."""
 
     def __init__(self, states):
         self.states = states  # {as Slurm calls it: state}
@@ -54,16 +54,18 @@ class Slurm:
     head_prefix = list
 
     def run(self, argv):
-        line = argv[0]
-        asked = re.sub(r".*-j ", "", line).split(",") if "-j " in line else []
-        called = [each for each in self.states if each in asked or each.partition("_")[0] in asked]
-        if line.startswith("squeue -h -r"):
-            return "".join(f"{job} {state}\n" for job, state in self.states.items() if state != "COMPLETED")
-        if line.startswith("squeue"):
-            return "dgx01\n"
-        fields = "{}|{}" if "State" in line else "{}"
-        rows = called or (self.states if "--name=many" in line else {})
-        return "".join(fields.format(job, self.states[job]) + "\n" for job in rows)
+        return "".join(map(self.answer, argv[0].split("; ")))
+
+    def answer(self, line):
+        given = re.search(r"-j (\S+)|--name=(many)", line)
+        asked = {"31"} if given and given[2] else set(given[1].split(",")) if given else set()
+        rows = {job: state for job, state in self.states.items() if not given or {job, job.partition("_")[0]} & asked}
+        if "-t running" in line:
+            return "".join(f"{job} dgx01\n" for job, state in rows.items() if state == "RUNNING")
+        gone = "COMPLETED" if line.startswith("squeue") else "PENDING"
+        said = {"%i ": "{}", "'%i %T'": "{} {}", "JobID ": "{}", "JobID,State ": "{}|{}"}
+        (form,) = (form for fields, form in said.items() if f"-o {fields}" in line + " ")
+        return "".join(form.format(job, state) + "\n" for job, state in rows.items() if state != gone)
 
     @contextlib.contextmanager
     def ledger(self):

@@ -76,3 +76,11 @@ def test_an_unknown_regions_network_has_no_estimate():
 def test_no_data_to_the_hall_is_a_declaration_too():
     estimate = network(zones=ZONES[:1], hall_link=VPN | {"gb_per_month": 0})
     assert "hall-a" not in str(estimate)
+
+
+@pytest.mark.parametrize("path", STACKS, ids=lambda path: path.name)
+def test_a_pool_s_prices_have_one_date_wherever_it_is_said(path):
+    """The preview prints the estimate's, `simulate`, `size`, `status` and the page the document's."""
+    config, published = load.load(path), stack_file.document(path)
+    said = {each.name: str(day) if (day := estimates.pool(config.cloud, each).as_of) else None for each in config.cloud.pools}
+    assert said == {pool.name: pool.price_as_of for pool in published.pools}
