@@ -1,5 +1,5 @@
-"""How every verb's arguments are read: an option that counts once is refused the second time, and a typo among choices is
-answered with what may have been meant. argparse does neither (before Python 3.14).
+"""How every verb's arguments are read: an option that counts once is refused the second time, and a typo among choices
+is answered with what may have been meant. argparse does neither (before Python 3.14).
 """
 
 from __future__ import annotations
@@ -26,6 +26,19 @@ class Once(argparse._StoreAction):
         if option and self.dest in parser.stored:
             raise argparse.ArgumentError(self, "is given twice, and one value counts: give it once")
         parser.stored.add(self.dest)
+        super().__call__(parser, namespace, values, option)
+
+
+class Keyed(argparse._AppendAction):
+    """Of KEY=VALUE, where each key has one value: whoever makes a dict of them would keep the last."""
+
+    def __call__(
+        self, parser: argparse.ArgumentParser, namespace: argparse.Namespace, values: Any, option: str | None = None
+    ) -> None:
+        """Append it. Ends the process if its key was given before."""
+        key, equals, _ = str(values).partition("=")
+        if equals and key in {each.partition("=")[0] for each in getattr(namespace, self.dest)}:
+            raise argparse.ArgumentError(self, f"{key} is given twice: give it one value")
         super().__call__(parser, namespace, values, option)
 
 

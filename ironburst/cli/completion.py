@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-import argcomplete
+from argcomplete import shell_integration
 
 from ironburst.cli import Subparsers
 
@@ -34,5 +34,5 @@ def add_parser(subparsers: Subparsers) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Print it."""
-    print(argcomplete.shellcode(["ironburst"], shell=arguments.shell))
+    print(shell_integration.shellcode(["ironburst"], shell=arguments.shell))
     return 0

@@ -16,6 +16,7 @@ ROOT = Path(__file__).parents[2]
 # arguments, exit code, and what is said: the main path of every verb, as far as it goes without a cloud and a cluster
 MAIN_PATHS = (
     ("--version", 0, ironburst.__version__),
+    ("completion bash", 0, "_ARGCOMPLETE"),
     ("help status", 0, "usage: ironburst status"),
     ("catalog gpus h100", 0, "H100 SXM5 80GB"),
     (
