@@ -62,7 +62,7 @@ MISTAKES = {
     "a percent sign": ("name: prod", "name: %prod", "", "line 6: has a value that begins with '%'; quote it"),
     "an @ first": ("name: prod", "name: @prod", "", "line 6: has a value that begins with '@'; quote it"),
     "no list where one belongs": ("racks: [{name: r01, units: 48}, {name: r02, units: 48}, {name: r03, units: 48}]", "racks: r01", "halls[0].racks", "'r01' is no list"),
-    "no section where one belongs": ("budget: {usd_per_month: 60000, notify: [platform@example.org, finance@example.org]}", "budget: 60000", "budget", "60000 is no section; write keys below it"),
+    "no section where one belongs": ("budget: {usd_per_month: 60000, total_usd_per_month: 130000, notify: [platform@example.org, finance@example.org]}", "budget: 60000", "budget", "60000 is no section; write keys below it"),
     "an empty section": ("scheduler: {head: head, munge_key: \"aws-secretsmanager:prod/munge-key\"}", "scheduler:", "scheduler", "is empty"),
     "the key of another case": ("ironburst:cluster:", "ironburst:Cluster:", "config", "has no key ironburst:cluster; declare the cluster there; ironburst:Cluster is none"),
     "a key of the file that isn't ours": ("  ironburst:cluster:", "  ironburst:clusters: 3\n  ironburst:cluster:", "ironburst:clusters", "there is no such key"),
