@@ -15,13 +15,16 @@ from lab.system import CHECKOUT
 _LIBRARIES = (
     "argcomplete",
     "boto3",
+    "botocore",
     "jinja2",
+    "markupsafe",
     "numpy",
     "pydantic",
     "requests",
     "rich",
     "starlette",
     "sushy",
+    "urllib3",
     "uvicorn",
     "yaml",
 )
