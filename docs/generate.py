@@ -101,7 +101,9 @@ def command_line() -> str:
         "`ironburst VERB`, or `python -m ironburst.cli VERB` from the top of the repository.",
         "",
     ]
-    for verb, parser in _verbs(cli.parser()):
+    top = cli.parser()
+    out += ["```", top.format_help().rstrip(), "```", ""]
+    for verb, parser in _verbs(top):
         out += [f"{'#' * (1 + len(verb.split()))} {verb}", "", "```", parser.format_help().rstrip(), "```", ""]
     return "\n".join(out)
 

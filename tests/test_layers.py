@@ -92,10 +92,10 @@ RIGHTS = {
     "lab.packages.schedmd_rpms": ":adapters lab.hosts lab.names lab.packages lab.system",
     "lab.hall": ":document lab.names lab.system",
     "lab.site": "lab.hosts lab.names lab.packages lab.system",
-    "lab.demo": ":adapters :controller :document :ports lab.hosts lab.names lab.packages lab.site lab.system",
+    "lab.demo": ":adapters :controller :document :naming :ports lab.hosts lab.names lab.packages lab.site lab.system",
     "lab.demo.kubernetes": ":adapters :controller :document :naming requests lab.demo lab.hosts lab.kubernetes "
     "lab.names lab.system",
-    "lab.play": ":controller :document lab.bmc lab.demo lab.hosts lab.names lab.site lab.system",
+    "lab.play": ":controller :document :naming lab.bmc lab.demo lab.hosts lab.names lab.site lab.system",
     "lab.__main__": "lab.demo lab.hosts lab.kubernetes lab.play lab.site lab.system",
     "ci": "",  # on a bare runner
     # what reads the whole product
