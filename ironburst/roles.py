@@ -1,0 +1,88 @@
+"""What a role of playbooks/roles asks of its inventory, by its argument specs and its own text. Reads files only."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+FOLDER = Path(__file__).parents[1] / "playbooks" / "roles"
+KEEPER = "cluster_keeper"
+"""Names a host: what roles read of it are that host's variables"""
+# What is read without an answer for its absence
+_READ = r"(?<![\w.'\"/])(?:%s)%s(?![\w.(])(?!\s*(?:\|\s*default\b|is (?:not )?defined))"
+
+
+@dataclass(frozen=True)
+class Need:
+    """One variable that the role can't do without. `keys`: what it reads of it, if it is a dictionary."""
+
+    name: str
+    type: str
+    description: str
+    keys: tuple[str, ...]
+
+    def __str__(self) -> str:
+        of_it = f", with {', '.join(self.keys)}" if self.keys else ""
+        return f"{self.name} ({self.type}{of_it}: {self.description.rstrip('.')})"
+
+    def lacking(self, given: Mapping[str, Any]) -> list[str]:
+        """What isn't there, each as it is told; `given`: the variables."""
+        if self.name not in given:
+            return [str(self)]
+        return [f"{self.name}.{key}" for key in self.keys if not _has(given[self.name], key.split("."))]
+
+
+def spec(role: str) -> dict[str, Any]:
+    """The argument spec of its entry point main."""
+    file = FOLDER / role / "meta" / "argument_specs.yml"
+    return dict(yaml.safe_load(file.read_text())["argument_specs"]["main"])
+
+
+def text(role: str) -> str:
+    """Its tasks, handlers, variables and templates, and those of the helpers that it includes,
+    without comments: what is read when it runs.
+    """
+    folders = ("defaults", "handlers", "tasks", "templates", "vars")
+    files = sorted(file for folder in folders for file in (FOLDER / role / folder).rglob("*") if file.is_file())
+    own = re.sub(r"^\s*#.*$", "", "\n".join(file.read_text() for file in files), flags=re.MULTILINE)
+    included = sorted(set(re.findall(r"include_role:\n\s+name: (\w+)$", own, re.MULTILINE)))
+    helpers = [name for name in included if not (FOLDER / name / "meta" / "main.yml").exists()]
+    return "\n".join([own, *map(text, helpers)])
+
+
+def needs(role: str) -> list[Need]:
+    """The required options of its spec."""
+    read, options = text(role), spec(role).get("options", {})
+    return [
+        Need(name, option["type"], " ".join(option["description"].split()), _keys(name, read))
+        for name, option in options.items()
+        if option.get("required")
+    ]
+
+
+def read_unasked(role: str) -> set[str]:
+    """Variables of a host (node_*) or a site (cluster_*) that the role reads and whose absence nothing tells."""
+    pattern = _READ % (r"(?P<name>(?:node|cluster)_\w+)", r"(?:\.[\w.]+)?")
+    found = {match["name"] for match in re.finditer(pattern, text(role))}
+    told = {name for need in needs(role) for name in (need.name, *need.keys)} | {*spec(role).get("options", {})}
+    names = {path.name for path in FOLDER.iterdir()} | {"node_state"}  # roles and a module
+    return {name for name in found - told - names if not name.startswith(f"{role}_")}
+
+
+def _keys(name: str, read: str) -> tuple[str, ...]:
+    if name == KEEPER:
+        return tuple(sorted(set(re.findall(r"hostvars\[cluster_keeper\]\.(\w+)(?!\w|\s*\|\s*default)", read))))
+    return tuple(sorted(set(re.findall(_READ % (re.escape(name), r"\.((?:\w+)(?:\.\w+)*)"), read))))
+
+
+def _has(value: Any, path: list[str]) -> bool:
+    for key in path:
+        if not isinstance(value, Mapping) or key not in value:
+            return False
+        value = value[key]
+    return True
