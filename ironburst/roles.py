@@ -13,8 +13,8 @@ import yaml
 FOLDER = Path(__file__).parents[1] / "playbooks" / "roles"
 KEEPER = "cluster_keeper"
 """Names a host: what roles read of it are that host's variables"""
-# What is read without an answer for its absence
-_READ = r"(?<![\w.'\"/])(?:%s)%s(?![\w.(])(?!\s*(?:\|\s*default\b|is (?:not )?defined))"
+READ = r"(?<![\w.'\"/])(?:%s)%s(?![\w.(])(?!\s*(?:\|\s*default\b|is (?:not )?defined))"
+"""Regular expression of (a name, what follows it): reads without an answer for its absence"""
 
 
 @dataclass(frozen=True)
@@ -65,24 +65,16 @@ def needs(role: str) -> list[Need]:
     ]
 
 
-def read_unasked(role: str) -> set[str]:
-    """Variables of a host (node_*) or a site (cluster_*) that the role reads and whose absence nothing tells."""
-    pattern = _READ % (r"(?P<name>(?:node|cluster)_\w+)", r"(?:\.[\w.]+)?")
-    found = {match["name"] for match in re.finditer(pattern, text(role))}
-    told = {name for need in needs(role) for name in (need.name, *need.keys)} | {*spec(role).get("options", {})}
-    names = {path.name for path in FOLDER.iterdir()} | {"node_state"}  # roles and a module
-    return {name for name in found - told - names if not name.startswith(f"{role}_")}
-
-
 def _keys(name: str, read: str) -> tuple[str, ...]:
     if name == KEEPER:
         return tuple(sorted(set(re.findall(r"hostvars\[cluster_keeper\]\.(\w+)(?!\w|\s*\|\s*default)", read))))
-    return tuple(sorted(set(re.findall(_READ % (re.escape(name), r"\.((?:\w+)(?:\.\w+)*)"), read))))
+    return tuple(sorted(set(re.findall(READ % (re.escape(name), r"\.((?:\w+)(?:\.\w+)*)"), read))))
 
 
 def _has(value: Any, path: list[str]) -> bool:
-    for key in path:
+    for number, key in enumerate(path, 1):
         if not isinstance(value, Mapping) or key not in value:
             return False
-        value = value[key]
+        if number < len(path):  # the last may be large, and is not looked at
+            value = value[key]
     return True

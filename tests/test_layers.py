@@ -101,7 +101,7 @@ RIGHTS = {
     "ci": "",  # on a bare runner
     # what reads the whole product
     "benchmarks": "highspy ironburst lab numpy tests.fakes tests.faults yaml",
-    "docs": ":cli :config mkdocs",
+    "docs": ":cli :config :roles mkdocs yaml",
 }
 MAY = {layer: {right.replace(":", "ironburst.") for right in rights.split()} for layer, rights in RIGHTS.items()}
 

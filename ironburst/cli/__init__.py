@@ -34,6 +34,7 @@ VERBS = (
     "diff",
     "plan",
     "hall",
+    "document",
     "publish",
     "converge",
     "image",

@@ -2,6 +2,7 @@
 document.
 """
 
+import json
 import os
 import re
 import subprocess
@@ -61,7 +62,11 @@ def test_what_is_of_the_whole_site_comes_from_a_document(told, role):
 @pytest.mark.parametrize("role", ROLES)
 def test_what_a_role_reads_of_host_and_site_its_spec_asks_for(role):
     """Else its absence is an error of some template. `| default(...)` is an answer, too."""
-    assert roles.read_unasked(role) == set()
+    pattern = roles.READ % (r"(?P<name>(?:node|cluster)_\w+)", r"(?:\.[\w.]+)?")
+    read = {match["name"] for match in re.finditer(pattern, roles.text(role))}
+    asked = {name for need in roles.needs(role) for name in (need.name, *need.keys)} | {*roles.spec(role)["options"]}
+    others = {path.name for path in roles.FOLDER.iterdir()} | {"node_state"}  # roles, a module
+    assert {name for name in read - asked - others if not name.startswith(f"{role}_")} == set()
 
 
 @pytest.mark.parametrize("role", ROLES)
@@ -89,3 +94,52 @@ def test_half_of_a_variable_is_told_by_its_key():
     software = {"driver": "580.95.05", "fabric_manager": None, "packages": {}}
     lacking = [told for need in roles.needs("nvidia_driver") for told in need.lacking({"node_software": software})]
     assert lacking[0] == "node_software.imex" and lacking[1].startswith("node_gpu (dict, with count: ")
+
+
+# ---- inventory/example-static: what a sysadmin copies
+
+
+@pytest.fixture(scope="module")
+def example():
+    """({host: variables}, {role: its hosts}) of the inventory, as Ansible reads it."""
+    program = Path(sys.executable).parent / "ansible-inventory"
+    environment = os.environ | {"ANSIBLE_CONFIG": str(PLAYBOOKS.parent / "ansible.cfg")}
+    command = [program, "-i", PLAYBOOKS.parent / "inventory" / "example-static", "--list"]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60, check=True)
+    assert "WARNING" not in done.stderr
+    listed = json.loads(done.stdout)
+    members = {name: set(group.get("hosts", [])) for name, group in listed.items() if name != "_meta"}
+    for name, group in listed.items():
+        members.setdefault(name, set()).update(*(members[child] for child in group.get("children", [])))
+    return listed["_meta"]["hostvars"], {name: hosts for name, hosts in members.items() if name in ROLES}
+
+
+# Written by hand for one host: what the lock would say. The others are of hardware that the example doesn't have, of a
+# cloud, or need every host of the site
+OF_DOCUMENTS = {"data_sets", "imex", "kubernetes_head", "kubernetes_node", "nvlsm", "slurm_head"}
+
+
+@pytest.mark.parametrize("role", sorted({*ROLES} - OF_DOCUMENTS))
+def test_the_example_has_what_the_role_needs(example, role):
+    variables_of, members = example
+    hosts = members.get(role) or {"gpu01"}
+    for host in hosts:
+        given = variables_of[host] | {"cluster_keeper": variables_of[variables_of[host]["cluster_keeper"]]}
+        assert [told for need in roles.needs(role) for told in need.lacking(given)] == []
+
+
+def test_the_example_has_groups_of_roles_alone_and_says_which_are_left_out(example):
+    text = (PLAYBOOKS.parent / "inventory" / "example-static" / "hosts.ini").read_text()
+    more = set(re.search(r"^; More, whose variables .*: (.*)$", text, re.MULTILINE)[1].split(", "))
+    assert {*example[1]} | more == {*ROLES} - OF_DOCUMENTS and not {*example[1]} & more
+    assert set(re.findall(r"^\[(\w+):children\]", text, re.MULTILINE)) == {*example[1]}
+
+
+def test_the_examples_software_is_what_the_lock_says(example):
+    locked = lab_document().host("dgx01").software.model_dump(mode="json")
+    login = yaml.safe_load((PLAYBOOKS.parent / "ironburst/catalog/data/software.yaml").read_text())["slurm_packages"]
+    of_login = login["distribution"]["debian_family"]["slurm_login"]
+    locked["packages"]["slurm_login"] = [spec.replace("<slurm>", "24.11") for spec in of_login]
+    given = example[0]["gpu01"]["node_software"]
+    assert {key: value for key, value in given.items() if key != "packages"}.items() <= locked.items()
+    assert given["packages"].items() <= locked["packages"].items()

@@ -24,9 +24,15 @@ description:
     hasn't.
 options:
   role: {description: name of the role, type: str, required: true}
-  look: {description: look at the host though node_seen is there, type: bool}
+  look:
+    description: at the host where nobody has yet (missing), though somebody has (again), or not at all (never)
+    type: str
+    choices: [missing, again, never]
 """
-SPEC = {"role": {"type": "str", "required": True}, "look": {"type": "bool", "default": False}}
+SPEC = {
+    "role": {"type": "str", "required": True},
+    "look": {"type": "str", "choices": ["missing", "again", "never"], "default": "missing"},
+}
 SUBSET = ["!all", "!min", "distribution", "pkg_mgr", "service_mgr"]
 OF_THE_SITE = (
     " What begins with cluster_ is the whole site's: `ironburst document STACK_FILE` writes it for nodes of your own, "
@@ -43,15 +49,16 @@ class ActionModule(ActionBase):
         """The facts; AnsibleActionFail with one sentence."""
         result = super().run(tmp, task_vars)
         _, given = self.validate_argument_spec(SPEC)
-        role, known = given["role"], task_vars.get("ansible_facts", {})
+        role, look, known = given["role"], given["look"], task_vars.get("ansible_facts", {})
         main = self._entry_point() == "main"
         if main:
             self._ask(role, task_vars)
-        text = roles.text(role)
-        facts = {}
+        if look == "never":
+            return result | {"changed": False}
+        text, facts = roles.text(role), {}
         if not known.get("pkg_mgr") and (main or "ansible_facts" in text):
             facts |= self._facts("ansible.legacy.setup", {"gather_subset": SUBSET}, task_vars)
-        if given["look"] or ("node_seen" not in known and "node_seen" in text):
+        if look == "again" or ("node_seen" not in known and "node_seen" in text):
             facts |= self._facts("node_state", {}, task_vars)
         return result | {"changed": False, "ansible_facts": facts}
 
@@ -64,15 +71,17 @@ class ActionModule(ActionBase):
     def _ask(self, role, task_vars):
         needs = roles.needs(role)
         values = {need.name: task_vars[need.name] for need in needs if need.name in task_vars}
-        values = self._templar.template(values)
-        if roles.KEEPER in values:
-            values[roles.KEEPER] = dict(task_vars["hostvars"].get(values[roles.KEEPER], {}))
+        values |= self._templar.template(
+            {need.name: values[need.name] for need in needs if need.keys and need.name in values}
+        )
+        if values.get(roles.KEEPER) in task_vars["hostvars"]:
+            values[roles.KEEPER] = task_vars["hostvars"][values[roles.KEEPER]]
         lacking = [told for need in needs for told in need.lacking(values)]
         if lacking:
             raise AnsibleActionFail(
-                f"The role {role} needs what {task_vars['inventory_hostname']} is not given: {'; '.join(lacking)}. Write "
-                "it in the inventory: inventory/example-static shows how, playbooks/roles/"
-                f"{role}/README.md has all variables."
+                f"The role {role} needs what {task_vars['inventory_hostname']} is not given: {'; '.join(lacking)}. "
+                "Write it in the inventory: inventory/example-static shows how, "
+                f"playbooks/roles/{role}/README.md has all variables."
                 + (OF_THE_SITE if any(told.startswith("cluster_") for told in lacking) else "")
             )
 
