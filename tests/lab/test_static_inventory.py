@@ -2,23 +2,18 @@
 in check mode, for real, and again. No document, no stack; the lab's own settings (inventory/lab) are extra variables.
 """
 
-import json
 import os
-import re
-import shutil
-import subprocess
 
 import pytest
 
 from ironburst import roles
 from lab import names
-from lab.demo.inside import Inside
 from lab.hosts import fabric
 from lab.hosts.spec import bare_metal
 from lab.packages import repository
 from tests import sites
+from tests.lab.static_inventory import Static, failure
 from tests.lab.test_roles import INDEX_PORT, serve_index
-from tests.playbooks.sample import REPOSITORY
 
 pytestmark = [pytest.mark.lab, pytest.mark.slow]
 DRIVER = ["nvidia_driver"]
@@ -63,86 +58,52 @@ HOSTS = {
 
 @pytest.fixture(scope="module")
 def site():
-    with sites.running(f"t-static-{os.getpid()}") as site:
-        key = (repository.repositories(site.box.root) / "lab.asc").read_text()
-        by_hand = {"usr/share/keyrings/lab.asc": key}
-        for name in ("nv", "debian"):
-            for path, text in repository.client_files(name, "/usr/share/keyrings/lab.asc").items():
-                by_hand[path.lstrip("/")] = text
-        hall = {"head": HOSTS["infiniband_fabric"][1]} | dict(HOSTS.values())
+    with sites.running(f"t-static-{os.getpid()}", hall={}) as site:
+        hall = dict(HOSTS.values())
         for name, address in hall.items():
-            files = fabric.host_files(name, hall) | by_hand
+            files = fabric.host_files(name, hall) | repositories_by_hand(site)
             site.start_host(bare_metal(name, address, hosts=hall, files=files))
         assert set(site.wait(list(hall), 240).values()) == {"running"}
         serve_index(site)
         yield site
 
 
-class Static:
-    """The copied inventory, and the playbook on it."""
-
-    def __init__(self, site):
-        self.site, self.inside = site, Inside(site)
-        self.inventory = site.dir / "run" / "static"
-        shutil.copytree(REPOSITORY / "inventory" / "example-static", self.inventory)
-        lines = []
-        for role, (name, address) in HOSTS.items():
-            lines += [f"[{'gpu' if name != 'head' else 'heads'}]", f"{name} ansible_host={address}"]
-            lines += [line for each in {role, *TRIED.get(role, [])} for line in (f"[{each}]", name)]
-        (self.inventory / "hosts.ini").write_text("\n".join(lines) + "\n")
-        head = self.inventory / "host_vars" / "head.yml"
-        head.write_text(head.read_text().replace("10.1.0.10 head", f"{HOSTS['infiniband_fabric'][1]} head"))
-
-    def play(self, now, *options, ok=True):
-        """({host: {ok, changed, failed}}, output). `now`: {role: the roles that its host has now}."""
-        for role, (name, _) in HOSTS.items():
-            (self.inventory / "host_vars" / name).mkdir(exist_ok=True)
-            if name == "head" and (self.inventory / "host_vars" / "head.yml").exists():
-                (self.inventory / "host_vars" / "head.yml").rename(self.inventory / "host_vars" / "head" / "site.yml")
-            (self.inventory / "host_vars" / name / "now.json").write_text(json.dumps({"roles_now": now.get(role, [])}))
-        values = {
-            "cluster_scheduler": {"head": "", "head_address": "", "munge_key": "", "shared_filesystem": "/shared"},
-            "data_science_index": f"http://{names.HALL_GATEWAY}:{INDEX_PORT}",
-            "data_science_pip_arguments": ["--trusted-host", names.HALL_GATEWAY],
-            "data_science_requirements": {"jupyter": str(self.site.dir / "run" / "jupyter.txt")},
-            "infiniband_fabric_sweep_interval": 2,
-        }
-        lab = ("-e", "@inventory/lab/group_vars/all/lab.yml", "-e", json.dumps(values))
-        command = ("env", "ANSIBLE_NOCOLOR=1", "ansible-playbook", "-i", str(self.inventory), *lab)
-        argv = self.inside.argv(*command, "tests/lab/static.yml", *options)
-        done = subprocess.run(argv, capture_output=True, text=True, timeout=1200)
-        said = done.stdout + done.stderr
-        lines = re.findall(r"^([\w-]+)\s+: (ok=.*)$", done.stdout.rpartition("PLAY RECAP")[2], re.MULTILINE)
-        recap = {host: {key: int(value) for key, value in re.findall(r"(\w+)=(\d+)", counts)} for host, counts in lines}
-        self.site.dir.joinpath("run", "static.log").open("a").write(said)
-        assert not ok or done.returncode == 0, said[-8000:]
-        return recap, said
+def repositories_by_hand(site):
+    """What a sysadmin has put on a host already: no role writes it."""
+    key = "usr/share/keyrings/lab.asc"
+    files = {key: (repository.repositories(site.box.root) / "lab.asc").read_text()}
+    for name in ("nv", "debian"):
+        files |= {path.lstrip("/"): text for path, text in repository.client_files(name, f"/{key}").items()}
+    return files
 
 
 @pytest.fixture(scope="module")
 def static(site):
-    return Static(site)
+    groups = {role: ["gpu", role, *TRIED.get(role, [])] for role in HOSTS} | {
+        "infiniband_fabric": ["infiniband_fabric"]
+    }
+    hosts = {name: (address, groups[role]) for role, (name, address) in HOSTS.items()}
+    return Static(site, hosts, {"10.1.0.10": HOSTS["infiniband_fabric"][1]})
 
 
 @pytest.fixture(scope="module")
-def runs(static):
-    """The recaps of three runs of all roles, after what their hosts have had before: check, real, again."""
-    static.play(TRIED)
-    own = {role: [role] for role in TRIED}
-    return {
-        name: static.play(own, *options, ok=False)
-        for name, options in (("check", ["--check"]), ("real", []), ("again", []))
+def runs(site, static):
+    """{run: (recap, output)} of three runs of all roles, after what their hosts have had before."""
+    values = {
+        "data_science_index": f"http://{names.HALL_GATEWAY}:{INDEX_PORT}",
+        "data_science_pip_arguments": ["--trusted-host", names.HALL_GATEWAY],
+        "data_science_requirements": {"jupyter": str(site.dir / "run" / "jupyter.txt")},
+        "infiniband_fabric_sweep_interval": 2,
     }
+    static.roles({HOSTS[role][0]: before for role, before in TRIED.items()}, **values)
+    own = {HOSTS[role][0]: [role] for role in TRIED}
+    check = static.roles(own, "--check", ok=False, **values)
+    return {"check": check, **{run: static.roles(own, ok=False, **values) for run in ("real", "again")}}
 
 
 def test_every_role_is_tried_here_or_says_where():
     helpers = {"cloud_node", "needs", "packages", "slurm_host"}
     assert {*TRIED, *ELSEWHERE} == {path.name for path in roles.FOLDER.iterdir()} - helpers
-
-
-def failure(said, host):
-    found = re.search(rf"^(?:fatal|failed): \[{host}\].*?(?=^$|^TASK)", said, re.MULTILINE | re.DOTALL)
-    return found[0] if found else ""
 
 
 @pytest.mark.parametrize("role", TRIED)
@@ -165,5 +126,5 @@ def test_again_changes_nothing(runs, role):
 
 
 def test_what_the_machine_cannot_mount_is_planned(static, runs):
-    recap, _ = static.play({"shared_filesystem": ["shared_filesystem"]}, "--check")
+    recap, _ = static.roles({"shared-filesystem": ["shared_filesystem"]}, "--check")
     assert recap["shared-filesystem"]["changed"] > 0
