@@ -11,10 +11,13 @@ from typing import Any
 import yaml
 
 FOLDER = Path(__file__).parents[1] / "playbooks" / "roles"
+LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # several times as fast
 KEEPER = "cluster_keeper"
 """Names a host: what roles read of it are that host's variables"""
-READ = r"(?<![\w.'\"/])(?:%s)%s(?![\w.(])(?!\s*(?:\|\s*default\b|is (?:not )?defined))"
+READ = r"(?<![\w.'\"/])%s%s(?![\w.(])(?!\s*(?:\|\s*default\b|is (?:not )?defined))"
 """Regular expression of (a name, what follows it): reads without an answer for its absence"""
+
+OF_KEEPER = r"hostvars\[cluster_keeper\]\.(\w+)(?!\w|\s*\|\s*default)"
 
 
 @dataclass(frozen=True)
@@ -40,7 +43,7 @@ class Need:
 def spec(role: str) -> dict[str, Any]:
     """The argument spec of its entry point main."""
     file = FOLDER / role / "meta" / "argument_specs.yml"
-    return dict(yaml.safe_load(file.read_text())["argument_specs"]["main"])
+    return dict(yaml.load(file.read_text(), LOADER)["argument_specs"]["main"])
 
 
 def text(role: str) -> str:
@@ -57,18 +60,20 @@ def text(role: str) -> str:
 
 def needs(role: str) -> list[Need]:
     """The required options of its spec."""
-    read, options = text(role), spec(role).get("options", {})
+    options = {name: option for name, option in spec(role).get("options", {}).items() if option.get("required")}
+    read = _read(list(options), text(role)) if options else {}
     return [
-        Need(name, option["type"], " ".join(option["description"].split()), _keys(name, read))
+        Need(name, option["type"], " ".join(option["description"].split()), tuple(sorted(read.get(name, ()))))
         for name, option in options.items()
-        if option.get("required")
     ]
 
 
-def _keys(name: str, read: str) -> tuple[str, ...]:
-    if name == KEEPER:
-        return tuple(sorted(set(re.findall(r"hostvars\[cluster_keeper\]\.(\w+)(?!\w|\s*\|\s*default)", read))))
-    return tuple(sorted(set(re.findall(READ % (re.escape(name), r"\.((?:\w+)(?:\.\w+)*)"), read))))
+def _read(names: list[str], text: str) -> dict[str, set[str]]:
+    """{variable: keys that are read of it}"""
+    found: dict[str, set[str]] = {KEEPER: set(re.findall(OF_KEEPER, text))}
+    for name, keys in re.findall(READ % (f"({'|'.join(names)})", r"\.(\w+(?:\.\w+)*)"), text):
+        found.setdefault(name, set()).add(keys)
+    return found
 
 
 def _has(value: Any, path: list[str]) -> bool:
