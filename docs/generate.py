@@ -7,6 +7,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -166,7 +167,7 @@ def _options(name: str, options: dict[str, Any]) -> Iterator[str]:
 def _given(name: str, needs: list[roles.Need]) -> Iterator[str]:
     """What the role needs, as inventory/example-static has it; what it hasn't is a document's."""
     files = [*sorted(STATIC.glob("group_vars/*.yml")), *sorted(STATIC.glob("host_vars/*.yml"))]
-    known = {key: value for file in reversed(files) for key, value in yaml.safe_load(file.read_text()).items()}
+    known = {key: value for file in reversed(files) for key, value in yaml.safe_load(_with_offers(file)).items()}
     shown = {need.name: _part(name, known[need.name], need.keys) for need in needs if need.name in known}
     absent = [need.name for need in needs if need.name not in known]
     if absent:
@@ -176,6 +177,11 @@ def _given(name: str, needs: list[roles.Need]) -> Iterator[str]:
         yield from ("What it needs, as `inventory/example-static` has it:", "", "```yaml")
         yield yaml.safe_dump(shown, sort_keys=False, default_flow_style=None, width=160).rstrip()
         yield from ("```", "")
+
+
+def _with_offers(file: Path) -> str:
+    """Its text, with the variables that are there as a comment."""
+    return re.sub(r"^# (?=(?:node|cluster)_\w+: )", "", file.read_text(), flags=re.MULTILINE)
 
 
 def _part(role_name: str, value: Any, keys: tuple[str, ...]) -> Any:

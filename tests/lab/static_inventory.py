@@ -7,6 +7,8 @@ import re
 import shutil
 import subprocess
 
+import yaml
+
 from lab.demo.inside import Inside
 from tests.playbooks.sample import REPOSITORY
 
@@ -23,9 +25,17 @@ class Static:
             for old, new in dict(edits).items():
                 text = text.replace(old, new)
             file.write_text(text)
+        self.more = yaml.safe_load("\n".join(re.findall(r"^# (node_\w+: .*)$", self.text("gpu"), re.MULTILINE)))
         lines = [f"{name} ansible_host={address}" for name, (address, _) in hosts.items()]
         lines += [line for name, (_, groups) in hosts.items() for group in groups for line in (f"[{group}]", name)]
         (self.folder / "hosts.ini").write_text("\n".join(lines) + "\n")
+
+    def text(self, group):
+        return (self.folder / "group_vars" / f"{group}.yml").read_text()
+
+    def offer(self, host, name):
+        """Give a host a variable that the example has as a comment."""
+        (self.folder / "host_vars" / f"{host}.json").write_text(json.dumps({name: self.more[name]}))
 
     def play(self, playbook, *options, ok=True, **values):
         """({host: {ok, changed, failed, ...}}, output)"""

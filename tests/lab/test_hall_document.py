@@ -63,9 +63,9 @@ def converged(inside, published):
 
 def runs_on(site, host, from_host="head"):
     """What a job there prints."""
-    site.ssh(from_host, "mkdir -p /shared/tried")
-    site.ssh(from_host, f"cd /shared/tried && sbatch --wait -w {host} -o out-{host} --wrap 'hostname'", timeout=120)
-    return site.ssh(from_host, f"cat /shared/tried/out-{host}").stdout.strip()
+    job = f"sbatch --wait -w {host} -o out-{host} --wrap hostname"
+    site.ssh(from_host, f"cd /shared/alice && exec runuser -u alice -- {job}", timeout=120)
+    return site.ssh(from_host, f"cat /shared/alice/out-{host}").stdout.strip()
 
 
 def test_a_hall_is_converged_from_its_document(site, inside, published, converged):

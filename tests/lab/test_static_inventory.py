@@ -83,7 +83,10 @@ def static(site):
         "infiniband_fabric": ["infiniband_fabric"]
     }
     hosts = {name: (address, groups[role]) for role, (name, address) in HOSTS.items()}
-    return Static(site, hosts, {"10.1.0.10": HOSTS["infiniband_fabric"][1]})
+    static = Static(site, hosts, {"10.1.0.10": HOSTS["infiniband_fabric"][1]})
+    static.offer("mig", "node_mig")
+    static.offer("gpu-power-limit", "node_gpu_power_limit_w")
+    return static
 
 
 @pytest.fixture(scope="module")
