@@ -10,25 +10,38 @@ import subprocess
 import yaml
 
 from lab.demo.inside import Inside
+from lab.packages import repository
 from tests.playbooks.sample import REPOSITORY
 
 
-class Static:
-    """`hosts`: {name: (address, its groups)}; `edits`: what is written in the copy in the place of what."""
+def repositories_by_hand(site):
+    """{path: text} of what a sysadmin has put on a host already: no role writes it."""
+    key = "usr/share/keyrings/lab.asc"
+    files = {key: (repository.repositories(site.box.root) / "lab.asc").read_text()}
+    for name in ("nv", "debian"):
+        files |= {path.lstrip("/"): text for path, text in repository.client_files(name, f"/{key}").items()}
+    return files
 
-    def __init__(self, site, hosts, edits=()):
-        self.inside, self.hosts = Inside(site), hosts
+
+class Static:
+    """`hosts`: {name: (address, its groups)}, None for the example's; `edits`: what is written in the copy in the place
+    of what.
+    """
+
+    def __init__(self, site, hosts=None, edits=()):
+        self.inside = Inside(site)
         self.folder = site.dir / "run" / "static"
         shutil.copytree(REPOSITORY / "inventory" / "example-static", self.folder)
-        for file in self.folder.rglob("*.yml"):
+        for file in self.folder.rglob("*.*"):
             text = file.read_text()
             for old, new in dict(edits).items():
                 text = text.replace(old, new)
             file.write_text(text)
         self.more = yaml.safe_load("\n".join(re.findall(r"^# (node_\w+: .*)$", self.text("gpu"), re.MULTILINE)))
-        lines = [f"{name} ansible_host={address}" for name, (address, _) in hosts.items()]
-        lines += [line for name, (_, groups) in hosts.items() for group in groups for line in (f"[{group}]", name)]
-        (self.folder / "hosts.ini").write_text("\n".join(lines) + "\n")
+        if hosts is not None:
+            lines = [f"{name} ansible_host={address}" for name, (address, _) in hosts.items()]
+            lines += [line for name, (_, groups) in hosts.items() for group in groups for line in (f"[{group}]", name)]
+            (self.folder / "hosts.ini").write_text("\n".join(lines) + "\n")
 
     def text(self, group):
         return (self.folder / "group_vars" / f"{group}.yml").read_text()

@@ -10,9 +10,8 @@ from ironburst import roles
 from lab import names
 from lab.hosts import fabric
 from lab.hosts.spec import bare_metal
-from lab.packages import repository
 from tests import sites
-from tests.lab.static_inventory import Static, failure
+from tests.lab.static_inventory import Static, failure, repositories_by_hand
 from tests.lab.test_roles import INDEX_PORT, serve_index
 
 pytestmark = [pytest.mark.lab, pytest.mark.slow]
@@ -66,15 +65,6 @@ def site():
         assert set(site.wait(list(hall), 240).values()) == {"running"}
         serve_index(site)
         yield site
-
-
-def repositories_by_hand(site):
-    """What a sysadmin has put on a host already: no role writes it."""
-    key = "usr/share/keyrings/lab.asc"
-    files = {key: (repository.repositories(site.box.root) / "lab.asc").read_text()}
-    for name in ("nv", "debian"):
-        files |= {path.lstrip("/"): text for path, text in repository.client_files(name, f"/{key}").items()}
-    return files
 
 
 @pytest.fixture(scope="module")

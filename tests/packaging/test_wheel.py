@@ -19,6 +19,7 @@ NEEDS_NO_CHECKOUT = (
     ("validate stack.yaml --no-secrets", 0, "valid"),
     ("lock stack.yaml", 0, "stack.lock.yaml"),
     ("lock stack.yaml --check", 0, "stack.lock.yaml"),
+    ("document stack.yaml", 2, "only Pulumi knows"),
     ("publish --to document.json", 2, "publish: "),
     ("status --ledger ledger.sqlite", 2, "no ClusterDocument"),
     ("explain 1 --ledger ledger.sqlite", 2, "ledger.sqlite"),
