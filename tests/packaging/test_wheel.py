@@ -32,6 +32,7 @@ MAIN_PATHS = (
     ("diff stack.yaml stack.yaml", 0, "0 differences"),
     ("plan stack.yaml --preview preview.json", 0, "no change of resources"),
     ("hall plan stack.yaml", 0, "hall-a"),
+    ("document stack.yaml", 2, "only Pulumi knows"),
     ("publish --to document.json", 2, "publish: "),
     ("converge --inventory x", 2, "in a checkout of ironburst"),
     ("image p5 --inventory x --base-image ami-12345678", 2, "in a checkout of ironburst"),
