@@ -45,7 +45,7 @@ def test_the_same_thing_in_other_figures_is_said_every_five_minutes_at_most(worl
     write = world.slurm.comment
     world.slurm.comment = lambda said: (written.append(said), write(said))
     world.pass_by(120, every_s=2)
-    mine = [said[job] for said in written if job in said]
+    mine = [said[str(job)] for said in written if str(job) in said]
     assert 1 <= len(mine) <= 4 and len(set(mine)) == len(mine)
 
 
