@@ -8,7 +8,7 @@ sites keep other things there.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 
@@ -20,15 +20,18 @@ from ironburst.ports import Observation, SchedulerError
 
 OURS = "ironburst: "
 ON = "on "  # how a sentence begins that is about where a job is; others are about one that waits
-_HOURLY = re.compile(rf"{OURS}{ON}.*, rented at \$([0-9,]+\.[0-9]{{2}}) an hour")
+_HOURLY = re.compile(r", rented at \$([0-9,]+\.[0-9]{2}) an hour \(estimate\)")
 LONGEST = 160  # characters of a sentence
 AT_ONCE = 25  # in a tick: each is a command on the head
 EVERY_S = 300.0  # for the same thing in other figures
 
 
-def usd_per_hour(comment: str) -> float | None:
-    """What a job costs while it is where its comment says, an estimate; None: it says of no rented node."""
-    found = _HOURLY.match(comment)
+def usd_per_hour(comment: str, on: Sequence[str]) -> float | None:
+    """What a job costs while it is on these nodes, by its comment; None: that says of no rented node, or of others,
+    where it was before.
+    """
+    where = f"{OURS}{ON}{explain.listed(on)}"
+    found = _HOURLY.fullmatch(comment.removeprefix(where)) if comment.startswith(where) else None
     return float(found[1].replace(",", "")) if found else None
 
 
@@ -70,13 +73,16 @@ def _sentences(site: Site, observation: Observation, decision: Decision) -> Iter
     together: dict[str, list[Job]] = {}
     for job in observation.jobs:
         called = observation.together.get(job.id, job.called or naming.called(job.id))
+        if job.state == "COMPLETING":  # it has ended, and takes none; one that was put back shows a part of its nodes
+            continue
         if called and naming.scheduler_of(job.id) == "slurm":  # no others are shown a comment
             together.setdefault(called, []).append(job)
     for called, jobs in sorted(together.items(), key=lambda item: turn.get(item[1][0].id, -1)):
         first, shown = jobs[0], observation.comments.get(jobs[0].id, "")
         code, text = _where(first, observation, leases) if first.on else _waits(jobs, decided)
-        at_home = first.on and not _HOURLY.match(text)
-        yield called, shown, code, text if shown or not at_home else ""
+        if first.on and not shown and not _HOURLY.search(text):
+            text = ""  # at home, and never said of
+        yield called, shown, code, text
 
 
 def _where(job: Job, observation: Observation, leases: Mapping[str, LeaseRow]) -> tuple[str, str]:
