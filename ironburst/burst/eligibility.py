@@ -65,7 +65,7 @@ def refused(job: Job) -> bool:
 
 
 def barred(job: Job) -> bool:
-    """Its only partition takes no job so long, or of so many nodes: it starts there when a person changes one of them."""
+    """Its only partition takes no job so long, or of so many nodes, until a person changes that or the job."""
     return len(job.partitions) == 1 and job.reason_word in ("PartitionTimeLimit", "PartitionNodeLimit")
 
 

@@ -92,10 +92,8 @@ def _part(ledger: Ledger, asked: str, whole: int) -> int:
             return row.job
     seen = f"nor any part of {whole}"
     if rows:
-        seen = (
-            f"of job {whole} it saw {explain.listed(row.called for row in rows)}, for of an array that waits the next "
-        )
-        seen += "100 tasks are looked at"
+        saw = explain.listed(row.called for row in rows)
+        seen = f"of job {whole} it saw {saw}, for of an array that waits the next 100 tasks are looked at"
     raise site_options.BadInput(f"job {asked} was never seen by the controller of this ledger; {seen}")
 
 
@@ -210,9 +208,8 @@ def lines(said: dict[str, Any]) -> list[str]:
     if said["ran_on"]:
         before = "was on" if pending or ended else "on"
         until = f"; it was last seen {site_options.at(said['last_s'])}" if ended else ""
-        out.append(
-            f"{before} {said['ran_on']} {'from' if ended else 'since'} {site_options.at(said['start_s'])}{until}"
-        )
+        since = f"{'from' if ended else 'since'} {site_options.at(said['start_s'])}"
+        out.append(f"{before} {said['ran_on']} {since}{until}")
     if pending:
         out += spoken(said)
     newest = max((item["last_s"] for item in said["story"]), default=0.0) if pending else None

@@ -156,7 +156,5 @@ def test_no_sentence_has_an_infinite_number_nor_promises_to_rent_what_is_never_r
     endless = replace(running(91, ["dgx2"], 0, limit_s=None), end_s=None)
     for others in ([], BUSY, [endless, running(92, ["dgx1"], 36000)]):
         texts, decision = said([*others, job(submit_s=NOW - waited_s, **more)], policy)
-        assert texts[1] and not any(
-            word in texts[1] for word in ("inf ", "$inf", "nan", "is rented for at", " a month")
-        )
+        assert texts[1] and not any(word in texts[1] for word in ("inf ", "$inf", "nan", " a month"))
         assert decision.launches or "it is rented for" not in texts[1]

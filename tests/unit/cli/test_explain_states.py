@@ -222,9 +222,7 @@ class Told:
             wanted = next((word.partition("=")[2] for word in command if word.startswith("--jobs=")), None)
             rows = [job for job in self.answer["jobs"] if wanted in (None, *self._names(job))]
             if wanted and not rows:  # as squeue says it of a job that slurmctld has forgotten
-                raise SchedulerError(
-                    "`squeue` failed with exit code 1: slurm_load_jobs error: Invalid job id specified"
-                )
+                raise SchedulerError("`squeue` failed: slurm_load_jobs error: Invalid job id specified")
             return json.dumps({"jobs": rows})
         wanted = next((word.partition("=")[2] for word in command if word.startswith("--jobs=")), None)
         rows = [line for line in SACCT.splitlines() if wanted in (None, line.split("\x1f")[0])]
