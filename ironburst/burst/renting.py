@@ -135,5 +135,5 @@ class Renting:
         if (over := self._commitments.never(job, pool, cheapest)) is None:
             return None
         ceiling, usd = over
-        least = f"renting for it in pool {pool.name} costs at least {explain.usd(usd)} a {ceiling.kind}"
+        least = f"renting for it in pool {pool.name} costs at least {explain.usd(usd)}"
         return "over_budget", f"{least}, more than the whole of {named(ceiling)}"
