@@ -95,10 +95,10 @@ schema: setup ## write stacks/schema.json and docs/reference from the config mod
 	$(PY) -m ironburst.config.schema > stacks/schema.json
 	PYTHONPATH=. $(PY) docs/generate.py
 
-lock: setup ## write requirements/*.txt from *.in
+lock: setup ## write requirements/*.txt from pyproject.toml and *.in
 	$(PY) -m pip install --quiet uv
 	for set in runtime dev; do $(PY) -m uv pip compile -q --python-version 3.11 --generate-hashes --no-emit-index-url --no-header \
-	  requirements/$$set.in -o requirements/$$set.txt; done
+	  pyproject.toml --all-extras requirements/$$set.in -o requirements/$$set.txt; done
 
 clean-lab: ## end the lab LAB_PREFIX and remove what a crash left of it
 	@if [ -x $(PY) ]; then $(PY) -m lab down $(LAB_PREFIX); else echo "no lab was ever set up here"; fi

@@ -57,6 +57,12 @@ def called(job: int) -> str:
     return f"{-job >> _TASK_BITS}_{_LAST_TASK - (-job & _LAST_TASK)}" if job < 0 else str(job)
 
 
+def id_of(called: str) -> int:
+    """The other way round; of a part of a heterogeneous job (8+1) its leader's. Raises ValueError."""
+    array, _, task = called.partition("+")[0].partition("_")
+    return task_of_array(int(array), int(task)) if task else int(array)
+
+
 def node_role(scheduler: str, pool: str) -> str:
     """Logical name of a role of rented nodes: `pool` has one of its own; `scheduler`: kind of one beside the stack's
     first. Both empty: all others.

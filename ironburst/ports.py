@@ -111,6 +111,8 @@ class Observation:
     answered: frozenset[str] = frozenset()  # then: the nodes of the other, there or only declared
     # what the scheduler shows its users beside a job, by id, where it shows something: theirs isn't ours to change
     comments: Mapping[int, str] = field(default_factory=dict)
+    # tasks that it shows and comments together, by id, and what it calls all of those; empty: that isn't known
+    together: Mapping[int, str] = field(default_factory=dict)
 
     def node(self, name: str) -> Node | None:
         """None: the scheduler doesn't know it."""
@@ -203,8 +205,10 @@ class Scheduler(Protocol):
         heartbeat another one than the last.
         """
 
-    def comment(self, said: Mapping[int, str]) -> None:
-        """Show these sentences to the users beside their jobs (by id), where the scheduler has a place for them."""
+    def comment(self, said: Mapping[str, str]) -> None:
+        """Show these sentences to the users beside their jobs, where the scheduler has a place for them. Keys are what
+        it calls a job; those of `Observation.together` all of its tasks.
+        """
 
 
 # ---- the cloud

@@ -7,7 +7,9 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 PAGES = [
-    path for pattern in ("*.md", "docs/**/*.md", "lab/**/*.md", "providers/**/*.md") for path in ROOT.glob(pattern)
+    path
+    for pattern in ("*.md", "docs/**/*.md", "lab/**/*.md", "providers/**/*.md", "playbooks/**/*.md")
+    for path in ROOT.glob(pattern)
 ]
 PAGES = [path for path in PAGES if not {".lab", ".venv"} & set(path.parts)]
 TOPS = ("ironburst", "components", "providers", "lab", "benchmarks", "playbooks", "inventory", "tests")

@@ -49,6 +49,7 @@ RIGHTS = {
     "ironburst.cost": ":controller.money :controller.records :naming :replay",  # pure
     "ironburst.convergence": "yaml :document :files :sent_program :service",
     "ironburst.first_contact": "",
+    "ironburst.roles": "yaml",
     "ironburst.image_port": ":ports",
     "ironburst.karpenter_port": "",
     "ironburst.image_choice": ":catalog :document :image_port :ports",
@@ -64,7 +65,7 @@ RIGHTS = {
     "providers.baremetal": "grpc pulumi :adapters.metal_cycle :adapters.redfish :baremetal :catalog :secrets",
     # Ansible's side; what runs on a node has the standard library, and what its role installs
     "playbooks.plugins": "ansible",
-    "playbooks.plugins.action": "ansible :cli :convergence :document :service",
+    "playbooks.plugins.action": "ansible :cli :convergence :document :roles :service",
     "playbooks.plugins.filter": "ansible :shares :software",
     "playbooks.plugins.inventory": "ansible :document",
     "playbooks.plugins.lookup": "ansible :secrets",
@@ -92,15 +93,15 @@ RIGHTS = {
     "lab.packages.schedmd_rpms": ":adapters lab.hosts lab.names lab.packages lab.system",
     "lab.hall": ":document lab.names lab.system",
     "lab.site": "lab.hosts lab.names lab.packages lab.system",
-    "lab.demo": ":adapters :controller :document :ports lab.hosts lab.names lab.packages lab.site lab.system",
+    "lab.demo": ":adapters :controller :document :naming :ports lab.hosts lab.names lab.packages lab.site lab.system",
     "lab.demo.kubernetes": ":adapters :controller :document :naming requests lab.demo lab.hosts lab.kubernetes "
     "lab.names lab.system",
-    "lab.play": ":controller :document lab.bmc lab.demo lab.hosts lab.names lab.site lab.system",
+    "lab.play": ":controller :document :naming lab.bmc lab.demo lab.hosts lab.names lab.site lab.system",
     "lab.__main__": "lab.demo lab.hosts lab.kubernetes lab.play lab.site lab.system",
     "ci": "",  # on a bare runner
     # what reads the whole product
     "benchmarks": "highspy ironburst lab numpy tests.fakes tests.faults yaml",
-    "docs": ":cli :config mkdocs",
+    "docs": ":cli :config :roles mkdocs yaml",
 }
 MAY = {layer: {right.replace(":", "ironburst.") for right in rights.split()} for layer, rights in RIGHTS.items()}
 

@@ -54,6 +54,7 @@ class Both:
             unreadable=(*silent, *twice, *(text for each in found.values() for text in each.unreadable)),
             silent=tuple(self._down),
             comments={job: text for each in found.values() for job, text in each.comments.items()},
+            together={job: row for each in found.values() for job, row in each.together.items()},
             answered=frozenset({name for name, kind in self._nodes.items() if kind in found} | shown),
         )
 
@@ -146,10 +147,9 @@ class Both:
         """See Scheduler."""
         self._to(list(nodes), lambda side, names: side.beat({name: nodes[name] for name in names}, at_s))
 
-    def comment(self, said: Mapping[int, str]) -> None:
-        """At each job's own scheduler."""
-        for kind in {scheduler_of(job) for job in said}:
-            self._side(kind).comment({job: text for job, text in said.items() if scheduler_of(job) == kind})
+    def comment(self, said: Mapping[str, str]) -> None:
+        """At Slurm: pods' users aren't told."""
+        self._side("slurm").comment(said)
 
     def limit(self, shares: Sequence[Share], now: Mapping[str, Quota], gpus: int) -> None:
         """Not here: a share would be one of both sides, and each counts its own."""

@@ -183,7 +183,7 @@ class Bridged:
                 if shown.has("DRAIN"):
                     self._slurm.drain([name], shown.reason)
 
-    def comment(self, said: Mapping[int, str]) -> None:
+    def comment(self, said: Mapping[str, str]) -> None:
         """See Scheduler. Those of slurm-bridge's jobs are its own."""
         self._slurm.comment(said)
 

@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ironburst import naming
-from ironburst.adapters import slurm_bridge, slurm_defaults, slurm_json
+from ironburst.adapters import slurm_bridge, slurm_comments, slurm_defaults, slurm_json
 from ironburst.adapters.slurm_json import Read
 from ironburst.ports import Claim, Observation, Quota, SchedulerError, SchedulerMissing, Share, WrongShape
 from ironburst.service import Occupancy
@@ -70,7 +70,8 @@ class Slurm:
             frozenset(permits),
             unreadable,
             slurm_json.shares(queue),
-            comments=slurm_json.comments(queue),
+            comments=slurm_comments.comments(queue),
+            together=slurm_comments.together(queue),
         )
 
     def _read_jobs(self, queue: Any) -> Read:
@@ -190,13 +191,12 @@ class Slurm:
         if updates:
             self._call("scontrol", stdin="".join(updates))
 
-    def comment(self, said: Mapping[int, str]) -> None:
+    def comment(self, said: Mapping[str, str]) -> None:
         """As AdminComment, which `scontrol show job` shows to whoever sees the job. A job that has gone meanwhile is no
         error.
         """
         lines = [
-            shlex.join(["scontrol", "update", f"jobid={self._called(job)}", f"admincomment={text}"])
-            for job, text in said.items()
+            shlex.join(["scontrol", "update", f"jobid={job}", f"admincomment={text}"]) for job, text in said.items()
         ]
         if lines:  # one by one: scontrol keeps the quotes of what it reads from stdin
             self._call("sh", "-c", "; ".join([*lines, "true"]))

@@ -11,6 +11,9 @@ from ironburst.adapters.slurm_values import number
 
 TASKS_SHOWN = 100
 """of an array that waits: who is behind them is shown when they have started"""
+TOGETHER = "waits_together"
+"""our key in the row of a task: how Slurm's commands call the whole row that it came from; naming fewer tasks splits
+them off. Empty where squeue cut that short (...)"""
 
 
 def tasks_apart(rows: list[Any]) -> list[Any]:
@@ -31,6 +34,8 @@ def tasks_apart(rows: list[Any]) -> list[Any]:
         at_once = _number(raw, "array_max_tasks") or TASKS_SHOWN
         more = min(at_once, TASKS_SHOWN) - busy[_number(raw, "array_job_id")]
         limited = {"state_reason": "JobArrayTaskLimit"} if more <= 0 else {}
+        row = str(together).partition("%")[0]
+        limited |= {TOGETHER: "" if "..." in row else f"{_number(raw, 'array_job_id')}_[{row}]"}
         apart += [
             raw | limited | {"array_task_string": "", "array_task_id": {"set": True, "infinite": False, "number": task}}
             for task in tasks[: max(1, more)]

@@ -72,18 +72,6 @@ def shares(answer: Any) -> dict[int, str]:
     return {job: kind for job, kind in found.items() if kind}
 
 
-def comments(answer: Any) -> dict[int, str]:
-    """The administrator's comments of jobs with an id of their own, by id, from `squeue --json`."""
-    found = {}
-    for raw in _rows(answer, "jobs", "squeue"):
-        try:
-            if said := str(raw.get("admin_comment") or ""):
-                found[slurm_arrays.job_id(raw)] = said
-        except _SHAPES:
-            continue  # told already, where the jobs are read
-    return found
-
-
 def occupancy(queue: Any, shown: Any) -> dict[str, Occupancy]:
     """Nodes and the jobs on them, from `squeue --json` and `scontrol show node --json`. Raises WrongShape."""
     on: dict[str, list[Job]] = {}

@@ -9,12 +9,14 @@
 - eligibility: what can't be rented for; offers: where it can, by expected cost; slots: what is rented already
 - renting: where a late job goes: reuse or launches, as refusals, headroom and commitments (the money) allow
 - handover: a job's way to rented nodes and back; release: which are given back, by idle and idle_log; backoff
+- orders: what a person halted or limited; user_limits: what a user's jobs may have
 - answers: what is said of each job, with its alternatives; explain and sentence: the words
 """
 
 from ironburst.burst.codec import from_json, to_json
 from ironburst.burst.decide import decide
 from ironburst.burst.decision import Alternative, Assign, Decision, Infeasible, Launch, Narrow, Release, Wait, Widen
+from ironburst.burst.orders import Halt, UserLimit, signed
 from ironburst.burst.policy import Policy
 from ironburst.burst.snapshot import Budget, CoolDown, Job, Lease, Node, OtherType, Pool, Resources, Snapshot
 
@@ -24,6 +26,7 @@ __all__ = [
     "Budget",
     "CoolDown",
     "Decision",
+    "Halt",
     "Infeasible",
     "Job",
     "Launch",
@@ -36,9 +39,11 @@ __all__ = [
     "Release",
     "Resources",
     "Snapshot",
+    "UserLimit",
     "Wait",
     "Widen",
     "decide",
     "from_json",
+    "signed",
     "to_json",
 ]

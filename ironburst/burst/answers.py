@@ -13,8 +13,9 @@ from ironburst.burst import explain
 from ironburst.burst.alternatives import Alternatives, run_s
 from ironburst.burst.cost import boot_s
 from ironburst.burst.decision import Infeasible, Launch, Wait
-from ironburst.burst.eligibility import Reason
+from ironburst.burst.eligibility import Reason, barred
 from ironburst.burst.lateness import Late, Limit, NotYet, NotYetCode
+from ironburst.burst.packing import could_ever_fit
 from ironburst.burst.policy import Policy
 from ironburst.burst.renting import Impossible, Refused, Renting
 from ironburst.burst.reuse import Reused
@@ -155,23 +156,23 @@ class Answers:
                 return f"{predicted}: sooner than a rented node, which takes {explain.duration(verdict.boot_s)} to boot"
             case "home_down":
                 waited, allowed = explain.duration(self._now_s - job.since_s), explain.duration(verdict.limit.seconds)
-                return f"its nodes at home are down or drained; it has waited {waited} of {allowed}"
+                return f"{self._no_end(job)}; it has waited {waited} of {allowed}"
             case "deadline":
                 late = self._too_late(job, verdict.start_s)
-                return f"{late}; it is rented for at {explain.at(verdict.look_again_s)} if that still holds"
+                return f"{late}; it isn't rented for before {explain.at(verdict.look_again_s)}"
             case "settling":
                 assert verdict.because
                 settle = explain.duration(self._policy.settle_s)
                 late = self.why(job, verdict.because)
-                return f"{late}; it is rented for if that still holds when it has waited {settle}"
+                return f"{late}; it isn't rented for before it has waited {settle}"
 
     def _why_late(self, job: Job, verdict: Late) -> str:
         match verdict.code:
             case "never_at_home":
-                return f"it can never start at home: {self._home_size()}"
+                return f"it can never start at home: {self._never(job)}"
             case "home_down":
                 waited, allowed = explain.duration(self._now_s - job.since_s), explain.duration(verdict.limit.seconds)
-                return f"it has waited {waited}, over the limit of {allowed}, and its nodes at home are down or drained"
+                return f"it has waited {waited}, over the limit of {allowed}, and {self._no_end(job)}"
             case "over_limit" if verdict.limit.gpu_hours is None:
                 predicted = self._predicted(job, verdict.start_s, verdict.limit)
                 return f"{predicted}, over the wait limit of {explain.duration(verdict.limit.seconds)}"
@@ -204,18 +205,29 @@ class Answers:
         start, deadline = explain.at(start_s), explain.at(job.deadline_s or 0.0)
         return f"its predicted start at home, {start}, is too late to end by its deadline {deadline}"
 
-    def _home_size(self) -> str:
+    def _no_end(self, job: Job) -> str:
+        if could_ever_fit(job, (node for node in self._home if node.open)):
+            return "jobs without a time limit are on its nodes at home"
+        return "its nodes at home are down or drained"
+
+    def _never(self, job: Job) -> str:
+        if barred(job):
+            return f"partition {job.partitions[0]} takes no job so long or so large ({job.reason_word})"
         gpus = max((node.total.gpus for node in self._home), default=0)
         return f"home has {explain.plural(len(self._home), 'node')} of at most {explain.plural(gpus, 'GPU')}"
 
 
 def _may_wait(limit: Limit) -> str:
-    return f"a job of {limit.gpu_hours:,.1f} GPU-hours may wait {explain.duration(round(limit.seconds))}"
+    return f"{_sized(limit)} may wait {explain.duration(limit.seconds)}"
 
 
 def _may_be_predicted(limit: Limit) -> str:
-    allowed = explain.duration(limit.seconds)
-    return f"a job of {limit.gpu_hours:,.1f} GPU-hours is rented for if it is predicted to wait over {allowed}"
+    return f"{_sized(limit)} is rented for if it is predicted to wait over {explain.duration(limit.seconds)}"
+
+
+def _sized(limit: Limit) -> str:
+    size = limit.gpu_hours
+    return "a job without a time limit" if size is None or math.isinf(size) else f"a job of {size:,.1f} GPU-hours"
 
 
 def _names(slots: Sequence[Slot]) -> str:

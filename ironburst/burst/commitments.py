@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ironburst.burst.headroom import Charge, Headroom, charges
+from ironburst.burst.headroom import COMMON, Charge, Headroom, charges
 from ironburst.burst.refusals import Obstacle, over_budget
 from ironburst.burst.slots import Slot
 from ironburst.burst.snapshot import Ceiling, Job, Pool, Snapshot
+from ironburst.burst.user_limits import UserLimits
 
 
 class Commitments:
@@ -15,7 +16,7 @@ class Commitments:
 
     def __init__(self, snapshot: Snapshot):
         self._now_s, self._budget = snapshot.now_s, snapshot.budget
-        self._headroom = Headroom(snapshot.budget)
+        self._headroom, self._users = Headroom(snapshot.budget), UserLimits(snapshot)
 
     def payer(self, job: Job) -> str:
         """Whose ceiling pays for it beside the common ones; empty: they alone."""
@@ -31,11 +32,13 @@ class Commitments:
         set_aside = (slot.account, slot.committed_until_s) if slot else None
         return charges(self._budget, job.account, usd_per_hour, self._now_s, until_s, set_aside)
 
-    def commit(self, asked: Sequence[Charge], what: str) -> Obstacle | None:
-        """Take the money for `what`; or what is in the way of it."""
-        if obstacle := over_budget(self._headroom, asked, what):
+    def commit(self, job: Job, asked: Sequence[Charge], what: str) -> Obstacle | None:
+        """Take the money for `what`, which is for this job; or what is in the way of it."""
+        usd = sum(charge.usd for charge in asked if COMMON in charge.accounts)
+        if obstacle := self._users.over(job, usd) or over_budget(self._headroom, asked, what):
             return obstacle
         self._headroom.take(asked)
+        self._users.take(job, usd)
         return None
 
     def never(self, job: Job, pool: Pool, usd_per_hour: float) -> tuple[Ceiling, float] | None:

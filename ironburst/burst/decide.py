@@ -24,7 +24,7 @@ from collections.abc import Iterator
 from ironburst.burst import release, runtimes, sanitize, sides
 from ironburst.burst.answers import Answers
 from ironburst.burst.decision import Decision, Launch
-from ironburst.burst.eligibility import not_rentable, not_startable, until_their_ends
+from ironburst.burst.eligibility import barred, not_rentable, not_startable, until_their_ends
 from ironburst.burst.handover import Handover
 from ironburst.burst.home import Home
 from ironburst.burst.lateness import Late, Lateness, NotYet
@@ -65,6 +65,7 @@ class _Tick:
     def __init__(self, snapshot: Snapshot, policy: Policy):
         self.snapshot, self.policy = snapshot, policy
         self._unstarted = frozenset(snapshot.unstarted)
+        self._stopped = bool(snapshot.halt and snapshot.halt.stops)
         expected_s = runtimes.expected_s(snapshot.experience, snapshot.jobs, snapshot.now_s)
         self.home = Home(snapshot, policy, expected_s)
         self.renting = Renting(snapshot, policy, expected_s)
@@ -102,7 +103,7 @@ class _Tick:
             self.handover.back_home(job)
             self.answers.unstarted(job)
             self.home.stays(job, self.home.earliest(job))
-        elif leases := self.handover.serving(job):
+        elif not self._stopped and (leases := self.handover.serving(job)):
             self.handover.serve(job, leases)
             self.answers.served(job, leases)
         else:
@@ -133,7 +134,7 @@ class _Tick:
 
     def _judge(self, job: Job) -> tuple[Placement | None, Late | NotYet]:
         """Its place at home, and whether it is late there."""
-        placement = self.home.earliest(job)
+        placement = None if barred(job) else self.home.earliest(job)
         return placement, self.lateness.verdict(job, placement.start if placement else math.inf)
 
     def _sooner_on_prepaid(self, job: Job, verdict: NotYet) -> bool:

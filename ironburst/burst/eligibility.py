@@ -64,6 +64,11 @@ def refused(job: Job) -> bool:
     return word in _REFUSED or (word in _REFUSED_BEHIND and _REFUSED_BEHIND[word] in job.reason)
 
 
+def barred(job: Job) -> bool:
+    """Its only partition takes no job so long, or of so many nodes, until a person changes that or the job."""
+    return len(job.partitions) == 1 and job.reason_word in ("PartitionTimeLimit", "PartitionNodeLimit")
+
+
 def not_rentable(job: Job, policy: Policy) -> Reason | None:
     """Why no pool can take it, whatever pools are declared."""
     if job.each.gpus == 0:

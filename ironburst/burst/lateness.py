@@ -15,6 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
+from ironburst.burst.eligibility import barred
 from ironburst.burst.limits import Limits
 from ironburst.burst.packing import could_ever_fit
 from ironburst.burst.policy import Policy
@@ -25,8 +26,8 @@ LAST_CALL_S = 60.0  # before the last moment at which renting still meets a dead
 DOUBT_S = 600.0
 
 LateCode = Literal[
-    "never_at_home",  # home couldn't take it with all its nodes up and empty
-    "home_down",  # it waited over its limit, and its nodes at home are down or drained
+    "never_at_home",  # home couldn't take it with all its nodes up and empty, or its partition takes none like it
+    "home_down",  # it waited over its limit, and its nodes at home are down, or held by jobs without an end
     "over_limit",  # it is predicted to wait, or it waited, over its limit
     "over_predicted_limit",  # it is predicted to wait over the limit that its size sets for predictions
     "deadline",  # home would end it too late, and it is time to rent
@@ -37,7 +38,7 @@ LateCode = Literal[
 NotYetCode = Literal[
     "home_soon",  # home starts it within its limit
     "home_sooner",  # it is late, but home starts it before a rented node could
-    "home_down",  # its nodes at home are down or drained, and it may still wait
+    "home_down",  # its nodes at home are down, or held by jobs without an end, and it may still wait
     "deadline",  # home would end it too late, and there is time for renting yet
     "settling",  # it is late, but too new to rent for
 ]
@@ -118,7 +119,7 @@ class Lateness:
         return self._sooner_at_home(job, start_s, limit) or Late("over_limit", start_s, limit)
 
     def _by_home_that_is_down(self, job: Job, limit: Limit) -> Late | NotYet:
-        if not could_ever_fit(job, self.home):
+        if barred(job) or not could_ever_fit(job, self.home):
             return Late("never_at_home", math.inf)
         if self.now_s - job.since_s <= limit.seconds:
             ends_s = job.since_s + limit.seconds

@@ -13,7 +13,15 @@ from ironburst.burst.cost import boot_s
 from ironburst.burst.decision import Launch
 from ironburst.burst.eligibility import in_time
 from ironburst.burst.offers import JobOffers, Offer, Offers
-from ironburst.burst.refusals import Obstacle, Refusal, all_zones_closed, dearer_closed, not_launchable, too_few_names
+from ironburst.burst.refusals import (
+    Obstacle,
+    Refusal,
+    all_zones_closed,
+    dearer_closed,
+    halted,
+    not_launchable,
+    too_few_names,
+)
 from ironburst.burst.reuse import Reused
 from ironburst.burst.slots import Slot, Slots
 from ironburst.burst.snapshot import CoolDown, Job, Pool, Snapshot
@@ -36,6 +44,8 @@ class Launches:
 
     def launch(self, job: Job, why: str) -> Launch | Refusal:
         """Rent nodes for it, the cheapest open offer; or what is in the way."""
+        if self._snapshot.halt:
+            return halted(self._snapshot.halt)
         mine, before = self._offers.of(job), len(self.made)
         if mine.for_all and mine.ranked.refused and mine.ranked.refused[0] == before:
             return mine.ranked.refused[1]
@@ -71,8 +81,8 @@ class Launches:
         return math.inf
 
     def open_now(self, job: Job, offer: Offer) -> bool:
-        """Whether node names and cool-downs leave it open."""
-        return self.enough_names(job, offer) and not all(self._cool_downs(offer, job.nodes))
+        """Whether no person has halted it, and node names and cool-downs leave it open."""
+        return not self._snapshot.halt and self.enough_names(job, offer) and not all(self._cool_downs(offer, job.nodes))
 
     def enough_names(self, job: Job, offer: Offer) -> bool:
         """Whether so many of the pool's nodes are free to rent."""
@@ -102,7 +112,7 @@ class Launches:
         until_s = self._commitments.until_s(job, pool, boot=True)
         asked = self._commitments.charges(job, job.nodes * offer.usd_per_hour, until_s)
         what = f"{explain.plural(job.nodes, 'node')} of {offer.name}"
-        if obstacle := self._commitments.commit(asked, what):
+        if obstacle := self._commitments.commit(job, asked, what):
             return obstacle
         launch = Launch(
             pool=pool.name,

@@ -9,9 +9,10 @@ from functools import cached_property
 from ironburst import node_states
 from ironburst.burst import explain
 from ironburst.burst.headroom import Charge, Headroom, named
+from ironburst.burst.orders import Halt
 from ironburst.burst.snapshot import CoolDown, Node, Pool
 
-CODES = frozenset(("max_nodes", "cool_down", "closed", "budget"))
+CODES = frozenset(("max_nodes", "cool_down", "closed", "budget", "halted", "user_limit"))
 
 
 @dataclass(frozen=True)
@@ -69,6 +70,11 @@ def not_launchable(node: Node | None, refused_s: float | None = None) -> str:
     if node.has("DOWN"):
         return "down"
     return "not rented, and not yet off and drained in the scheduler"
+
+
+def halted(halt: Halt) -> Refusal:
+    """A person has paused or stopped the renting."""
+    return Refusal((Obstacle("halted", halt.text, halt.until_s),))
 
 
 def all_zones_closed(offer: str, cool_downs: Sequence[CoolDown]) -> Obstacle:

@@ -33,6 +33,8 @@ def releases(snapshot: Snapshot, renting: Renting, used: Collection[str], waits:
         pool, why = pools.get(lease.pool), ""
         if pool is None:
             why = f"pool {lease.pool} is not declared any more"
+        elif snapshot.halt and snapshot.halt.stops:
+            why = snapshot.halt.text
         elif not lease.worked:
             if lease.id not in needed and not _paid_for(snapshot, pool, lease, nodes.get(lease.node)):
                 why = "the jobs that it was rented for need it no more, and no other late job can use it"

@@ -17,7 +17,7 @@ from ironburst.burst.headroom import named
 from ironburst.burst.launches import Launches
 from ironburst.burst.offers import Offers
 from ironburst.burst.policy import Policy
-from ironburst.burst.refusals import Obstacle, Refusal
+from ironburst.burst.refusals import Obstacle, Refusal, halted
 from ironburst.burst.reuse import Reuse, Reused
 from ironburst.burst.slots import Slots, jobs_on
 from ironburst.burst.snapshot import Job, Pool, Snapshot
@@ -68,6 +68,8 @@ class Renting:
         """
         if reasons := self._impossible(job):
             return Impossible(reasons)
+        if (halt := self.snapshot.halt) and halt.stops:
+            return Refused(None, halted(halt))
         kept = self._reuse.keep(job, lambda: self._launches.least_usd_now(job))
         if isinstance(kept, Reused):
             return self._shared(kept, job)
@@ -86,7 +88,7 @@ class Renting:
 
     def prepaid_before(self, job: Job, start_s: float) -> bool:
         """Whether a prepaid node could take it now, or will have booted before `start_s`."""
-        if not self._with_prepaid:
+        if not self._with_prepaid or (self.snapshot.halt and self.snapshot.halt.stops):
             return False
         for offer in self.offers.options(job):
             if offer.pool.name in self._with_prepaid and offer.prepaid:
@@ -133,5 +135,5 @@ class Renting:
         if (over := self._commitments.never(job, pool, cheapest)) is None:
             return None
         ceiling, usd = over
-        least = f"renting for it in pool {pool.name} costs at least {explain.usd(usd)} a {ceiling.kind}"
+        least = f"renting for it in pool {pool.name} costs at least {explain.usd(usd)}"
         return "over_budget", f"{least}, more than the whole of {named(ceiling)}"

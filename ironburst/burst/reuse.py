@@ -100,7 +100,7 @@ class Reuse:
         until_s = self._commitments.until_s(job, slots[0].pool, boot=any(slot.coming for slot in slots))
         longer = [self._commitments.charges(job, slot.usd_per_hour, until_s, slot) for slot in slots]
         asked = list(chain.from_iterable(longer))
-        if obstacle := self._commitments.commit(asked, "keeping the rented nodes longer for it"):
+        if obstacle := self._commitments.commit(job, asked, "keeping the rented nodes longer for it"):
             return obstacle
         payer, run_s = self._commitments.payer(job), self._offers.run_s(job)
         usd = sum(added.usd for added, *_ in longer)

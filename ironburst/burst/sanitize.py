@@ -21,6 +21,7 @@ from operator import is_
 from typing import Any, NamedTuple, TypeVar
 
 from ironburst.burst.explain import FAR_S
+from ironburst.burst.orders import Halt
 from ironburst.burst.snapshot import (
     Budget,
     CoolDown,
@@ -63,6 +64,7 @@ def sound(snapshot: Snapshot) -> tuple[Snapshot, list[Damage]]:
         "leases": _each_once(snapshot.leases, ("id", "node"), _lease),
         "cool_downs": _each_once(snapshot.cool_downs, (), _cool_down),
         "experience": _experience(snapshot.experience),
+        "halt": _halt(snapshot.halt),
     }
     changed = {name: value for name, value in values.items() if value is not getattr(snapshot, name)}
     return (replace(snapshot, **changed) if changed else snapshot), damaged
@@ -248,6 +250,13 @@ def _numbers(value: Any, path: str) -> Iterable[tuple[str, float]]:
 def _experience(experience: Experience) -> Experience:
     good = all(-MOST_LN <= ratio <= MOST_LN for ratios in experience.ratios.values() for ratio in ratios)
     return experience if good else Experience()
+
+
+def _halt(halt: Halt | None) -> Halt | None:
+    """Whatever its times are, it holds."""
+    if halt is None or (_moment(halt.at_s) and _end(halt.until_s)):
+        return halt
+    return replace(halt, at_s=halt.at_s if _moment(halt.at_s) else 0.0, until_s=None)
 
 
 def _each_once(items: tuple[T, ...], keys: tuple[str, ...], check: Callable[[T], T | None]) -> tuple[T, ...]:

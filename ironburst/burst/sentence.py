@@ -20,6 +20,8 @@ WHY_NOT = {
     "max_nodes": "too few of the pool's nodes are free to rent",
     "cool_down": "the cloud refused it lately",
     "budget": "too little of the budget is left",
+    "halted": "a person has halted the renting",
+    "user_limit": "a person has limited what its user may have",
 }
 _NUMBERS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")
 _AT_HOME = frozenset(("home_soon", "home_sooner"))

@@ -12,6 +12,7 @@ from functools import cached_property
 from ironburst import node_states
 from ironburst.burst import drains
 from ironburst.burst.codec import IF_SAID
+from ironburst.burst.orders import Halt, UserLimit
 
 
 @dataclass(frozen=True)
@@ -258,6 +259,7 @@ class Budget:
     # USD a month of the accounts that have a ceiling of their own
     accounts: dict[str, float] = field(default_factory=dict)
     ceilings: tuple[Ceiling, ...] = ()  # of now and of the times that a lease can reach; empty: the month's alone
+    users: tuple[UserLimit, ...] = field(default=(), metadata=IF_SAID)  # of those that a person limited
 
     @property
     def left_usd(self) -> float:
@@ -311,4 +313,5 @@ class Snapshot:
     spare: tuple[str, ...] = field(default=(), metadata=IF_SAID)
     # when the cloud refused the last launch of a node that nobody rents and the scheduler powers down, by its name
     refused_s: dict[str, float] = field(default_factory=dict, metadata=IF_SAID)
+    halt: Halt | None = field(default=None, metadata=IF_SAID)  # None: no person has paused or stopped the renting
     notes: dict[str, str] = field(default_factory=dict)  # for readers only: where this was observed

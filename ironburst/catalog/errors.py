@@ -28,14 +28,15 @@ def suggested(near: Sequence[str]) -> str:
 
 
 def nearest(given: str, allowed: Iterable[str]) -> list[str]:
-    """What may have been meant: the same but for case, blanks and punctuation, else what begins with it, else what is
-    written much like it. Best first, MOST at most.
+    """What may have been meant: the same but for case, blanks and punctuation, else what begins with it, else what has
+    all its words (hgx-h100 in generic-hgx-h100-8-gpu), else what is written much like it. Best first, MOST at most.
     """
     names = {_plain(name): name for name in allowed}
     wanted = _plain(given)
     if wanted in names:
         return [names[wanted]]
     longer = [name for plain, name in names.items() if wanted and plain.startswith(wanted)]
+    longer = longer or [name for name in names.values() if wanted and _words(given) <= _words(name)]
     if longer:
         return sorted(longer, key=lambda name: (len(name), name))[:MOST]
     close = difflib.get_close_matches(wanted, names, n=MOST, cutoff=0.6)
@@ -45,6 +46,10 @@ def nearest(given: str, allowed: Iterable[str]) -> list[str]:
 
 def _plain(name: str) -> str:
     return re.sub(r"[^a-z0-9]", "", name.lower())
+
+
+def _words(name: str) -> set[str]:
+    return set(re.split(r"[^a-z0-9]+", name.lower().strip()))
 
 
 def unknown(kind: str, given: str, allowed: Iterable[str]) -> Unknown:

@@ -18,51 +18,30 @@ from typing import TypeAlias
 import argcomplete
 
 from ironburst import __version__
+from ironburst.catalog.errors import nearest, suggested
 from ironburst.cli import crash
+from ironburst.cli.arguments import Parser
 
 Subparsers: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 """What a verb adds its parser to; argparse has no public name for it."""
 
-VERBS = (
-    "help",
-    "catalog",
-    "init",
-    "validate",
-    "lock",
-    "packages",
-    "mirror",
-    "diff",
-    "plan",
-    "hall",
-    "publish",
-    "converge",
-    "image",
-    "node",
-    "discover",
-    "health",
-    "slurm",
-    "status",
-    "explain",
-    "serve",
-    "tick",
-    "run",
-    "reap",
-    "report",
-    "replay",
-    "simulate",
-    "fit",
-    "size",
-    "shares",
-    "doctor",
-    "lab",
-)
+GROUPS = {
+    "begin": ("init", "catalog", "discover", "simulate", "fit", "size", "lab"),
+    "declare a site, and review changes": ("validate", "lock", "diff", "plan", "hall", "document", "publish"),
+    "make nodes, and keep them": ("converge", "image", "node", "health", "packages", "mirror", "slurm"),
+    "see what is going on, and why": ("status", "explain", "serve", "report", "shares", "doctor"),
+    "run the controller": ("run", "tick", "reap", "replay"),
+    "hold the renting": ("pause", "stop", "resume", "close", "open", "budget", "limit"),
+    "help": ("help", "completion"),
+}
+"""The verbs by what they are for, as --help lists them: a verb is one by being named here."""
+VERBS = tuple(verb for verbs in GROUPS.values() for verb in verbs)
 
 
 def parser(verbs: Sequence[str] = VERBS) -> argparse.ArgumentParser:
     """The command's parser with these verbs alone: each loads its own libraries."""
-    top = argparse.ArgumentParser(
-        prog="ironburst", description="One declaration for the GPU nodes you own and the GPU nodes you rent."
-    )
+    top = Parser(prog="ironburst", description="One declaration for the GPU nodes you own and the GPU nodes you rent.")
+    top.groups = GROUPS
     top.add_argument("--version", action="version", version=f"ironburst {__version__}")
     subparsers = top.add_subparsers(dest="verb", required=True, metavar="VERB")
     for verb in verbs:
@@ -92,6 +71,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     if "_ARGCOMPLETE" in os.environ:
         complete()
     argv = sys.argv[1:] if argv is None else argv
+    if argv and not argv[0].startswith("-") and argv[0] not in VERBS:
+        near = suggested(nearest(argv[0], VERBS))
+        print(f"ironburst: {argv[0]!r} is no verb: {near or '`ironburst help` lists them'}", file=sys.stderr)
+        return 2
     asked = [argv[0]] if argv and argv[0] in VERBS else VERBS  # one verb starts without loading the others' libraries
     try:
         arguments = parser(asked).parse_args(argv)

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import re
 import time
+from pathlib import Path
 from typing import Any
 
 from ironburst import naming
-from ironburst.adapters.slurm import Slurm
 from ironburst.burst import Infeasible, Wait, explain, from_json, sentence
 from ironburst.burst.sentence import Asked
-from ironburst.cli import Subparsers, shown, site_options
-from ironburst.controller import comments
-from ironburst.controller.ledger import Ledger, NotForYou
+from ironburst.cli import Subparsers, explain_own, shown, site_options
+from ironburst.controller.ledger import Ledger, LedgerError, NotForYou
 from ironburst.controller.records import DecisionRow, EventRow, LeaseRow
 
 
@@ -24,14 +24,16 @@ def add_parser(subparsers: Subparsers) -> None:
         "explain",
         help="why a job waits or was rented for",
         description="Each decision about one job over time, its rented nodes and their cost; also after it has ended. "
-        + site_options.EXIT_CODES,
+        "Who may not read the ledger, or is on a login node, is told what Slurm shows. " + site_options.EXIT_CODES,
         epilog="example: ironburst explain 4711",
     )
     parser.add_argument(
         "job",
-        help="its number; N_M, a task of an array; N+M, a part of a heterogeneous job; N of one of these, all of them; "
-        "or its name as `status` shows it (of several the last)",
+        nargs="?",
+        help="its number; N_M, a task of an array; N+M, a part of a heterogeneous job; N of one of these (or N_[..] as "
+        "squeue has it), all of them; or its name as `status` shows it (of several the last)",
     )
+    parser.add_argument("--mine", action="store_true", help="your own jobs and what was rented for them, by Slurm")
     site_options.add(parser, needs_scheduler=False, needs_document=False)
     parser.set_defaults(func=run)
 
@@ -39,10 +41,18 @@ def add_parser(subparsers: Subparsers) -> None:
 @site_options.guarded
 def run(arguments: argparse.Namespace) -> int:
     """Tell one job's story; to whoever may not read the ledger, what Slurm shows of it."""
+    if arguments.mine or not arguments.job:
+        if not arguments.mine or arguments.job:
+            raise site_options.BadInput("write one job, or --mine for all of your own")
+        return explain_own.mine(arguments.json)
     try:
         ledger = site_options.open_ledger(arguments)
-    except NotForYou as error:
-        return _shown_by_slurm(arguments, error)
+    except NotForYou:
+        return explain_own.one(arguments.job, arguments.json)
+    except LedgerError:
+        if arguments.ledger or os.environ.get("IRONBURST_LEDGER") or Path(site_options.LEDGER).exists():
+            raise
+        return explain_own.one(arguments.job, arguments.json)  # a login node
     said = [gather(ledger, job, time.time()) for job in numbers(ledger, arguments.job)]
     if arguments.json:
         print(json.dumps(said[0] if len(said) == 1 else {"jobs": said}))
@@ -51,25 +61,13 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _shown_by_slurm(arguments: argparse.Namespace, error: NotForYou) -> int:
-    """What the controller wrote beside the job, as far as Slurm lets them look. Raises BadInput or SchedulerError."""
-    if not re.fullmatch(r"[0-9]{1,10}([_+][0-9]+)?", arguments.job):
-        raise site_options.BadInput(f"{error}; Slurm shows what is meant to be done with a job by its number alone")
-    shown = Slurm().show("scontrol", "show", "job", arguments.job)  # squeue has no column for it
-    said = re.search(rf"^\s*AdminComment={comments.OURS}(.*?)\s*$", shown, re.MULTILINE)
-    text = said[1] if said else ""
-    if arguments.json:
-        print(json.dumps({"called": arguments.job, "text": text}))
-    else:
-        print(f"Job {arguments.job}: {text or 'nothing is said of it: it runs, has ended, or came just now'}.")
-    return 0
-
-
 def numbers(ledger: Ledger, asked: str) -> list[int]:
     """Of one job, or of all parts of one. Raises BadInput for what nobody has, and for what is no number of Slurm's."""
     if re.fullmatch(r"-?[0-9]{1,18}", asked):
         parts = [row.job for row in ledger.parts(int(asked))]
         return sorted({*parts, int(asked)} if ledger.job(int(asked)) else parts) or [int(asked)]
+    if together := re.fullmatch(r"([0-9]{1,10})_\[.*\]", asked):  # as squeue writes tasks that wait together
+        return numbers(ledger, together[1])
     if part := re.fullmatch(r"([0-9]+)([_+])([0-9]+)", asked):
         return [_part(ledger, asked, int(part[1]))]
     if found := ledger.job(asked):
@@ -92,7 +90,10 @@ def _part(ledger: Ledger, asked: str, whole: int) -> int:
     for row in rows:
         if row.called == asked:
             return row.job
-    seen = f"of job {whole} it saw {', '.join(row.called for row in rows[:8])}" if rows else f"nor any part of {whole}"
+    seen = f"nor any part of {whole}"
+    if rows:
+        saw = explain.listed(row.called for row in rows)
+        seen = f"of job {whole} it saw {saw}, for of an array that waits the next 100 tasks are looked at"
     raise site_options.BadInput(f"job {asked} was never seen by the controller of this ledger; {seen}")
 
 
@@ -124,6 +125,7 @@ def gather(ledger: Ledger, job: int, now_s: float) -> dict[str, Any]:
         "submit_s": row.submit_s,
         "start_s": row.start_s,
         "ran_on": row.ran_on,
+        "last_s": row.last_s,
         "story": sorted(story, key=lambda item: item["at_s"]),
         "leases": [_lease(lease, ledger.launch(lease.launch).reason, now_s) for lease in leases],
     }
@@ -202,17 +204,23 @@ def lines(said: dict[str, Any]) -> list[str]:
     whose = " of Kubernetes" if said["scheduler"] == "kubernetes" else ""
     who = f"job {said['called']}{whose} ({said['name']}, {said['user']})"
     out = [f"{who}: {size}; submitted {site_options.at(said['submit_s'])}; {state}"]
+    pending, ended = said["state"] == "PENDING", said["state"] == "LEFT_QUEUE"
     if said["ran_on"]:
-        out.append(f"on {said['ran_on']} since {site_options.at(said['start_s'])}")
-    elif said["state"] == "PENDING":
+        before = "was on" if pending or ended else "on"
+        until = f"; it was last seen {site_options.at(said['last_s'])}" if ended else ""
+        since = f"{'from' if ended else 'since'} {site_options.at(said['start_s'])}"
+        out.append(f"{before} {said['ran_on']} {since}{until}")
+    if pending:
         out += spoken(said)
-    return [*out, *map(_story_line, said["story"]), *map(_lease_line, said["leases"])]
+    newest = max((item["last_s"] for item in said["story"]), default=0.0) if pending else None
+    told = [_story_line(item, now=item["last_s"] == newest) for item in said["story"]]
+    return [*out, *told, *map(_lease_line, said["leases"])]
 
 
-def _story_line(item: dict[str, Any]) -> str:
+def _story_line(item: dict[str, Any], now: bool) -> str:
     until = f" to {site_options.at(item['last_s'])}" if item["last_s"] - item["at_s"] >= 1 else ""
     again = ""
-    if item["look_again_s"]:
+    if now and item["look_again_s"]:
         again = f"; looked at again {site_options.at(item['look_again_s'])} or when something changes"
     word = {"wait": "waits", "infeasible": "can't be rented for", "event": item["code"]}[item["kind"]]
     return f"  {site_options.at(item['at_s'])}{until}  {word}: {item['text']}{again}"

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from ironburst import catalog
 from ironburst.cli import Subparsers, site_options
+from ironburst.cli.arguments import Keyed
 from ironburst.cli.site_options import BadInput
 from ironburst.config import ranges
 from ironburst.hall.netbox_import import lines
@@ -45,7 +46,7 @@ def add_parser(verbs: Subparsers) -> None:
     option("folder", type=Path, metavar="FOLDER", help="with the pages as *.json")
     option("--site", metavar="SLUG", help="whose devices; needed where several are there")
     option("--location", metavar="SLUG", help="of the site, with all below it, as the hall (default: the whole site)")
-    option("--role", action="append", default=[], metavar="ROLE=KIND", help="slug of a role: what its devices are here")
+    option("--role", action=Keyed, default=[], metavar="ROLE=KIND", help="slug of a role: what its devices are here")
     option("--output", type=Path, metavar="FILE", help="a new file (default: stdout)")
     option("--json", action="store_true", help="machine-readable")
     parser.set_defaults(func=run)

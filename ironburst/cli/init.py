@@ -15,6 +15,7 @@ from ironburst import catalog, naming
 from ironburst.adapters.slurm_site import SlurmHost, SlurmSite, UnreadableSite, read
 from ironburst.catalog.prices import LIST_REGION
 from ironburst.cli import Subparsers, init_from, new_site
+from ironburst.cli.arguments import Keyed
 from ironburst.cli.site_options import BadInput, guarded
 from ironburst.config.ranges import compact
 from ironburst.software import slurm_upgrade
@@ -45,7 +46,7 @@ def add_parser(subparsers: Subparsers) -> None:
     parser.add_argument("--partition", help="of the GPU nodes (default: the one that has most of them, or home)")
     parser.add_argument(
         "--platform",
-        action="append",
+        action=Keyed,
         default=[],
         metavar="PLATFORM",
         help="what the nodes are; with --from-slurm TYPE=PLATFORM, what nodes with this gres type are",

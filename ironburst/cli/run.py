@@ -13,7 +13,8 @@ from ironburst.adapters.aws import Aws
 from ironburst.burst import explain
 from ironburst.cli import Subparsers, scheduler, site_options, stack_file
 from ironburst.cli.tick import as_json, lines
-from ironburst.controller import loop, ownership, recorder, retention
+from ironburst.controller import loop, order_spool, ownership, recorder, records, retention
+from ironburst.controller.ledger import Ledger
 from ironburst.controller.loop import SystemClock
 from ironburst.controller.shadow import Shadow
 from ironburst.controller.tick import Controller, Report
@@ -67,6 +68,19 @@ class Declaration:
         return self._document
 
 
+def _left(ledger: Ledger) -> str:
+    """What goes on without a controller; empty: nothing."""
+    left = [lease for lease in ledger.leases() if lease.state not in (records.TERMINATED, records.ENDED)]
+    if not left:
+        return ""
+    usd = explain.usd(sum(lease.usd_per_hour for lease in left))
+    nodes = explain.listed(lease.node for lease in left)
+    return (
+        f"it has stopped, and stays rented at {usd} an hour, with nobody to give it back: {nodes}; start it again, or "
+        "`ironburst stop --now` ends them"
+    )
+
+
 @site_options.guarded
 def run(arguments: argparse.Namespace) -> int:
     """Tick until told to stop."""
@@ -97,6 +111,7 @@ def run(arguments: argparse.Namespace) -> int:
             controller: Controller | Shadow = Shadow(queue, ledger, clock, ticks)
             print(f"ironburst: shadow: nothing is rented or changed; {arguments.ledger}", file=sys.stderr, flush=True)
         else:
+            order_spool.prepare(ledger.path)
             controller = Controller(queue, Aws(declared.region or "us-east-1"), ledger, clock, ticks)
 
         def read() -> ClusterDocument:
@@ -115,6 +130,8 @@ def run(arguments: argparse.Namespace) -> int:
         if isinstance(controller, Controller):
             try:
                 controller.stopped(reader())
+                if left := _left(ledger):
+                    print(f"ironburst: {left}", file=sys.stderr)
             except (SchedulerError, DocumentError, sqlite3.Error) as error:
                 print(f"ironburst: {error}; another controller waits for {_STALE}", file=sys.stderr)
     return 0

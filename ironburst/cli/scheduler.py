@@ -7,6 +7,7 @@ from __future__ import annotations
 import argparse
 import os
 import shlex
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,6 +18,9 @@ from ironburst.cli.site_options import BadInput
 from ironburst.document import Bridge, ClusterDocument, PoolDocument
 from ironburst.document import Scheduler as Declared
 from ironburst.ports import Resources, Scheduler, SchedulerError
+
+_OF_A_CLUSTER = ("cryptography", "kubernetes")
+"""what the extra `kubernetes` of pyproject.toml brings"""
 
 if TYPE_CHECKING:  # it loads what only a cluster needs
     from ironburst.adapters import kubernetes
@@ -118,6 +122,9 @@ def _fitting(arguments: argparse.Namespace, document: ClusterDocument) -> None:
         raise BadInput(f"--kubeconfig {arguments.kubeconfig}: the scheduler of {document.cluster} is Slurm")
     if arguments.slurm_prefix is not None and "slurm" not in kinds:
         raise BadInput(f"--slurm-prefix: the scheduler of {document.cluster} is Kubernetes; give --kubeconfig")
+    if ("kubernetes" in kinds or document.scheduler.bridge) and not all(map(find_spec, _OF_A_CLUSTER)):
+        what = f"{document.cluster} has a Kubernetes cluster, and this ironburst is installed without what reaches one"
+        raise BadInput(f"{what}: pip install 'ironburst[kubernetes]'")
 
 
 def _prefix(arguments: argparse.Namespace) -> list[str]:

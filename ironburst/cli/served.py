@@ -18,7 +18,7 @@ from typing import Any
 
 from ironburst import catalog
 from ironburst.burst import Job
-from ironburst.cli import explain, site_options, status
+from ironburst.cli import burn, explain, site_options, status
 from ironburst.controller import karpenter_store, money, spending
 from ironburst.controller.ledger import Ledger, LedgerError
 from ironburst.controller.recorder import Newest, Observed, RecordError
@@ -131,6 +131,7 @@ class Source:
             spent=_spent(ledger, now_s) if ledger else [],
             pictures=self._pictures[1],
             look=look(self._files.check),
+            burn=burn.lines(said["money"]),
             late=status.late(said) if said["late_s"] is not None else "",
         )
 

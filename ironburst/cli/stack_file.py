@@ -98,13 +98,14 @@ def valid(path: Path) -> ClusterConfig:
         config = load(path)
         errors = [finding for finding in check(config, datetime.now(UTC)) if finding.severity == "error"]
     except ConfigError as error:
-        raise BadInput(_first(path, error.findings)) from None
+        raise BadInput(first(path, error.findings)) from None
     if errors:
-        raise BadInput(_first(path, errors))
+        raise BadInput(first(path, errors))
     return config
 
 
-def _first(path: Path, errors: list[Finding]) -> str:
+def first(path: Path, errors: list[Finding]) -> str:
+    """The first of what is wrong with a stack file, and how many more there are."""
     more = f"; and {len(errors) - 1} more: `ironburst validate {path}` lists them" if len(errors) > 1 else ""
     where = "" if errors[0].path == str(path) else f"{path}: "
     return f"{where}{errors[0]}{more}"

@@ -16,9 +16,9 @@ from typing import Any, TypeAlias
 from ironburst import naming
 from ironburst.burst import Job, Node, explain
 from ironburst.burst.snapshot import Ceiling
-from ironburst.cli import Subparsers, karpenter_status, scheduler, shown, site_options
+from ironburst.cli import Subparsers, burn, karpenter_status, order, scheduler, shown, site_options
 from ironburst.config import ranges
-from ironburst.controller import spending, waits_watch
+from ironburst.controller import order_book, spending, waits_watch
 from ironburst.controller.ledger import Ledger, LedgerError
 from ironburst.controller.recorder import usage
 from ironburst.controller.records import DecisionRow, LeaseRow
@@ -131,7 +131,8 @@ def gather(
         "karpenter": karpenter_status.gather(document, ledger, now_s) if ledger else [],
         "waits": waits_watch.said(ledger, document, now_s) if ledger else "",
         "closed": [asdict(place) for place in ledger.cool_downs(now_s)] if ledger else [],
-        "money": _money(document, ledger, now_s),
+        "orders": order.in_force(ledger, now_s) if ledger else [],
+        "money": {**_money(document, ledger, now_s), **burn.gather(document, ledger, now_s)},
     }
 
 
@@ -172,7 +173,7 @@ def _lease(document: ClusterDocument, lease: LeaseRow, on: list[Job], now_s: flo
 
 
 def _money(document: ClusterDocument, ledger: Ledger | None, now_s: float) -> dict[str, Any]:
-    declared = document.budget
+    declared = order_book.budget(ledger, document, now_s) if ledger else document.budget
     none_declared = Budget(usd_per_month=0.0)  # what was spent is told all the same
     budget = spending.budget(ledger, declared or none_declared, now_s) if ledger else None
     ceilings = budget.ceilings if budget and declared else ()
@@ -229,12 +230,14 @@ def lines(said: dict[str, Any], columns: int = shown.UNLIMITED, colour: bool = F
         *([f"waits: {said['waits']}"] if said["waits"] else []),
         *[_closed_line(place) for place in said["closed"]],
         _money_line(said["money"]),
+        *[f"  {text}" for text in burn.lines(said["money"])],
         *[_ceiling_line(row) for row in said["money"]["ceilings"] if row["kind"] == "day" or row["account"]],
         *([_disk_line(said["ticks"])] if said["ticks"]["files"] else []),
     ]
     return [
         f"cluster {said['cluster']}, document {said['serial']}, {ago}",
         *shown.wrapped([late(said)] if said["late_s"] is not None else [], columns),
+        *shown.wrapped([order_line(each) for each in said["orders"]], columns),
         "",
         *(sides if several else _side(said, look, None)),
         "rented",
@@ -301,6 +304,11 @@ def _ceiling_line(ceiling: dict[str, Any]) -> str:
     spent, aside = explain.usd(ceiling["spent_usd"]), explain.usd(ceiling["committed_usd"])
     left = f"{spent} spent, {aside} set aside of {explain.usd(ceiling['usd'])}"
     return f"  {whose}{ceiling['kind']}: {left}, until {site_options.at(ceiling['to_s'])}"
+
+
+def order_line(said: dict[str, Any]) -> str:
+    """What a person ordered, and what lifts it."""
+    return f"{site_options.local(said['text'])} (`{said['lifted_by']}` lifts it)"
 
 
 def _disk_line(kept: dict[str, Any]) -> str:

@@ -11,6 +11,7 @@ from typing import Any
 from ironburst import naming
 from ironburst.adapters.aws import Aws
 from ironburst.cli import Subparsers, scheduler, site_options
+from ironburst.controller import order_spool
 from ironburst.controller.loop import SystemClock
 from ironburst.controller.recorder import Recorder
 from ironburst.controller.tick import Controller, Report
@@ -44,6 +45,7 @@ def run(arguments: argparse.Namespace) -> int:
     with site_options.own_ledger(arguments) as ledger:
         if arguments.reopen:
             ledger.reopen(arguments.reopen)
+        order_spool.prepare(ledger.path)
         cloud = Aws(document.region or "us-east-1")
         ticks = Recorder(site_options.ticks_path(arguments))
         report = Controller(queue, cloud, ledger, SystemClock(), ticks, connection.karpenter).tick(document)

@@ -10,7 +10,7 @@ from ironburst.config import subnets
 from ironburst.config.cloud_models import Cloud, Group, Pool
 from ironburst.config.models import ClusterConfig
 from ironburst.config.network_models import ENDPOINTS, HallLink
-from ironburst.config.prices import price
+from ironburst.config.prices import oldest, price
 
 HOURS_PER_MONTH = 730
 # what a GB costs the VPC's account; behind a transit gateway its owner pays for the way on
@@ -134,5 +134,4 @@ def _estimate(what: str, prices: list[catalog.Price | None], nodes: int) -> Esti
     known = [given for given in prices if given is not None]
     if len(known) < len(prices):
         return Estimate(what, None, None)
-    dearest = max(known, key=lambda given: given.usd_per_hour)
-    return Estimate(what, dearest.usd_per_hour * nodes, dearest.as_of)
+    return Estimate(what, max(each.usd_per_hour for each in known) * nodes, oldest(known))

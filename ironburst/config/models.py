@@ -210,7 +210,7 @@ class Budget(Strict):
     applies.
     """
 
-    usd_per_month: float = Field(gt=0, allow_inf_nan=False, description="the most that is spent in a calendar month")
+    usd_per_month: float = Field(gt=0, allow_inf_nan=False, description="the most for rented nodes in a calendar month")
     usd_per_day: float | None = Field(
         default=None, gt=0, allow_inf_nan=False, description="the most that is spent in a day; none: no such ceiling"
     )

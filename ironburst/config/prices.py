@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from datetime import date
+
 from ironburst import catalog
 from ironburst.catalog.prices import Market
 from ironburst.config.cloud_models import Cloud, Group
@@ -22,3 +25,8 @@ def fixed_usd_per_gpu_hour(cloud: Cloud, group: Group) -> float | None:
         return 0.0
     known, gpus = price(cloud, group.instance_type, "on-demand"), catalog.instance_type(group.instance_type).gpu_count
     return known.usd_per_hour / gpus if known and gpus else None
+
+
+def oldest(prices: Iterable[catalog.Price | None]) -> date | None:
+    """The day that is said of a sum of prices, wherever it is printed; None: all are declared, or unknown."""
+    return min((each.as_of for each in prices if each and each.as_of), default=None)

@@ -15,6 +15,7 @@ from pydantic.fields import FieldInfo
 from ironburst.config.finding import Finding, path_of
 from ironburst.config.models import ClusterConfig
 from ironburst.config.scheduler_models import Kubernetes, Slurm
+from ironburst.config.software_models import EMPTY
 from ironburst.config.yaml_file import written
 
 NOT_SHOWN = (
@@ -41,7 +42,6 @@ _LIMITS = {
 }
 _WHOLE = "is no whole number; write digits alone, as in 8"
 _NUMBER = "is no number; write digits alone, as in 1500 (no unit, sign of money or comma)"
-_EMPTY = "is empty; write a value, or leave the key out"
 _WORDS = {
     "missing": "is needed here and absent",
     "int_parsing": _WHOLE,
@@ -55,7 +55,7 @@ _WORDS = {
     "list_type": "is no list; write [VALUE, VALUE], or one a line behind a `-`",
     "dict_type": "is no section; write keys below it",
     "model_type": "is no section; write keys below it",
-    "string_too_short": _EMPTY,
+    "string_too_short": EMPTY,
 }
 
 
@@ -80,7 +80,7 @@ def _message(detail: Mapping[str, Any], kind: str, given: Any, location: Sequenc
     if kind == "value_error":
         return str(detail["msg"]).removeprefix("Value error, ")
     if given in (None, "") and kind != "missing":
-        return _EMPTY
+        return EMPTY
     if kind in _LIMITS:
         limit, words = _LIMITS[kind]
         return words.format(f"{context[limit]:g}")

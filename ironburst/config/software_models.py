@@ -22,6 +22,9 @@ System = Annotated[Os, BeforeValidator(_offered)]
 """An operating system, as a person writes it."""
 
 
+EMPTY = "is empty; write a value, or leave the key out"
+
+
 class Strict(BaseModel):
     """A section of the stack file: a key that it doesn't have is an error."""
 
@@ -30,7 +33,13 @@ class Strict(BaseModel):
     @field_validator("*", mode="before")
     @classmethod
     def _of_its_kind(cls, given: Any, info: ValidationInfo) -> Any:
-        """YAML's yes is True, which pydantic takes for 1, and 1 for true; and both in quotes for what is in them."""
+        """YAML's yes is True, which pydantic takes for 1, and 1 for true; and both in quotes for what is in them. An
+        empty text is nothing anywhere: it would pass for a value, and be taken for a key that was left out.
+        """
+        if given == "":
+            raise ValueError(EMPTY)
+        if isinstance(given, list) and "" in given:
+            raise ValueError("has an empty text in it; write a value there, or leave it out")
         field = cls.model_fields[info.field_name or ""]
         kind = str(field.annotation)
         if "str" in kind or any(isinstance(each, BeforeValidator) for each in field.metadata):

@@ -45,7 +45,7 @@ def did_not_join(site: Site, lease: LeaseRow, why: str) -> None:
         for place in places:
             cool_downs.close(site.ledger, place, None, reason, site.now, site.document.serial)
         site.ledger.note(_key(lease.pool), "0")
-        cure = f"once the cause is cured: ironburst tick --reopen {lease.pool}"
+        cure = f"once the cause is cured: ironburst open {lease.pool}"
         text = f"pool {lease.pool} is closed: {reason}; {cure}; {words}"
         site.event("needs_a_person", text, launch=lease.launch, lease=lease.id)
 

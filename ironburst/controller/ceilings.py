@@ -47,7 +47,7 @@ def reprice(site: Site, since_s: float) -> None:
 def enforce(site: Site, observation: Observation) -> bool:
     """Give up the leases that the budget can't or needn't pay any longer. Whether there were any."""
     ending = _over(site, observation)
-    _end_blindly(site, {id: item for id, item in ending.items() if observation.unseen(item[0].node)})
+    end_blindly(site, {id: item for id, item in ending.items() if observation.unseen(item[0].node)})
     for lease, why in ending.values():
         if observation.unseen(lease.node):
             continue
@@ -65,10 +65,11 @@ def enforce_blindly(site: Site) -> None:
     """The scheduler is out of reach, and its jobs run on:
     what a ceiling can't pay is ended all the same. Raises CloudError.
     """
-    _end_blindly(site, unpayable(site))
+    end_blindly(site, unpayable(site))
 
 
-def _end_blindly(site: Site, unpayable: Ending) -> None:
+def end_blindly(site: Site, unpayable: Ending) -> None:
+    """End instances under their jobs, and tell a person."""
     ending = [item for item in unpayable.values() if item[0].instance_id]
     if not ending:
         return

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from ironburst.burst import Budget, explain
-from ironburst.controller import karpenter_room, karpenter_store, money, records, spending
+from ironburst.controller import karpenter_room, karpenter_store, money, order_book, records, spending
 from ironburst.controller.karpenter_room import Wish
 from ironburst.controller.karpenter_store import Book, Claim, Limit, span_s
 from ironburst.controller.records import Rate
@@ -59,8 +59,9 @@ def offer(site: Site) -> None:
     """Let Karpenter have what the money can pay now, after what was just decided. In the ledger first."""
     book, budget = karpenter_store.read(site.ledger), spending.budget_of(site)
     wanted = karpenter_room.handed_out(budget, _wishes(site, budget)) if budget else {}
+    closed = order_book.closed_node_pools(site.ledger, site.document, site.now)
     for pool in site.document.karpenter:
-        nodes = wanted.get(pool.node_pool, 0)
+        nodes = 0 if pool.node_pool in closed else wanted.get(pool.node_pool, 0)
         if nodes == book.limit(pool.node_pool) or site.karpenter is None:
             continue
         said = (*book.limits.get(pool.node_pool, ()), Limit(site.now, nodes))

@@ -33,6 +33,7 @@ _NEVER_ARRIVED_S = 600.0  # an unanswered launch that the cloud doesn't show by 
 _LONGEST_RETRY_S = 60.0
 _QUOTA_S = 3600.0
 _Wanted = tuple[list[LeaseRow], list[Node]]  # the leases of a launch, and which of its nodes are to be powered up
+_UNNEEDED = "its jobs need it no more"
 AT_ONCE = 6  # RunInstances calls side by side: at 3 s each as many as EC2 lets one account make (2 a second)
 
 
@@ -42,7 +43,7 @@ def step(site: Site, launch: LaunchRow, leases: list[LeaseRow], observation: Obs
     if state == records.REQUESTED:
         return _repeat(site, launch, leases, observation)
     if not _needed(site, leases, observation):
-        return leave(site, leases, "its jobs need it no more")
+        return leave(site, leases, _UNNEEDED if site.halt is None else site.halt.text)
     nodes = [node for lease in leases if (node := observation.node(lease.node))]
     if len(nodes) < len(leases):
         return leave(site, leases, "the scheduler doesn't know its nodes")
@@ -140,7 +141,10 @@ def _power_up(site: Site, nodes: list[Node]) -> None:
 
 
 def _needed(site: Site, leases: list[LeaseRow], observation: Observation) -> bool:
-    return any((job := observation.job(id)) and job.pending for lease in leases for id in site.ledger.jobs_of(lease.id))
+    """What isn't launched yet is not launched while a person halts the renting."""
+    return site.halt is None and any(
+        (job := observation.job(id)) and job.pending for lease in leases for id in site.ledger.jobs_of(lease.id)
+    )
 
 
 def _intents(site: Site, id: str) -> list[tuple[list[LeaseRow], IntentRow]]:
@@ -182,7 +186,7 @@ def _repeat(site: Site, launch: LaunchRow, leases: list[LeaseRow], observation: 
     if len(shown) == len(launch.nodes):  # of a part of a gang the rest will show
         _adopt(site, launch, leases, intent, shown)
         if not _needed(site, leases, observation) and not any(observation.on(lease.node) for lease in leases):
-            leave(site, site.ledger.leases_of(launch.id), "its jobs need it no more")
+            leave(site, site.ledger.leases_of(launch.id), _UNNEEDED if site.halt is None else site.halt.text)
         return True
     if intent.retry_s > site.now:
         return False

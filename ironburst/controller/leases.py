@@ -188,7 +188,7 @@ def interrupt(site: Site, lease: LeaseRow, why: str) -> bool:
 def _interrupted(site: Site, lease: LeaseRow, seen: _Seen) -> bool:
     node = seen.node
     lost = bool(sightings.gone(site, lease, node)) or (node is not None and node.has("DOWN"))
-    if seen.jobs and not lost and site.now - lease.changed_s < records.STOP_S:
+    if seen.jobs and not lost and site.now - lease.changed_s < site.stop_s:
         return False  # until its jobs have left; the provider's own end cuts this short
     site.ledger.update([lease], site.now, state=records.LEAVING)
     return True

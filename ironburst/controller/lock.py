@@ -42,6 +42,18 @@ def held(ledger: Path | str) -> Iterator[None]:
             file.truncate(0)
 
 
+def is_held(ledger: Path | str) -> bool:
+    """Whether a controller runs with this ledger. One that may not be looked at is believed to."""
+    try:
+        with Path(f"{ledger}.lock").open("rb") as file:
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except FileNotFoundError:
+        return False
+    except OSError:
+        return True
+    return False
+
+
 def _who(text: str) -> str:
     try:
         holder = json.loads(text)

@@ -8,7 +8,7 @@ from dataclasses import replace
 from ironburst import naming, node_states
 from ironburst.burst import Lease, OtherType, Policy, Pool, Resources, Snapshot, explain, runtimes
 from ironburst.burst.limits import Limits, WaitTarget
-from ironburst.controller import idle_store, karpenter, money, records, runtime_store, spending, unstarted
+from ironburst.controller import idle_store, karpenter, money, order_book, records, runtime_store, spending, unstarted
 from ironburst.controller.records import LeaseRow, Rate
 from ironburst.controller.site import PoolImage, Site
 from ironburst.document import ClusterDocument, PoolDocument
@@ -122,11 +122,12 @@ def snapshot(site: Site, observation: Observation, images: dict[str, PoolImage])
         leases=tuple(
             _lease(site, lease, observation, joined[lease.launch], money.rates_of(lease, rates)[-1]) for lease in leases
         ),
-        cool_downs=tuple(site.ledger.cool_downs(now)),
+        cool_downs=(*site.ledger.cool_downs(now), *order_book.closings(site.ledger, site.document, now)),
         budget=karpenter.budget_of(site),
         experience=runtimes.relevant(runtime_store.experience(site.ledger), observation.jobs),
         unstarted=unstarted.jobs(site.ledger),
         spare=tuple(sorted(name for name in site.spare if (node := observation.node(name)) and node.coming_up)),
+        halt=site.halt,
         refused_s=_refused_s(site, observation, {lease.node for lease in leases}),
         notes={"cluster": site.document.cluster, "document_serial": str(site.document.serial)},
     )

@@ -36,6 +36,7 @@ class Shadow:
     ledger: Ledger
     clock: Clock
     recorder: Recorder | None = None
+    hurried: bool | None = field(default=None, init=False)  # nobody orders anything of it
     _told: Told = field(default_factory=Told, init=False)
     _logbook: Logbook = field(init=False)
 

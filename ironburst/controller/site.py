@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 
+from ironburst.burst import Halt
+from ironburst.controller import records
 from ironburst.controller.ledger import Ledger
 from ironburst.document import ClusterDocument, PoolDocument
 from ironburst.karpenter_port import Karpenter
@@ -46,6 +48,8 @@ class Site:
     asking: list[str] = field(default_factory=list)  # launches that are to be asked for in this advance
     # nodes that were powered up for a launch that the cloud refused, until the next decision; it outlives the tick
     spare: set[str] = field(default_factory=set)
+    halt: Halt | None = None  # by a person
+    stop_s: float = records.STOP_S  # so long a job has to leave a node that ends
 
     @property
     def now(self) -> float:

@@ -6,9 +6,10 @@ The arithmetic is in money.py.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from ironburst.burst import Budget
-from ironburst.controller import karpenter_store, money, records
+from ironburst.controller import karpenter_store, money, order_book, records
 from ironburst.controller.ledger import Ledger
 from ironburst.controller.money import Spent
 from ironburst.controller.records import LeaseRow, Rate
@@ -18,13 +19,14 @@ from ironburst.document import Budget as DeclaredBudget
 
 def budget_of(site: Site) -> Budget | None:
     """The money now, under every ceiling that a lease can reach. None: no budget is declared."""
-    declared = site.document.budget
+    declared = order_book.budget(site.ledger, site.document, site.now)
     if declared is None:
         return None
     spans = [pool.boot_s + pool.max_run_s + pool.idle_s + records.ENDING_S for pool in site.document.pools]
     spans += [karpenter_store.span_s(pool) for pool in site.document.karpenter]
     ahead_s = max(spans, default=0.0)
-    return budget(site.ledger, declared, site.now, ahead_s)
+    known = budget(site.ledger, declared, site.now, ahead_s)
+    return replace(known, users=order_book.user_limits(site.ledger, site.now, rates(site.ledger, site.now)))
 
 
 def budget(ledger: Ledger, declared: DeclaredBudget, now_s: float, ahead_s: float = 0.0) -> Budget:

@@ -7,6 +7,7 @@ import sqlite3
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from ironburst.burst import Decision, Snapshot, decide
 from ironburst.controller import (
@@ -20,6 +21,8 @@ from ironburst.controller import (
     karpenter,
     leases,
     notices,
+    order_spool,
+    orders,
     ownership,
     policy_view,
     reaper,
@@ -88,6 +91,7 @@ class Controller:
     karpenter: Karpenter | None = None
     _said: bool = field(default=False, init=False)  # this process has told the next one what it knows
     _heartbeat: Heartbeat = field(default_factory=Heartbeat, init=False)
+    _stuck: set[Path] = field(default_factory=set, init=False)  # orders that can't be taken off their spool
     _told: Told = field(default_factory=Told, init=False)
     _brake: Brake = field(default_factory=Brake, init=False)
     _comments: comments.Comments = field(default_factory=comments.Comments, init=False)
@@ -120,6 +124,14 @@ class Controller:
             ownership.say(Site(document, self.scheduler, self.cloud, self.ledger, self.clock, {}), stopped=True)
             self._said = False
 
+    @property
+    def hurried(self) -> bool:
+        """Whether a person's order wants the next tick at once."""
+        with suppress(sqlite3.Error, ValueError):
+            waiting = set(order_spool.waiting(self.ledger.path))
+            return not waiting <= self._stuck or orders.hurried(self.ledger, self.clock.now())
+        return False
+
     def tell(self, kind: str, text: str) -> None:
         """An event for as long as the same holds. A ledger that takes nothing is no reason to stop."""
         if self._told.is_new(text):
@@ -128,8 +140,10 @@ class Controller:
 
     def _tick(self, document: ClusterDocument) -> Report:
         began = self.clock.now()
-        # first of all: the cloud refuses a clock that is wrong by minutes, and then nothing is forgotten or ended by it
+        self._stuck = orders.take(self.ledger, document, began)
+        # first of all else: the cloud refuses a wrong clock (by minutes), and then nothing is forgotten or ended by it
         site = self.site(document)
+        orders.halt(site)
         retention.forget_old(self.ledger, began)
         mark = self.ledger.last_event()
         cool_downs.forgive(self.ledger, document.serial, began)
@@ -145,6 +159,7 @@ class Controller:
             raise
         except SchedulerError:
             ceilings.enforce_blindly(site)
+            orders.enforce_blindly(site)
             raise
         for text in observation.unreadable:
             site.tell("trouble", text)
@@ -159,7 +174,7 @@ class Controller:
         leases.admit(site)
         leases.advance(site, observation)
         self._heartbeat.beat(site, observation)
-        if ceilings.enforce(site, observation):
+        if ceilings.enforce(site, observation) | orders.enforce(site, observation):
             leases.advance(site, observation)
         foreign.look(site, observation)
         unstarted.look(site, observation)

@@ -240,7 +240,20 @@ MODULES: dict[str, Callable[[Arguments], Watch]] = {
     "known_hosts": _fixed("/etc/ssh/ssh_known_hosts"),
 }
 # Modules that change nothing on a host, or nothing that lasts
-READS = {"api_version", "fetch", "find", "getent", "node_state", "ping", "raw", "slurp", "stat", "tempfile", "uri"}
+READS = {
+    "api_version",
+    "fetch",
+    "find",
+    "getent",
+    "node_state",
+    "ping",
+    "raw",
+    "role_needs",
+    "slurp",
+    "stat",
+    "tempfile",
+    "uri",
+}
 FACTS = {"gather_facts", "package_facts", "service_facts", "set_fact", "set_stats", "setup"}
 INCLUDES = {"import_role", "import_tasks", "include_role", "include_tasks", "include_vars"}
 WAITS = {"async_status", "pause", "reboot", "reboot_idle", "wait_for", "wait_for_connection"}

@@ -14,7 +14,7 @@ from ironburst.config.cloud_models import Cloud, Group, Pool
 from ironburst.config.karpenter_models import KarpenterPool as DeclaredKarpenterPool
 from ironburst.config.models import ClusterConfig, Hall, Nodes
 from ironburst.config.node_settings import NodeSettings
-from ironburst.config.prices import fixed_usd_per_gpu_hour, price
+from ironburst.config.prices import fixed_usd_per_gpu_hour, oldest, price
 from ironburst.config.scheduler_models import Kubernetes
 from ironburst.document import (
     ClusterDocument,
@@ -319,7 +319,6 @@ def _pool(config: ClusterConfig, pool: Pool, observed: Observed, solution: Solut
     block = pool.capacity_block
     first, *others = [_pool_type(config.cloud, pool, name) for name in pool.types]
     known = [price(config.cloud, name, market) for name in pool.types for market in pool.markets]
-    ages = [each.as_of for each in known if each and each.as_of]
     return PoolDocument(
         name=pool.name,
         scheduler=_whose(config, pool),
@@ -327,7 +326,7 @@ def _pool(config: ClusterConfig, pool: Pool, observed: Observed, solution: Solut
         nodes=naming.numbered(pool.name, pool.max_nodes),
         markets=list(pool.markets),
         usd_per_hour=first.usd_per_hour,
-        price_as_of=str(min(ages)) if ages else None,
+        price_as_of=str(day) if (day := oldest(known)) else None,
         zones=observed.pool_zones[pool.name],
         image_parameter=naming.image_parameter(config.name, pool.name),
         interruption_queue_url=observed.interruption_queue_urls.get(pool.name),

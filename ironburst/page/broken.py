@@ -37,6 +37,7 @@ def troubles(seen: Seen, at: At) -> list[Trouble]:
         found.append(Trouble(True, "No controller", "none has run with this ledger yet: start it (`ironburst run`)"))
     kinds = [naming.SCHEDULERS[kind] for kind in said["silent"]]
     found += [Trouble(True, f"{name} gave no answer", "at the last tick; its queue isn't known") for name in kinds]
+    found += [_order(each, at) for each in said["orders"]]
     found += _closed(said["closed"], at)
     found += [_node(node) for node in said["home"] if node_states.closed(node["states"])]
     now_s = said["at_s"]
@@ -48,6 +49,14 @@ def troubles(seen: Seen, at: At) -> list[Trouble]:
     return sorted(found, key=lambda each: not each.act)
 
 
+def _order(said: dict[str, Any], at: At) -> Trouble:
+    who = f"by {said['who']} at {at(said['at_s'])}"
+    until = "" if said["until_s"] is None else f", until {at(said['until_s'])}"
+    return Trouble(
+        False, said["what"], f"{said['why'] or 'no reason was given'} (`{said['lifted_by']}` lifts it)", who + until
+    )
+
+
 def _closed(closed: Iterable[dict[str, Any]], at: At) -> list[Trouble]:
     """One for all places of a pool that are closed for the same reason."""
     places: dict[tuple[str, str, float | None], list[str]] = {}
@@ -57,7 +66,7 @@ def _closed(closed: Iterable[dict[str, Any]], at: At) -> list[Trouble]:
         places.setdefault((place["pool"], place["reason"], place["until_s"]), []).append(words)
     found = []
     for (pool, reason, until_s), where in places.items():
-        again = f". Cure the cause, then reopen it: ironburst tick --reopen {pool}" if until_s is None else ""
+        again = f". Cure the cause, then open it: ironburst open {pool}" if until_s is None else ""
         when = "" if until_s is None else f"until {at(until_s)}"
         found.append(Trouble(until_s is None, f"Pool {pool} is closed", f"{reason} ({', '.join(where)}){again}", when))
     return found

@@ -40,4 +40,5 @@ class Seen:
     spent: Sequence[tuple[str, Usd]]
     pictures: Sequence[Picture]
     look: Look
+    burn: Sequence[str] = ()  # what costs money now, in sentences
     late: str = ""  # that the controller is silent, as a sentence

@@ -100,6 +100,7 @@ class View:
     karpenter: list[dict[str, str]]
     bars: list[Bar]
     days: list[Day]
+    burn: Sequence[str]
     prices: str
     home: list[dict[str, str]]
     decisions: list[Decided]
@@ -127,6 +128,7 @@ def view(seen: Seen, at: At, asked: str = "", rows: int | None = ROWS) -> View:
         karpenter=[_karpenter(pool) for pool in said["karpenter"]],
         bars=[_bar(ceiling, at) for ceiling in said["money"]["ceilings"]],
         days=days,
+        burn=seen.burn,
         prices=said["money"]["prices_as_of"] or "the stack file",
         home=[_home(node) for node in said["home"]],
         decisions=_decisions(seen, at),
@@ -146,9 +148,21 @@ def _tiles(said: dict[str, Any], troubles: list[Trouble], days: list[Day]) -> li
         ("jobs that wait", f"{sum(job['state'] == 'PENDING' for job in said['queue']):,}", "queue"),
         ("GPUs in use at home", f"{used:,} of {gpus:,}", "home"),
         ("rented nodes", f"{nodes:,}", "leases"),
+        ("rented, an hour", explain.usd(money["usd_per_hour"]), "money"),
+        *_fixed_tile(money),
         *[(f"{day.name}", day.usd, "money") for day in days[1:2]],
         ("spent this month", f"{explain.usd(money['spent_usd'])}{month}", "money"),
     ]
+
+
+def _fixed_tile(money: dict[str, Any]) -> list[tuple[str, str, str]]:
+    """A price that isn't known is no zero."""
+    if not money["fixed"]:
+        return []
+    unknown = money["fixed_unknown"]
+    figure = explain.usd(money["fixed_usd_per_hour"]) if unknown < len(money["fixed"]) else "unknown"
+    partly = f", {unknown} of unknown price" if 0 < unknown < len(money["fixed"]) else ""
+    return [(f"{explain.plural(len(money['fixed']), 'fixed cloud node')}, an hour{partly}", figure, "money")]
 
 
 def _tick(seen: Seen, at: At) -> str:

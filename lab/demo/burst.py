@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from ironburst import naming
 from ironburst.controller.ledger import Ledger, LedgerError
 from lab.demo import boot, service, trace
 from lab.demo.declare import control
@@ -61,9 +62,9 @@ class Head:
         return int(self.alice("sbatch --parsable", stdin=trace.script(job)))
 
     def queue(self) -> dict[int, str]:
-        """State of every job that Slurm still has in its queue."""
-        lines = self.root("squeue -h -t all -o '%i %T'").split("\n")
-        return {int(job): state for job, state in (line.split() for line in lines if line)}
+        """State of every job that Slurm still has in its queue; tasks of arrays one by one, by ironburst's ids."""
+        lines = self.root("squeue -h -r -t all -o '%i %T'").split("\n")
+        return {naming.id_of(job): state for job, state in (line.split() for line in lines if line)}
 
 
 def run(inside: Inside, say: Callable[[str], None]) -> tuple[Submitted, Faults, boot.Boot | None]:

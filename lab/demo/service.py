@@ -12,7 +12,22 @@ from lab.demo import rights
 from lab.demo.inside import Inside
 from lab.system import CHECKOUT
 
-_LIBRARIES = ("argcomplete", "boto3", "jinja2", "numpy", "pydantic", "rich", "starlette", "uvicorn", "yaml")
+_LIBRARIES = (
+    "argcomplete",
+    "boto3",
+    "botocore",
+    "jinja2",
+    "markupsafe",
+    "numpy",
+    "pydantic",
+    "requests",
+    "rich",
+    "starlette",
+    "sushy",
+    "urllib3",
+    "uvicorn",
+    "yaml",
+)
 NEEDS = tuple(f"python3-{name}" for name in _LIBRARIES)
 BINARY = "/opt/ironburst/.venv/bin/ironburst"
 PROGRAM = '#!/bin/sh\nPYTHONPATH=/opt/ironburst exec /usr/bin/python3 -m ironburst.cli "$@"\n'

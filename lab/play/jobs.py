@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from ironburst import naming
 from ironburst.controller.ledger import Ledger
 from lab.demo.burst import SPOKEN, over
 from lab.play.kept_lab import BadInput, KeptLab
@@ -21,6 +23,10 @@ STATES = {
     "done": "it has ended",
     "drained": "of a node: it takes no new jobs",
 }
+
+
+SACCT = "sacct -a -X -n -P --array"
+"""without steps; a row for each task of an array, also of those that wait together"""
 
 
 @dataclass(frozen=True)
@@ -68,21 +74,31 @@ def submit(lab: KeptLab, wanted: Wanted, user: str) -> int:
     return int(done.stdout)
 
 
-def job_id(lab: KeptLab, asked: str) -> int:
-    """Of a number or a name (of several the newest). BadInput if Slurm knows none."""
+def job_ids(lab: KeptLab, asked: str) -> list[int]:
+    """Of a number, a task (8_1) or a name (of several the newest); of an array each task. BadInput if there is none."""
     if not re.fullmatch(r"[A-Za-z0-9_.-]+", asked):
         raise BadInput(f"{asked!r} is no job's number or name")
-    which = f"-j {asked}" if asked.isdigit() else f"--name={asked} -S now-1days"
-    ids = lab.head.root(f"sacct -a -X -n -P -o JobIDRaw {which}").split()
-    if not ids:
+    number = re.fullmatch(r"\d+(_\d+)?", asked)
+    which, since = (f"-j {asked}", "") if number else (f"--name={asked}", "-S now-1days")
+    # tasks that wait come late into the accounting, and jobs that are over leave the queue, which knows no such -j then
+    listed = f"squeue -h -r -t all -o %i {which} 2>/dev/null; {SACCT} -o JobID {which} {since}"
+    of: dict[int, set[int]] = {}
+    for each in lab.head.root(listed).split():
+        of.setdefault(int(re.split("[_+]", each)[0]), set()).add(naming.id_of(each))
+    if not of:
         raise BadInput(f"Slurm knows no job {asked!r}: `ironburst lab shell head squeue` shows the queue")
-    return int(ids[-1])
+    return sorted(of[max(of)])
 
 
-def state_of(lab: KeptLab, job: int) -> str:
-    """Slurm's state of it, also after it has left the queue."""
-    queued = lab.head.queue().get(job)
-    return queued or lab.head.root(f"sacct -a -X -n -P -o State -j {job}").split("\n")[0].split(" ")[0]
+def states_of(lab: KeptLab, jobs: Sequence[int]) -> dict[int, str]:
+    """Slurm's state of each, also after it has left the queue; empty: it isn't in the accounting yet."""
+    queued, ended = lab.head.queue(), dict[int, str]()
+    if not all(job in queued for job in jobs):
+        asked = ",".join(map(naming.called, jobs))
+        for line in lab.head.root(f"{SACCT} -o JobID,State -j {asked}").splitlines():
+            job, _, state = line.partition("|")
+            ended[naming.id_of(job)] = state.split(" ")[0]
+    return {job: queued.get(job) or ended.get(job, "") for job in jobs}
 
 
 def wait(lab: KeptLab, asked: str, until: str, limit_s: float, say: Callable[[str], None]) -> str:
@@ -115,23 +131,29 @@ def _node_look(lab: KeptLab, node: str) -> Callable[[], tuple[str, bool]]:
 
 
 def _job_look(lab: KeptLab, asked: str, until: str) -> Callable[[], tuple[str, bool]]:
-    job = job_id(lab, asked)
+    """Of an array: done when all its tasks are, else so far when one of them is."""
+    jobs = job_ids(lab, asked)
+    first = naming.called(jobs[0])
+    called = f"job {first}" if len(jobs) == 1 else f"{len(jobs)} tasks of job {first.partition('_')[0]}"
 
     def look() -> tuple[str, bool]:
-        state = state_of(lab, job)
-        if over(state):
+        states = states_of(lab, jobs)
+        counted = Counter(states.values())
+        said = ", ".join(f"{count} {state}" if len(jobs) > 1 else state for state, count in counted.items())
+        if all(map(over, states.values())):
             if until != "done":
-                raise LabError(f"job {job} is over ({state}): it won't be {until} any more")
-            return f"job {job} {state}", True
+                raise LabError(f"{called} {'is' if len(jobs) == 1 else 'are'} over ({said}): {until} comes no more")
+            return f"{called} {said}", True
         if until == "decided":
             with lab.ledger() as ledger:
-                decided = bool(ledger.decisions(job) or ledger.leases_for(job))
-            return f"job {job} {state}", decided or state == "RUNNING"
+                decided = any(ledger.decisions(job) or ledger.leases_for(job) for job in jobs)
+            return f"{called} {said}", decided or "RUNNING" in counted
         if until == "requeued":
-            restarts = re.search(r"Restarts=(\d+)", lab.head.root(f"scontrol show job {job}"))
-            return f"job {job} {state}", restarts is not None and restarts[1] != "0"
-        where = lab.head.root(f"squeue -h -j {job} -o %N").strip()
-        return f"job {job} {state} on {where or 'no node yet'}", until == state.lower()
+            shown = lab.head.root(f"scontrol show job {first if len(jobs) == 1 else first.partition('_')[0]}")
+            return f"{called} {said}", bool(re.search(r"Restarts=[1-9]", shown))
+        running = (line.split() for line in lab.head.root("squeue -h -r -t running -o '%i %N'").splitlines())
+        where = " ".join(sorted({nodes for job, nodes in running if naming.id_of(job) in jobs}))
+        return f"{called} {said} on {where or 'no node yet'}", until.upper() in counted
 
     return look
 

@@ -420,12 +420,6 @@ def test_patterns_devices_and_relative_paths(works, output, folders):
     assert slurm_json.jobs({"jobs": [raw]})[0].folders == folders
 
 
-def test_the_comments_of_administrators():
-    answer = load("24.11", "squeue")
-    answer["jobs"][0]["admin_comment"] = "ironburst: being rented for it"
-    assert slurm_json.comments(answer) == {answer["jobs"][0]["job_id"]: "ironburst: being rented for it"}
-
-
 def test_an_expedited_requeue_is_a_pending_job_that_may_be_put_back():
     """Slurm 25.11 to 26.05, by their sources (job_mgr.c, data_parser v0.0.44): the lab's 24.11 refuses the option."""
     (raw,) = [each for each in load("26.05", "squeue")["jobs"] if each["job_id"] == 2]

@@ -329,9 +329,9 @@ class FakeSlurm:
         self.beats += 1
 
     def comment(self, said):
-        """Of a job that has gone it takes none."""
+        """Of a job that has gone it takes none. A job of its own, by its number."""
         self._takes()
-        self.comments |= {job: text for job, text in said.items() if not self.jobs[job].done}
+        self.comments |= {int(job): text for job, text in said.items() if not self.jobs[int(job)].done}
 
     def requeue(self, *jobs):
         self._takes()

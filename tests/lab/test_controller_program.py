@@ -6,12 +6,10 @@ import json
 import re
 import subprocess
 import sys
-import tomllib
 
 import pytest
 
 import ironburst
-from lab.system import CHECKOUT
 from tests import wheels
 
 pytestmark = [pytest.mark.lab, pytest.mark.slow, pytest.mark.usefixtures("converged")]
@@ -23,18 +21,17 @@ def play(inside, site, tmp_path_factory):
     folder = site.dir / "shared" / "wheels"
     folder.mkdir()
     python = site.ssh("head", "python3 -c 'import sys; print(\"%d.%d\" % sys.version_info[:2])'").stdout.strip()
-    needs = tomllib.loads((CHECKOUT / "pyproject.toml").read_text())["project"]["dependencies"]
-    fetch = ["download", "--quiet", "--only-binary=:all:", "--python-version", python, "--dest", str(folder), *needs]
-    subprocess.run([sys.executable, "-m", "pip", *fetch], check=True, timeout=300)
     scratch, built = tmp_path_factory.mktemp("scratch"), tmp_path_factory.mktemp("built")
     paths = {version: wheels.build(scratch, built, version) for version in ("", NEWER)}
+    fetch = ["download", "--quiet", "--only-binary=:all:", "--python-version", python, "--dest", str(folder)]
+    subprocess.run([sys.executable, "-m", "pip", *fetch, f"{paths['']}[kubernetes]"], check=True, timeout=300)
 
-    def run(version, ok=True):
+    def run(version, ok=True, **more):
         """Of one run of the head's role: (what was changed, output)."""
         given = {
             "slurm_head_controller_wheel": str(paths[version]),
             "slurm_head_controller_pip": ["--no-index", "--find-links", "/shared/wheels"],
-        }
+        } | more
         command = ["ansible-playbook", "-i", "inventory/lab", "playbooks/site.yml", "--limit", "head"]
         done = subprocess.run(
             inside.argv(*command, "-e", json.dumps(given)), capture_output=True, text=True, timeout=600
@@ -62,10 +59,21 @@ def test_it_is_installed_upgraded_and_taken_back(play, site):
     assert versions == [f"/opt/ironburst/{each}" for each in sorted((ironburst.__version__, NEWER))]
 
 
+def test_a_cluster_beside_slurm_brings_what_reaches_it(play, site):
+    """When it is asked for: tests/playbooks/test_service_roles.py. Here its installation, beside the same version."""
+    python = "/opt/ironburst/.venv/bin/python"
+    play("")
+    assert site.ssh("head", f"{python} -m ironburst.cli --help").stdout.startswith("usage: ironburst")
+    assert site.ssh("head", f"{python} -c 'import kubernetes'", check=False).returncode != 0
+    assert play("", slurm_head_controller_extra="kubernetes")[0] > 0
+    site.ssh("head", f"{python} -c 'import kubernetes, cryptography'")
+    assert play("", slurm_head_controller_extra="kubernetes")[0] == 0
+
+
 def test_one_that_somebody_put_there_stays(play, site):
     site.ssh("head", "rm /opt/ironburst/.venv; mkdir -p /opt/ironburst/.venv/bin; touch /opt/ironburst/.venv/bin/mine")
     try:
         assert "/opt/ironburst/.venv on head is a folder that was put there by hand" in play("", ok=False)[1]
         assert site.ssh("head", "ls /opt/ironburst/.venv/bin").stdout.split() == ["mine"]
     finally:
-        site.ssh("head", "rm -r /opt/ironburst")
+        site.ssh("head", "rm -r /opt/ironburst", timeout=300)

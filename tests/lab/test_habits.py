@@ -221,7 +221,7 @@ def test_a_comment_is_shown_beside_the_job_and_leaves_the_users_own(site, inside
     job = alice(site, f"sbatch --parsable --comment data=c4 --job-name=told {ONE} {SLEEP}")
     slurm, text = Slurm(inside.argv(*inside.head_prefix())), "ironburst: being rented for it: p5-1 (spot); it's 'late'"
     try:
-        slurm.comment({int(job): text, 99999999: "ironburst: gone"})
+        slurm.comment({job: text, "99999999": "ironburst: gone"})
     except SchedulerError as error:
         pytest.fail(str(error))
     assert slurm.observe().comments[int(job)] == text

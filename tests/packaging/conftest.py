@@ -1,6 +1,4 @@
-"""The wheel, and its files where no checkout is."""
-
-import zipfile
+"""The wheel, and environments that have it and what it declares."""
 
 import pytest
 
@@ -14,9 +12,12 @@ def wheel(tmp_path_factory):
 
 
 @pytest.fixture(scope="session")
-def installed(wheel, tmp_path_factory):
-    """A folder with the wheel's files, for PYTHONPATH; what it needs is this environment's."""
-    site = tmp_path_factory.mktemp("site")
-    with zipfile.ZipFile(wheel) as archive:
-        archive.extractall(site)
-    return site
+def alone(wheel, tmp_path_factory):
+    """The Python of an environment with the wheel and its dependencies, without extras."""
+    return wheels.environment(wheel, tmp_path_factory.mktemp("alone"))
+
+
+@pytest.fixture(scope="session")
+def with_kubernetes(wheel, tmp_path_factory):
+    """The same with the extra of that name."""
+    return wheels.environment(wheel, tmp_path_factory.mktemp("with-kubernetes"), ["kubernetes"])

@@ -7,7 +7,6 @@ import os
 import random
 import shlex
 import subprocess
-import sys
 
 import pytest
 
@@ -53,18 +52,18 @@ QUICK = "new shapes"
 @pytest.mark.parametrize(
     "site", [QUICK, *(pytest.param(site, marks=pytest.mark.slow) for site in SITES if site != QUICK)]
 )
-def test_the_first_hour(installed, tmp_path, site):
+def test_the_first_hour(alone, tmp_path, site):
     make, flags = SITES[site]
     make(tmp_path / "answers")
     (tmp_path / "jobs.txt").write_text("\n".join(history()) + "\n")
     (tmp_path / "sitecustomize.py").write_text(NO_NETWORK)
-    environment = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "PYTHONPATH": f"{tmp_path}:{installed}"}
+    environment = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "PYTHONPATH": str(tmp_path)}
     program = "import sys, ironburst.cli; sys.exit(ironburst.cli.main())"
     said = {}
     assert len(COMMANDS) <= 10
     for line in COMMANDS:
         words = shlex.split(line.format(flags=shlex.join(flags)))
-        argv = [sys.executable, "-P", "-c", program, *words]
+        argv = [alone, "-P", "-c", program, *words]
         done = subprocess.run(argv, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=300)
         assert done.returncode == 0, f"{line}: {done.stdout}{done.stderr}"
         said[words[0]] = done.stdout
@@ -77,9 +76,9 @@ def test_the_first_hour(installed, tmp_path, site):
     assert "NodeName=" in (tmp_path / "snippet/slurm.conf").read_text()
 
 
-def test_who_wants_the_network_fails(installed, tmp_path):
+def test_who_wants_the_network_fails(alone, tmp_path):
     """The guard itself."""
     (tmp_path / "sitecustomize.py").write_text(NO_NETWORK)
-    argv = [sys.executable, "-c", "import socket; socket.create_connection(('127.0.0.1', 9))"]
+    argv = [alone, "-c", "import socket; socket.create_connection(('127.0.0.1', 9))"]
     done = subprocess.run(argv, env={"PYTHONPATH": str(tmp_path)}, capture_output=True, text=True, timeout=60)
     assert "the first hour needs no network" in done.stderr

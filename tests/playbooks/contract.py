@@ -28,6 +28,7 @@ READ_ONLY = frozenset(
         "include_vars",
         "meta",
         "node_state",
+        "role_needs",
         "package_facts",
         "pause",
         "ping",

@@ -15,7 +15,7 @@ from ironburst import catalog
 from ironburst.document import build
 
 ROLES_FOLDER = PLAYBOOKS / "roles"
-HELPERS = {"cloud_node", "packages", "slurm_host"}  # has the stage and the class of whoever includes it
+HELPERS = {"cloud_node", "needs", "packages", "slurm_host"}  # has the stage and the class of whoever includes it
 ROLES = sorted(path.name for path in ROLES_FOLDER.iterdir() if path.name not in HELPERS)
 # Handlers that a live task may notify: no job notices them. slurmctld and slurmdbd run beside the jobs, slurmd's steps
 # survive its restart

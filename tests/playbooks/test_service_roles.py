@@ -8,12 +8,16 @@ import tomllib
 import jinja2
 import programs
 import pytest
+import templated
 import yaml
 from ansible.errors import AnsibleFilterError
 from contract import tasks_of
 from programs import PLAYBOOKS, load
 
+from ironburst.cli import stack_file
 from ironburst.convergence.inputs import IGNORED
+from ironburst.document import variables
+from tests.unit.kubernetes_stack import BRIDGE
 
 ROLES = [
     "container_runtime",
@@ -190,6 +194,22 @@ def test_the_shared_file_system_is_there_before_slurm_and_the_gate():
         "shared_filesystem_default_options"
     ]
     assert set(defaults) == {"nfs", "lustre", "beegfs"} and "hard" in defaults["nfs"].split(",")
+
+
+@pytest.mark.parametrize(("stack", "extra"), [("lab", ""), ("mixed", "kubernetes"), ("bridged", "kubernetes")])
+def test_the_head_s_controller_has_the_extra_that_its_document_needs(stack, extra):
+    named = "lab" if stack == "bridged" else stack
+    declared = stack_file.document(PLAYBOOKS.parent / "stacks" / f"Pulumi.{named}.yaml").model_dump(mode="json")
+    if stack == "bridged":
+        declared["scheduler"]["bridge"] = BRIDGE
+    head = variables.scheduler_of(declared, "slurm")
+    known = variables.of_all(declared) | {"cluster_scheduler": head}
+    given = {"slurm_head_controller_wheel": "dist/ironburst-0.2.0-py3-none-any.whl"}
+    asked, folder = (
+        templated.value("slurm_head", f"slurm_head_controller_{name}", known, given) for name in ("asked", "version")
+    )
+    wheel, version = "ironburst-0.2.0-py3-none-any.whl", "0.2.0"
+    assert [asked, folder] == ([f"{wheel}[{extra}]", f"{version}+{extra}"] if extra else [wheel, version])
 
 
 def test_pyxis_is_asked_for_only_where_a_node_has_enroot():

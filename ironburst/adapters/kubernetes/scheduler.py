@@ -170,7 +170,7 @@ class Kubernetes:
         del shares, gpus  # each team has both, whatever its share is
         quotas.write(self._client, now)
 
-    def comment(self, said: Mapping[int, str]) -> None:
+    def comment(self, said: Mapping[str, str]) -> None:
         """Nowhere: a pod's users aren't told."""
 
     def beat(self, nodes: Mapping[str, int], at_s: float) -> None:

@@ -7,6 +7,7 @@ from itertools import product
 
 from ironburst import catalog
 from ironburst.catalog.prices import LIST_REGION, Market
+from ironburst.config import estimates
 from ironburst.config.checks.common import Findings
 from ironburst.config.cloud_models import Cloud, Pool, Price
 from ironburst.config.finding import Finding, path_of
@@ -85,11 +86,34 @@ def likely(config: ClusterConfig) -> Findings:
         if name not in used:
             yield Finding(path, None, "unused-price", f"no pool or group has {name}: is it another one's?", "warning")
         yield from _far_from_list(path, name, declared)
+    yield from _beside_the_month(config)
     hours = [usd for usd in (_hour(cloud, pool) for pool in cloud.pools) if usd]
     for where, usd in _ceilings(config.budget) if config.budget and hours else []:
         if usd < min(hours):
             message = f"{usd:g} is less than an hour of any pool's instance ({min(hours):g}): nothing can be rented"
             yield Finding(path_of("budget", *where), usd, "too-little", message, "warning")
+
+
+def _beside_the_month(config: ClusterConfig) -> Findings:
+    """The month's money is for rented nodes: whoever has fixed nodes as well is told what they cost beside it."""
+    if not config.budget or not config.cloud:
+        return
+    rented, total = config.budget.usd_per_month, config.budget.total_usd_per_month
+    try:
+        every = [(each.what, each.usd_per_month or 0.0) for each in estimates.fixed(config)]
+    except catalog.Unknown:  # said by cloud.instance_types()
+        return
+    usd = sum(each for _, each in every)
+    what = "; ".join(f"{what}, {each:,.0f}" for what, each in every)
+    if total is not None and usd > total:
+        message = f"{total:g} is less than what runs all the time costs at worst, {usd:,.0f} a month ({what}): raise it"
+        yield Finding(path_of("budget", "total_usd_per_month"), total, "too-little", message)
+    elif total is None and usd > rented:
+        message = (
+            f"{rented:g} is for rented nodes alone, and what runs all the time costs {usd:,.0f} a month beside it at "
+            f"worst ({what}): declare total_usd_per_month, the most for both, or take the fixed nodes out"
+        )
+        yield Finding(path_of("budget", "usd_per_month"), rented, "beside-the-month", message, "warning")
 
 
 def _ceilings(budget: Budget) -> Iterator[tuple[tuple[str, ...], float]]:

@@ -1,7 +1,9 @@
 """Playing on a kept lab, without one: what is refused, what is listed, prices, and GPUs that fall off and come back."""
 
+import contextlib
 import json
 import os
+import re
 import subprocess
 import sys
 
@@ -10,6 +12,7 @@ import pytest
 from lab import __main__ as program
 from lab import names
 from lab.demo import kept
+from lab.demo.burst import Head
 from lab.demo.frame import Stage, play
 from lab.demo.history import History, JobHistory, Run
 from lab.demo.summary import Summary
@@ -39,6 +42,61 @@ def test_times():
     assert [jobs.seconds(text) for text in ("90s", "20m", "1h")] == [90, 1200, 3600]
     with pytest.raises(BadInput, match="write 90s, 20m or 1h"):
         jobs.seconds("5")
+
+
+class Slurm:
+    """The head's answers about a job and an array, as Slurm 24.11.5 gives them: tasks that wait aren't in sacct yet."""
+
+    def __init__(self, states):
+        self.states = states  # {as Slurm calls it: state}
+        self.head = Head(self)
+
+    head_prefix = list
+
+    def run(self, argv):
+        return "".join(map(self.answer, argv[0].split("; ")))
+
+    def answer(self, line):
+        given = re.search(r"-j (\S+)|--name=(many)", line)
+        asked = {"31"} if given and given[2] else set(given[1].split(",")) if given else set()
+        rows = {job: state for job, state in self.states.items() if not given or {job, job.partition("_")[0]} & asked}
+        if "-t running" in line:
+            return "".join(f"{job} dgx01\n" for job, state in rows.items() if state == "RUNNING")
+        gone = "COMPLETED" if line.startswith("squeue") else "PENDING"
+        said = {"%i ": "{}", "'%i %T'": "{} {}", "JobID ": "{}", "JobID,State ": "{}|{}"}
+        (form,) = (form for fields, form in said.items() if f"-o {fields}" in line + " ")
+        return "".join(form.format(job, state) + "\n" for job, state in rows.items() if state != gone)
+
+    @contextlib.contextmanager
+    def ledger(self):
+        yield type("Ledger", (), {"events": lambda *_: []})
+
+
+@pytest.mark.parametrize(
+    ("asked", "until", "states", "said"),
+    [
+        ("30", "done", ["COMPLETED"] * 4, "job 30 COMPLETED"),
+        (
+            "31",
+            "running",
+            ["RUNNING", "COMPLETED", "RUNNING", "PENDING"],
+            "3 tasks of job 31 1 COMPLETED, 1 RUNNING, 1 PENDING on dgx01",
+        ),
+        ("many", "done", ["RUNNING", "COMPLETED", "COMPLETED", "COMPLETED"], "3 tasks of job 31 3 COMPLETED"),
+        ("31_1", "running", ["RUNNING", "COMPLETED", "RUNNING", "PENDING"], "job 31_1 RUNNING on dgx01"),
+    ],
+)
+def test_an_array_is_waited_for(asked, until, states, said):
+    lab = Slurm(dict(zip(("30", "31_0", "31_1", "31_2"), states, strict=True)))
+    assert jobs.wait(lab, asked, until, 0, print) == said
+
+
+def test_an_array_that_is_over_will_not_run_any_more():
+    lab = Slurm(dict.fromkeys(("31_0", "31_1"), "COMPLETED"))
+    with pytest.raises(LabError, match=r"2 tasks of job 31 are over \(2 COMPLETED\)"):
+        jobs.wait(lab, "31", "running", 0, print)
+    with pytest.raises(BadInput, match="Slurm knows no job '7'"):
+        jobs.wait(lab, "7", "running", 0, print)
 
 
 def test_a_gpu_falls_off_the_bus_and_comes_back(tmp_path):

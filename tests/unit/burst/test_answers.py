@@ -1,14 +1,17 @@
 """What is said of a job: every verdict has its sentence."""
 
 import math
+from dataclasses import replace
 from typing import get_args
 
 import pytest
 
+from ironburst.burst import decide
 from ironburst.burst.answers import Answers
 from ironburst.burst.lateness import Late, LateCode, Limit, NotYet, NotYetCode
+from ironburst.burst.limits import Limits, WaitTarget
 from ironburst.burst.renting import Renting
-from tests.fakes.snapshots import NOW, POLICY, home, job, snapshot
+from tests.fakes.snapshots import BUSY, NOW, POLICY, home, job, running, snapshot
 
 DUE, LIMIT, SIZED = NOW + 7200, Limit(3600.0), Limit(3600.0, 16.0)
 SOON = NotYet("home_soon", DUE, DUE, limit=LIMIT)
@@ -27,12 +30,12 @@ SAID = [
         NotYet("home_down", math.inf, DUE, limit=LIMIT),
         "its nodes at home are down or drained; it has waited 0 s of 1 h",
     ),
-    (NotYet("deadline", DUE, NOW), f"{TOO_LATE}; it is rented for at 2026-11-21 12:00:00Z if that still holds"),
+    (NotYet("deadline", DUE, NOW), f"{TOO_LATE}; it isn't rented for before 2026-11-21 12:00:00Z"),
     (
         NotYet("settling", DUE, NOW, because=OVER),
         (
             f"{PREDICTED}, 2 h after it was submitted, over the wait limit of 1 h; "
-            "it is rented for if that still holds when it has waited 0 s"
+            "it isn't rented for before it has waited 0 s"
         ),
     ),
     (Late("never_at_home", math.inf), "it can never start at home: home has 2 nodes of at most 8 GPUs"),
@@ -71,13 +74,14 @@ SAID = [
 ]
 
 
-def answers():
-    return Answers(POLICY, home(), Renting(snapshot([]), POLICY, {}))
+def answers(**nodes):
+    return Answers(POLICY, home(**nodes), Renting(snapshot([]), POLICY, {}))
 
 
 @pytest.mark.parametrize(("verdict", "said"), [pytest.param(*row, id=row[0].code) for row in SAID])
 def test_a_verdict_in_words(verdict, said):
-    assert answers().why(job(deadline_s=NOW + 10_800), verdict) == said
+    states = ("IDLE", "DRAIN") if verdict.code == "home_down" else ("IDLE",)
+    assert answers(states=states).why(job(deadline_s=NOW + 10_800), verdict) == said
 
 
 def test_every_code_is_said():
@@ -91,3 +95,66 @@ def test_a_job_has_one_answer_and_the_latest_counts():
     told.not_yet(job(2), SOON)
     told.cannot_start(job(1), ("begin", "it isn't to begin yet"))
     assert [(wait.job, wait.code) for wait in told.waits] == [(2, "home_soon"), (1, "begin")]
+
+
+BY_SIZE = replace(POLICY, limits=Limits(WaitTarget.of_mean(0.31)))
+OLD = {"submit_s": NOW - 5 * 3600}
+
+
+def said(jobs, policy=POLICY, **more):
+    decision = decide(snapshot(jobs, **more), policy)
+    return {each.job: each.text for each in (*decision.waits, *decision.infeasible)}, decision
+
+
+@pytest.mark.parametrize("policy", [POLICY, BY_SIZE], ids=["one limit", "by size"])
+@pytest.mark.parametrize("reason", ["PartitionTimeLimit", "PartitionNodeLimit"])
+def test_a_job_that_its_partition_bars_is_not_predicted_to_start_there(reason, policy):
+    """`sbatch --time=UNLIMITED` to a partition with a MaxTime, as Slurm 24.11 shows it."""
+    texts, decision = said([*BUSY, job(limit_s=None, reason=reason, **OLD)], policy)
+    assert texts == {
+        1: f"it can never start at home: partition home takes no job so long or so large ({reason}); but it has no "
+        "finite time limit, so its cost has no limit either: submit it with --time"
+    }
+    assert decision.launches == () and decision.waits == ()
+
+
+def test_one_that_a_pool_takes_is_rented_for_at_once_though_home_is_free():
+    _, decision = said([job(reason="PartitionTimeLimit", **OLD)])
+    assert [launch.jobs for launch in decision.launches] == [(1,)]
+
+
+def test_a_job_that_may_go_elsewhere_too_is_predicted():
+    texts, _ = said([*BUSY, job(reason="PartitionTimeLimit", partitions=("home", "long"), limit_s=None)])
+    assert texts[1].startswith("predicted to start at home")
+
+
+def test_a_nodes_end_that_nobody_knows_is_not_called_a_node_that_is_down():
+    endless = running(90, ["dgx1", "dgx2"], 0, limit_s=None)
+    texts, _ = said([replace(endless, end_s=None), job()])
+    assert texts[1] == "jobs without a time limit are on its nodes at home; it has waited 0 s of 1 h"
+
+
+def test_what_it_costs_is_not_by_the_month():
+    texts, _ = said([*BUSY, job(**OLD)], budget=10.0)
+    assert "costs at least $45.00, more than the whole of the month's $10.00" in texts[1]
+
+
+ODD = [
+    {"limit_s": None},
+    {"limit_s": None, "each": replace(job().each, gpus=0)},
+    {"limit_s": None, "nodes": 9},
+    {"limit_s": None, "reason": "PartitionTimeLimit"},
+    {"deadline_s": NOW + 60},
+    {"nodes": 2, "limit_s": 864e5},
+]
+
+
+@pytest.mark.parametrize("policy", [POLICY, BY_SIZE, replace(POLICY, settle_s=1e6)], ids=["one", "by size", "settling"])
+@pytest.mark.parametrize("more", ODD, ids=str)
+@pytest.mark.parametrize("waited_s", [0.0, 3000.0, 86400.0])
+def test_no_sentence_has_an_infinite_number_nor_promises_to_rent_what_is_never_rented_for(more, waited_s, policy):
+    endless = replace(running(91, ["dgx2"], 0, limit_s=None), end_s=None)
+    for others in ([], BUSY, [endless, running(92, ["dgx1"], 36000)]):
+        texts, decision = said([*others, job(submit_s=NOW - waited_s, **more)], policy)
+        assert texts[1] and not any(word in texts[1] for word in ("inf ", "$inf", "nan", " a month"))
+        assert decision.launches or "it is rented for" not in texts[1]

@@ -13,9 +13,11 @@ from hypothesis import strategies as st
 
 from ironburst.burst import (
     Decision,
+    Halt,
     Lease,
     Policy,
     Snapshot,
+    UserLimit,
     decide,
     from_json,
     to_json,
@@ -300,3 +302,41 @@ def test_a_file_of_anything_is_read_or_refused_in_one_sentence(profile):
 
     names = st.sampled_from([field.name for field in fields(Snapshot)])
     check(profile, holds, site=sites(), data=anything, at=names)
+
+
+@each_way
+def test_halted_nothing_is_launched_and_stopped_nothing_is_handed_over_or_kept(profile):
+    def property(site, policy, stops):
+        decision = decide(replace(site, halt=Halt("ann", "night", NOW, None, stops)), policy)
+        assert decision.launches == ()
+        if stops:
+            assert decision.assigns == decision.widen == ()
+            busy = {name for job in site.jobs for name in job.on}
+            unused = {lease.id for lease in site.leases if lease.state != "leaving" and lease.node not in busy}
+            assert {release.lease for release in decision.releases} == unused
+
+    check(profile, property, site=sites(), policy=POLICIES, stops=st.booleans())
+
+
+@each_way
+def test_a_users_jobs_never_get_more_rented_gpus_than_his_limit(profile):
+    def property(site, policy, gpus):
+        if site.budget is None:
+            return
+        limited = replace(site, budget=replace(site.budget, users=(UserLimit("u", "by ann", gpus),)))
+        decision = decide(limited, policy)
+        jobs = {job.id: job for job in site.jobs}
+        given = {id for launch in decision.launches for id in launch.jobs} | {each.job for each in decision.assigns}
+        rented = {lease.node for lease in site.leases}
+        meant = {id for lease in site.leases if lease.state != "leaving" for id in lease.jobs}
+        had = {id for id, job in jobs.items() if (id in meant if job.pending else rented & set(job.on))}
+        if given:  # what they have already goes on, however much it is
+            assert sum(jobs[id].nodes * jobs[id].each.gpus for id in given | had if id in jobs) <= gpus
+
+    check(profile, property, site=sites(), policy=POLICIES, gpus=st.integers(0, 64))
+
+
+def test_a_damaged_halt_holds():
+    site = made(1, 6)
+    for halt in (Halt("ann", "", math.nan), Halt("ann", "", NOW, math.inf), Halt("ann", "", -math.inf, math.nan)):
+        assert decide(replace(site, halt=halt), Policy("home", 0.0)).launches == ()

@@ -62,6 +62,7 @@ def test_a_platform_is_joined_to_its_gpu():
     ("lookup", "given", "sentence"),
     [
         (catalog.gpu, "H100 SXM 80GB", "Unknown GPU model 'H100 SXM 80GB': did you mean 'H100 SXM5 80GB'?"),
+        (catalog.platform, "hgx-h100", "Unknown platform 'hgx-h100': did you mean 'generic-hgx-h100-8-gpu'?"),
         (catalog.platform, "dgx-h10", "Unknown platform 'dgx-h10': did you mean 'dgx-h100'?"),
         (catalog.instance_type, "p5.48xlrage", "Unknown instance type 'p5.48xlrage': did you mean 'p5.48xlarge'?"),
         (catalog.instance_type, "P5.48XLARGE", "Unknown instance type 'P5.48XLARGE': did you mean 'p5.48xlarge'?"),

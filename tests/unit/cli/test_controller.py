@@ -306,7 +306,7 @@ def test_run_says_who_holds_the_site_and_waits_until_that_is_stale(claimed, monk
     monkeypatch.setattr(FakeClock, "stopped", property(lambda _: bool(told)), raising=False)
 
     def wait(seconds):
-        clock.at += 60
+        clock.at += 30 * seconds  # of ticks 2 s apart: a minute
         if claimed.slurm.claimed[0] != "0a1b2c":
             told.append(1)
         return False

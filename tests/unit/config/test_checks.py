@@ -35,6 +35,17 @@ def test_the_lab_stack_is_valid(declared):
     assert {finding.rule for finding in findings(load.read_value(LAB))} == {"plain-http"}  # its BMCs are its own
 
 
+def test_fixed_nodes_beside_a_small_budget_are_told(declared):
+    """$20 a month for rented nodes, and a p5.48xlarge that always runs: legal, and hardly meant."""
+    del declared["budget"]["total_usd_per_month"]
+    declared["budget"]["usd_per_month"] = 20
+    said = {finding.rule: finding for finding in findings(declared)}
+    assert "20 is for rented nodes alone" in said["beside-the-month"].message
+    assert "1 x p5.48xlarge, 40,179" in said["beside-the-month"].message
+    declared["budget"]["total_usd_per_month"] = 50_000
+    assert {finding.rule for finding in findings(declared)} == {"too-little"}  # for an hour of the pool's
+
+
 # case: (path of the bad value, the bad value, words of the finding at this path)
 BAD_HERE = {
     "misspelt key": ("cloud.pools[0].max_node", 3, "did you mean 'max_nodes'"),
@@ -57,6 +68,9 @@ BAD_HERE = {
     "no budget": ("budget", None, "where there are burst pools"),
     "fitted limits without a wait target": ("burst", {"hours_per_gpu_hour": 0.08}, "without the wait_target"),
     "a wait limit beside a wait target": ("burst", {"wait_limit": "2h", "wait_target": "20m"}, "leave one out"),
+    "an empty type": ("cloud.pools[0].instance_type", "", "'' is empty; write a value"),
+    "a maker's name for a board": ("halls[0].nodes[1].platform", "hgx-h100", "did you mean 'generic-hgx-h100-8-gpu'?"),
+    "less than the fixed nodes cost": ("budget.total_usd_per_month", 20, "costs at worst, 40,289 a month (fixed group"),
     "a day with more than its month": ("budget.usd_per_day", 3000, "more than usd_per_month, 2000"),
     "not a secret reference": ("halls[0].nodes[0].bmc.password", "hunter2", "not a secret reference"),
     "duration without unit": ("cloud.pools[0].idle", "15", "not a duration"),

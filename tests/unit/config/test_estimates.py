@@ -1,10 +1,14 @@
 """What the network costs: counted where it is declared, unknown where no price is known, never zero."""
 
+from pathlib import Path
+
 import pytest
 
-from ironburst.config import estimates
+from ironburst.cli import stack_file
+from ironburst.config import estimates, load
 from ironburst.config.cloud_models import Cloud
 
+STACKS = sorted((Path(__file__).parents[3] / "stacks").glob("Pulumi.*.yaml"))
 ZONES = ["us-east-1a", "us-east-1b"]
 VPN = {"kind": "vpn", "hall": "hall-a", "peer_address": "203.0.113.10", "peer_asn": 65010}
 DIRECT = {"kind": "direct-connect", "hall": "hall-a", "gateway_id": "0a1b2c3d-4e5f-6789-abcd-ef0123456789"}
@@ -76,3 +80,14 @@ def test_an_unknown_regions_network_has_no_estimate():
 def test_no_data_to_the_hall_is_a_declaration_too():
     estimate = network(zones=ZONES[:1], hall_link=VPN | {"gb_per_month": 0})
     assert "hall-a" not in str(estimate)
+
+
+@pytest.mark.parametrize("path", STACKS, ids=lambda path: path.name)
+def test_a_pool_s_prices_have_one_date_wherever_it_is_said(path):
+    """The preview prints the estimate's, `simulate`, `size`, `status` and the page the document's."""
+    config, published = load.load(path), stack_file.document(path)
+    said = {
+        each.name: str(day) if (day := estimates.pool(config.cloud, each).as_of) else None
+        for each in config.cloud.pools
+    }
+    assert said == {pool.name: pool.price_as_of for pool in published.pools}

@@ -62,7 +62,7 @@ MISTAKES = {
     "a percent sign": ("name: prod", "name: %prod", "", "line 6: has a value that begins with '%'; quote it"),
     "an @ first": ("name: prod", "name: @prod", "", "line 6: has a value that begins with '@'; quote it"),
     "no list where one belongs": ("racks: [{name: r01, units: 48}, {name: r02, units: 48}, {name: r03, units: 48}]", "racks: r01", "halls[0].racks", "'r01' is no list"),
-    "no section where one belongs": ("budget: {usd_per_month: 60000, notify: [platform@example.org, finance@example.org]}", "budget: 60000", "budget", "60000 is no section; write keys below it"),
+    "no section where one belongs": ("budget: {usd_per_month: 60000, total_usd_per_month: 130000, notify: [platform@example.org, finance@example.org]}", "budget: 60000", "budget", "60000 is no section; write keys below it"),
     "an empty section": ("scheduler: {head: head, munge_key: \"aws-secretsmanager:prod/munge-key\"}", "scheduler:", "scheduler", "is empty"),
     "the key of another case": ("ironburst:cluster:", "ironburst:Cluster:", "config", "has no key ironburst:cluster; declare the cluster there; ironburst:Cluster is none"),
     "a key of the file that isn't ours": ("  ironburst:cluster:", "  ironburst:clusters: 3\n  ironburst:cluster:", "ironburst:clusters", "there is no such key"),
@@ -125,7 +125,7 @@ MISTAKES = {
     "a MAC of zeros": (NODE, NODE + "\n            macs: ['00:00:00:00:00:00', '52:54:00:12:34:57', '52:54:00:12:34:58', '52:54:00:12:34:59']", "halls[0].nodes[1].macs[0]", "is no card's"),
     "a MAC that YAML takes for a number": (NODE, NODE + "\n            macs: [52:54:00:12:34:56, 52:54:00:12:34:57, 52:54:00:12:34:58, 52:54:00:12:34:59]", "halls[0].nodes[1].macs[0]", 'quote it: "52:54:00:12:34:56"'),
     "a serial without quotes": (NODE, NODE + "\n            serials: [1234, 1235, 1236, 1237]", "halls[0].nodes[1].serials[0]", "quote it"),
-    "an empty serial": (NODE, NODE + "\n            serials: ['', a, b, c]", "halls[0].nodes[1].serials[0]", "empty"),
+    "an empty serial": (NODE, NODE + "\n            serials: ['', a, b, c]", "halls[0].nodes[1].serials", "has an empty text in it"),
     # URLs
     "a BMC without https": (HEAD_BMC, "10.30.16.10", "bmc.addresses[0]", "write https://10.30.16.10"),
     "a BMC by http": (HEAD_BMC, "http://10.30.16.10", "bmc.addresses[0]", "password goes over the network for all to read", "warning"),

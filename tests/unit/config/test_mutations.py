@@ -8,9 +8,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+from pydantic import ValidationError
 
-from ironburst.config import load
+from ironburst.config import load, refusals, stack
 from ironburst.config.checks import check
+from ironburst.config.software_models import Strict
 
 STACKS = sorted((Path(__file__).parents[3] / "stacks").glob("Pulumi.*.yaml"))
 NOW = datetime(2026, 11, 21, tzinfo=UTC)
@@ -72,6 +74,36 @@ def test_whatever_stands_anywhere_is_told_in_sentences(path):
         for each in findings:
             assert each.message and "\n" not in each.message and each.path.startswith("config"), (where, wrong, each)
             assert not re.search(r"Traceback|<class|object at 0x|pydantic", each.message), (where, wrong, each)
+
+
+def sections(model=Strict):
+    """Every kind of section that a stack file may have, in one that an example has or not."""
+    for each in model.__subclasses__():
+        yield each
+        yield from sections(each)
+
+
+@pytest.mark.parametrize("section", list(sections()), ids=lambda section: section.__name__)
+def test_an_empty_text_is_a_value_nowhere(section):
+    for name, field in section.model_fields.items():
+        for empty, words in (("", "is empty; write a value, or leave the key out"), ([""], "an empty text")):
+            with pytest.raises(ValidationError) as error:
+                section.model_validate({field.alias or name: empty})
+            findings = map(refusals.finding, error.value.errors())
+            (found,) = (each for each in findings if each.path.rpartition(".")[2] == (field.alias or name))
+            assert words in found.message
+
+
+def test_a_pool_of_an_empty_type_is_one_sentence(declared):
+    """It was an IndexError where its software is solved."""
+    declared["cloud"]["pools"][0]["instance_type"] = ""
+    with pytest.raises(load.ConfigError) as error:
+        stack.valid(load.from_value(declared), STACKS[0], now=NOW)
+    (found,) = error.value.findings
+    assert (found.path, found.message) == (
+        "config.ironburst:cluster.cloud.pools[0].instance_type",
+        "'' is empty; write a value, or leave the key out",
+    )
 
 
 MOST = 400

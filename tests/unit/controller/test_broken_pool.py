@@ -33,7 +33,7 @@ def test_three_nodes_in_a_row_that_never_joined_close_the_whole_pool(world):
     assert len(world.cloud.all) == 3 and world.cloud.alive() == []
     zones, markets = ("us-east-1a", "us-east-1b"), ("spot", "on-demand")
     assert closed(world) == {(zone, market) for zone in zones for market in markets}
-    assert len(told(world)) == 1 and "3 nodes in a row" in told(world)[0] and "--reopen p5" in told(world)[0]
+    assert len(told(world)) == 1 and "3 nodes in a row" in told(world)[0] and "ironburst open p5" in told(world)[0]
     assert "a person reopens it" in world.ledger.decisions(world.job)[-1].text
 
 

@@ -2,6 +2,7 @@
 
 import pytest
 
+from ironburst.burst import Resources
 from ironburst.controller import comments
 from ironburst.ports import SchedulerError
 from tests.fakes.world import World
@@ -20,6 +21,47 @@ def test_a_job_that_is_rented_for_says_what_and_by_when(world):
     assert said.startswith("ironburst: being rented for it: p5-1 (spot), by 20") and said.endswith("Z")
     world.until(lambda: world.slurm.state(job) == "RUNNING", 1200)
     assert len(said) < 200
+
+
+def test_a_job_on_a_rented_node_says_where_and_what_that_costs_and_no_more_what_was_meant(world):
+    world.fill_home()
+    job = world.slurm.submit()
+    world.until(lambda: world.slurm.state(job) == "RUNNING", 1200)
+    world.tick()
+    (lease,) = world.ledger.leases()
+    on = world.slurm.jobs[job].job.on
+    assert world.slurm.comments[job] == f"ironburst: on p5-1, rented at ${lease.usd_per_hour:.2f} an hour (estimate)"
+    assert comments.usd_per_hour(world.slurm.comments[job], on) == lease.usd_per_hour
+    assert comments.usd_per_hour(world.slurm.comments[job], ("dgx01",)) is None, "where it was before it was put back"
+
+
+def test_a_part_of_a_node_costs_a_part(world):
+    world.fill_home()
+    half = world.slurm.submit(each=Resources(4))
+    world.until(lambda: world.slurm.state(half) == "RUNNING", 1200)
+    world.tick()
+    (lease,) = world.ledger.leases()
+    usd = comments.usd_per_hour(world.slurm.comments[half], ("p5-1",))
+    assert usd == pytest.approx(lease.usd_per_hour / 2, abs=0.01)
+
+
+def test_a_job_that_starts_at_home_says_so_if_anything_was_said_of_it(world):
+    first = world.fill_home(limit_s=900)
+    job = world.slurm.submit()
+    world.until(lambda: world.slurm.comments.get(job), 600)
+    world.slurm.cancel(first)
+    world.until(lambda: world.slurm.state(job) == "RUNNING", 1200)
+    world.tick()
+    assert world.slurm.comments == {job: "ironburst: on dgx01"}
+
+
+def test_what_nobody_decides_on_any_more_is_taken_away(world):
+    world.fill_home()
+    job = world.slurm.submit(limit_s=None)
+    world.until(lambda: world.slurm.comments.get(job), 600)
+    world.slurm.change(job, partitions=("long",))
+    world.tick(2)
+    assert world.slurm.comments[job] == ""
 
 
 def test_a_job_that_no_pool_can_take_says_why(world):
@@ -45,7 +87,7 @@ def test_the_same_thing_in_other_figures_is_said_every_five_minutes_at_most(worl
     write = world.slurm.comment
     world.slurm.comment = lambda said: (written.append(said), write(said))
     world.pass_by(120, every_s=2)
-    mine = [said[job] for said in written if job in said]
+    mine = [said[str(job)] for said in written if str(job) in said]
     assert 1 <= len(mine) <= 4 and len(set(mine)) == len(mine)
 
 

@@ -7,9 +7,10 @@ import pytest
 
 from ironburst.burst.decision import Launch
 from ironburst.burst.headroom import Headroom, charges
-from ironburst.controller import karpenter, karpenter_store, money, records, spending
+from ironburst.controller import karpenter, karpenter_store, money, order_book, records, spending
 from ironburst.controller.karpenter_room import Wish
 from ironburst.controller.ledger import Ledger
+from ironburst.controller.order_book import Order, Request
 from ironburst.controller.site import Site
 from ironburst.document import Budget, ClusterDocument, KarpenterPool
 from tests.fakes import T0, FakeClock
@@ -519,3 +520,18 @@ def test_the_stories_show_a_rule_that_is_missing(tmp_path, monkeypatch, what, se
 def _for_nothing(self, nodes, ceiling):
     alone = dataclasses.replace(self, there=())
     return USD(alone, max(0, nodes - len(self.there)), ceiling)
+
+
+@pytest.mark.parametrize(
+    "asked", [{"verb": "pause"}, {"verb": "stop", "now": True}, {"verb": "close", "target": "ironburst-lab-g6e"}]
+)
+def test_by_a_persons_order_karpenter_may_launch_nothing(room, asked):
+    room.tick(2)
+    assert room.limit() == POOL.max_nodes
+    request = Request(**asked)
+    order_book.write(room.ledger, [Order("1", "ann", room.clock.now(), request)])
+    room.tick(2)
+    assert room.limit() == 0
+    order_book.write(room.ledger, [])
+    room.tick(60)
+    assert room.limit() == POOL.max_nodes

@@ -103,7 +103,7 @@ def test_what_did_yesterday_cost(opened, site):
 
 def test_what_is_broken(opened):
     first = text(opened, ".broken li:first-child")
-    assert "Pool p5 is closed" in first and "ironburst tick --reopen p5" in first and "Act" in first
+    assert "Pool p5 is closed" in first and "ironburst open p5" in first and "Act" in first
     where = "return document.querySelector('.broken li').getBoundingClientRect().bottom"
     assert opened.execute_script(where) < DESK[1]  # without scrolling
 

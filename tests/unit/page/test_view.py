@@ -10,7 +10,9 @@ from html.parser import HTMLParser
 import pytest
 
 from ironburst.cli import site_options
+from ironburst.controller import order_book
 from ironburst.controller.ledger import Ledger
+from ironburst.controller.order_book import Order, Request
 from ironburst.convergence.model import HostReport, Report
 from ironburst.page import broken, view
 from tests.fakes.operated import HOSTILE
@@ -54,7 +56,7 @@ def test_a_closed_pool_and_a_dead_node_are_on_top_and_drift_was_never_looked_for
         "Drift isn't known",
     ]
     assert [each.act for each in troubles] == [True, True, True, False]
-    assert "us-east-1a spot" in troubles[0].text and "ironburst tick --reopen p5" in troubles[0].text
+    assert "us-east-1a spot" in troubles[0].text and "ironburst open p5" in troubles[0].text
     assert "nobody has looked yet" in troubles[3].text
 
 
@@ -207,3 +209,39 @@ def test_the_pictures_are_of_the_ledger(site):
     average = float(re.search(r"rented \(paid for\): ([\d.]+) on average", rented.svg)[1])
     assert average == pytest.approx(8 * hours / 24, abs=0.1) and average > 1
     assert re.search(r"at home in all \(now\): 24.0 on average", rented.svg)
+
+
+def test_what_people_ordered_and_what_burns_is_shown(site):
+    ledger = Ledger(site.folder / "ledger.sqlite")
+    asked = Request("close", why="<b>bad</b> rack", target="p5", until_s=site.now() + 7200)
+    order_book.write(
+        ledger, [Order("1", "ann", site.now() - 60, asked), Order("2", "ben", site.now(), Request("stop"))]
+    )
+    ledger.close()
+    page = shown(site)
+    ordered = {each.what: each for each in page.broken if "lifts it" in each.text}
+    assert set(ordered) == {"p5 is closed", "renting is stopped"}
+    assert "by ann at 2026-11-" in ordered["p5 is closed"].when and "until 2026-11-" in ordered["p5 is closed"].when
+    assert ordered["renting is stopped"].text == "no reason was given (`ironburst resume` lifts it)"
+    assert any(words == "rented, an hour" for words, _, _ in page.tiles)
+    assert page.burn[0].startswith("burns $")
+    assert "&lt;b&gt;bad&lt;/b&gt; rack" in site.source().page("")
+
+
+@pytest.mark.parametrize(
+    ("known", "words", "figure"),
+    [
+        ([6.88], "1 fixed cloud node, an hour", "$55.04"),
+        ([6.88, None], "2 fixed cloud nodes, an hour, 1 of unknown price", "$55.04"),
+        ([None], "1 fixed cloud node, an hour", "unknown"),
+    ],
+)
+def test_fixed_cloud_nodes_are_shown_and_an_unknown_price_is_no_zero(site, known, words, figure):
+    path = site.folder / "lab.json"
+    host = {"kind": "cloud", "role": "gpu", "address": "10.0.0.1", "partition": "fixed", "fabric": "efa", "roles": []}
+    host |= {"gpu": {"model": "H100 SXM5 80GB", "count": 8}, "fabric_links": 32, "slurm": None}
+    hosts = [host | {"name": f"fixed-{n}", "usd_per_gpu_hour": usd} for n, usd in enumerate(known)]
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"hosts": hosts}))
+    page = shown(site)
+    assert (words, figure, "money") in page.tiles
+    assert "working or not, under no ceiling" in page.burn[1]
