@@ -91,7 +91,12 @@ for number, argv in enumerate(json.load(sys.stdin)):
         for fd, name in ((1, "stdout"), (2, "stderr")):
             os.dup2(os.open(f"{sys.argv[1]}/{number}.{name}", os.O_CREAT | os.O_WRONLY), fd)
         os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
-        sys.exit(ironburst.cli.main(argv))
+        try:
+            code = ironburst.cli.main(argv)
+        except SystemExit as ended:
+            code = ended.code
+        sys.stdout.flush()
+        os._exit(code)  # without the interpreter's own end, which takes longer than most of them
     print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
 """
 
