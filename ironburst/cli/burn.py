@@ -52,7 +52,7 @@ def _days(document: ClusterDocument, ledger: Ledger, now_s: float, usd_per_hour:
 
 def lines(said: dict[str, Any]) -> list[str]:
     """Of `money`, for people."""
-    rented = f"burns {explain.usd(said['usd_per_hour'])} an hour of rented nodes"
+    rented = f"what is rented costs {explain.usd(said['usd_per_hour'])} an hour now"
     if said["days_to_ceiling"] is not None:
         rented += f", and reaches the month's ceiling in {said['days_to_ceiling']:,.1f} days at that rate"
     elif said["usd_per_hour"] and said["usd_per_month"] is not None:
@@ -63,7 +63,8 @@ def lines(said: dict[str, Any]) -> list[str]:
 def fixed_line(said: dict[str, Any]) -> str:
     """The fixed cloud nodes."""
     count, unknown = len(said["fixed"]), said["fixed_unknown"]
-    usd = f"{explain.usd(said['fixed_usd_per_hour'])} an hour" if unknown < count else ""
-    missing = f"of {explain.plural(unknown, 'node')} the price is unknown" if unknown else ""
-    nodes = explain.plural(count, "fixed cloud node")
-    return f"beside them {nodes}, working or not, under no ceiling: {' and '.join(filter(None, (usd, missing)))}"
+    nodes, usd = explain.plural(count, "fixed cloud node"), explain.usd(said["fixed_usd_per_hour"])
+    if unknown == count:
+        return f"beside it {nodes} of unknown price, working or not, under no ceiling"
+    missing = f"; of {unknown} of them the price is unknown" if unknown else ""
+    return f"beside it {nodes} for {usd} an hour, working or not, under no ceiling{missing}"

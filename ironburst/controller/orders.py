@@ -153,11 +153,12 @@ def _expire(ledger: Ledger, now_s: float) -> None:
                 ledger.event("order", f"its time is over: {each.text}", now_s)
 
 
-def halt(site: Site) -> None:
-    """Let a tick know that a person has halted the renting."""
+def halted(site: Site) -> Site:
+    """The tick's site, which knows whether a person has halted the renting."""
     if order := order_book.halting(site.ledger, site.now):
         site.halt = order_book.halt_of(order)
         site.stop_s = min(order.asked.grace_s, site.stop_s) if order.asked.now else site.stop_s
+    return site
 
 
 # ---- stop --now
@@ -225,7 +226,10 @@ def _told(site: Site, order: Order, ends: list[LeaseRow], back: dict[int, Job], 
 
 
 def enforce_blindly(site: Site) -> None:
-    """The scheduler is out of reach: what was ordered to end with its jobs ends all the same. Raises CloudError."""
+    """The scheduler is out of reach: what no ceiling can pay for, and what was ordered to end with its jobs, ends all
+    the same. Raises CloudError.
+    """
+    ceilings.enforce_blindly(site)
     order = order_book.halting(site.ledger, site.now)
     if order and order.asked.now and order.asked.end_jobs:
         why = order_book.halt_of(order).text

@@ -142,8 +142,7 @@ class Controller:
         began = self.clock.now()
         self._stuck = orders.take(self.ledger, document, began)
         # first of all else: the cloud refuses a wrong clock (by minutes), and then nothing is forgotten or ended by it
-        site = self.site(document)
-        orders.halt(site)
+        site = orders.halted(self.site(document))
         retention.forget_old(self.ledger, began)
         mark = self.ledger.last_event()
         cool_downs.forgive(self.ledger, document.serial, began)
@@ -158,7 +157,6 @@ class Controller:
             self._said = False  # what the other one says meanwhile is to be heard first
             raise
         except SchedulerError:
-            ceilings.enforce_blindly(site)
             orders.enforce_blindly(site)
             raise
         for text in observation.unreadable:

@@ -179,11 +179,10 @@ def test_a_price_that_is_not_known_is_no_zero(tmp_path):
     raw = made.model_dump() | {"hosts": [host | {"name": n, "usd_per_gpu_hour": usd} for n, usd in names.items()]}
     said = burn.gather(type(made).model_validate(raw), None, 0.0)
     assert [each["usd_per_hour"] for each in said["fixed"]] == [pytest.approx(55.04), None]
-    assert (
-        burn.fixed_line(said)
-        == "beside them 2 fixed cloud nodes, working or not, under no ceiling: $55.04 an hour and of 1 node the price "
-        "is unknown"
-    )
+    told = "beside it 2 fixed cloud nodes for $55.04 an hour, working or not, under no ceiling"
+    assert burn.fixed_line(said) == f"{told}; of 1 of them the price is unknown"
+    unknown = {"fixed": said["fixed"][1:], "fixed_unknown": 1, "fixed_usd_per_hour": 0}
+    assert "1 fixed cloud node of unknown price" in burn.fixed_line(unknown)
 
 
 @pytest.fixture
@@ -224,8 +223,8 @@ def test_status_shows_orders_what_burns_and_fixed_cloud_nodes(head, capsys):
     assert cli.main(["status"]) == 0
     shown = " ".join(capsys.readouterr().out.split())
     assert "renting is paused by ann since 2026-" in shown and "the bill (`ironburst resume` lifts it)" in shown
-    assert "burns $24.00 an hour of rented nodes" in shown
-    assert "1 fixed cloud node, working or not, under no ceiling: $55.04 an hour" in shown
+    assert "what is rented costs $24.00 an hour now" in shown
+    assert "beside it 1 fixed cloud node for $55.04 an hour, working or not, under no ceiling" in shown
 
 
 def test_days_to_the_ceiling_at_the_rate_of_now(head):
@@ -255,3 +254,26 @@ def test_a_controller_that_ends_says_what_stays_rented(head):
     said = run._left(head.ledger)
     assert said.startswith("it has stopped, and stays rented at $24.00 an hour, with nobody to give it back: p5-1;")
     head.ledger.close()
+
+
+def test_root_takes_the_settings_of_the_controllers_unit(tmp_path, monkeypatch):
+    """As `systemctl show` of systemd 257 prints them."""
+    settings = tmp_path / "controller.env"
+    settings.write_text("# written by the lab\nAWS_PROFILE=controller\nHTTPS_PROXY='http://proxy:3128'\n\n")
+    tool = tmp_path / "systemctl"
+    tool.write_text(
+        "#!/bin/sh\n"
+        "echo 'Environment=IRONBURST_DOCUMENT=/srv/ironburst/CLUSTER.json \"WORDS=two words\"'\n"
+        f"echo 'EnvironmentFiles={settings} (ignore_errors=yes)'\n"
+        "echo 'EnvironmentFiles=/nowhere (ignore_errors=yes)'\n"
+    )
+    tool.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    assert stop._environment() == {
+        "IRONBURST_DOCUMENT": "/srv/ironburst/CLUSTER.json",
+        "WORDS": "two words",
+        "AWS_PROFILE": "controller",
+        "HTTPS_PROXY": "http://proxy:3128",
+    }
+    monkeypatch.setenv("PATH", "/nowhere")
+    assert stop._environment() == {}

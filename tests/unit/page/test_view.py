@@ -224,7 +224,7 @@ def test_what_people_ordered_and_what_burns_is_shown(site):
     assert "by ann at 2026-11-" in ordered["p5 is closed"].when and "until 2026-11-" in ordered["p5 is closed"].when
     assert ordered["renting is stopped"].text == "no reason was given (`ironburst resume` lifts it)"
     assert any(words == "rented, an hour" for words, _, _ in page.tiles)
-    assert page.burn[0].startswith("burns $")
+    assert page.burn[0].startswith("what is rented costs $")
     assert "&lt;b&gt;bad&lt;/b&gt; rack" in site.source().page("")
 
 
