@@ -133,7 +133,7 @@ class _Tick:
 
     def _judge(self, job: Job) -> tuple[Placement | None, Late | NotYet]:
         """Its place at home, and whether it is late there."""
-        placement = self.home.earliest(job)
+        placement = None if job.larger_than_home or job.over_home_limit else self.home.earliest(job)
         return placement, self.lateness.verdict(job, placement.start if placement else math.inf)
 
     def _sooner_on_prepaid(self, job: Job, verdict: NotYet) -> bool:
