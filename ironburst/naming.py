@@ -95,8 +95,8 @@ def burst_partition(pool: str) -> str:
     return f"burst-{pool}"
 
 
-# The Slurm partition, without nodes and DOWN, that jobs wait in which home can never run: Slurm admits a job that one of
-# its partitions takes, and starts none there (docs/adr/0080). No pool may have this name.
+# The Slurm partition, without nodes and DOWN, of waiting jobs that home can never run: Slurm admits a job that one of
+# its partitions takes, and one that is DOWN takes all and starts none (docs/adr/0080). So no pool is called so.
 WAITING_PARTITION = burst_partition("any")
 
 
