@@ -101,6 +101,11 @@ def burst_partition(pool: str) -> str:
     return f"burst-{pool}"
 
 
+# The Slurm partition, without nodes and DOWN, of waiting jobs that home can never run: Slurm admits a job that one of
+# its partitions takes, and one that is DOWN takes all and starts none (docs/adr/0080). So no pool is called so.
+WAITING_PARTITION = burst_partition("any")
+
+
 def gpu_type(model: str) -> str:
     """Slurm's gres type of a GPU model ("H100 SXM5 80GB" -> h100), as the role slurm_head writes it."""
     return model.split()[0].lower()

@@ -19,7 +19,7 @@ STDLIB = set(sys.stdlib_module_names)
 RIGHTS = {
     # pure: no clock, no I/O
     "ironburst.node_states": "",
-    "ironburst.burst": "numpy :node_states",
+    "ironburst.burst": "numpy :naming :node_states",
     "ironburst.replay": "numpy :burst",
     "ironburst.software": "",
     "ironburst.hall": "",
@@ -66,7 +66,7 @@ RIGHTS = {
     # Ansible's side; what runs on a node has the standard library, and what its role installs
     "playbooks.plugins": "ansible",
     "playbooks.plugins.action": "ansible :cli :convergence :document :roles :service",
-    "playbooks.plugins.filter": "ansible :shares :software",
+    "playbooks.plugins.filter": "ansible :naming :shares :software",
     "playbooks.plugins.inventory": "ansible :document",
     "playbooks.plugins.lookup": "ansible :secrets",
     "playbooks.files": "",

@@ -13,7 +13,7 @@ from ironburst.burst import explain
 from ironburst.burst.alternatives import Alternatives, run_s
 from ironburst.burst.cost import boot_s
 from ironburst.burst.decision import Infeasible, Launch, Wait
-from ironburst.burst.eligibility import Reason, barred
+from ironburst.burst.eligibility import Reason
 from ironburst.burst.lateness import Late, Limit, NotYet, NotYetCode
 from ironburst.burst.packing import could_ever_fit
 from ironburst.burst.policy import Policy
@@ -169,7 +169,7 @@ class Answers:
     def _why_late(self, job: Job, verdict: Late) -> str:
         match verdict.code:
             case "never_at_home":
-                return f"it can never start at home: {self._never(job)}"
+                return f"it can never start at home: {self._never_at_home(job)}"
             case "home_down":
                 waited, allowed = explain.duration(self._now_s - job.since_s), explain.duration(verdict.limit.seconds)
                 return f"it has waited {waited}, over the limit of {allowed}, and {self._no_end(job)}"
@@ -210,11 +210,19 @@ class Answers:
             return "jobs without a time limit are on its nodes at home"
         return "its nodes at home are down or drained"
 
-    def _never(self, job: Job) -> str:
-        if barred(job):
-            return f"partition {job.partitions[0]} takes no job so long or so large ({job.reason_word})"
-        gpus = max((node.total.gpus for node in self._home), default=0)
-        return f"home has {explain.plural(len(self._home), 'node')} of at most {explain.plural(gpus, 'GPU')}"
+    def _never_at_home(self, job: Job) -> str:
+        if job.over_home_limit:
+            what = "time limit" if job.reason_word == "PartitionTimeLimit" else "number of nodes"
+            return f"its {what} is over what partition {job.partitions[0]} allows"
+        for what, name in (("GPUs", "gpus"), ("CPUs", "cpus"), ("MiB of memory", "memory_mb")):
+            needs, has = getattr(job.each, name), max((getattr(node.total, name) for node in self._home), default=0)
+            if needs > has:
+                return f"it needs {needs} {what} per node, home's have {has} at most"
+        fit = sum(job.each.within(node.total) for node in self._home)
+        if job.nodes > fit:
+            needs = f"{explain.plural(job.nodes, 'node')} of {explain.plural(job.each.gpus, 'GPU')}"
+            return f"it needs {needs}, home has {fit}"
+        return f"it asks for GPUs of type {job.gpu_type}, home has none" if job.gpu_type else "no node there suits it"
 
 
 def _may_wait(limit: Limit) -> str:

@@ -24,7 +24,7 @@ from collections.abc import Iterator
 from ironburst.burst import release, runtimes, sanitize, sides
 from ironburst.burst.answers import Answers
 from ironburst.burst.decision import Decision, Launch
-from ironburst.burst.eligibility import barred, not_rentable, not_startable, until_their_ends
+from ironburst.burst.eligibility import not_rentable, not_startable, until_their_ends
 from ironburst.burst.handover import Handover
 from ironburst.burst.home import Home
 from ironburst.burst.lateness import Late, Lateness, NotYet
@@ -134,7 +134,7 @@ class _Tick:
 
     def _judge(self, job: Job) -> tuple[Placement | None, Late | NotYet]:
         """Its place at home, and whether it is late there."""
-        placement = None if barred(job) else self.home.earliest(job)
+        placement = None if job.larger_than_home or job.over_home_limit else self.home.earliest(job)
         return placement, self.lateness.verdict(job, placement.start if placement else math.inf)
 
     def _sooner_on_prepaid(self, job: Job, verdict: NotYet) -> bool:

@@ -41,6 +41,8 @@ _REFUSED = frozenset(
 # words that say it only by what stands behind them: ReqNodeNotAvail is also a node that is down, PartitionConfig also a
 # job that is larger than home
 _REFUSED_BEHIND = {"ReqNodeNotAvail": "maintenance", "PartitionConfig": "permitted"}
+# what Slurm says of home, and of the partition without nodes, to a job that is larger than home
+_LARGER = frozenset(("BadConstraints", "PartitionDown"))
 
 
 def not_startable(job: Job, now_s: float) -> Reason | None:
@@ -61,12 +63,9 @@ def not_startable(job: Job, now_s: float) -> Reason | None:
 def refused(job: Job) -> bool:
     """The scheduler won't start it before a person changes something, or a maintenance is over."""
     word = job.reason_word
+    if job.larger_than_home and word in _LARGER:
+        return False
     return word in _REFUSED or (word in _REFUSED_BEHIND and _REFUSED_BEHIND[word] in job.reason)
-
-
-def barred(job: Job) -> bool:
-    """Its only partition takes no job so long, or of so many nodes, until a person changes that or the job."""
-    return len(job.partitions) == 1 and job.reason_word in ("PartitionTimeLimit", "PartitionNodeLimit")
 
 
 def not_rentable(job: Job, policy: Policy) -> Reason | None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 
+from ironburst import naming
 from ironburst.burst import explain
 from ironburst.burst.decision import Assign, Narrow, Widen
 from ironburst.burst.policy import Policy
@@ -71,7 +72,8 @@ class Handover:
     def _widen(self, job: Job, pool: str, nodes: Sequence[str]) -> None:
         """Open the pool's partition to the job, but only the nodes that are its own."""
         rented = self._pools[pool]
-        partitions = (self._home_partition, rented.partition)
+        waiting = (naming.WAITING_PARTITION,) if job.larger_than_home else ()  # in home alone Slurm would hold it
+        partitions = (self._home_partition, rented.partition, *waiting)
         excluded = tuple(sorted({*self._own_exclusions(job), *(name for name in rented.nodes if name not in nodes)}))
         drained = any(node.has("DRAIN") for name in nodes if (node := self._nodes.get(name)))
         if set(job.partitions) != set(partitions) or set(job.excluded) != set(excluded) or drained:

@@ -15,7 +15,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
-from ironburst.burst.eligibility import barred
 from ironburst.burst.limits import Limits
 from ironburst.burst.packing import could_ever_fit
 from ironburst.burst.policy import Policy
@@ -26,7 +25,7 @@ LAST_CALL_S = 60.0  # before the last moment at which renting still meets a dead
 DOUBT_S = 600.0
 
 LateCode = Literal[
-    "never_at_home",  # home couldn't take it with all its nodes up and empty, or its partition takes none like it
+    "never_at_home",  # home couldn't take it with all its nodes up and empty, or the scheduler says so
     "home_down",  # it waited over its limit, and its nodes at home are down, or held by jobs without an end
     "over_limit",  # it is predicted to wait, or it waited, over its limit
     "over_predicted_limit",  # it is predicted to wait over the limit that its size sets for predictions
@@ -119,7 +118,7 @@ class Lateness:
         return self._sooner_at_home(job, start_s, limit) or Late("over_limit", start_s, limit)
 
     def _by_home_that_is_down(self, job: Job, limit: Limit) -> Late | NotYet:
-        if barred(job) or not could_ever_fit(job, self.home):
+        if job.larger_than_home or job.over_home_limit or not could_ever_fit(job, self.home):
             return Late("never_at_home", math.inf)
         if self.now_s - job.since_s <= limit.seconds:
             ends_s = job.since_s + limit.seconds

@@ -9,7 +9,7 @@ import re
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
-from ironburst import node_states
+from ironburst import naming, node_states
 from ironburst.burst import drains
 from ironburst.burst.codec import IF_SAID
 from ironburst.burst.orders import Halt, UserLimit
@@ -79,6 +79,16 @@ class Job:
     def reason_word(self) -> str:
         """The scheduler's word alone, without what it says behind it."""
         return re.split(r"[,:]", self.reason, maxsplit=1)[0].strip()
+
+    @property
+    def larger_than_home(self) -> bool:
+        """It was admitted to wait for rented nodes, as home can never run it (the role slurm_head's job_submit.lua)."""
+        return naming.WAITING_PARTITION in self.partitions
+
+    @property
+    def over_home_limit(self) -> bool:
+        """It waits in one partition, and is longer or larger than that ever allows."""
+        return len(self.partitions) == 1 and self.reason_word in ("PartitionTimeLimit", "PartitionNodeLimit")
 
     @property
     def since_s(self) -> float:

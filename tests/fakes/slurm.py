@@ -7,13 +7,14 @@ from __future__ import annotations
 import itertools
 from dataclasses import dataclass, field, replace
 
+from ironburst import naming
 from ironburst.burst import Job, Node, Resources, drains
 from ironburst.ports import Claim, Observation, SchedulerError
 from tests.fakes.clock import FakeClock
 
 NODE = Resources(8, 2, 1000)
 ASK = Resources(8, 1, 1000)
-ORDINARY = ("", "None", "Resources")  # reasons of a job that only waits for its turn
+ORDINARY = ("", "None", "Resources", "PartitionDown")  # reasons of a job that only waits for its turn
 
 
 @dataclass
@@ -189,6 +190,8 @@ class FakeSlurm:
             said = "Resources"
             for partition in job.partitions:  # a job never spans partitions; its reason is that of the last one tried
                 said = self.refused.get((job.id, partition), "Resources")
+                if partition == naming.WAITING_PARTITION:
+                    said = "PartitionDown"
                 if said != "Resources":
                     continue
                 there = [name for name in members.get(partition, ()) if name in left and name not in job.excluded]

@@ -28,7 +28,14 @@ SUBMITTED = {
     f"salloc --no-shell {ONE}": RENTED,
     f"srun {ONE} sleep 500": RENTED,
     f"sbatch --gres=gpu:1 -c 1 {SLEEP}": RENTED,  # its limit is the partition's DefaultTime
-    f"sbatch --gres=gpu:1 -c 1 --time=UNLIMITED {SLEEP}": "no_time_limit",
+    f"sbatch --nodes=3 {ONE} {SLEEP}": RENTED,  # home has two nodes
+    f"sbatch --nodes=3-5 {ONE} {SLEEP}": RENTED,
+    f"sbatch --gpus=24 --mem=500 --time=9 {SLEEP}": RENTED,
+    f"sbatch -n3 --gpus-per-task=8 --mem=500 --time=9 {SLEEP}": RENTED,
+    f"sbatch --nodes=3 --no-requeue --exclusive {ONE} {SLEEP}": RENTED,
+    f"sbatch --nodes=3 --array=1-2 {ONE} {SLEEP}": RENTED,
+    f"salloc --no-shell --nodes=3 {ONE}": RENTED,
+    f"srun --nodes=3 {ONE} sleep 500": RENTED,
     f"sbatch {ONE} --dependency=afterok:BUSY {SLEEP}": "dependency",
     f"sbatch {ONE} --begin=now+1hour {SLEEP}": "begin",
     f"sbatch {ONE} --hold {SLEEP}": "held",
@@ -43,12 +50,20 @@ SUBMITTED = {
     f"sbatch {ONE} -o /var/tmp/out.txt {SLEEP}": "folder",
 }
 REFUSED_BY_SLURM = (
-    f"sbatch --gres=gpu:a100:1 {SLEEP}",
-    f"sbatch {ONE} --mem=90G {SLEEP}",
     f"sbatch {ONE} -C no-such-feature {SLEEP}",
     f"sbatch {ONE} -p burst-p5 {SLEEP}",
     f"sbatch {ONE} --requeue=expedite {SLEEP}",  # of 25.11
 )
+# what neither home nor a pool could ever take: why
+NOBODYS = {
+    f"sbatch --gres=gpu:a100:1 {SLEEP}": "no pool can. It asks for 1 node, 1 GPU of type a100 a node",
+    f"sbatch {ONE} --mem=90G {SLEEP}": "no pool can. It asks for 1 node, 1 GPU a node, 92160 MiB a node, 0-00:09",
+    f"sbatch --gres=gpu:1 --time=UNLIMITED {SLEEP}": "no pool can. It asks for 1 node, 1 GPU a node, UNLIMITED",
+    f"sbatch --nodes=4 --gres=gpu:8 {SLEEP}": "no pool can. It asks for 4 nodes, 8 GPUs a node",
+    f"sbatch --nodes=3 {SLEEP}": "it asks for no GPU, and only nodes with GPUs are rented. It asks for 3 nodes",
+    "srun --gpus=25 true": "no pool can. It asks for 1 node, 25 GPUs",
+    "salloc --nodes=3 --gres=gpu:8 -C fast true": "it insists on --constraint=fast, which a rented node can't promise",
+}
 
 
 # QOS: what it says
@@ -81,7 +96,7 @@ def pool(now_s):
     return Pool(
         name="p5",
         partition="burst-p5",
-        nodes=("p5-1", "p5-2"),
+        nodes=("p5-1", "p5-2", "p5-3"),
         instance_type="p5.48xlarge",
         each=Resources(8, 4, 800),
         gpu_type="h100",
@@ -148,6 +163,33 @@ def test_each_habit_is_rented_for_or_is_said_why_not(site, inside, full):
         found[line] = decided(site, inside, name)
     wrong = {line: found[line] for line, wanted in SUBMITTED.items() if found[line] != {wanted}}
     assert wrong == {}
+
+
+def test_what_home_can_never_run_waits_where_it_is_rented_for(site, full):
+    """Admitted by Slurm, with a reason, and no job of home's waits behind it."""
+    larger = alice(site, f"sbatch --parsable --nodes=3 {ONE} {SLEEP}")
+    alice(site, f"sbatch --job-name=small {ONE} {SLEEP}")
+    shown = ["burst-any", "PENDING", "PartitionDown"]
+
+    def seen():
+        return site.ssh("head", f"squeue -h -j {larger} -o '%P %T %r'").stdout.replace("home,", "").split() == shown
+
+    wait_for(seen, 60, "its reason", pause=1)
+    site.ssh("head", f"scancel {full}")
+
+    def starts():
+        return site.ssh("head", "squeue -h -u alice -n small -o %T").stdout.strip() == "RUNNING"
+
+    wait_for(starts, 90, "a small job at home", pause=1)
+    assert seen()
+
+
+@pytest.mark.parametrize("line", NOBODYS)
+def test_what_nobody_could_ever_run_is_refused_with_the_reason(site, line):
+    done = site.ssh("head", f"cd /shared/alice && exec runuser -u alice -- {line}", check=False)
+    assert done.returncode and "Requested node configuration is not available" in done.stderr
+    assert f"home can never run this job, and {NOBODYS[line]}" in done.stderr
+    assert "; home has 2 nodes of h100:8, " in done.stderr and "; pool p5 has 3 nodes of h100:8, " in done.stderr
 
 
 @pytest.fixture

@@ -139,6 +139,33 @@ def test_what_the_controller_moved_starts_there_also_requeued_and_after_a_restar
     assert set(head.ssh(f"squeue -h -r -j {array} -o %N").stdout.split()) == {NODE}
 
 
+def test_what_waits_for_rented_nodes_takes_none_of_anothers(head, rented):
+    """As a job that is larger than home waits: with a node open in burst-p5 that it fits on."""
+    busy = alice(head, "sbatch --parsable -N2 --exclusive --time=9 --wrap 'sleep 500'")
+    wait_for(lambda: states(head, busy) == {"RUNNING"}, 60, "a full hall", pause=0.5)
+    job = alice(head, "sbatch --parsable --requeue --gres=gpu:1 --time=9 --wrap 'sleep 500'")
+    controller(head, f"scontrol update jobid={job} partition=home,burst-any")
+
+    def shown(form):
+        return head.ssh(f"squeue -h -j {job} -o '{form}'").stdout.strip()
+
+    wait_for(lambda: shown("%r") == "PartitionDown", 60, "the reason", pause=0.5)
+    looked = head.ssh("scontrol show job " + job).stdout
+    wait_for(lambda: head.ssh("scontrol show job " + job).stdout != looked, 60, "another look at it", pause=0.5)
+    assert states(head, job) == {"PENDING"}
+    assert alice(head, f"scontrol update jobid={job} partition=home") == "" and shown("%P") == "home,burst-any"
+
+    controller(head, f"scontrol update jobid={job} partition=home,burst-p5,burst-any excnodelist={OTHERS}")
+    wait_for(lambda: shown("%P %N") == f"burst-p5 {NODE}", 90, "its start", pause=0.5)
+    controller(head, f"scontrol requeue {job}")
+    wait_for(lambda: states(head, job) == {"PENDING"}, 60, "the requeue", pause=0.5)
+    controller(head, f"scontrol update jobid={job} partition=home,burst-any excnodelist= starttime=now")
+    head.ssh("systemctl restart slurmctld")
+    wait_for(lambda: head.ssh("scontrol ping", check=False).stdout.count("UP"), 60, "slurmctld", pause=0.5)
+    wait_for(lambda: shown("%r") == "PartitionDown", 60, "the reason again", pause=0.5)
+    assert shown("%P %T") == "home,burst-any PENDING"
+
+
 def test_a_task_of_an_array_is_moved_by_itself_and_stays_the_same_job(site, inside, head, rented):
     """Slurm splits it off its array for that, and gives it another id of its own."""
     busy = alice(head, "sbatch --parsable -w dgx01 --exclusive --time=9 --wrap 'sleep 500'")

@@ -17,13 +17,18 @@ from ironburst import document as documents
 
 ROLE = Path(__file__).resolve().parents[2] / "playbooks/roles/slurm_head"
 share_rules = programs.load("plugins/filter/shares.py").share_rules
+slurm_kinds = programs.load("plugins/filter/slurm.py").slurm_kinds
 FIXED = yaml.safe_load((ROLE / "vars/main.yml").read_text())
 
 
 def render(name, document=None, **changes):
     """A template with the role's own defaults and vars, as far as they hold no lookups."""
     data = (document or lab_document()).model_dump(mode="json")
-    environment = jinja2.Environment(trim_blocks=True, keep_trailing_newline=True, undefined=jinja2.StrictUndefined)
+    loader = jinja2.FileSystemLoader(ROLE / "templates")
+    environment = jinja2.Environment(
+        loader=loader, trim_blocks=True, keep_trailing_newline=True, undefined=jinja2.StrictUndefined
+    )
+    environment.filters["slurm_kinds"] = slurm_kinds
     environment.tests["contains"] = lambda values, one: one in values  # Ansible's
     whose = FIXED["slurm_head_whose"]
     nodes = [host for host in data["hosts"] if host["role"] == "gpu" and host["scheduler"] in whose]
@@ -38,6 +43,8 @@ def render(name, document=None, **changes):
         "slurm_head_scheduler": data["scheduler"],
         "slurm_head_nodes": nodes,
         "slurm_head_fixed_partitions": sorted({host["partition"] for host in nodes} - {home}),
+        "slurm_head_waiting": FIXED["slurm_head_waiting"],
+        "slurm_head_at_home": slurm_kinds([node for node in nodes if node["partition"] == home]),
         "slurm_head_controller_user": FIXED["slurm_head_controller_user"],
         "slurm_head_asks_for_addresses": False,
         "slurm_head_nss_slurm": False,
@@ -88,7 +95,7 @@ def test_nodes_and_partitions():
     burst = partitions["burst-p5"]
     assert burst["SuspendTime"] == "86400" and burst["MaxTime"] == "60" and burst["DefaultTime"] == "60"
     assert all(share.items() <= partitions[name].items() for name in ("burst-p5", "fixed"))
-    assert set(partitions) == {"home", "fixed", "burst-p5"}
+    assert set(partitions) == {"home", "fixed", "burst-p5", "burst-any"}
 
 
 def test_renting_settings():

@@ -34,6 +34,7 @@ class _Seen:
 def duplicates(config: ClusterConfig) -> Findings:
     """What is named twice."""
     seen = _Seen()
+    yield from seen.once("partition", naming.WAITING_PARTITION, "the jobs that are larger than home")
     yield from _halls(config, seen)
     yield from _owned(config, seen)
     for at, each in schedulers(config):

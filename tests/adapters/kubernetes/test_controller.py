@@ -210,6 +210,14 @@ def test_a_gang_that_home_has_no_room_for_is_rented_for_and_all_of_it_goes_again
     assert world.events("trouble") == []
 
 
+def test_a_gang_of_more_pods_than_home_has_nodes_is_rented_for_beside_an_idle_home(world):
+    """Its pods stay Pending; nothing refuses them."""
+    world.submit("large", 3)
+    world.until(lambda: "large" in world.started)
+    assert world.started["large"][0][1] == ("p5-1", "p5-2", "p5-3")
+    world.until(lambda: world.done("large"))
+
+
 def test_no_capacity_touches_no_job_and_home_takes_it_when_it_is_free(world):
     fill_home(world, runs_s=900)
     world.cloud.errors = [InsufficientCapacity("none", "InsufficientInstanceCapacity")] * 500

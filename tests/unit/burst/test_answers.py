@@ -38,7 +38,7 @@ SAID = [
             "it isn't rented for before it has waited 0 s"
         ),
     ),
-    (Late("never_at_home", math.inf), "it can never start at home: home has 2 nodes of at most 8 GPUs"),
+    (Late("never_at_home", math.inf), "it can never start at home: no node there suits it"),
     (
         Late("home_down", math.inf, LIMIT),
         "it has waited 0 s, over the limit of 1 h, and its nodes at home are down or drained",

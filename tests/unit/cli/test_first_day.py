@@ -74,10 +74,10 @@ def test_explain_of_what_home_or_nobody_has_room_for_and_of_a_burst_partition(si
     Controller(site.slurm, site.cloud, ledger, site.clock).tick(document())
     ledger.close()
     for job, words in (
-        (beyond_home, "it can never start at home: home has 2 nodes of at most 8 GPUs"),
+        (beyond_home, "it can never start at home: it needs 3 nodes of 8 GPUs, home has 2"),
         (
             beyond_all,
-            "home has 2 nodes of at most 8 GPUs; but it needs 50 nodes together, pool p5 has max_nodes 3",
+            "home has 2; but it needs 50 nodes together, pool p5 has max_nodes 3",
         ),
         (direct, "it was submitted to burst-p5, where only the controller sends jobs: submit it to home"),
     ):

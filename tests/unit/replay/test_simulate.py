@@ -130,3 +130,9 @@ def test_the_policy_is_asked_once_a_tick_at_most():
     jobs = trace(*((n / 360000, 5, 8) for n in range(300)))  # 300 within 3 seconds
     asked = play(jobs, Home(1, tick_s=10.0), Policy("home", HOUR)).decisions
     assert asked <= 1 + 300 / 64  # a tick rents for as many as there are names
+
+
+def test_a_job_that_is_larger_than_home_is_rented_for_at_once():
+    """24 GPUs beside two idle nodes of 8; a job of home's behind it isn't held up."""
+    played = play(trace((0, 1, 24), (0, 1, 16)), Home(2), fixed(HOUR))
+    assert played.rented.tolist() == [True, False] and played.start_s.tolist() == [0, 0]
