@@ -107,13 +107,15 @@ def said(jobs, policy=POLICY, **more):
 
 
 @pytest.mark.parametrize("policy", [POLICY, BY_SIZE], ids=["one limit", "by size"])
-@pytest.mark.parametrize("reason", ["PartitionTimeLimit", "PartitionNodeLimit"])
-def test_a_job_that_its_partition_bars_is_not_predicted_to_start_there(reason, policy):
+@pytest.mark.parametrize(
+    ("reason", "what"), [("PartitionTimeLimit", "time limit"), ("PartitionNodeLimit", "number of nodes")]
+)
+def test_a_job_that_its_partition_bars_is_not_predicted_to_start_there(reason, what, policy):
     """`sbatch --time=UNLIMITED` to a partition with a MaxTime, as Slurm 24.11 shows it."""
     texts, decision = said([*BUSY, job(limit_s=None, reason=reason, **OLD)], policy)
     assert texts == {
-        1: f"it can never start at home: partition home takes no job so long or so large ({reason}); but it has no "
-        "finite time limit, so its cost has no limit either: submit it with --time"
+        1: f"it can never start at home: its {what} is over what partition home allows; but it has no finite time "
+        "limit, so its cost has no limit either: submit it with --time"
     }
     assert decision.launches == () and decision.waits == ()
 
