@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[3]))  # ansible's own process does not know the repository
 from ironburst.software import slurm_upgrade
@@ -19,9 +20,21 @@ def slurm_upgrade_refused(installed: str, declared: str) -> str:
     return slurm_upgrade.refused(installed, declared) if installed else ""
 
 
+def pmix_packages(software: dict[str, Any], os: str) -> list[str]:
+    """What Slurm's plugin mpi/pmix needs and its package doesn't ask for: it opens libpmix.so, which lies in -dev.
+    Debian 13's own opens libpmix.so.2 and depends on it; SchedMD's rpm requires pmix.
+    """
+    whole = os.startswith("rhel") or (os == "debian13" and software.get("slurm_packages") != "schedmd")
+    return [] if whole else ["libpmix-dev"]
+
+
 class FilterModule:
     """Filters of ironburst's roles."""
 
     def filters(self):
         """Name -> function, as Ansible asks for them."""
-        return {"slurm_release": slurm_release, "slurm_upgrade_refused": slurm_upgrade_refused}
+        return {
+            "pmix_packages": pmix_packages,
+            "slurm_release": slurm_release,
+            "slurm_upgrade_refused": slurm_upgrade_refused,
+        }

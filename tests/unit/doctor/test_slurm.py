@@ -32,6 +32,8 @@ CONFIG = {
     "SuspendTime": "INFINITE",
     "ResumeRate": "0 nodes/min",
     "SuspendRate": "0 nodes/min",
+    "MpiDefault": "pmix",
+    "KillWait": "90 sec",
 }
 NODE = {
     "CPUTot": "16",
@@ -90,7 +92,7 @@ def test_nothing_is_missed_where_all_is_there():
     assert len(list(slurm.examine(CLUSTER, Head()))) > 15
 
 
-@pytest.mark.parametrize("key", [key for key in CONFIG if key != "SLURM_VERSION"])
+@pytest.mark.parametrize("key", [key for key in CONFIG if key not in ("SLURM_VERSION", "MpiDefault", "KillWait")])
 def test_a_setting_that_is_missing_or_another_one(key):
     for value in ("", "9 sec", "none"):
         head = Head()
@@ -269,3 +271,20 @@ def test_the_topology_lies_beside_slurm_conf():
     (found,) = of_topology(head)
     assert (found.state, found.looked_at) == ("warn", "/opt/slurm/etc/topology.yaml")
     assert "is read in the place of topology.conf" in found.seen
+
+
+@pytest.mark.parametrize(
+    ("key", "said", "seen"),
+    [
+        # Slurm's own defaults, as `scontrol show config` of 24.11 prints them
+        ("MpiDefault", "none", "N programs of one process"),
+        ("KillWait", "30 sec", "is 30 s: so long a job of a spot node may save, of the 120 s"),
+        ("KillWait", "300 sec", "longer than EC2's notice"),
+    ],
+)
+def test_a_foreign_slurm_that_loses_work_is_told_and_works(key, said, seen):
+    head = Head()
+    head.said[key] = said
+    (found,) = findings(head)
+    assert (found.looked_at, found.state) == (key, "warn") and seen in found.seen
+    assert key + "=" in found.todo
