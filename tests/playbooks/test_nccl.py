@@ -13,7 +13,10 @@ from programs import PLAYBOOKS
 from sample import lab_document
 
 ROLE = PLAYBOOKS / "roles/rdma"
-SEEN = "hca mlx5_0\nhca mlx5_3\ninterface eno1\n"
+SEEN = """hca mlx5_0
+hca mlx5_3
+2: eno1    inet 10.0.1.11/24 brd 10.0.1.255 scope global eno1\\       valid_lft forever preferred_lft forever
+"""  # the last line as `ip -o -4 address show` prints it
 
 
 def known(fabric, links, seen="", **changes):
