@@ -432,7 +432,7 @@ def test_who_logs_in_at_a_cloud_host(os, user):
 def test_a_job_may_save_for_what_the_notice_leaves(tick, given, kill_wait_s):
     value = load.read_value(LAB)
     value["burst"] = value["burst"] | {"tick": tick}
-    value["scheduler"] |= {"kill_wait": given} if given else {}
+    value["scheduler"]["kill_wait"] = given
     value["scheduler"]["mail"] = {"relay": "mail.example.org", "sender": "slurm@example.org"}
     scheduler = build.build(load.from_value(value), OBSERVED).scheduler
     assert (scheduler.kill_wait_s, scheduler.mail.sender) == (kill_wait_s, "slurm@example.org")
