@@ -23,7 +23,7 @@ def inside(site):
     inside = Inside(site)
     # nobody listens there until a test does (test_first_jobs.py)
     mail = {"relay": f"{names.ADDRESSES['dgx01']}:2525", "sender": "slurm@example.org"}
-    scheduler = load.read_value(sample.LAB_STACK)["scheduler"] | {"mail": mail}
+    scheduler = load.read_value(sample.LAB_STACK)["scheduler"] | {"mail": mail, "kill_wait": "90s"}
     declare = {"scheduler": scheduler}
     sample.publish(inside.document, munge_key=sites.munge_key(site), names=NAMES, declare=declare)
     return inside
