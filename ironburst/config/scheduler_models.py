@@ -11,7 +11,7 @@ from ironburst.config.bridge_models import Bridge
 from ironburst.config.cluster_models import InCluster
 from ironburst.config.eks_models import Eks
 from ironburst.config.software_models import Strict
-from ironburst.config.types import Address, Certificates, Folder, Name, Network, Ports, SecretRef
+from ironburst.config.types import Address, Certificates, Duration, Folder, Mail, Name, Network, Ports, SecretRef
 from ironburst.naming import SITE_LABEL
 
 NOT_ON_EKS = ("control_plane", "api_server", "ca", "join_token", "cluster_dns", "admin_kubeconfig", "controller_user")
@@ -27,6 +27,19 @@ Partition = Annotated[
     str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$", examples=["home"]), AfterValidator(_partition)
 ]
 SHARED = "mounted on every node; the gate checks it"
+
+
+class SlurmMail(Strict):
+    """Mail of `--mail-type`: queued on the head by Postfix, which hands it to the site's relay."""
+
+    relay: str = Field(
+        pattern=r"^[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?(:[0-9]{1,5})?$",
+        description="host of the site, or host:port, that takes the head's mail without a password",
+        examples=["mail.example.org:25"],
+    )
+    sender: Mail = Field(
+        description="whom the mail is from; its domain completes users' names", examples=["slurm@example.org"]
+    )
 
 
 class Slurm(Strict):
@@ -56,6 +69,15 @@ class Slurm(Strict):
     srun_ports: Ports = Field(
         default="61001-64000",
         description="SrunPortRange: what srun listens on; open in firewalld where it runs",
+    )
+    kill_wait: Duration | None = Field(
+        default=None,
+        description="KillWait: so long after SIGTERM a job that is ended, put back or out of time may save; none: what "
+        "EC2's notice leaves beside a turn of the controller, 90s with a tick of 10s",
+        examples=["90s"],
+    )
+    mail: SlurmMail | None = Field(
+        default=None, description="how `--mail-type` sends; none: it sends nothing, and Slurm says nothing of it"
     )
     bridge: Bridge | None = Field(
         default=None,

@@ -9,6 +9,7 @@ from pathlib import PurePosixPath
 from typing import Protocol
 
 from ironburst import naming, slurm_programs
+from ironburst.config import spot_notice
 from ironburst.doctor import topology
 from ironburst.doctor.finding import Finding, answered
 from ironburst.document import ClusterDocument, PoolDocument
@@ -75,6 +76,34 @@ def _settings(cluster: ClusterDocument, head: SlurmHead) -> Iterator[Finding]:
         else:
             yield Finding("slurm.conf", key, "ok", seen)
     yield _release(cluster, config.get("SLURM_VERSION", ""))
+    yield _mpi(config.get("MpiDefault", ""))
+    if any("spot" in pool.markets for pool in snippet.its_pools(cluster)):
+        yield _kill_wait(cluster, config.get("KillWait", ""))
+
+
+def _mpi(default: str) -> Finding:
+    """With `none`, `srun` of an MPI program starts as many programs of one process, and each ends well."""
+    if default in ("", "none", "(null)"):
+        seen = f"is {default or 'not set'}: `srun` of an MPI program runs N programs of one process, without an error"
+        todo = "write MpiDefault=pmix where `srun --mpi=list` shows pmix on the head and all nodes"
+        return Finding("slurm.conf", "MpiDefault", "warn", seen, todo)
+    return Finding("slurm.conf", "MpiDefault", "ok", default)
+
+
+def _kill_wait(cluster: ClusterDocument, said: str) -> Finding:
+    """What a job has to save in, when EC2 takes its node back."""
+    number = said.split()[0] if said else ""
+    if not number.isdigit():
+        return Finding("slurm.conf", "KillWait", "unknown", said or "not set", "look at `scontrol show config`")
+    given_s, most_s = int(number), spot_notice.most_s(cluster.burst.tick_s)
+    wanted_s = spot_notice.kill_wait_s(cluster.burst.tick_s)
+    if given_s < wanted_s:
+        seen = f"is {given_s} s: so long a job of a spot node may save, of the {spot_notice.NOTICE_S} s that EC2 gives"
+    elif given_s > most_s:
+        seen = f"is {given_s} s, longer than EC2's notice of {spot_notice.NOTICE_S} s leaves: the node ends before"
+    else:
+        return Finding("slurm.conf", "KillWait", "ok", said)
+    return Finding("slurm.conf", "KillWait", "warn", seen, f"write KillWait={wanted_s}, and `scontrol reconfigure`")
 
 
 def _release(cluster: ClusterDocument, version: str) -> Finding:

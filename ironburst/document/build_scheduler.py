@@ -7,6 +7,7 @@ from typing import Literal
 from pydantic import BaseModel
 
 from ironburst import catalog, naming
+from ironburst.config import spot_notice
 from ironburst.config.models import ClusterConfig
 from ironburst.config.node_settings import SlurmNode as DeclaredSlurmNode
 from ironburst.config.scheduler_models import ControlPlane, Kubernetes, Slurm
@@ -38,13 +39,16 @@ def scheduler(
     config: ClusterConfig, declared: DeclaredScheduler, hosts: list[Host], eks: EksCluster | None
 ) -> Scheduler:
     """As the document has it. `eks`: what AWS made, where it is to make one."""
-    known = {key: value for key, value in declared.model_dump(exclude={"eks"}).items() if value is not None}
+    known = {
+        key: value for key, value in declared.model_dump(exclude={"eks", "kill_wait"}).items() if value is not None
+    }
     address = next((host.address for host in hosts if host.name == declared.head_node), "")
     if isinstance(declared, Kubernetes) and declared.eks:
         assert eks  # Pulumi made it
         own = {"eks": naming.cluster_object(config.name), "cluster_dns": declared.eks.cluster_dns}
         known |= own | eks.model_dump()
     if isinstance(declared, Slurm):
+        known["kill_wait_s"] = declared.kill_wait or spot_notice.kill_wait_s(config.burst.tick)
         known["head_address"] = address if declared.managed else declared.head
     if isinstance(declared, Kubernetes):
         known["device_taints"] = declared.gpu_support.device_taints

@@ -128,6 +128,13 @@ class Ssh(Part):
         return self.cloud_user or LOGIN_USERS.get((os or "").rstrip("0123456789"), self.user)
 
 
+class SlurmMail(Part):
+    """Where the head's mail goes."""
+
+    relay: str = Field(description="host or host:port")
+    sender: str
+
+
 class Scheduler(Part):
     """Slurm's head, or the Kubernetes cluster; what is the other kind's is empty. `munge_key`, `kubeconfig` and
     `join_token` are references, never the secret.
@@ -144,6 +151,8 @@ class Scheduler(Part):
     )
     slurm_uid: int = Field(default=64030, description="number of Slurm's user and group")
     srun_ports: str = Field(default="61001-64000", description="SrunPortRange")
+    kill_wait_s: int = Field(default=90, description="KillWait: so long after SIGTERM a job may save")
+    mail: SlurmMail | None = Field(default=None, description="of --mail-type; null: it sends nothing")
     control_plane: ControlPlane | None = Field(default=None, description="null: the cluster is there already")
     api_server: str = Field(default="", description="URL, as nodes and the controller reach it")
     ca: str = Field(

@@ -85,6 +85,7 @@ PACKAGES = [
     "libpam-sss",
     "slapd",
     "ldap-utils",
+    "postfix",
 ]
 SERVED = "served"  # folder of a lab
 

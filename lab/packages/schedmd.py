@@ -92,7 +92,7 @@ def _build(root: Path, target: Path, suite: str, tarball: str = "") -> None:
     for part in (up, work, mount):
         shutil.rmtree(part)
     (new / "libraries/pool").mkdir(parents=True)
-    mirror(root, new / "libraries/pool", suite, _needs(new / "slurm/pool"))
+    mirror(root, new / "libraries/pool", suite, [*_needs(new / "slurm/pool"), "libpmix-dev"])
     apt.index(new / "libraries", {"Origin": "Debian", "Label": "Debian"})
     apt.sign(new, ["libraries"])
     new.rename(target)

@@ -4,6 +4,8 @@ import os
 
 import pytest
 
+from ironburst.config import load
+from lab import names
 from lab.demo.inside import Inside
 from tests import sites
 from tests.playbooks import sample
@@ -19,7 +21,11 @@ def site():
 @pytest.fixture(scope="session")
 def inside(site):
     inside = Inside(site)
-    sample.publish(inside.document, munge_key=sites.munge_key(site), names=NAMES)
+    # nobody listens there until a test does (test_first_jobs.py)
+    mail = {"relay": f"{names.ADDRESSES['dgx01']}:2525", "sender": "slurm@example.org"}
+    scheduler = load.read_value(sample.LAB_STACK)["scheduler"] | {"mail": mail, "kill_wait": "90s"}
+    declare = {"scheduler": scheduler}
+    sample.publish(inside.document, munge_key=sites.munge_key(site), names=NAMES, declare=declare)
     return inside
 
 

@@ -12,6 +12,7 @@ from ironburst.document import build
 from lab import hall
 
 REPOSITORY = Path(__file__).resolve().parents[2]
+LAB_STACK = REPOSITORY / "stacks" / "Pulumi.lab.yaml"
 FIXED_ADDRESS = "10.90.0.7"
 POOL_ZONES = [
     document.PoolZone(zone=zone, subnet_id=f"subnet-{zone}", launch_template_id=f"lt-{zone}")
@@ -29,7 +30,7 @@ def lab_document(
     """The lab's document. `names`: only these hosts are in it; `driver`: another driver; `nodes`: the head and so many
     nodes; `declare`: more of the stack file.
     """
-    config = load.from_value(load.read_value(REPOSITORY / "stacks" / "Pulumi.lab.yaml") | (declare or {}))
+    config = load.from_value(load.read_value(LAB_STACK) | (declare or {}))
     if driver:
         config = config.model_copy(update={"software": config.software.model_copy(update={"driver": driver})})
     observed = build.Observed(

@@ -4,6 +4,8 @@ import ipaddress
 import re
 import socket
 import subprocess
+import sys
+from email import message_from_bytes, policy
 from pathlib import Path
 
 import jinja2
@@ -49,6 +51,8 @@ def render(name, document=None, **changes):
         "slurm_head_asks_for_addresses": False,
         "slurm_head_nss_slurm": False,
         "slurm_head_topology": data["topology"],
+        "slurm_head_pmix": True,
+        "slurm_head_mail": data["scheduler"]["mail"] or {},
     }
     return environment.from_string((ROLE / "templates" / name).read_text()).render(variables | changes)
 
@@ -368,3 +372,43 @@ def test_the_gate_looks_at_idle_nodes_and_behind_each_job():
     assert plain["HealthCheckProgram"].endswith("ironburst-health") and plain["Epilog"].endswith("ironburst-epilog")
     assert plain["SrunPortRange"] == "61001-64000" and "LaunchParameters" not in plain
     assert settings(render("slurm.conf.j2", slurm_head_nss_slurm=True))[0]["LaunchParameters"] == "enable_nss_slurm"
+
+
+def test_mpi_starts_by_pmix_where_srun_loads_it():
+    """With none each rank of `srun ./mpi` is a world of its own; with pmix and no plugin no srun starts at all."""
+    assert settings(render("slurm.conf.j2"))[0]["MpiDefault"] == "pmix"
+    assert settings(render("slurm.conf.j2", slurm_head_pmix=False))[0]["MpiDefault"] == "none"
+    own = settings(render("slurm.conf.j2", slurm_head_settings={"MpiDefault": "pmi2", "KillWait": 45}))[0]
+    assert (own["MpiDefault"], own["KillWait"]) == ("pmi2", "45")
+
+
+def test_a_job_gets_the_declared_time_to_save():
+    document = lab_document()
+    for seconds in (20, 90):
+        scheduler = document.scheduler.model_copy(update={"kill_wait_s": seconds})
+        said = settings(render("slurm.conf.j2", document.model_copy(update={"scheduler": scheduler})))[0]
+        assert said["KillWait"] == str(seconds)
+
+
+def test_mail_is_sent_where_a_relay_is_declared():
+    mail = {"relay": "mail.example.org:587", "sender": "slurm@hpc.example.org"}
+    declared = settings(render("slurm.conf.j2", slurm_head_mail=mail))[0]
+    assert declared["MailProg"].endswith("/ironburst-mail") and declared["MailDomain"] == "hpc.example.org"
+    assert "relayhost = [mail.example.org]:587\n" in render("main.cf.j2", slurm_head_mail=mail)
+    assert "MailProg" not in settings(render("slurm.conf.j2"))[0]
+
+
+def test_the_mailer_hands_on_what_slurmctld_calls_it_with(tmp_path):
+    """Its arguments are slurmctld 24.11's; the job's name is the user's own."""
+    mail = {"relay": "mail.example.org", "sender": "slurm@hpc.example.org"}
+    sendmail = tmp_path / "sendmail"
+    sendmail.write_text(f'#!/bin/sh\nprintf "%s\\n" "$@" > {tmp_path}/arguments\ncat > {tmp_path}/mail\n')
+    sendmail.chmod(0o755)
+    text = render("ironburst-mail.j2", slurm_head_mail=mail).replace("/usr/sbin/sendmail", str(sendmail))
+    subject = "Slurm Job_id=4 Name=Größe\nBcc: x@y Requeued, Run time 00:00:09"
+    called = [sys.executable, "-c", text, "-s", subject, "anna@example.org"]
+    subprocess.run(called, check=True, env={"SLURM_JOB_ID": "4"})
+    sent = message_from_bytes((tmp_path / "mail").read_bytes(), policy=policy.default)
+    assert (tmp_path / "arguments").read_text().split() == ["-i", "-f", mail["sender"], "--", "anna@example.org"]
+    assert (sent["To"], sent["From"], sent["Bcc"]) == ("anna@example.org", mail["sender"], None)
+    assert sent["Subject"] == " ".join(subject.split()) and "ironburst explain 4" in sent.get_content()

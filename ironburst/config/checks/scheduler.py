@@ -5,11 +5,13 @@ from __future__ import annotations
 import re
 
 from ironburst import secrets
+from ironburst.config import spot_notice
 from ironburst.config.checks.common import At, Findings, cloud_nodes, owned_nodes, schedulers
 from ironburst.config.finding import Finding, path_of
 from ironburst.config.models import ClusterConfig
 from ironburst.config.node_settings import NodeSettings
 from ironburst.config.scheduler_models import Scheduler
+from ironburst.config.types import duration_text
 from ironburst.naming import SCHEDULERS
 
 NODE_NAME = r"[a-z0-9]([a-z0-9.-]*[a-z0-9])?"  # of a Node object: RFC 1123
@@ -20,6 +22,8 @@ def scheduler(config: ClusterConfig) -> Findings:
     yield from _kinds(config)
     yield from _unmanaged(config)
     yield from _whose(config)
+    yield from _kill_wait(config)
+    yield from _mail(config)
     if config.kubernetes:
         yield from _nodes(config)
     for at, each in schedulers(config):
@@ -61,6 +65,30 @@ def _unmanaged(config: ClusterConfig) -> Findings:
     if slurm and not slurm.managed and config.shares:
         message = "become accounts and QOS of Slurm, which isn't managed: leave them out"
         yield Finding(path_of("shares"), None, "unmanaged-slurm", message)
+
+
+def _kill_wait(config: ClusterConfig) -> Findings:
+    """A job that saves for longer than the notice lasts ends in the middle of it."""
+    for at, each in schedulers(config):
+        if each.kind != "slurm" or each.kill_wait is None:
+            continue
+        given, most_s = duration_text(each.kill_wait), spot_notice.most_s(config.burst.tick)
+        if not each.managed:
+            message = f"{given} is a line of a slurm.conf that isn't managed: leave it out, and see `ironburst doctor`"
+            yield Finding(at("kill_wait"), given, "unmanaged-slurm", message)
+        elif each.kill_wait > most_s:
+            message = (
+                f"{given} is longer than what EC2's notice of {spot_notice.NOTICE_S}s leaves a job beside a tick of "
+                f"{duration_text(config.burst.tick)}: write {most_s}s or less"
+            )
+            yield Finding(at("kill_wait"), given, "kill-wait", message)
+
+
+def _mail(config: ClusterConfig) -> Findings:
+    for at, each in schedulers(config):
+        if each.kind == "slurm" and each.mail and not each.managed:
+            message = "is MailProg of a slurm.conf that isn't managed: leave it out"
+            yield Finding(at("mail"), None, "unmanaged-slurm", message)
 
 
 def _kinds(config: ClusterConfig) -> Findings:

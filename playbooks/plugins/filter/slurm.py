@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[3]))  # ansible's own process does not know the repository
 from ironburst import naming
@@ -49,6 +50,14 @@ def _devices(node: dict) -> Counter[str]:
     return +devices
 
 
+def pmix_packages(software: dict[str, Any], os: str) -> list[str]:
+    """What Slurm's plugin mpi/pmix needs and its package doesn't ask for: it opens libpmix.so, which lies in -dev.
+    Debian 13's own opens libpmix.so.2 and depends on it; SchedMD's rpm requires pmix.
+    """
+    whole = os.startswith("rhel") or (os == "debian13" and software.get("slurm_packages") != "schedmd")
+    return [] if whole else ["libpmix-dev"]
+
+
 class FilterModule:
     """Filters of ironburst's roles."""
 
@@ -56,6 +65,7 @@ class FilterModule:
         """Name -> function, as Ansible asks for them."""
         return {
             "slurm_kinds": slurm_kinds,
+            "pmix_packages": pmix_packages,
             "slurm_release": slurm_release,
             "slurm_upgrade_refused": slurm_upgrade_refused,
         }

@@ -32,6 +32,8 @@ CONFIG = {
     "SuspendTime": "INFINITE",
     "ResumeRate": "0 nodes/min",
     "SuspendRate": "0 nodes/min",
+    "MpiDefault": "pmix",
+    "KillWait": "90 sec",
 }
 NODE = {
     "CPUTot": "16",
@@ -91,7 +93,7 @@ def test_nothing_is_missed_where_all_is_there():
     assert len(list(slurm.examine(CLUSTER, Head()))) > 15
 
 
-@pytest.mark.parametrize("key", [key for key in CONFIG if key != "SLURM_VERSION"])
+@pytest.mark.parametrize("key", [key for key in CONFIG if key not in ("SLURM_VERSION", "MpiDefault", "KillWait")])
 def test_a_setting_that_is_missing_or_another_one(key):
     for value in ("", "9 sec", "none"):
         head = Head()
@@ -270,3 +272,21 @@ def test_the_topology_lies_beside_slurm_conf():
     (found,) = of_topology(head)
     assert (found.state, found.looked_at) == ("warn", "/opt/slurm/etc/topology.yaml")
     assert "is read in the place of topology.conf" in found.seen
+
+
+@pytest.mark.parametrize(
+    ("key", "said", "seen"),
+    [
+        # Slurm's own defaults, as `scontrol show config` of 24.11 prints them
+        ("MpiDefault", "none", "N programs of one process"),
+        ("KillWait", "30 sec", "is 30 s: so long a job of a spot node may save, of the 120 s"),
+        ("KillWait", "300 sec", "longer than EC2's notice"),
+    ],
+)
+def test_a_foreign_slurm_that_loses_work_is_told_and_works(key, said, seen):
+    head = Head()
+    head.said[key] = said
+    spot = CLUSTER.model_copy(update={"pools": [CLUSTER.pools[0].model_copy(update={"markets": ["spot"]})]})
+    found = [each for each in slurm.examine(spot, head) if each.looked_at == key]
+    assert [each.state for each in found] == ["warn"] and seen in found[0].seen and key + "=" in found[0].todo
+    assert key == "MpiDefault" or findings(head) == []  # without spot nobody takes a node back

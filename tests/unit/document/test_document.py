@@ -424,3 +424,15 @@ def test_who_logs_in_at_a_cloud_host(os, user):
     assert document.Ssh(user="root").user_at("cloud", os) == user
     assert document.Ssh(user="root", cloud_user="rocky").user_at("cloud", os) == "rocky"
     assert document.Ssh(user="operator", cloud_user="rocky").user_at("bare_metal", os) == "operator"
+
+
+@pytest.mark.parametrize(
+    ("tick", "given", "kill_wait_s"), [("10s", None, 90), ("30s", None, 80), ("100s", None, 30), ("10s", "45s", 45)]
+)
+def test_a_job_may_save_for_what_the_notice_leaves(tick, given, kill_wait_s):
+    value = load.read_value(LAB)
+    value["burst"] = value["burst"] | {"tick": tick}
+    value["scheduler"]["kill_wait"] = given
+    value["scheduler"]["mail"] = {"relay": "mail.example.org", "sender": "slurm@example.org"}
+    scheduler = build.build(load.from_value(value), OBSERVED).scheduler
+    assert (scheduler.kill_wait_s, scheduler.mail.sender) == (kill_wait_s, "slurm@example.org")
