@@ -310,8 +310,8 @@ class Ledger:
 
     def last_decisions(self) -> dict[int, DecisionRow]:
         """Of each job that waits, if it was decided when the job was seen last."""
-        query = """SELECT decisions.* FROM jobs
-            JOIN decisions ON id = (SELECT max(id) FROM decisions WHERE job = jobs.job) WHERE state = 'PENDING' AND decisions.last_s >= jobs.last_s"""
+        query = """SELECT decisions.* FROM jobs JOIN decisions ON decisions.last_s >= jobs.last_s
+            AND id = (SELECT max(id) FROM decisions WHERE job = jobs.job) WHERE state = 'PENDING'"""
         return {row["job"]: records.of(DecisionRow, row) for row in self._rows(query)}
 
     def newest_decisions(self, count: int) -> list[DecisionRow]:
