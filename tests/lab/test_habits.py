@@ -1,8 +1,14 @@
 """What happens to jobs after sbatch, on a live Slurm, is decided on. What is asked at sbatch: test_researcher_table."""
 
+from contextlib import closing
+from types import SimpleNamespace
+
 import pytest
 
 from ironburst.adapters.slurm import Slurm
+from ironburst.burst import Decision, Launch
+from ironburst.controller.comments import Comments
+from ironburst.controller.ledger import Ledger
 from ironburst.ports import SchedulerError
 from lab.system import wait_for
 from tests.lab import researcher
@@ -63,3 +69,25 @@ def test_a_comment_is_shown_beside_the_job_and_leaves_the_users_own(site, inside
     assert slurm.observe().comments[int(job)] == text
     shown = [line.strip() for line in alice(site, f"scontrol show job {job}").splitlines()]
     assert f"AdminComment={text}" in shown and "Comment=data=c4" in shown
+
+
+def test_a_comment_of_the_queue_gives_way_when_the_tasks_start(site, inside, tmp_path):
+    site.ssh("head", "scancel -u alice", check=False)
+    slurm = Slurm(inside.argv(*inside.head_prefix()))
+    array = alice(site, f"sbatch --parsable --hold --array=0-1 -w dgx01 --gres=gpu:4 -c 1 --time=9 {SLEEP}")
+    slurm.comment({f"{array}_[0-1]": f"ironburst: {array}_0 and 1 more: it may start on dgx01 or at home"})
+    alice(site, f"scontrol release {array}")
+
+    def run():
+        return site.ssh("head", f"squeue -h -j {array} -t R -o %i").stdout.split()
+
+    wait_for(lambda: len(run()) == 2, 60, "both tasks", pause=0.5)
+    rented = Launch("p5", ("a",), "spot", ("dgx01",), (), 40.0, 2e9, 1.0, "as if it were rented")
+    with closing(Ledger(tmp_path / "ledger.sqlite")) as ledger:
+        ledger.add_launch("one", rented, "p5.48xlarge", "ami-1", 60.0, 1, 1.0)
+        at = SimpleNamespace(scheduler=slurm, ledger=ledger, now=1000.0)
+        Comments().say(at, slurm.observe(), Decision())
+    for task in (0, 1):
+        shown = alice(site, f"scontrol show job {array}_{task}")
+        assert "AdminComment=ironburst: on dgx01, rented at $20.00 an hour (estimate)" in shown
+    site.ssh("head", "scancel -u alice", check=False)
