@@ -59,7 +59,7 @@ def test_every_sentence_for_a_person_has_a_row():
     ("page", "section", "folders"),
     [
         ("operator/told.md", "needs_a_person", ("controller", "cli", "adapters/kubernetes")),
-        ("researcher/waiting.md", "What ironburst says", ("burst",)),
+        ("researcher/waiting.md", "What ironburst says", ("burst", "controller")),
     ],
 )
 def test_what_a_page_quotes_is_what_is_said(page, section, folders):

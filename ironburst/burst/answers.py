@@ -131,7 +131,9 @@ class Answers:
 
     def _widened(self, job: Job, nodes: Sequence[str]) -> None:
         names = explain.listed(nodes)
-        text = f"it may start on {names} or at home, whichever the scheduler finds first"
+        text = f"it may start on {names}"
+        if could_ever_fit(job, self._home):
+            text += " or at home, whichever the scheduler finds first"
         self._wait(Wait(job.id, "widened", text))
 
     def _wait(self, wait: Wait) -> None:

@@ -17,6 +17,9 @@ from ironburst.cli import Subparsers, explain_own, shown, site_options
 from ironburst.controller.ledger import Ledger, LedgerError, NotForYou
 from ironburst.controller.records import DecisionRow, EventRow, LeaseRow
 
+SILENT_S = 600.0
+"""a decision older than that is told with its age"""
+
 
 def add_parser(subparsers: Subparsers) -> None:
     """The verb's arguments and help."""
@@ -126,6 +129,7 @@ def gather(ledger: Ledger, job: int, now_s: float) -> dict[str, Any]:
         "start_s": row.start_s,
         "ran_on": row.ran_on,
         "last_s": row.last_s,
+        "asked_s": now_s,
         "story": sorted(story, key=lambda item: item["at_s"]),
         "leases": [_lease(lease, ledger.launch(lease.launch).reason, now_s) for lease in leases],
     }
@@ -210,10 +214,15 @@ def lines(said: dict[str, Any]) -> list[str]:
         until = f"; it was last seen {site_options.at(said['last_s'])}" if ended else ""
         since = f"{'from' if ended else 'since'} {site_options.at(said['start_s'])}"
         out.append(f"{before} {said['ran_on']} {since}{until}")
-    if pending:
+    decided_s = max((item["last_s"] for item in said["story"] if item["kind"] != "event"), default=0.0)
+    now = pending and decided_s >= said["last_s"]
+    if now:
         out += spoken(said)
-    newest = max((item["last_s"] for item in said["story"]), default=0.0) if pending else None
-    told = [_story_line(item, now=item["last_s"] == newest) for item in said["story"]]
+        if said["asked_s"] - decided_s > SILENT_S:
+            out.append(f"so it was {site_options.at(decided_s)}; nothing was decided since: see `ironburst status`")
+    elif pending:
+        out.append("nothing is decided of it now: it came or came back just now, or nobody rents for its partition")
+    told = [_story_line(item, now and item["last_s"] == decided_s) for item in said["story"]]
     return [*out, *told, *map(_lease_line, said["leases"])]
 
 

@@ -21,6 +21,7 @@ from ironburst.controller import comments
 from ironburst.ports import SchedulerError
 
 DAYS = 30  # of one's own jobs that have ended
+ROWS = 50  # of those that are shown
 _NUMBER = re.compile(r"([0-9]{1,10})([_+][0-9]+|_\[.*\])?")
 _DOES = {"RUNNING": "it runs on", "COMPLETING": "it completes on", "CONFIGURING": "it was just given"}
 _NOTHING = "nothing is said of it yet: it came or changed just now, or nobody rents for its partition"
@@ -50,10 +51,13 @@ def mine(as_json: bool) -> int:
     if as_json:
         print(json.dumps({"jobs": [_said(seen) for seen in (*waiting, *ended)], "usd": total, "unknown": why}))
         return 0
-    rows = [[seen.called, seen.state, str(seen.gpus), _usd(seen), text(seen)] for seen in (*waiting, *reversed(ended))]
+    told = [*waiting, *ended[: -ROWS - 1 : -1]]  # the newest first
+    rows = [[seen.called, seen.state, str(seen.gpus), _usd(seen), text(seen)] for seen in told]
     titles = ("job", "state", "GPUs", "rented", "what is known")
     table = shown.table(titles, rows, columns=shown.width(), colour=False, right=("GPUs", "rented")) if rows else []
     print("\n".join(table or ["  no job"]))
+    if len(ended) > ROWS:
+        print(f"  and {len(ended) - ROWS:,} more that have ended: `--json` has all")
     print(f"rented for them: {explain.usd(total)} (estimate; the time that they ran) in the last {DAYS} days")
     if why:
         print(f"jobs that have ended aren't known: {why}")

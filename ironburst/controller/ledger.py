@@ -309,9 +309,9 @@ class Ledger:
         return [records.of(DecisionRow, row) for row in rows]
 
     def last_decisions(self) -> dict[int, DecisionRow]:
-        """Of each job that waits."""
-        newest = "(SELECT max(id) FROM decisions WHERE job = jobs.job)"
-        query = f"SELECT decisions.* FROM jobs JOIN decisions ON id = {newest} WHERE state = 'PENDING'"
+        """Of each job that waits, if it was decided when the job was seen last."""
+        query = """SELECT decisions.* FROM jobs JOIN decisions ON decisions.last_s >= jobs.last_s
+            AND id = (SELECT max(id) FROM decisions WHERE job = jobs.job) WHERE state = 'PENDING'"""
         return {row["job"]: records.of(DecisionRow, row) for row in self._rows(query)}
 
     def newest_decisions(self, count: int) -> list[DecisionRow]:

@@ -1,59 +1,21 @@
-"""What people ask of sbatch, salloc and srun, on a live Slurm: each is rented for, or is said why not."""
+"""What happens to jobs after sbatch, on a live Slurm, is decided on. What is asked at sbatch: test_researcher_table."""
+
+from contextlib import closing
+from types import SimpleNamespace
 
 import pytest
 
 from ironburst.adapters.slurm import Slurm
-from ironburst.burst import Budget, Policy, Pool, Resources, Snapshot, decide
+from ironburst.burst import Decision, Launch
+from ironburst.controller.comments import Comments
+from ironburst.controller.ledger import Ledger
 from ironburst.ports import SchedulerError
-from lab.system import LabError, wait_for
+from lab.system import wait_for
+from tests.lab import researcher
+from tests.lab.researcher import ONE, RENTED, SLEEP, alice, full_hall, seen_on
 
 pytestmark = [pytest.mark.lab, pytest.mark.slow, pytest.mark.usefixtures("converged")]
-SLEEP = "--wrap 'sleep 500'"
-ONE = "--gres=gpu:1 -c 1 --time=9"
-RENTED = "rented for"
-# what is asked for: what is decided
-SUBMITTED = {
-    f"sbatch {ONE} {SLEEP}": RENTED,
-    f"sbatch --gres=gpu:h100:4 -c 1 --time=9 {SLEEP}": RENTED,
-    f"sbatch --gpus-per-node=4 -c 1 --time=9 {SLEEP}": RENTED,
-    f"sbatch --gpus=2 -N1 -c 1 --time=9 {SLEEP}": RENTED,
-    f"sbatch -p home {ONE} {SLEEP}": RENTED,
-    f"sbatch --no-requeue {ONE} {SLEEP}": RENTED,
-    f"sbatch --requeue {ONE} {SLEEP}": RENTED,
-    f"sbatch --exclusive --mem=500 {ONE} {SLEEP}": RENTED,
-    f"sbatch --nice=100 {ONE} {SLEEP}": RENTED,
-    f"sbatch -N2 --gres=gpu:4 -c 1 --time=9 {SLEEP}": RENTED,
-    f"sbatch --deadline=now+5hours {ONE} {SLEEP}": RENTED,
-    f"sbatch --array=1-2 {ONE} {SLEEP}": RENTED,
-    f"salloc --no-shell {ONE}": RENTED,
-    f"srun {ONE} sleep 500": RENTED,
-    f"sbatch --gres=gpu:1 -c 1 {SLEEP}": RENTED,  # its limit is the partition's DefaultTime
-    f"sbatch --nodes=3 {ONE} {SLEEP}": RENTED,  # home has two nodes
-    f"sbatch --nodes=3-5 {ONE} {SLEEP}": RENTED,
-    f"sbatch --gpus=24 --mem=500 --time=9 {SLEEP}": RENTED,
-    f"sbatch -n3 --gpus-per-task=8 --mem=500 --time=9 {SLEEP}": RENTED,
-    f"sbatch --nodes=3 --no-requeue --exclusive {ONE} {SLEEP}": RENTED,
-    f"sbatch --nodes=3 --array=1-2 {ONE} {SLEEP}": RENTED,
-    f"salloc --no-shell --nodes=3 {ONE}": RENTED,
-    f"srun --nodes=3 {ONE} sleep 500": RENTED,
-    f"sbatch {ONE} --dependency=afterok:BUSY {SLEEP}": "dependency",
-    f"sbatch {ONE} --begin=now+1hour {SLEEP}": "begin",
-    f"sbatch {ONE} --hold {SLEEP}": "held",
-    f"sbatch {ONE} -w dgx01 {SLEEP}": "demands",
-    f"sbatch {ONE} --reservation=maint {SLEEP}": "demands",
-    f"sbatch {ONE} : {ONE} {SLEEP}": "demands",
-    f"sbatch -c 1 --time=9 {SLEEP}": "no_gpu",
-    f"sbatch {ONE} --mem=900 {SLEEP}": "too_large",
-    f"sbatch {ONE} --comment data=imagenet {SLEEP}": "data",
-    f"sbatch {ONE} --comment fabric=infiniband {SLEEP}": "fabric",
-    f"sbatch {ONE} -D /tmp {SLEEP}": "folder",
-    f"sbatch {ONE} -o /var/tmp/out.txt {SLEEP}": "folder",
-}
-REFUSED_BY_SLURM = (
-    f"sbatch {ONE} -C no-such-feature {SLEEP}",
-    f"sbatch {ONE} -p burst-p5 {SLEEP}",
-    f"sbatch {ONE} --requeue=expedite {SLEEP}",  # of 25.11
-)
+
 # what neither home nor a pool could ever take: why
 NOBODYS = {
     f"sbatch --gres=gpu:a100:1 {SLEEP}": "no pool can. It asks for 1 node, 1 GPU of type a100 a node",
@@ -66,103 +28,15 @@ NOBODYS = {
 }
 
 
-# QOS: what it says
-QOS = {
-    "h-urgent": "Priority=1000",
-    "h-user": "MaxTRESPerUser=gres/gpu=1",
-    "h-job": "MaxTRESPerJob=gres/gpu=1",
-    "h-group": "GrpTRES=gres/gpu=1",
-    "h-wall": "MaxWall=5",
-    "h-deny": "MaxTRESPerJob=gres/gpu=1 Flags=DenyOnLimit",
-}
-TWO = "--gres=gpu:2 -c 1 --time=9"
-# what is asked for with a QOS: what is decided
-IN_A_QOS = {
-    f"sbatch --qos=h-urgent {TWO} {SLEEP}": RENTED,
-    f"sbatch --qos=h-user {ONE} {SLEEP}": RENTED,  # within its limit
-    f"sbatch --qos=h-user {TWO} {SLEEP}": "share",
-    f"sbatch --qos=h-job {TWO} {SLEEP}": "share",
-    f"sbatch --qos=h-group {TWO} {SLEEP}": "share",
-    f"sbatch --qos=h-wall {ONE} {SLEEP}": "share",
-}
-
-
-def alice(site, line, **options):
-    done = site.ssh("head", f"cd /shared/alice && exec runuser -u alice -- {line}", check=False, **options)
-    return done.stdout.strip() if done.returncode == 0 else ""
-
-
-def pool(now_s):
-    return Pool(
-        name="p5",
-        partition="burst-p5",
-        nodes=("p5-1", "p5-2", "p5-3"),
-        instance_type="p5.48xlarge",
-        each=Resources(8, 4, 800),
-        gpu_type="h100",
-        markets=("on-demand", "spot"),
-        usd_per_hour={"on-demand": 50.0, "spot": 20.0},
-        zones=("a",),
-        boot_s=60.0,
-        idle_s=60.0,
-        max_run_s=360000.0,
-        fabric="efa",
-    )
-
-
-def decided(site, inside, name):
-    """{job: RENTED or the code of why not}, each job as if it were alone in the queue and home were full."""
-    seen = Slurm(inside.argv(*inside.head_prefix())).observe()
-    now_s = float(site.ssh("head", "date +%s").stdout)
-    policy = Policy("home", 0.0, spot_max_nodes=2, folders=("/shared",))
-    running = [job for job in seen.jobs if job.on]
-    codes = set()
-    for job in (each for each in seen.jobs if each.pending and each.name == name):
-        budget = Budget(1e6, 0.0, 0.0, now_s + 864000.0)
-        snapshot = Snapshot(now_s + 60, (*running, job), seen.nodes, (pool(now_s),), budget=budget)
-        decision = decide(snapshot, policy)
-        said = [*decision.waits, *decision.infeasible]
-        codes |= (
-            {RENTED}
-            if any(job.id in each.jobs for each in decision.launches)
-            else {each.code for each in said if each.job == job.id}
-        )
-    return codes
-
-
 @pytest.fixture
 def full(site):
-    """A hall that is full for long, and a reservation; the id of the job that fills it."""
-    site.ssh("head", "scancel -u alice; scontrol delete reservationname=maint", check=False)
-    reserve = "scontrol create reservationname=maint users=alice starttime=now+1hour duration=60 nodes=dgx02"
-    site.ssh("head", reserve)
-    busy = alice(site, "sbatch --parsable -N2 --exclusive --time=50 --job-name=busy --wrap 'sleep 3000'")
-    wait_for(
-        lambda: site.ssh("head", f"squeue -h -j {busy} -o %T").stdout.strip() == "RUNNING", 60, "a full hall", pause=0.5
-    )
-    yield busy
-    site.ssh("head", "scancel -u alice; scontrol delete reservationname=maint", check=False)
+    with full_hall(site) as busy:
+        yield busy
 
 
-def test_each_habit_is_rented_for_or_is_said_why_not(site, inside, full):
-    found, names = {}, {}
-    for n, line in enumerate(SUBMITTED):
-        names[line] = f"habit{n}"
-        told = line.replace("BUSY", full).replace(" ", f" --job-name=habit{n} ", 1)
-        if line.startswith("sbatch"):
-            assert alice(site, told), line
-        else:  # they wait for their nodes
-            assert alice(site, f"sh -c '{told} >/dev/null 2>&1 </dev/null & echo there'") == "there"
-
-    def there():
-        shown = set(site.ssh("head", "squeue -h -t PD -o %j").stdout.split())
-        return shown >= set(names.values())
-
-    wait_for(there, 60, "all jobs in the queue", pause=1)
-    for line, name in names.items():
-        found[line] = decided(site, inside, name)
-    wrong = {line: found[line] for line, wanted in SUBMITTED.items() if found[line] != {wanted}}
-    assert wrong == {}
+def decided(inside, name):
+    """The codes, without the market."""
+    return {code.partition(",")[0] for code in researcher.decided(*seen_on(inside), name)}
 
 
 def test_what_home_can_never_run_waits_where_it_is_rented_for(site, full):
@@ -192,71 +66,35 @@ def test_what_nobody_could_ever_run_is_refused_with_the_reason(site, line):
     assert "; home has 2 nodes of h100:8, " in done.stderr and "; pool p5 has 3 nodes of h100:8, " in done.stderr
 
 
-@pytest.fixture
-def limited(site, full):
-    """QOS with limits, which alice may use."""
-    names = ",".join(QOS)
-    lines = [f"sacctmgr -i add qos {name} set {said}" for name, said in QOS.items()]
-    site.ssh("head", " && ".join([*lines, f"sacctmgr -i modify user alice set qos+={names}"]))
-    yield
-    site.ssh("head", "scancel -u alice", check=False)
-    site.ssh("head", f"sacctmgr -i modify user alice set qos-={names}; sacctmgr -i delete qos {names}", check=False)
-
-
-def test_a_qos_with_a_limit_is_a_share_and_one_with_priority_is_rented_for(site, inside, limited):
-    names, found = {}, {}
-    for n, line in enumerate(IN_A_QOS):
-        names[line] = f"qos{n}"
-        assert alice(site, line.replace(" ", f" --job-name=qos{n} ", 1)), line
-    wanted = {line: {code} for line, code in IN_A_QOS.items()}
-
-    def as_wanted():
-        found.update({line: decided(site, inside, name) for line, name in names.items()})
-        return found == wanted
-
-    try:  # Slurm says a reason when it has looked at the job, which the settling time is for
-        wait_for(as_wanted, 90, "the reasons that Slurm gives", pause=2)
-    except LabError:
-        said = site.ssh("head", "squeue -o '%i %j %q %T %r %Q'").stdout
-        pytest.fail(f"{ {line: each for line, each in found.items() if each != wanted[line]} }\n{said}")
-    assert alice(site, f"sbatch --qos=h-deny {TWO} {SLEEP}") == "", "DenyOnLimit: Slurm refuses it"
-    assert alice(site, f"sbatch --qos=no-such {ONE} {SLEEP}") == ""
-
-
 def test_what_an_admin_does_to_a_job_is_decided_on(site, inside, full):
     job = alice(site, f"sbatch --parsable --job-name=admins {ONE} {SLEEP}")
     site.ssh("head", f"scontrol hold {job}")
-    assert decided(site, inside, "admins") == {"held"}
+    assert decided(inside, "admins") == {"held"}
     alice(site, f"scontrol release {job}")
-    assert decided(site, inside, "admins") == {"held"}, "by an admin, so its user can't"
+    assert decided(inside, "admins") == {"held"}, "by an admin, so its user can't"
     site.ssh("head", f"scontrol release {job} && scontrol update jobid={job} priority=5000")
     assert site.ssh("head", f"squeue -h -j {job} -o %Q").stdout.strip() == "5000"
-    assert decided(site, inside, "admins") == {RENTED}
+    assert decided(inside, "admins") == {RENTED}
     site.ssh("head", f"scontrol update jobid={job} nice=1000")
-    assert decided(site, inside, "admins") == {RENTED}
+    assert decided(inside, "admins") == {RENTED}
     alice(site, f"sbatch --job-name=self --priority=90000 {ONE} {SLEEP}")
     assert int(site.ssh("head", "squeue -h -u alice -n self -o %Q").stdout) < 90000, "only an operator may"
-    assert decided(site, inside, "self") == {RENTED}
+    assert decided(inside, "self") == {RENTED}
 
 
 def test_a_job_that_is_put_back_waits_for_its_time(site, inside, full):
     site.ssh("head", f"scontrol update jobid={full} requeue=1 && scontrol requeue {full}")
     wait_for(lambda: "Restarts=1" in site.ssh("head", f"scontrol show job {full}").stdout, 60, "a restart", pause=0.5)
-    assert decided(site, inside, "busy") == {"begin"}
+    assert decided(inside, "busy") == {"begin"}
 
 
 def test_a_job_that_its_user_changes_is_decided_on_anew(site, inside, full):
     job = alice(site, f"sbatch --parsable --job-name=changed {ONE} {SLEEP}")
-    assert decided(site, inside, "changed") == {RENTED}
+    assert decided(inside, "changed") == {RENTED}
     alice(site, f"scontrol update jobid={job} reqnodelist=dgx01")
-    assert decided(site, inside, "changed") == {"demands"}
+    assert decided(inside, "changed") == {"demands"}
     alice(site, f"scontrol hold {job}")
-    assert decided(site, inside, "changed") == {"held"}
-
-
-@pytest.mark.parametrize("line", REFUSED_BY_SLURM)
-def test_what_slurm_itself_refuses_never_comes_to_us(site, full, line):
-    assert alice(site, line) == ""
+    assert decided(inside, "changed") == {"held"}
 
 
 def test_a_comment_is_shown_beside_the_job_and_leaves_the_users_own(site, inside, full):
@@ -269,3 +107,25 @@ def test_a_comment_is_shown_beside_the_job_and_leaves_the_users_own(site, inside
     assert slurm.observe().comments[int(job)] == text
     shown = [line.strip() for line in alice(site, f"scontrol show job {job}").splitlines()]
     assert f"AdminComment={text}" in shown and "Comment=data=c4" in shown
+
+
+def test_a_comment_of_the_queue_gives_way_when_the_tasks_start(site, inside, tmp_path):
+    site.ssh("head", "scancel -u alice", check=False)
+    slurm = Slurm(inside.argv(*inside.head_prefix()))
+    array = alice(site, f"sbatch --parsable --hold --array=0-1 -w dgx01 --gres=gpu:4 -c 1 --time=9 {SLEEP}")
+    slurm.comment({f"{array}_[0-1]": f"ironburst: {array}_0 and 1 more: it may start on dgx01 or at home"})
+    alice(site, f"scontrol release {array}")
+
+    def run():
+        return site.ssh("head", f"squeue -h -j {array} -t R -o %i").stdout.split()
+
+    wait_for(lambda: len(run()) == 2, 60, "both tasks", pause=0.5)
+    rented = Launch("p5", ("a",), "spot", ("dgx01",), (), 40.0, 2e9, 1.0, "as if it were rented")
+    with closing(Ledger(tmp_path / "ledger.sqlite")) as ledger:
+        ledger.add_launch("one", rented, "p5.48xlarge", "ami-1", 60.0, 1, 1.0)
+        at = SimpleNamespace(scheduler=slurm, ledger=ledger, now=1000.0)
+        Comments().say(at, slurm.observe(), Decision())
+    for task in (0, 1):
+        shown = alice(site, f"scontrol show job {array}_{task}")
+        assert "AdminComment=ironburst: on dgx01, rented at $20.00 an hour (estimate)" in shown
+    site.ssh("head", "scancel -u alice", check=False)

@@ -6,7 +6,7 @@ from typing import get_args
 
 import pytest
 
-from ironburst.burst import decide
+from ironburst.burst import Lease, decide
 from ironburst.burst.answers import Answers
 from ironburst.burst.lateness import Late, LateCode, Limit, NotYet, NotYetCode
 from ironburst.burst.limits import Limits, WaitTarget
@@ -160,3 +160,14 @@ def test_no_sentence_has_an_infinite_number_nor_promises_to_rent_what_is_never_r
         texts, decision = said([*others, job(submit_s=NOW - waited_s, **more)], policy)
         assert texts[1] and not any(word in texts[1] for word in ("inf ", "$inf", "nan", " a month"))
         assert decision.launches or "it is rented for" not in texts[1]
+
+
+def test_a_job_that_home_is_too_small_for_may_not_start_there():
+    told = answers()
+    ready = [Lease(f"l{n}", "one", f"p5-{n}", "p5", "a", "spot", "ready", (1,), 20.0, NOW + 9e4) for n in (1, 2, 3)]
+    told.served(job(1, nodes=3), ready)
+    told.served(job(2, nodes=2), ready[:2])
+    assert [wait.text for wait in told.waits] == [
+        "it may start on p5-1, p5-2, p5-3",
+        "it may start on p5-1, p5-2 or at home, whichever the scheduler finds first",
+    ]

@@ -191,11 +191,26 @@ def _line(row):
     }
 
 
+def test_what_was_decided_before_is_not_told_as_if_it_held(played):
+    """A job that is moved to a partition of which nothing is decided; a controller that is silent."""
+    show, ledger = played
+    slurm = show("waiting")
+    last = ledger.last_decisions()
+    assert {13, 14} <= last.keys()
+    old = explain.gather(ledger, 13, NOW + 4000)
+    assert any("nothing was decided since" in line for line in explain.lines(old))
+    assert not any("nothing was decided since" in line for line in explain.lines({**old, "asked_s": old["last_s"]}))
+    moved = [replace(job, partitions=("long",)) for job in slurm.observe().jobs if job.id == 14]
+    ledger.saw_jobs(moved, slurm.clock.now() + 10)
+    assert 14 not in ledger.last_decisions()
+    lines = explain.lines(explain.gather(ledger, 14, slurm.clock.now()))
+    assert "nothing is decided of it now" in lines[1] and not any("looked at again" in line for line in lines)
+
+
 def test_a_job_that_has_left_the_queue_was_on_its_nodes(played):
     show, ledger = played
     show("waiting")
     show("requeued")
-    ledger.left_queue(-1, NOW)
     slurm = show("requeued")
     gone = next(job for job in slurm.observe().jobs if job.called == "10_0")
     ledger.left_queue(gone.id, NOW + 60)
