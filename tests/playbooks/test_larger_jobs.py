@@ -11,7 +11,7 @@ import lupa.lua51
 import lupa.lua54
 import pytest
 from sample import lab_document
-from test_templates import render
+from test_templates import render, slurm_kinds
 
 NO_VAL16, NO_VAL, INFINITE, NO_VAL64 = 0xFFFE, 0xFFFFFFFE, 0xFFFFFFFF, float(0xFFFFFFFFFFFFFFFE)
 UNSAID = {
@@ -95,6 +95,18 @@ def plugin(request):
 
 
 as_declared = functools.cache(script)
+
+
+def test_what_there_is_counts_alike_nodes_once_and_slices_by_their_profile():
+    """As slurm.conf has them: Gres=gpu:h100:6,gpu:1g.10gb:14."""
+    plain, slurm = {"gpu": None, "mig": None}, {"cpus": 16, "memory_mb": 1000}
+    cut = [{"gpus": [0, 1], "profiles": {"1g.10gb": 7}}]
+    gpu = {"model": "H100 SXM5 80GB", "count": 8}
+    nodes = [{"name": "a"} | plain, {"name": "b", "gpu": gpu, "mig": cut}, {"name": "c"} | plain]
+    assert slurm_kinds([each | {"slurm": slurm} for each in nodes]) == [
+        {"nodes": 2, "cpus": 16, "memory_mb": 1000, "gpus": {}},
+        {"nodes": 1, "cpus": 16, "memory_mb": 1000, "gpus": {"h100": 6, "1g.10gb": 14}},
+    ]
 
 
 NODE = {"tres_per_node": "gres/gpu:8"}
