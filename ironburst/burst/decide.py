@@ -156,6 +156,8 @@ class _Tick:
         """The job has these nodes."""
         if isinstance(got, Reused) and got.assign:
             self.handover.assign(job, got.assign, got.slots, got.coming)
+        if job.larger_than_home and (isinstance(got, Launch) or got.assign is None or got.coming):
+            self.handover.back_home(job)  # rented for again at once: what opens there until then is others'
         self.answers.rented(job, late, why, got)
 
     def _make_room(self, job: Job, late: Late) -> bool:

@@ -52,6 +52,8 @@ class Handover:
         self.used.update(lease.id for lease in leases)
         if all(lease.state != "coming" for lease in leases):
             self._widen(job, leases[0].pool, [lease.node for lease in leases])
+        elif job.larger_than_home:
+            self.back_home(job)
 
     def assign(self, job: Job, assign: Assign, slots: Sequence[Slot], coming: bool) -> None:
         """Give it leases that nobody counts on; `coming`: some of them have to boot first."""

@@ -11,7 +11,7 @@ import lupa.lua51
 import lupa.lua54
 import pytest
 from sample import lab_document
-from test_templates import render
+from test_templates import render, slurm_kinds
 
 NO_VAL16, NO_VAL, INFINITE, NO_VAL64 = 0xFFFE, 0xFFFFFFFE, 0xFFFFFFFF, float(0xFFFFFFFFFFFFFFFE)
 UNSAID = {
@@ -97,6 +97,18 @@ def plugin(request):
 as_declared = functools.cache(script)
 
 
+def test_what_there_is_counts_alike_nodes_once_and_slices_by_their_profile():
+    """As slurm.conf has them: Gres=gpu:h100:6,gpu:1g.10gb:14."""
+    plain, slurm = {"gpu": None, "mig": None}, {"cpus": 16, "memory_mb": 1000}
+    cut = [{"gpus": [0, 1], "profiles": {"1g.10gb": 7}}]
+    gpu = {"model": "H100 SXM5 80GB", "count": 8}
+    nodes = [{"name": "a"} | plain, {"name": "b", "gpu": gpu, "mig": cut}, {"name": "c"} | plain]
+    assert slurm_kinds([each | {"slurm": slurm} for each in nodes]) == [
+        {"nodes": 2, "cpus": 16, "memory_mb": 1000, "gpus": {}},
+        {"nodes": 1, "cpus": 16, "memory_mb": 1000, "gpus": {"h100": 6, "1g.10gb": 14}},
+    ]
+
+
 NODE = {"tres_per_node": "gres/gpu:8"}
 AT_HOME = {
     "--gpus=1": {"tres_per_job": "gres/gpu:1"},
@@ -128,6 +140,10 @@ LARGER = {
     "--gpus=h200:17": ({"tres_per_job": "gres/gpu:h200:17"}, 3),
     "-n24 --gpus-per-task=1": ({"num_tasks": 24, "min_cpus": 24, "tres_per_task": "gres/gpu=1"}, 3),
     "-n3 --gpus-per-task=8": ({"num_tasks": 3, "min_cpus": 3, "tres_per_task": "gres/gpu=8"}, 3),
+    "-n5 --gpus-per-task=3": ({"num_tasks": 5, "min_cpus": 5, "tres_per_task": "gres/gpu=3"}, 3),
+    "-n6 --ntasks-per-node=2 --gpus=1": ({"num_tasks": 6, "ntasks_per_node": 2, "tres_per_job": "gres/gpu:1"}, 3),
+    "-n24 --ntasks-per-gpu=1": ({"num_tasks": 24, "min_cpus": 24, "ntasks_per_tres": 1}, 3),
+    "--gpus-per-node=8 --cpus-per-gpu=4": ({"cpus_per_tres": "gres/gpu:4"} | NODE, None),
     "--gpus=24 --ntasks-per-gpu=1": (
         {"num_tasks": 24, "min_cpus": 24, "ntasks_per_tres": 1, "tres_per_job": "gres/gpu:24"},
         3,
@@ -160,6 +176,11 @@ NOBODYS = {
     "-N4 --gpus-per-node=8": (
         {"min_nodes": 4, "max_nodes": 4} | NODE,
         "no pool can. It asks for 4 nodes, 8 GPUs a node",
+    ),
+    "--gres=gpu:16": ({"tres_per_node": "gres/gpu:16"}, "no pool can. It asks for 1 node, 16 GPUs a node"),
+    "--gpus-per-socket=8 --sockets-per-node=2": (
+        {"tres_per_socket": "gres/gpu:8", "sockets_per_node": 2},
+        "no pool can. It asks for 1 node, 16 GPUs a node",
     ),
     "--gpus=25": ({"tres_per_job": "gres/gpu:25"}, "no pool can. It asks for 1 node, 25 GPUs"),
     "--gpus=24 -N2": (
@@ -238,6 +259,12 @@ def test_longer_than_home_and_not_than_a_pool_is_slurms_to_say():
 def test_other_partitions_reservations_and_parts_are_slurms_alone(plugin, request_):
     answer, job = plugin.submit(**({"min_nodes": 9, "max_nodes": 9} | NODE | request_))
     assert (answer, job.partition) == (0, request_.get("partition"))
+
+
+def test_slices_are_no_whole_gpus():
+    plugin = Plugin(as_declared().replace('["h100"] = 8', '["1g.10gb"] = 14, ["h100"] = 6'))
+    assert plugin.submit(tres_per_job="gres/gpu:h100:12")[0] == 0
+    assert plugin.submit(tres_per_job="gres/gpu:h100:13")[0] == UNAVAILABLE
 
 
 def test_an_empty_hall_has_jobs_too():

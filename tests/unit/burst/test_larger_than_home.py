@@ -79,6 +79,15 @@ def test_it_keeps_the_partition_that_it_waits_in():
     assert (narrow.partitions, narrow.excluded) == (WAITS, ())
 
 
+@pytest.mark.parametrize("leases", [(), [lease("p5-2", "coming", jobs=(1,), worked=False)]], ids=["launched", "coming"])
+def test_until_its_next_nodes_are_there_it_takes_none_of_anothers(leases):
+    """Put back into the queue it is open to the names of its lost nodes, which may be another's by now."""
+    lost = larger(nodes=1, partitions=("burst-p5", "home", "burst-any"), excluded=("p5-2", "p5-3"), restarts=1)
+    decision = decide(snapshot([lost], leases=leases), POLICY)
+    assert bool(decision.launches) != bool(leases) and decision.widen == ()
+    assert [(each.job, each.partitions) for each in decision.narrow] == [(1, WAITS)]
+
+
 def test_a_partition_that_is_down_is_no_reason_elsewhere():
     decision = decide(snapshot([job(submit_s=NOW - 60, reason="PartitionDown", nodes=3)]), POLICY)
     assert code_of(decision, 1) == "refused" and decision.launches == ()

@@ -374,6 +374,12 @@ def test_what_is_bought_is_one_pools_or_one_groups(declared, pool):
     assert [f.rule for f in findings(declared)] == ["duplicate"]
 
 
+def test_a_pool_is_not_called_as_the_partition_of_jobs_that_are_larger_than_home(declared, pool):
+    pool["name"] = "any"
+    (found,) = [each for each in findings(declared) if each.rule == "duplicate"]
+    assert "partition 'burst-any' is used already at the jobs that are larger than home" in found.message
+
+
 def of_types(declared, *types, **more):
     pool = declared["cloud"]["pools"][0]
     del pool["instance_type"]
