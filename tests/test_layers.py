@@ -19,8 +19,9 @@ STDLIB = set(sys.stdlib_module_names)
 RIGHTS = {
     # pure: no clock, no I/O
     "ironburst.node_states": "",
-    "ironburst.burst": "numpy :naming :node_states",
-    "ironburst.replay": "numpy :burst",
+    "ironburst.gpus": "",
+    "ironburst.burst": "numpy :gpus :naming :node_states",
+    "ironburst.replay": "numpy :burst :gpus",
     "ironburst.software": "",
     "ironburst.hall": "",
     "ironburst.health": "",  # runs on the nodes, too
@@ -31,7 +32,7 @@ RIGHTS = {
     "ironburst.ports": ":burst :naming :service :shares",
     # what a person writes, what the world offers, and the document of both
     "ironburst.catalog": "yaml",
-    "ironburst.config": "pydantic yaml :catalog :files :hall :naming :secrets :software",
+    "ironburst.config": "pydantic yaml :catalog :files :gpus :hall :naming :secrets :software",
     "ironburst.plan": ":config :software",  # pure
     "ironburst.document": "pydantic :catalog :config :files :naming :software",
     "ironburst.doctor": ":catalog :config :document :naming :ports :secrets :slurm_programs :software",  # pure
@@ -43,7 +44,7 @@ RIGHTS = {
     "ironburst.slurm_programs": ":document :naming",
     # what acts
     "ironburst.baremetal": "pydantic :catalog :config :secrets :software",
-    "ironburst.controller": ":burst :document :karpenter_port :naming :node_states :ports :shares",
+    "ironburst.controller": ":burst :document :gpus :karpenter_port :naming :node_states :ports :shares",
     "ironburst.page": "jinja2 markupsafe numpy starlette :burst :controller.records :naming :node_states "
     ":replay.pictures",
     "ironburst.cost": ":controller.money :controller.records :naming :replay",  # pure

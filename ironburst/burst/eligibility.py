@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import replace
 from operator import is_
 
 from ironburst.burst import explain
 from ironburst.burst.policy import Policy
-from ironburst.burst.snapshot import Job, Pool, Snapshot
+from ironburst.burst.snapshot import Job, Node, Pool, Snapshot
+from ironburst.gpus import Gpu, least
 
 Reason = tuple[str, str]  # code, text
 
@@ -91,8 +93,34 @@ def _missing_folder(job: Job, there: tuple[str, ...]) -> str | None:
     return next((folder for folder in job.folders if not f"{folder}/".startswith(tops)), None)
 
 
-def not_in_pool(job: Job, pool: Pool, however_long: bool = False) -> Reason | None:
-    """Why this pool can't take it, as the pool is declared (`however_long`: were it short enough)."""
+def meant(job: Job, nodes: Iterable[Node]) -> tuple[Gpu, ...]:
+    """The GPUs that it could be given at home, where it asks for GPUs without a type: such as these, or better, are
+    meant. Of nodes that are large enough; where none is, of all in its partitions.
+    """
+    if job.gpu_type and not job.gpu_by_place:
+        return ()
+    its = [
+        each for each in nodes if each.gpu and each.name not in job.excluded and {*each.partitions} & {*job.partitions}
+    ]
+    fitting = [each for each in its if job.each.within(each.total)]
+    return tuple(dict.fromkeys(each.gpu for each in fitting or its if each.gpu))
+
+
+def _lesser(job: Job, pool: Pool, at_home: tuple[Gpu, ...]) -> Reason | None:
+    """The pool's GPUs are less than each that it could be given at home."""
+    together = job.each.gpus > 1
+    if not at_home or pool.gpu is None or pool.untyped or any(pool.gpu.as_good_as(each, together) for each in at_home):
+        return None
+    home = least(at_home)
+    means = f"it asks for GPUs without a type, which means at least {home} here"
+    has = f"pool {pool.name} has {pool.gpu}{pool.gpu.lacks(home, together)}"
+    return "lesser_gpu", f"{means}: {has}; name them if they will do (--gres=gpu:{pool.gpu_type}:{job.each.gpus})"
+
+
+def not_in_pool(job: Job, pool: Pool, at_home: tuple[Gpu, ...], however_long: bool = False) -> Reason | None:
+    """Why this pool can't take it, as the pool is declared (`however_long`: were it short enough). `at_home`: the GPUs
+    that it means (`meant`).
+    """
     if pool.account and job.account != pool.account:
         charged = f"it is charged to {job.account}" if job.account else "it is charged to no account"
         return "account", f"{charged}, and pool {pool.name} is for account {pool.account} alone"
@@ -106,6 +134,8 @@ def not_in_pool(job: Job, pool: Pool, however_long: bool = False) -> Reason | No
     if job.nodes > len(pool.nodes):
         needs = f"it needs {job.nodes} nodes together"
         return "too_many_nodes", f"{needs}, pool {pool.name} has max_nodes {len(pool.nodes)}"
+    if reason := _lesser(job, pool, at_home):
+        return reason
     if job.time_limit_s is not None and job.time_limit_s > pool.max_run_s and not however_long:
         limit, most = explain.duration(job.time_limit_s), explain.duration(pool.max_run_s)
         if pool.ends_s is not None:

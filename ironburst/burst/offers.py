@@ -13,10 +13,11 @@ from functools import cached_property
 from typing import NamedTuple
 
 from ironburst.burst.cost import boot_s, to_completion_usd
-from ironburst.burst.eligibility import in_time, not_in_pool, not_on_market, spot_failed
+from ironburst.burst.eligibility import in_time, meant, not_in_pool, not_on_market, spot_failed
 from ironburst.burst.policy import Policy
 from ironburst.burst.refusals import Refusal
 from ironburst.burst.snapshot import Job, Pool, Snapshot
+from ironburst.gpus import Gpu
 
 ENDLESS = 64  # the magnitude of a run time that has no end
 
@@ -87,12 +88,12 @@ class AlikeOffers:
         return frozenset(offer.place for offer in self.offers)
 
     @classmethod
-    def of(cls, job: Job, snapshot: Snapshot, policy: Policy) -> AlikeOffers:
-        """Those that may take a job like this one, were it short enough."""
+    def of(cls, job: Job, snapshot: Snapshot, policy: Policy, at_home: tuple[Gpu, ...]) -> AlikeOffers:
+        """Those that may take a job like this one, were it short enough. `at_home`: the GPUs that it means."""
         offers = [
             Offer(each.usd_per_hour[market] or 0.0, each, market, each.instance_type if pool.other_types else "")
             for pool in snapshot.pools
-            if not not_in_pool(job, pool, however_long=True)
+            if not not_in_pool(job, pool, at_home, however_long=True)
             for each in pool.by_type
             for market in each.markets
             if not not_on_market(job, each, market, policy)
@@ -132,6 +133,8 @@ class Offers:
         """`expected_s`: run times by job id, where more is known than the limit."""
         self._snapshot, self._policy, self._expected_s = snapshot, policy, expected_s
         self._owners = frozenset(pool.account for pool in snapshot.pools if pool.account)
+        self._known = [node for node in snapshot.nodes if node.gpu] if any(pool.gpu for pool in snapshot.pools) else []
+        self._meant: dict[tuple[object, ...], tuple[Gpu, ...]] = {}
         self._alike: dict[tuple[object, ...], AlikeOffers] = {}
         self._last: tuple[Job, JobOffers] | None = None  # a job's offers are asked for again and again
 
@@ -146,6 +149,16 @@ class Offers:
         on demand, then in the declared order.
         """
         return self.of(job).fitting
+
+    def meant(self, job: Job) -> tuple[Gpu, ...]:
+        """The GPUs that it could be given at home, where it names no type: a pool has to be as good."""
+        if not self._known:
+            return ()
+        each, untyped = job.each, job.gpu_by_place or not job.gpu_type
+        asked = untyped, each.gpus, each.cpus, each.memory_mb, job.partitions, job.excluded
+        if asked not in self._meant:
+            self._meant[asked] = meant(job, self._known)
+        return self._meant[asked]
 
     def places(self, job: Job) -> frozenset[tuple[str, str]]:
         """(pool, market) of `options`; one and the same set for jobs that are alike."""
@@ -167,10 +180,11 @@ class Offers:
         size = (each.gpus, each.cpus, each.memory_mb, job.nodes)
         markets = (job.batch, job.requeue, spot_failed(job, self._policy))
         account = job.account if job.account in self._owners else ""
-        shape = (size, job.gpu_type, markets, job.data, job.licences, job.fabric, account)
+        at_home = self.meant(job)
+        shape = (size, job.gpu_type, markets, job.data, job.licences, job.fabric, account, at_home)
         alike = self._alike.get(shape)
         if alike is None:
-            alike = self._alike[shape] = AlikeOffers.of(job, self._snapshot, self._policy)
+            alike = self._alike[shape] = AlikeOffers.of(job, self._snapshot, self._policy, at_home)
         ranked, limit_s = alike.by_cost(self.run_s(job)), job.time_limit_s or 0.0
         fitting = ranked.offers
         if limit_s > alike.longest_s:

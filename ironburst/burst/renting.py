@@ -126,7 +126,7 @@ class Renting:
 
     def _never_in(self, job: Job, pool: Pool) -> Reason | None:
         """Why the pool can never take it; None: it can."""
-        if reason := not_in_pool(job, pool) or not_in_time(job, pool, self.snapshot.now_s):
+        if reason := not_in_pool(job, pool, self.offers.meant(job)) or not_in_time(job, pool, self.snapshot.now_s):
             return reason
         markets = [not_on_market(job, each, market, self.policy) for each in pool.by_type for market in each.markets]
         if all(markets):

@@ -13,6 +13,7 @@ from ironburst import naming, node_states
 from ironburst.burst import drains
 from ironburst.burst.codec import IF_SAID
 from ironburst.burst.orders import Halt, UserLimit
+from ironburst.gpus import Gpu
 
 
 @dataclass(frozen=True)
@@ -69,6 +70,8 @@ class Job:
     called: str = field(default="", metadata=IF_SAID)
     # that it starts in, and those of the files that it reads and writes by itself; empty: not known
     folders: tuple[str, ...] = field(default=(), metadata=IF_SAID)
+    # its `gpu_type` is what the places leave that it can be in: it asks for none itself
+    gpu_by_place: bool = field(default=False, metadata=IF_SAID)
 
     @property
     def pending(self) -> bool:
@@ -109,6 +112,8 @@ class Node:
     reason_by: str = ""  # the user who set it; empty: not known
     # since when the scheduler has held it for dead, as it doesn't answer; None: it answers, or that isn't known
     silent_s: float | None = field(default=None, metadata=IF_SAID)
+    # of a node at home, each of its GPUs; None: not looked at, or not declared
+    gpu: Gpu | None = field(default=None, metadata=IF_SAID)
 
     def has(self, *states: str) -> bool:
         """Whether it is in all of `states`."""
@@ -196,6 +201,9 @@ class Pool:
     in_order: bool = False  # in each market no type before those that are declared before it, whatever they cost
     # home partition of the scheduler that its nodes join, where a site has two; empty: the policy's first
     home: str = field(default="", metadata=IF_SAID)
+    gpu: Gpu | None = field(default=None, metadata=IF_SAID)  # each of a node's; None: not looked at
+    # jobs that ask for GPUs without a type may have its, whatever home has
+    untyped: bool = field(default=False, metadata=IF_SAID)
 
     @cached_property
     def by_type(self) -> tuple[Pool, ...]:

@@ -37,6 +37,12 @@ class Gpu:
     notes: str | None
     source: str
 
+    @property
+    def nvlink(self) -> bool | None:
+        """NVLink joins all GPUs of a node. Bridges between some don't, and nobody declares whether they are there."""
+        wired = self.nvlink_topology
+        return None if wired is None else "switch" in wired or wired == "mesh"
+
 
 @dataclass(frozen=True)
 class Platform:

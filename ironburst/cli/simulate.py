@@ -50,6 +50,7 @@ NOT_RENTED = {
     "no_time_limit": "no time limit",
     "too_large": "more CPUs, memory or GPUs a node than a rented one has",
     "too_many_nodes": "more nodes than a pool has",
+    "lesser_gpu": "they name no GPU type, and the pools' GPUs are less than home's",
     "too_long": "a time limit over the pools' max_run",
     "outlives": "a time limit beyond the end of what is bought",
     "deadline": "too late for the deadline in every pool",

@@ -48,11 +48,16 @@ def declared_in(cluster: ClusterDocument, path: str, kind: str | None = None) ->
         has = "no GPU node" if not sizes else "nodes of " + " and ".join(map(str, sorted(sizes))) + " GPUs"
         raise BadInput(f"{path}: home has {has}; a trace can be played on home nodes that have equally many GPUs")
     its = [pool for pool in cluster.pools if cluster.scheduler_of(pool) is scheduler]
-    pools = tuple(policy_view.declared_pool(pool) for pool in its)
+    pools = tuple(policy_view.declared_pool(pool, cluster) for pool in its)
     ages = [pool.price_as_of for pool in its if pool.price_as_of]
     return Declared(
         name=cluster.cluster,
-        home=Home(len(home), sizes.pop(), tick_s=float(cluster.burst.tick_s)),
+        home=Home(
+            len(home),
+            sizes.pop(),
+            tick_s=float(cluster.burst.tick_s),
+            kinds=tuple(policy_view.kind(host.gpu) for host in home if host.gpu),
+        ),
         policy=replace(policy_view.policy(cluster), home_partition=HOME, other_homes=()),
         cloud=Cloud(pools, cool_down_s=float(cluster.burst.cool_down_s)),
         prices_as_of=min(ages, default=None),

@@ -290,7 +290,6 @@ class Burst(Strict):
     cool_down: Duration = Field(
         default="10m", validate_default=True, description="pause after insufficient capacity, per type, zone and market"
     )
-
     spot_max_nodes: int | None = Field(
         default=None,
         gt=0,
@@ -304,6 +303,9 @@ class Burst(Strict):
     )
     accounts: list[Account] = Field(
         default=[], description="whose jobs may be rented for, for their data leaves home; none: everybody's"
+    )
+    untyped_jobs_may_use: list[Name] | None = Field(
+        default=None, description="pools of lesser GPUs than home's for jobs that name no GPU type, too; []: none"
     )
     dead_man: Duration = Field(
         default="30m",

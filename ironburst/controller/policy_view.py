@@ -6,12 +6,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from ironburst import naming, node_states
-from ironburst.burst import Lease, OtherType, Policy, Pool, Resources, Snapshot, explain, runtimes
+from ironburst.burst import Lease, Node, OtherType, Policy, Pool, Resources, Snapshot, explain, runtimes
 from ironburst.burst.limits import Limits, WaitTarget
 from ironburst.controller import idle_store, karpenter, money, order_book, records, runtime_store, spending, unstarted
 from ironburst.controller.records import LeaseRow, Rate
 from ironburst.controller.site import PoolImage, Site
-from ironburst.document import ClusterDocument, PoolDocument
+from ironburst.document import ClusterDocument, Gpu, PoolDocument
+from ironburst.gpus import Gpu as Kind
 from ironburst.ports import Observation
 
 _BOOTS = 15  # newest ones that tell how long a boot takes
@@ -58,7 +59,7 @@ def pool(site: Site, declared: PoolDocument, obstacle: str = "") -> Pool:
     history = idle_store.read(site.ledger, declared.name).history
     obstacle = obstacle or _not_begun(declared, site.now)
     home = site.document.scheduler_of(declared).home_partition if site.document.other_schedulers else ""
-    known = replace(declared_pool(declared), home=home)
+    known = replace(declared_pool(declared, site.document), home=home)
     return replace(known, obstacle=obstacle, usual_boot_s=boot_s, idle_history=history)
 
 
@@ -74,8 +75,22 @@ def usual_boot_s(boots_s: Iterable[float]) -> float | None:
     return took_s[len(took_s) // 2] if took_s else None
 
 
-def declared_pool(declared: PoolDocument) -> Pool:
+def kind(gpu: Gpu) -> Kind:
+    """What it is to jobs that name no type."""
+    return Kind(gpu.model, gpu.memory_gb, gpu.nvlink)
+
+
+def _with_gpus(nodes: Iterable[Node], document: ClusterDocument) -> tuple[Node, ...]:
+    """Those that are declared at home with what their GPUs are."""
+    if document.burst.untyped_jobs_may_use is None:
+        return tuple(nodes)
+    known = {host.name: kind(host.gpu) for host in document.hosts if host.gpu}
+    return tuple(replace(node, gpu=known[node.name]) if node.name in known else node for node in nodes)
+
+
+def declared_pool(declared: PoolDocument, document: ClusterDocument) -> Pool:
     """A declared pool, before anything was seen of it."""
+    untyped = document.burst.untyped_jobs_may_use
     bought = declared.capacity_reservation_id or declared.capacity_reservation_group_arn
     reserved = tuple(declared.markets) if bought else ()
     return Pool(
@@ -103,6 +118,8 @@ def declared_pool(declared: PoolDocument) -> Pool:
         account=declared.account or "",
         other_types=tuple(OtherType(**other.model_dump()) for other in declared.other_types),
         in_order=declared.prefer == "order",
+        gpu=None if untyped is None else kind(declared.gpu),
+        untyped=declared.name in (untyped or ()),
     )
 
 
@@ -117,7 +134,7 @@ def snapshot(site: Site, observation: Observation, images: dict[str, PoolImage])
     return Snapshot(
         now_s=now,
         jobs=observation.jobs,
-        nodes=observation.nodes,
+        nodes=_with_gpus(observation.nodes, site.document),
         pools=pools(site, images, observation.silent),
         leases=tuple(
             _lease(site, lease, observation, joined[lease.launch], money.rates_of(lease, rates)[-1]) for lease in leases

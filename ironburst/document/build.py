@@ -8,7 +8,7 @@ from typing import Literal, TypedDict
 from pydantic import BaseModel
 
 from ironburst import catalog, naming
-from ironburst.config import halls, software_models
+from ironburst.config import gpu_models, halls, software_models
 from ironburst.config import software as declared_software
 from ironburst.config.cloud_models import Cloud, Group, Pool
 from ironburst.config.karpenter_models import KarpenterPool as DeclaredKarpenterPool
@@ -217,7 +217,7 @@ def _bare_metal(config: ClusterConfig, hall: Hall, nodes: Nodes, solution: Solut
     if nodes.role == "gpu":
         assert nodes.platform is not None  # config.checks.metal
         platform = catalog.platform(nodes.platform)
-        gpu = Gpu(model=platform.gpu.model, count=platform.gpu_count)
+        gpu = Gpu(count=platform.gpu_count, **asdict(gpu_models.of(platform.gpu)))
     links = nodes.infiniband_links or 0
     its: _OfSoftware = {"os": nodes.os, "software": None, "mig": None, "scratch": None}
     if nodes.managed:
@@ -259,7 +259,7 @@ def _of_instances(config: ClusterConfig, given: Group | Pool, name: str, solutio
     its = _of_software(solution, name, given.scratch)
     return {
         **its,
-        "gpu": Gpu(model=kind.gpu.model, count=kind.gpu_count),
+        "gpu": Gpu(count=kind.gpu_count, **asdict(gpu_models.rented(kind, given.mig))),
         "fabric": "efa" if efa else "none",
         "fabric_links": efa,
         "slurm": told(kinds, given.slurm),

@@ -26,6 +26,7 @@ def burst(config: ClusterConfig) -> Burst:
         spot_max_nodes=declared.spot_max_nodes,
         folders=_folders(config),
         accounts=declared.accounts,
+        untyped_jobs_may_use=_untyped(config),
         dead_man_s=declared.dead_man,
     )
 
@@ -35,6 +36,13 @@ def _folders(config: ClusterConfig) -> list[str] | None:
     if config.burst.folders is not None:
         return config.burst.folders or None
     return [config.slurm.shared_filesystem] if config.slurm else None
+
+
+def _untyped(config: ClusterConfig) -> list[str]:
+    """Beside those that are declared to be: a pool that jobs of a type may have with less memory than home's."""
+    pools = config.cloud.pools if config.cloud else []
+    named = config.burst.untyped_jobs_may_use or []
+    return [pool.name for pool in pools if pool.less_gpu_memory or pool.name in named]
 
 
 def _wait_target(config: ClusterConfig) -> WaitTarget | None:

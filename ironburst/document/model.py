@@ -108,6 +108,10 @@ class Gpu(Part):
 
     model: str
     count: int
+    memory_gb: float | None = Field(
+        default=None, description="of each, as marketed; of rented ones the smallest part of one; null: unknown"
+    )
+    nvlink: bool | None = Field(default=None, description="it joins all GPUs of the node; null: unknown")
 
 
 LOGIN_USERS = {"debian": "admin", "ubuntu": "ubuntu", "rhel": "ec2-user"}

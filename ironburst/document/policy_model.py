@@ -43,6 +43,10 @@ class Burst(Part):
         default=None, description="file systems that rented nodes have, too; null: jobs' folders aren't looked at"
     )
     accounts: list[str] = Field(default=[], description="whose jobs may be rented for; none: everybody's")
+    untyped_jobs_may_use: list[str] | None = Field(
+        default=None,
+        description="pools for jobs without a GPU type whatever home has; null: all are, as in documents of before 0.2",
+    )
     dead_man_s: int = Field(default=1800, description="a rented node without jobs ends itself after so long alone")
 
 

@@ -14,7 +14,7 @@ from ironburst.document.model import Ssh
 
 WHOLE = ("hosts", "pools", "shares", "users", "topology")
 """Keys of the document that grow with the site, or name its hosts"""
-OF_ALL = ("serial", "region", "scheduler", "filesystem", "subnet_managers", "data_science", "data", "names")
+OF_ALL = ("serial", "region", "scheduler", "burst", "filesystem", "subnet_managers", "data_science", "data", "names")
 
 
 def keeper(document: Mapping[str, Any]) -> str | None:

@@ -77,7 +77,10 @@ class _Play:
         self.looks: list[tuple[float, int]] = []  # (moment, at which job): what the last decision asked for
         self.names = [f"home-{n}" for n in range(home.nodes)]
         whole_node = self.jobs.resources[home.gpus]
-        self.declared = tuple(Node(name, (HOME,), whole_node, ("IDLE",)) for name in self.names)
+        kinds = home.kinds or (None,)
+        self.declared = tuple(
+            Node(name, (HOME,), whole_node, ("IDLE",), gpu=kinds[n % len(kinds)]) for n, name in enumerate(self.names)
+        )
         self.most_gpus = max(self.jobs.gpus, default=0)
 
     def run(self) -> Played:

@@ -33,6 +33,7 @@ def pool(name="p5", size=3, **more):
         "markets": ("spot", "on-demand"),
         "usd_per_hour": {"spot": 20.0, "on-demand": 50.0},
         "zones": ("a", "b"),
+        "gpu_type": "h100",
     } | more
     limits = {"boot_s": 600.0, "idle_s": 300.0, "max_run_s": 86400.0} | {
         k: values.pop(k) for k in list(values) if k.endswith("_s")
@@ -43,7 +44,6 @@ def pool(name="p5", size=3, **more):
         nodes=tuple(f"{name}-{n}" for n in range(1, size + 1)),
         instance_type="p5.48xlarge",
         each=FULL,
-        gpu_type="h100",
         **values,
         **limits,
     )

@@ -95,6 +95,25 @@ def test_users_submit_to_no_burst_partition(head, line):
     assert said.startswith("refused") and "partition burst-p5 takes no jobs: submit to home" in said
 
 
+@pytest.mark.parametrize(
+    ("folder", "line", "told"),
+    [
+        ("/home/alice", "sbatch --gres=gpu:8 --wrap true", True),
+        ("/home/alice", "sbatch --gpus=8 --wrap true", True),
+        ("/shared/alice", "sbatch --chdir=/tmp --gpus-per-node=1 --wrap true", True),
+        ("/shared/alice", "sbatch --gres=gpu:8 --wrap true", False),
+        ("/home/alice", "sbatch --wrap true", False),  # no GPU, so nothing is ever rented for it
+    ],
+)
+def test_who_submits_from_home_is_told_at_once_that_the_job_stays_there(head, folder, line, told):
+    """The first thing that people do after a login: submit where they are."""
+    head.ssh("install -d -o alice /home/alice")
+    done = head.ssh(f"cd {folder} && runuser -u alice -- {line} 2>&1").stdout
+    works = "/tmp" if "--chdir" in line else folder
+    said = f"this job stays at home: rented nodes have no {works} (they have /shared): submit from there"
+    assert "Submitted batch job" in done and (said in done) == told
+
+
 def test_users_move_no_job_there_and_keep_what_the_controller_excluded(head):
     job = alice(head, "sbatch --parsable --hold --wrap true")
     for partitions in ("burst-p5", "home,burst-p5"):

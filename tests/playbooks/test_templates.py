@@ -39,6 +39,7 @@ def render(name, document=None, **changes):
         "cluster_name": data["cluster"],
         "slurm_head_pools": [pool for pool in data["pools"] if pool["scheduler"] in whose],
         "cluster_shares": data["shares"],
+        "slurm_head_folders": data["burst"]["folders"] or [],
         "cluster_users": data["users"],
         "slurm_head_shares": share_rules(data["shares"]),
         "slurm_head_own": FIXED["slurm_head_own"],
@@ -126,6 +127,16 @@ def test_jobs_are_neither_roots_nor_submitted_to_burst_partitions():
     own = settings(render("slurm.conf.j2", slurm_head_settings={"JobSubmitPlugins": "lua,require_timelimit"}))[0]
     assert own["JobSubmitPlugins"] == "lua,require_timelimit"
     assert "JobSubmitPlugins" not in render("slurm.conf.j2", lab_document().model_copy(update={"pools": []}))
+
+
+def test_the_plugin_knows_which_folders_rented_nodes_have():
+    """What it says of others, real Slurm says to alice (tests/lab/test_head.py)."""
+    assert 'local FOLDERS = { "/shared" }' in render("job_submit.lua.j2")
+    both = {"cluster_burst": {"folders": ["/shared/", "/home"]}, "cluster_pools": [{"scheduler": ""}]}
+    assert templated.value("slurm_head", "slurm_head_folders", both) == ["/shared", "/home"]
+    for none in ({"cluster_pools": []}, {"cluster_burst": {"folders": None}}, {"cluster_burst": {}}):
+        assert templated.value("slurm_head", "slurm_head_folders", both | none) == []
+    assert "local FOLDERS = {  }" in render("job_submit.lua.j2", slurm_head_folders=[])
 
 
 BRIDGE = {

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ironburst.adapters.kubernetes.site import HOSTNAME_KEY, SITE_KEY, Pool, Site
 
 Json = dict[str, Any]
+# labels that tell GPUs apart: of feature discovery, EC2, the cloud's own (gke-accelerator), a site's own, and our pools
+_OF_GPUS = re.compile(
+    rf"gpu[.-](product|memory|family|compute|type|model|name)|accelerator|instance-(type|family|gpu)|^{SITE_KEY}$"
+)
 
 
 def labels_of(pool: Pool) -> dict[str, str]:
@@ -18,11 +23,24 @@ def labels_of(pool: Pool) -> dict[str, str]:
 def pools_for(spec: Json, site: Site) -> frozenset[str]:
     """Partitions with at least one node that a pod's nodeSelector and required node affinity allow."""
     selector = spec.get("nodeSelector") or {}
-    affinity = (spec.get("affinity") or {}).get("nodeAffinity") or {}
-    required = affinity.get("requiredDuringSchedulingIgnoredDuringExecution")
+    required = _required(spec) or None
     if not selector and not required:
         return frozenset(pool.partition for pool in site.pools)
     return frozenset(pool.partition for pool in site.pools if _allows(selector, required, pool))
+
+
+def chooses_gpu(spec: Json) -> bool:
+    """Whether it says which GPUs it takes. That they are there at all (gpu.present), or in which zone, is no choice."""
+    terms = _required(spec).get("nodeSelectorTerms") or ()
+    keys = [str(each["key"]) for term in terms for each in term.get("matchExpressions") or ()]
+    return any(_OF_GPUS.search(key) for key in [*(spec.get("nodeSelector") or {}), *keys])
+
+
+def _required(spec: Json) -> Json:
+    """Node affinity that a pod requires; empty: none."""
+    affinity = (spec.get("affinity") or {}).get("nodeAffinity") or {}
+    required: Json = affinity.get("requiredDuringSchedulingIgnoredDuringExecution") or {}
+    return required
 
 
 def reached_from(node_affinity: Json | None, site: Site) -> frozenset[str] | None:

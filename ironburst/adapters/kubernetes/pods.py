@@ -100,6 +100,7 @@ def _fields(raw: Json, site: Site) -> Json:
         "lists_tolerations": bool(spec.get("tolerations")),
         "demands": (*_demands(spec, asked, pools, site), *strange),
         "pools": pools,
+        "chooses_gpu": affinity.chooses_gpu(spec),
         "together": _narrowest(near, site),
         "one_per_node": HOSTNAME_KEY in apart,
         "claims": tuple(_claims(meta, spec)),

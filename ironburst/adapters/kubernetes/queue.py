@@ -122,6 +122,7 @@ def job_of(gang: Gang, objects: Objects, site: Site, *, twice: bool = False) -> 
     partitions, excluded = _places(gang, bound, objects, site)
     limit = _limit_s(gang, objects)
     lasting = [pod for pod in bound if not pod.deleting]
+    gpu_type = "" if bound else _gpu_type(gang, objects, site)
     return Job(
         id=gang.id,
         name=gang.name,
@@ -136,7 +137,8 @@ def job_of(gang: Gang, objects: Objects, site: Site, *, twice: bool = False) -> 
         requeue=gang.remade,
         reason=_reason(gang, bound),
         held=not bound and bool(waits),
-        gpu_type="" if bound else _gpu_type(gang, objects, site),
+        gpu_type=gpu_type,
+        gpu_by_place=bool(gpu_type) and not _chooses_gpu(gang),
         demands="" if bound else "; ".join(dict.fromkeys(demands_of(gang, objects, site))),
         excluded=excluded,
         start_s=min((pod.started_s for pod in bound if pod.started_s is not None), default=None),
@@ -277,11 +279,17 @@ def _pools(gang: Gang, objects: Objects, site: Site) -> set[str]:
 
 
 def _gpu_type(gang: Gang, objects: Objects, site: Site) -> str:
-    """The type that its labels come down to; empty where that says nothing more."""
+    """The type that its labels come down to; empty where that says nothing more. Where all pools have one type, only
+    who asks for it says something.
+    """
     allowed = _pools(gang, objects, site)
     types = {pool.gpu_type for pool in site.pools if pool.partition in allowed}
     every = {pool.gpu_type for pool in site.pools}
-    return types.pop() if len(types) == 1 and len(every) > 1 else ""
+    return types.pop() if len(types) == 1 and (len(every) > 1 or _chooses_gpu(gang)) else ""
+
+
+def _chooses_gpu(gang: Gang) -> bool:
+    return any(pod.chooses_gpu for pod in gang.pods)
 
 
 def demands_of(gang: Gang, objects: Objects, site: Site) -> list[str]:

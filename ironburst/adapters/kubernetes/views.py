@@ -52,6 +52,7 @@ class PodView:
     lists_tolerations: bool = True
     demands: tuple[str, ...] = ()  # what no rented node can promise
     pools: frozenset[str] = frozenset()  # partitions whose nodes its node selector and affinity allow
+    chooses_gpu: bool = False  # its node selector or affinity says which GPUs
     together: str = ""  # topology key that it wants to share with its own kind; empty: none
     one_per_node: bool = False  # it shares no node with its own kind
     claims: tuple[str, ...] = ()  # PersistentVolumeClaims, namespace/name

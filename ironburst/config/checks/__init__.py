@@ -63,6 +63,7 @@ CHECKS: tuple[Callable[[ClusterConfig], Findings], ...] = (
     halls.rules_of_halls,
     cloud.instance_types,
     gpus.memory,
+    gpus.untyped,
     network.zones,
     network.hall_links,
     data.data,

@@ -1,11 +1,14 @@
-"""GPUs that Slurm can't tell apart."""
+"""GPUs that are less than home's: of the same gres type, and for jobs that name none."""
 
 from __future__ import annotations
 
 from ironburst import catalog, naming
+from ironburst.config import gpu_models
 from ironburst.config.checks.common import Findings, owned_nodes
+from ironburst.config.cloud_models import Pool
 from ironburst.config.finding import Finding, path_of
 from ironburst.config.models import ClusterConfig
+from ironburst.gpus import Gpu, least
 
 
 def memory(config: ClusterConfig) -> Findings:
@@ -41,3 +44,51 @@ def _at_home(config: ClusterConfig) -> dict[str, catalog.Gpu]:
             if type not in most or (most[type].memory_gb or 0) < gpu.memory_gb:
                 most[type] = gpu
     return most
+
+
+def untyped(config: ClusterConfig) -> Findings:
+    """Jobs that name no GPU type get none of less than home's, unless that is declared. Told until it is decided."""
+    named, pools = config.burst.untyped_jobs_may_use, config.cloud.pools if config.cloud else []
+    for n, name in enumerate(named or []):
+        if name not in (known := [pool.name for pool in pools]):
+            message = f"there is no pool {name!r}; cloud.pools has {', '.join(known) or 'none'}"
+            yield Finding(path_of("burst", "untyped_jobs_may_use", n), name, "unknown-pool", message)
+    if named is not None:
+        return
+    for p, pool in enumerate(pools):
+        try:
+            kind = catalog.instance_type(pool.types[0])
+        except catalog.Unknown:
+            continue  # said by cloud.instance_types()
+        home = _kinds_at_home(config, config.scheduler_of(pool).kind)
+        if kind.gpu is None or not home or pool.less_gpu_memory:
+            continue
+        gpu, together = gpu_models.rented(kind, pool.mig), kind.gpu_count > 1
+        if not any(gpu.as_good_as(each, together) for each in home):
+            has = f"this pool has {gpu}{gpu.lacks(least(home), together)}"
+            message = (
+                f"jobs that ask for GPUs without a type mean at least home's {least(home)}, and {has}: "
+                f"it is rented only for jobs that {_said(config, pool, kind)}; "
+                f"for all of them write burst.untyped_jobs_may_use: [{pool.name}], else []"
+            )
+            yield Finding(path_of("cloud", "pools", p), pool.name, "lesser-gpus", message, "warning")
+
+
+def _said(config: ClusterConfig, pool: Pool, kind: catalog.InstanceType) -> str:
+    """How a job names the pool's GPUs."""
+    assert kind.gpu is not None
+    if config.scheduler_of(pool).kind == "slurm":
+        return f"say --gres=gpu:{naming.gpu_type(kind.gpu.model)}"
+    return "select nvidia.com/gpu.product"
+
+
+def _kinds_at_home(config: ClusterConfig, scheduler: str) -> tuple[Gpu, ...]:
+    """The models of a scheduler's owned nodes."""
+    found: dict[Gpu, None] = {}
+    for _, _, nodes in owned_nodes(config):
+        if nodes.platform and nodes.role == "gpu" and config.scheduler_of(nodes).kind == scheduler:
+            try:
+                found[gpu_models.of(catalog.platform(nodes.platform).gpu)] = None
+            except catalog.Unknown:
+                continue  # said by metal.platforms()
+    return tuple(found)

@@ -36,6 +36,7 @@ SYSTEM = frozenset(
 
 def users(config: ClusterConfig) -> Findings:
     """Everything under `users`."""
+    yield from _homes(config)
     if config.users is None:
         return
     yield from _ids(config.users)
@@ -143,13 +144,29 @@ def _rented(config: ClusterConfig, users: Users) -> Findings:
             "without it, or write rented: nss_slurm"
         )
         yield Finding(path_of("users", "directory", "bind_password"), None, "rented-secret", message)
-    shared = (config.slurm.shared_filesystem if config.slurm else "").rstrip("/")
-    if users.homes != shared and not users.homes.startswith(f"{shared}/"):
-        message = (
-            f"homes are in {users.homes}, which rented nodes have empty; jobs there find their files if homes are "
-            f"on the shared file system, {shared}"
-        )
-        yield Finding(path_of("users", "homes"), users.homes, "rented-homes", message, "warning")
+
+
+def _homes(config: ClusterConfig) -> Findings:
+    """$HOME on rented nodes: who submits from it stays at home, and who submits from elsewhere finds no dotfiles there,
+    and no conda. Asked until `burst.folders` decides it.
+    """
+    slurm, pools = config.slurm, config.cloud.pools if config.cloud else []
+    if (
+        slurm is None
+        or config.burst.folders is not None
+        or all(config.scheduler_of(pool) is not slurm for pool in pools)
+    ):
+        return
+    shared = slurm.shared_filesystem.rstrip("/")
+    homes = config.users.homes if config.users else "/home"
+    if f"{homes}/".startswith(f"{shared}/"):
+        return
+    message = (
+        f"homes are in {homes}, which rented nodes don't have: jobs that are submitted there stay at home, others find "
+        f"no $HOME (dotfiles, conda). Put homes below {shared} (users.homes), or mount {homes} on rented nodes, too, "
+        f"and write burst.folders: [{shared}, {homes}]; if that is meant: burst.folders: [{shared}]"
+    )
+    yield Finding(path_of("users", "homes"), config.users and homes, "rented-homes", message, "warning")
 
 
 def _some(names: Collection[str]) -> str:

@@ -1,6 +1,7 @@
 """Pods, Jobs and what belongs to them, as jobs of the policy."""
 
 import copy
+from dataclasses import replace
 
 import pytest
 
@@ -286,6 +287,33 @@ def test_labels_of_one_kind_of_gpu_are_its_type():
     assert (found.gpu_type, found.demands) == ("l4", "")
 
 
+@pytest.mark.parametrize(
+    ("said", "chosen"),
+    [
+        ({}, False),
+        ({"nvidia.com/gpu.product": "NVIDIA-L4"}, True),
+        ({"node.kubernetes.io/instance-type": "g6.12xlarge"}, True),
+        ({"ironburst.io/site": "burst-g6"}, True),
+        ({"nvidia.com/gpu.present": "true"}, False),
+        ({"topology.kubernetes.io/zone": "us-east-1a"}, False),
+    ],
+)
+def test_who_names_gpus_and_who_only_asks_for_some(said, chosen):
+    """By a node selector or by required affinity; a type that a zone or a volume leaves was never asked for."""
+    terms = [{"matchExpressions": [{"key": key, "operator": "In", "values": [value]}]} for key, value in said.items()]
+    required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}} if terms else {}
+    assert pods.read_pod(pod("a", gpus=1, nodeSelector=said), SITE).chooses_gpu == chosen
+    assert pods.read_pod(pod("a", gpus=1, affinity={"nodeAffinity": required}), SITE).chooses_gpu == chosen
+
+
+def test_a_type_is_asked_for_where_all_pools_have_it():
+    """A hall of H100s with a pool of L4s alone: who selects L4s means them."""
+    site = replace(SITE, pools=tuple(each for each in SITE.pools if each.gpu_type == "l4"))
+    selects = pod("a", gpus=1, nodeSelector={"nvidia.com/gpu.product": "NVIDIA-L4"})
+    assert only([selects], site=site).gpu_type == "l4" and not only([selects], site=site).gpu_by_place
+    assert only([pod("a", gpus=1)], site=site).gpu_type == ""
+
+
 def test_affinity_to_other_pods_is_a_demand_and_distance_to_its_own_kind_is_none():
     apart = {"labelSelector": {"matchLabels": {"app": "x"}}, "topologyKey": "kubernetes.io/hostname"}
     affinity = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [apart]}}
@@ -333,7 +361,8 @@ def test_volumes_that_are_bound_to_home():
     assert "bound to home" in said["local"]
     assert "isn't bound yet" in said["new"]
     assert "isn't bound yet" in said["missing"]
-    assert only([with_claim("p5")], claims=claims, volumes=volumes).gpu_type == "h100"
+    bound = only([with_claim("p5")], claims=claims, volumes=volumes)
+    assert bound.gpu_type == "h100" and bound.gpu_by_place  # not that it asked for them
 
 
 # ---- gangs

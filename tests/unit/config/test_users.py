@@ -117,12 +117,32 @@ BAD = {
         "directory.bind_password",
         "rented nodes would need bind_password",
     ),
-    "homes that rented nodes don't have": (
-        {"homes": "/home"},
-        "homes",
-        "homes are in /home, which rented nodes have empty",
-    ),
 }
+
+
+@pytest.mark.parametrize(
+    ("homes", "folders", "told"),
+    [
+        (None, None, True),  # nobody has said where they are: /home, then
+        ("/home", None, True),
+        ("/shared/home", None, False),
+        (None, ["/shared"], False),  # it is decided
+        ("/home", ["/shared", "/home"], False),
+    ],
+)
+def test_homes_on_rented_nodes_are_asked_for_until_they_are_decided(declared, homes, folders, told):
+    del declared["burst"]["folders"]
+    if folders:
+        declared["burst"]["folders"] = folders
+    if homes:
+        declared["users"] = USERS | {"homes": homes}
+    found = [each for each in findings(declared) if each.rule == "rented-homes"]
+    assert [each.severity for each in found] == (["warning"] if told else [])
+    if told:
+        assert "homes are in /home, which rented nodes don't have" in found[0].message
+        assert "write burst.folders: [/shared, /home]" in found[0].message
+    declared["cloud"]["pools"] = []
+    assert not [each for each in findings(declared) if each.rule == "rented-homes"]
 
 
 @pytest.mark.parametrize("case", BAD)

@@ -63,7 +63,7 @@ def test_the_last_node_is_given_back_before_aws_takes_it(world):
 def test_an_accounts_block_is_for_its_jobs(world):
     pool = world.document.pools[0].model_copy(update={"account": "vision", "capacity_starts_s": None})
     world.document = world.document.model_copy(update={"pools": [pool]})
-    assert policy_view.declared_pool(pool).account == "vision"
+    assert policy_view.declared_pool(pool, world.document).account == "vision"
     others, theirs = (
         world.slurm.submit(limit_s=600.0, account="speech"),
         world.slurm.submit(limit_s=600.0, account="vision"),
