@@ -2,6 +2,7 @@
 node that the document doesn't manage, from somebody's own inventory, in the same Slurm.
 """
 
+import json
 import os
 
 import pytest
@@ -77,10 +78,15 @@ def test_a_hall_is_converged_from_its_document(site, inside, published, converge
 @pytest.fixture(scope="module")
 def static(site, key, converged):
     hall = names.ADDRESSES | sites.LOGIN
-    groups = {"head": [], "dgx02": ["gpu", *BEFORE, "slurm_node"], "login01": ["gpu", "slurm_login"]}
+    groups = {"head": [], "dgx02": ["gpu", *BEFORE, "slurm_node"], "login01": ["base", "slurm_login"]}
     hosts = {name: (hall[name], groups[name]) for name in groups}
     edits = {"10.1.0.10": hall["head"], "file:/etc/ironburst/munge.key": key}
-    return Static(site, hosts, edits)
+    static = Static(site, hosts, edits)
+    software = yaml.safe_load(static.text("gpu"))["node_software"]
+    own = {"driver": None, "kernel": None, "slurm": software["slurm"]}
+    login = {"node_software": own | {"packages": {"slurm_login": software["packages"]["slurm_login"]}}}
+    (static.folder / "host_vars" / "login01.json").write_text(json.dumps(login))
+    return static
 
 
 def test_slurms_roles_alone_from_an_inventory_of_ones_own(site, static):
