@@ -16,7 +16,6 @@ from ironburst.cli import explain_own, site_options
 from lab.system import LabError, wait_for
 from tests.lab.researcher import HOME, ONE, RENTED, SLEEP, alice, decided, full_hall, seen_on
 
-pytestmark = [pytest.mark.lab, pytest.mark.slow, pytest.mark.usefixtures("converged")]
 PAGE = Path("docs/how-to/researcher/README.md")
 REFUSED = "refused by Slurm"
 SPOT, ON_DEMAND = f"{RENTED}, spot", f"{RENTED}, on-demand"
@@ -181,6 +180,10 @@ ROWS = {
 LICENCES = "Licenses=matlab:4,fluent:4"
 
 
+def in_the_lab(test):
+    return pytest.mark.lab(pytest.mark.slow(pytest.mark.usefixtures("converged")(test)))
+
+
 def test_each_row_of_the_page_has_its_jobs_and_no_other_has():
     table = PAGE.read_text().split("| you write |")[1].split("\n\n")[0]
     cells = [re.split(r"(?<!\\)\|", line)[1].strip() for line in table.splitlines()[2:]]
@@ -231,6 +234,7 @@ def submitted(site, full):
     return {case: name if name in taken else REFUSED for case, name in names.items()}
 
 
+@in_the_lab
 def test_each_row_is_so(site, inside, submitted):
     wanted = {(row, case.line): case.comes for row, cases in ROWS.items() for case in cases}
     found = {}
@@ -258,6 +262,7 @@ def test_each_row_is_so(site, inside, submitted):
     assert len(wanted) > len(ROWS)
 
 
+@in_the_lab
 def test_alice_is_told_the_truth_of_tasks_that_wait_and_of_what_has_ended(site, inside, full, monkeypatch, capsys):
     slurm = Slurm(inside.argv(*inside.head_prefix()))
     as_alice = type("Hers", (), {"show": lambda _, *command: slurm.show("runuser", "-u", "alice", "--", *command)})
