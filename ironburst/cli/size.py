@@ -141,6 +141,7 @@ def unlike_simulate(
     one = sum(len(each.by_type) for each in pools) > 1
     said = {
         f"one pool, {pool.name} of {pool.instance_type}": one,
+        "rented nodes as fast as home's": any(each.speed != 1 for each in pools),
         "on demand alone": markets != {"on-demand"} or bool(markets & set(pool.prepaid_markets)),
         "nodes for every job, and no max_run": True,
         f"a price of {source}": source.startswith("--"),

@@ -218,7 +218,7 @@ def test_the_gate_of_a_rented_node_asks_for_each_folder_that_jobs_are_promised()
     site = {"cluster_scheduler": {**SCHEDULER, "shared_filesystem": "/shared"}}
     site["cluster_burst"] = {"folders": ["/shared", "/shared/projects", "/home/"]}
     assert value("node_health_mounts", role="node_health", image_build=True, **site) == ["/shared", "/home"]
-    assert value("node_health_mounts", role="node_health", **site) == ["/shared"]  # at home folders are the hall's matter
+    assert value("node_health_mounts", role="node_health", **site) == ["/shared"]  # not at home
 
 
 @pytest.mark.parametrize("kubelet", ["", "ours", "adopted"])
