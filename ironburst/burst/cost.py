@@ -43,12 +43,13 @@ def boot_s(pool: Pool) -> float:
 
 
 def to_completion_usd(pool: Pool, market: str, nodes: int, run_s: float, booted: bool = False) -> float:
-    """USD for `run_s` seconds of work on so many nodes of a pool, new ones or (`booted`) such as are there. What is
-    prepaid costs nothing more.
+    """USD for `run_s` seconds of work, as home does it, on so many nodes of a pool, new ones or (`booted`) such as are
+    there. What is prepaid costs nothing more.
     """
     if market in pool.prepaid_markets:
         return 0.0
-    took_s, again = on_nodes_s(run_s, nodes, pool.interruptions_per_hour.get(market, 0.0), pool.checkpoint_s)
+    rate = pool.interruptions_per_hour.get(market, 0.0)
+    took_s, again = on_nodes_s(run_s / pool.speed, nodes, rate, pool.checkpoint_s)
     boots_s = boot_s(pool) * (again + (0 if booted else 1))
     seconds = boots_s + took_s if booted else billed_s(pool, boots_s + took_s)
     return nodes * (pool.usd_per_hour.get(market) or 0.0) * seconds / 3600

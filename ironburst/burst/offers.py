@@ -209,4 +209,4 @@ def _cost_terms(offer: Offer) -> tuple[float, ...]:
     """What decides, beside the price, what a job costs to its end there."""
     pool = offer.pool
     interruptions = pool.interruptions_per_hour.get(offer.market, 0.0)
-    return boot_s(pool), pool.min_billing_s, pool.billing_increment_s, pool.checkpoint_s, interruptions
+    return boot_s(pool), pool.min_billing_s, pool.billing_increment_s, pool.checkpoint_s, interruptions, pool.speed

@@ -178,6 +178,8 @@ def _pool(pool: Pool, broke: str) -> Pool:
         changes["usual_boot_s"] = None
     if not _span(pool.checkpoint_s):
         changes["checkpoint_s"] = 0.0
+    if pool.relative_speed is not None and not 0 < pool.relative_speed < math.inf:
+        changes["relative_speed"] = None
     history = pool.idle_history
     if not (all(map(_span, history.gaps_s)) and math.isfinite(history.credit_usd)):
         changes["idle_history"] = IdleHistory()

@@ -30,7 +30,7 @@ class Slot:
     def ends_s(self, job: Job, run_s: float) -> float:
         """When a job that runs so long without interruptions is expected to end there."""
         rate = self.pool.interruptions_per_hour.get(self.market, 0.0)
-        took_s, interruptions = on_nodes_s(run_s, job.nodes, rate, self.pool.checkpoint_s)
+        took_s, interruptions = on_nodes_s(run_s / self.pool.speed, job.nodes, rate, self.pool.checkpoint_s)
         return self.ready_s + took_s + (interruptions * boot_s(self.pool) if interruptions else 0.0)
 
     def longer_usd(self, job: Job, run_s: float) -> float:

@@ -204,6 +204,13 @@ class Pool:
     gpu: Gpu | None = field(default=None, metadata=IF_SAID)  # each of a node's; None: not looked at
     # jobs that ask for GPUs without a type may have its, whatever home has
     untyped: bool = field(default=False, metadata=IF_SAID)
+    # how fast its nodes do what home's do; None: not known, counted as 1
+    relative_speed: float | None = field(default=None, metadata=IF_SAID)
+
+    @property
+    def speed(self) -> float:
+        """What a run time at home is divided by."""
+        return self.relative_speed or 1.0
 
     @cached_property
     def by_type(self) -> tuple[Pool, ...]:

@@ -131,6 +131,7 @@ def gather(trace: Trace, declared: Declared, played: Played) -> dict[str, Any]:
     """Everything that is shown but the bound and `home_only`, as JSON values."""
     recorded = results.recorded(trace)
     home, leases, policy = declared.home, played.bills, declared.policy
+    rented_hours, past_limit = results.rented_hours(trace, played.pool, declared.cloud.pools)
     by_market: dict[str, float] = {}
     for bill in leases:
         if not bill.prepaid:
@@ -148,7 +149,8 @@ def gather(trace: Trace, declared: Declared, played: Played) -> dict[str, Any]:
         },
         "run_times": "known" if trace.limit_s is None else "limits",
         "rented_jobs": int(played.rented.sum()),
-        "rented_gpu_hours": float(trace.gpu_hours[played.rented].sum()),
+        "rented_gpu_hours": rented_hours,
+        "speed": _speed(declared) | {"past_limit": past_limit},
         "not_rented": dict(Counter(played.not_rented.values())),
         "recorded": {"jobs": recorded[0], "waits": asdict(recorded[1])} if recorded else None,
         "waits": asdict(results.waits(trace, played.start_s)),
@@ -166,6 +168,15 @@ def gather(trace: Trace, declared: Declared, played: Played) -> dict[str, Any]:
         "refusals": played.refusals,
         "interruptions": int(played.interruptions.sum()),
         "decisions": played.decisions,
+    }
+
+
+def _speed(declared: Declared) -> dict[str, Any]:
+    """`declared`: relative speeds by pool; `unknown`: pools of other GPUs than home's without one, counted as 1."""
+    pools, models = declared.cloud.pools, {kind.model for kind in declared.home.kinds}
+    return {
+        "declared": {pool.name: pool.relative_speed for pool in pools if pool.relative_speed},
+        "unknown": [pool.name for pool in pools if not pool.relative_speed and pool.gpu and models - {pool.gpu.model}],
     }
 
 
@@ -219,6 +230,10 @@ def lines(said: dict[str, Any]) -> list[str]:
         most = f"the dearest cost {explain.usd(budget['most_usd'])}; the controller stops renting there"
         months = f"in {budget['passed']} of {explain.plural(budget['months'], 'month')} with rent"
         out.append(f"{'budget passed':22}{months} ({explain.usd(budget['usd_per_month'])} each; {most})")
+    if unknown := said["speed"]["unknown"]:
+        out.append(f"{'relative speed':22}of {', '.join(unknown)} isn't declared: jobs are as fast there as at home")
+    if past := said["speed"]["past_limit"]:
+        out.append(f"{'past their limit':22}{explain.plural(past, 'job')} on slower GPUs: the scheduler would end them")
     out += [f"{'not rented for':22}{count:,}: {_why(code)}" for code, count in said["not_rented"].items()]
     out += _columns(said)
     if said["interruptions"] or said["refusals"]:

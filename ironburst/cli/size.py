@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 from ironburst.burst import Pool, explain
 from ironburst.cli import Subparsers, growth, site_options, stack_file, trials
 from ironburst.cli.site_options import BadInput
+from ironburst.cli.stack_file import Declared
 from ironburst.replay import pictures, sizing
 from ironburst.replay.pictures import Panel, Series
 from ironburst.replay.sizing import Candidate, Prices, Sizing, SizingError, Wanted
@@ -63,7 +64,7 @@ def add_parser(subparsers: Subparsers) -> None:
     trials.add_inputs(parser, config_help="GPUs of an owned node, the pool to rent from", trace_help="as for simulate")
     add = parser.add_argument
     not_looked_at = "no reservations are looked at"
-    cheapest_pool = "the price of the stack file's cheapest pool"
+    cheapest_pool = "the price of the stack file's cheapest pool with GPUs no less than home's"
     add("--owned-usd-per-gpu-hour", type=float, required=True, metavar="USD", help="used or not")
     add("--rented-usd-per-gpu-hour", type=float, metavar="USD", help=f"on demand (default: {cheapest_pool})")
     add("--reserved-usd-per-gpu-hour", type=float, metavar="USD", help=f"used or not (default: {not_looked_at})")
@@ -93,7 +94,7 @@ def run(arguments: argparse.Namespace) -> int:
     config = stack_file.valid(arguments.config) if arguments.halls else None
     if config:
         growth.known(config, inventories, arguments.config)
-    pool, told = cheapest(declared.cloud.pools, arguments.config)
+    pool, told = cheapest(_for_all(declared), arguments.config)
     rented, source = arguments.rented_usd_per_gpu_hour, "--rented-usd-per-gpu-hour"
     if rented is None:
         rented, source = told, f"pool {pool.name}, prices of {declared.prices_as_of or 'the stack file'}"
@@ -141,6 +142,7 @@ def unlike_simulate(
     one = sum(len(each.by_type) for each in pools) > 1
     said = {
         f"one pool, {pool.name} of {pool.instance_type}": one,
+        "rented nodes as fast as home's": any(each.speed != 1 for each in pools),
         "on demand alone": markets != {"on-demand"} or bool(markets & set(pool.prepaid_markets)),
         "nodes for every job, and no max_run": True,
         f"a price of {source}": source.startswith("--"),
@@ -160,6 +162,17 @@ def counts(text: str | None) -> list[int] | None:
         allowed = "whole numbers from 0 to 100000 with commas between, such as 40,48,56"
         raise BadInput(f"--nodes is {text!r}; allowed are {allowed}")
     return sorted({int(word) for word in words})
+
+
+def _for_all(declared: Declared) -> tuple[Pool, ...]:
+    """The pools for jobs that name no GPU type; without any, all. One pool is sized, for every job."""
+    pools, kinds = declared.cloud.pools, declared.home.kinds
+    good = [
+        pool
+        for pool in pools
+        if pool.untyped or not pool.gpu or any(pool.gpu.as_good_as(kind, pool.each.gpus > 1) for kind in kinds)
+    ]
+    return tuple(replace(pool, gpu=None) for pool in good or pools)
 
 
 def cheapest(pools: tuple[Pool, ...], config: Path) -> tuple[Pool, float | None]:

@@ -153,6 +153,14 @@ class _RentedAlone(Strict):
         description="its GPUs may have less memory than home's of the same name: to Slurm an A100 of 40 GB and one of "
         "80 GB are the same gres type, and jobs that ask for it are rented either",
     )
+    relative_speed: float | None = Field(
+        default=None,
+        ge=0.01,
+        le=100,
+        allow_inf_nan=False,
+        description="how fast its nodes do what home's do: at 0.5 a job takes twice as long; "
+        "none: not known, counted as 1",
+    )
     checkpoint: Duration | None = Field(
         default=None, description="jobs save their work so often; none: an interruption loses all of it"
     )

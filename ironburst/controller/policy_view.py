@@ -114,6 +114,7 @@ def declared_pool(declared: PoolDocument, document: ClusterDocument) -> Pool:
         prepaid_markets=(*reserved, *({"capacity-block"} - set(reserved))),
         interruptions_per_hour=dict(declared.interruptions_per_hour),
         checkpoint_s=float(declared.checkpoint_s),
+        relative_speed=declared.relative_speed,
         ending_s=records.ENDING_S,
         account=declared.account or "",
         other_types=tuple(OtherType(**other.model_dump()) for other in declared.other_types),

@@ -343,6 +343,7 @@ def _pool(config: ClusterConfig, pool: Pool, observed: Observed, solution: Solut
         labels=pool.labels,
         interruptions_per_hour=first.interruptions_per_hour,
         checkpoint_s=pool.checkpoint or 0,
+        relative_speed=pool.relative_speed,
         root_disk_gb=pool.root_disk_gb,
         root_disk_mb_s=pool.root_disk_mb_s,
         other_types=others,

@@ -270,6 +270,7 @@ class PoolDocument(Part):
         default={}, description="market: how often one instance is taken back; none: never"
     )
     checkpoint_s: int = 0
+    relative_speed: float | None = Field(default=None, description="of home's; null: not known, counted as 1")
     root_disk_gb: int | None = Field(default=None, description="GiB of the nodes' root disk; null: as the image has it")
     root_disk_mb_s: int | None = Field(default=None, description="MiB/s of the nodes' root disk; null: as EBS gives it")
     os: str | None = None

@@ -238,7 +238,7 @@ class Rented:
             if not lease.on:
                 self._idle_logs.used(lease, self._cool_downs.at(now_s), now_s)
             lease.begin(job.id, job.each.gpus, now_s)
-        end_s = now_s + float(self.fates.left_s[job.id])
+        end_s = now_s + float(self.fates.left_s[job.id]) / leases[0].pool.speed
         self._runs[job.id] = LeasedRun.of(job, leases, now_s, end_s)
         self._plan(end_s, "ends", str(job.id))
         self.fates.begins(job.id, now_s, leases[0].pool.name)
@@ -281,7 +281,7 @@ class Rented:
         jobs, waited_for = list(lease.on), bool(lease.waiting)
         for number in jobs:
             run = self._runs[number]
-            self.fates.left_s[number] -= run.saved_s(at_s, lease.pool.checkpoint_s)
+            self.fates.left_s[number] -= run.saved_s(at_s, lease.pool.checkpoint_s) * lease.pool.speed
             self.fates.interruptions[number] += 1
             self._leaves(run, at_s)
         gang = [

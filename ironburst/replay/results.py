@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
+from ironburst.burst import Pool
 from ironburst.replay.bound import WaitLimits
 from ironburst.replay.outcome import Played
 from ironburst.replay.traces import Flags, Floats, Trace
@@ -128,3 +131,15 @@ def mean_in_use(from_s: Floats, to_s: Floats, gpus: Floats, edges: Floats) -> Fl
     integrals = np.diff(heights[before] * edges - moments[before])
     means: Floats = np.maximum(integrals / np.diff(edges), 0.0)
     return means
+
+
+def rented_hours(trace: Trace, pool: Sequence[str], pools: Sequence[Pool]) -> tuple[float, int]:
+    """GPU-hours that jobs ran on rented nodes (`pool`: where each ran at last; empty: at home), by the pools' relative
+    speeds; and how many of them slower ones took over their time limit, where a scheduler would end them.
+    """
+    its = {each.name: each.speed for each in pools}
+    speeds = np.array([its.get(name, 1.0) for name in pool])
+    rented = np.array([bool(name) for name in pool], bool)
+    hours = float((trace.gpu_hours / speeds)[rented].sum()) if len(rented) else 0.0
+    over = trace.duration_s / speeds > (math.inf if trace.limit_s is None else trace.limit_s)
+    return hours, int((over & rented & (speeds < 1)).sum())

@@ -32,6 +32,7 @@ def value(name, role="kubernetes_node", found="", **changes):
         "node_kind": "bare_metal",
         "node_software": {"kubernetes": "1.36", "packages": packages},
         "cluster_scheduler": SCHEDULER,
+        "cluster_burst": {"folders": None},
         "ansible_facts": {"node_seen": {"kubelet": found}},
         "ansible_search_path": [str(PLAYBOOKS / "roles" / role)],
     }
@@ -210,6 +211,14 @@ def test_the_gate_asks_for_no_shared_folder_where_there_is_none():
     assert value("node_health_mounts", role="node_health") == []
     shared = {**SCHEDULER, "shared_filesystem": "/shared"}
     assert value("node_health_mounts", role="node_health", cluster_scheduler=shared) == ["/shared"]
+
+
+def test_the_gate_of_a_rented_node_asks_for_each_folder_that_jobs_are_promised():
+    """Homes, mostly: without the mount a job of alice's would start with an empty $HOME."""
+    site = {"cluster_scheduler": {**SCHEDULER, "shared_filesystem": "/shared"}}
+    site["cluster_burst"] = {"folders": ["/shared", "/shared/projects", "/home/"]}
+    assert value("node_health_mounts", role="node_health", image_build=True, **site) == ["/shared", "/home"]
+    assert value("node_health_mounts", role="node_health", **site) == ["/shared"]  # not at home
 
 
 @pytest.mark.parametrize("kubelet", ["", "ours", "adopted"])

@@ -134,7 +134,7 @@ def test_the_plugin_knows_which_folders_rented_nodes_have():
     assert 'local FOLDERS = { "/shared" }' in render("job_submit.lua.j2")
     both = {"cluster_burst": {"folders": ["/shared/", "/home"]}, "cluster_pools": [{"scheduler": ""}]}
     assert templated.value("slurm_head", "slurm_head_folders", both) == ["/shared", "/home"]
-    for none in ({"cluster_pools": []}, {"cluster_burst": {"folders": None}}, {"cluster_burst": {}}):
+    for none in ({"cluster_pools": []}, {"cluster_burst": {"folders": None}}):
         assert templated.value("slurm_head", "slurm_head_folders", both | none) == []
     assert "local FOLDERS = {  }" in render("job_submit.lua.j2", slurm_head_folders=[])
 

@@ -116,7 +116,7 @@ def test_size_prints_the_break_even_curve(trace, tmp_path, capsys):
     assert cli.main([*argv, "--nodes", "8,0,3", "--out", str(out), "--json"]) == 0
     said = json.loads(capsys.readouterr().out)
     assert [one["nodes"] for one in said["candidates"]] == [0, 3, 8] and said["best"] in said["candidates"]
-    assert (said["pool"], said["instance_type"]) == ("p4d", "p4d.24xlarge")  # the cheapest GPU
+    assert (said["pool"], said["instance_type"]) == ("p5", "p5.48xlarge")  # p4d is cheaper, and for jobs that name it
     assert said["best"]["total_usd"] == min(one["total_usd"] for one in said["candidates"])
     assert said["usd_per_gpu_hour"]["rented"] > 0 and said["rented_price_from"].startswith("pool ")
     ET.fromstring((out / "size.svg").read_text())
@@ -124,7 +124,7 @@ def test_size_prints_the_break_even_curve(trace, tmp_path, capsys):
     text = capsys.readouterr().out
     assert "no candidate keeps the wanted waits (p95 of 0.0001 h)" in text and "waits too long" in text
     assert text.splitlines()[-1] == (
-        "Unlike simulate: one pool, p4d of p4d.24xlarge; on demand alone; nodes for every job, and no max_run; "
+        "Unlike simulate: one pool, p5 of p5.48xlarge; nodes for every job, and no max_run; "
         "each row has the most patient policy that keeps the wanted waits; and figures are of a year."
     )
 

@@ -28,8 +28,7 @@ cloud:
   pools: [{name: p5, instance_type: p5.48xlarge, max_nodes: 2, zones: [us-east-1a]}]
 budget: {usd_per_month: 5000, notify: [platform@example.org]}
 scheduler: {managed: false, head: 10.20.0.10, munge_key: "aws-secretsmanager:beside/munge-key"}
-burst: {folders: [/shared]}
-burst: {wait_target: 20m}
+burst: {wait_target: 20m, folders: [/shared]}
 """
 
 

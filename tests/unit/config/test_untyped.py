@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from ironburst import catalog
-from ironburst.burst import Policy
-from ironburst.cli import stack_file
+from ironburst.burst import Policy, decide
+from ironburst.cli import simulate, stack_file
 from ironburst.config import gpu_models, load
 from ironburst.config.checks import check
 from ironburst.config.software_models import Mig
@@ -18,6 +18,7 @@ from ironburst.controller import policy_view
 from ironburst.gpus import Gpu
 from ironburst.replay.simulate import play
 from ironburst.replay.traces import Trace
+from tests.fakes.snapshots import BUSY, POLICY, job, pool, snapshot
 
 NOW = datetime(2026, 11, 24, tzinfo=UTC)
 
@@ -75,6 +76,35 @@ def test_the_policy_is_told_of_both_sides():
     assert pools["p5"].gpu in {policy_view.kind(host.gpu) for host in document.hosts if host.gpu}
     before = document.model_copy(update={"burst": document.burst.model_copy(update={"untyped_jobs_may_use": None})})
     assert policy_view.declared_pool(document.pools[0], before).gpu is None  # a document of before: as before
+
+
+def test_run_times_are_counted_by_the_declared_speed():
+    """An A100 that takes twice as long: so do the lease, the money, and the hours that are said."""
+    declared = stack_file.declared(PROD)
+    trace = Trace(np.array([0.0, 3600.0]), np.array([360000.0, 7200.0]), np.array([8, 8]))
+    trace = replace(trace, limit_s=np.array([360000.0, 9000.0]))
+    declared = replace(declared, home=replace(declared.home, nodes=1), policy=Policy("home", 3600.0))
+    took, usd, said = {}, {}, {}
+    for speed in (None, 1.0, 0.5):
+        pools = (replace(declared.cloud.pools[1], relative_speed=speed, untyped=True, interruptions_per_hour={}),)
+        its = replace(declared, cloud=replace(declared.cloud, pools=pools))
+        played = play(trace, its.home, its.policy, its.cloud)
+        took[speed], usd[speed] = played.end_s[1] - played.start_s[1], played.total_usd
+        said[speed] = simulate.gather(trace, its, played)
+    assert took == {None: 7200, 1.0: 7200, 0.5: 14400} and usd[None] == usd[1.0] < usd[0.5]
+    assert said[0.5]["rented_gpu_hours"] == 2 * said[1.0]["rented_gpu_hours"] == 32
+    assert [each["speed"]["unknown"] for each in said.values()] == [["p4d"], [], []]
+    assert [each["speed"]["past_limit"] for each in said.values()] == [0, 0, 1]
+
+
+def test_a_cheap_pool_that_is_slow_is_dear():
+    cheap, fast = (
+        pool("g6e", usd_per_hour={"on-demand": 30.0, "spot": None}, markets=("on-demand",)),
+        pool("p5", markets=("on-demand",)),
+    )
+    assert [launch.pool for launch in decide(snapshot([*BUSY, job()], pools=[cheap, fast]), POLICY).launches] == ["g6e"]
+    slow = replace(cheap, relative_speed=0.5)
+    assert [launch.pool for launch in decide(snapshot([*BUSY, job()], pools=[slow, fast]), POLICY).launches] == ["p5"]
 
 
 def test_a_simulation_rents_what_the_controller_would():
