@@ -64,6 +64,7 @@ def declaration(hosts: int) -> dict[str, Any]:
     first["nodes"].append(head | {"rack": "head", "addresses": "10.101.8.10", "bmc": _bmc(head, ["10.101.24.10"])})
     cluster["cloud"]["network"]["hall_link"]["hall"] = first["name"]
     cluster["cloud"]["groups"][0]["count"] = fixed
+    cluster["budget"].pop("total_usd_per_month", None)  # of the example's few
     return cluster
 
 

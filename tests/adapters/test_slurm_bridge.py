@@ -103,7 +103,7 @@ def test_one_that_only_home_is_open_to_says_what_to_change():
 
 def test_gpus_by_a_device_class_are_another_type_than_a_pools():
     job = read("26.05", tres_per_node="gres/gpu:gpu.nvidia.com=2")
-    assert not_in_pool(job, snapshots.pool())[0] == "gpu_type"
+    assert not_in_pool(job, snapshots.pool(), ())[0] == "gpu_type"
 
 
 @pytest.mark.parametrize(

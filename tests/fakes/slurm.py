@@ -332,9 +332,10 @@ class FakeSlurm:
         self.beats += 1
 
     def comment(self, said):
-        """Of a job that has gone it takes none. A job of its own, by its number."""
+        """Of a job that has gone it takes none. By what it calls them: a task of an array has a name of its own."""
         self._takes()
-        self.comments |= {int(job): text for job, text in said.items() if not self.jobs[int(job)].done}
+        ids = {fake.job.called or naming.called(id): id for id, fake in self.jobs.items() if not fake.done}
+        self.comments |= {ids[called]: text for called, text in said.items() if called in ids}
 
     def requeue(self, *jobs):
         self._takes()

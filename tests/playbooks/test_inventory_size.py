@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -101,6 +102,7 @@ def showing(path, hosts, shown):
 def run(tmp_path, plays, document, *arguments):
     path = tmp_path / "play.yml"
     path.write_text(yaml.safe_dump(plays))
+    shutil.copy(REPOSITORY / "playbooks/site.yml", tmp_path)  # read beside the playbook
     program = Path(sys.executable).with_name("ansible-playbook")
     return subprocess.run(
         [str(program), "-i", "inventory/lab", str(path), *arguments],

@@ -34,9 +34,9 @@ RESTARTED = {
     "kubernetes_node": {"ironburst-metadata", "ironburst-gate-condition.timer"},  # kubelet only on a drained node
     "users": {"sssd"},  # what it knew is in its cache
     "slurm_node": {"ironburst-metadata", "munge", "slurmd"},  # a restarted slurmd leaves its steps alone
-    "slurm_login": {"munge", "sackd"},  # commands that run already have their settings
+    "slurm_login": {"munge", "sackd", "ironburst-names"},  # commands that run already have their settings
     "kubernetes_head": {"ironburst-control-plane.timer"},
-    "slurm_head": {"mariadb", "munge", "slurmdbd", "slurmctld", "ironburst", "postfix"},
+    "slurm_head": {"mariadb", "munge", "slurmdbd", "slurmctld", "ironburst", "ironburst-names", "postfix"},
 }
 
 

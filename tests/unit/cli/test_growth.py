@@ -63,7 +63,7 @@ def test_more_nodes_have_their_racks_and_the_limit_that_they_meet(trace, stack, 
     text = capsys.readouterr().out
     rent = growth["rent"]
     assert (
-        f"  rent: {rent['rented_node_hours']:,.0f} node-hours of p4d.24xlarge a year for {rent['rented_usd']:,.0f} USD"
+        f"  rent: {rent['rented_node_hours']:,.0f} node-hours of p5.48xlarge a year for {rent['rented_usd']:,.0f} USD"
         in text
     )
     assert (

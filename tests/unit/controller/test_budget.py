@@ -63,7 +63,7 @@ def test_each_day_pays_for_its_own_part():
     assert late.launches == () and late.waits[-1].look_again_s == MIDNIGHT
     never = decide(shot([long], budget(day_usd=450.0), pools=pools), POLICY).infeasible[0]
     assert never.code == "over_budget"
-    assert "at least $480.00 a day, more than the whole of the day's $450.00" in never.text
+    assert "at least $480.00, more than the whole of the day's $450.00" in never.text
 
 
 def test_tomorrows_ceiling_blocks_what_runs_into_tomorrow():

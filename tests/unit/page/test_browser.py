@@ -92,7 +92,7 @@ def test_why_does_my_job_wait(opened, site, of):
 def test_what_did_yesterday_cost(opened, site):
     usd = site.source().seen().spent[1][1]
     whole = f"${sum(cost for of in usd.values() for cost in of.values()):,.2f}"  # test_view holds it against the ledger
-    tile = ".tiles li:nth-child(5)"
+    tile = ".tiles li:nth-child(6)"
     assert whole in text(opened, tile) and "yesterday" in text(opened, tile)
     until(opened, lambda driver: driver.find_element(By.CSS_SELECTOR, f"{tile} a").click() or True)
     table = "#money table:nth-of-type(2)"
