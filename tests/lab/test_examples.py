@@ -8,7 +8,7 @@ import shutil
 import pytest
 
 from lab.packages import environment
-from lab.system import CHECKOUT, wait_for
+from lab.system import CHECKOUT, LabError, wait_for
 
 JOBS = CHECKOUT / "examples/slurm"
 ONE = "--ntasks-per-node=1"
@@ -35,7 +35,15 @@ def folder(site, converged):
     for file in JOBS.iterdir():
         shutil.copy(file, shared / "alice")
     (shared / "alice/configs.txt").write_text("--steps 20\n--steps 30\n")
-    site.ssh("head", "chown -R alice /shared/alice")
+    site.ssh("head", "chown -R alice /shared/alice; scontrol update nodename=dgx01,dgx02 state=resume", check=False)
+
+    def idle():
+        return site.ssh("head", "sinfo -h -N -n dgx01,dgx02 -p home -o %T").stdout.split() == ["idle", "idle"]
+
+    try:
+        wait_for(idle, 60, "both nodes idle, after the tests before", pause=2)
+    except LabError:
+        pytest.fail(site.ssh("head", "sinfo -N -R; squeue; sinfo -N -l").stdout)
     return shared / "alice"
 
 
