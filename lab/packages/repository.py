@@ -77,7 +77,6 @@ PACKAGES = [
     "python3-rich",
     "python3-starlette",
     "python3-uvicorn",
-    "python3-venv",
     "libpam-slurm-adopt",
     "sssd-ldap",
     "sssd-tools",
@@ -86,6 +85,11 @@ PACKAGES = [
     "slapd",
     "ldap-utils",
     "postfix",
+    "python3-botocore",
+    "python3-markupsafe",
+    "python3-requests",
+    "python3-sushy",
+    "python3-urllib3",
 ]
 SERVED = "served"  # folder of a lab
 

@@ -3,6 +3,7 @@
 import tomllib
 
 from lab.demo import service
+from lab.packages import repository
 from lab.system import CHECKOUT
 
 DEBIANS = {"pyyaml": "yaml"}
@@ -13,3 +14,7 @@ def test_the_head_has_what_the_package_needs():
     project = tomllib.loads((CHECKOUT / "pyproject.toml").read_text())["project"]
     names = {line.partition(">")[0].strip() for line in project["dependencies"]}
     assert {f"python3-{DEBIANS.get(name, name)}" for name in names} == set(service.NEEDS)
+
+
+def test_the_labs_repository_has_all_of_it():
+    assert set(service.NEEDS) - set(repository.PACKAGES) == set()
