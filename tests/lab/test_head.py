@@ -76,7 +76,7 @@ def rented(site, head):
     head.ssh("scancel -u alice", check=False)
     controller(head, f"scontrol update nodename={NODE} state=power_down_force reason=end")
     site.ssh("dgx02", "systemctl stop rented; systemctl start slurmd")
-    wait_for(lambda: head.ssh("sinfo -h -n dgx02 -p home -o %t").stdout.strip() == "idle", 60, "dgx02", pause=0.5)
+    wait_for(lambda: head.ssh("sinfo -h -n dgx02 -p home -o %t").stdout.strip() == "idle", 150, "dgx02", pause=0.5)
 
 
 @pytest.mark.parametrize(

@@ -230,7 +230,7 @@ def submitted(site, full):
                 script.append(f"({line} {SLEEP} {quiet} && echo {name})")
             else:  # they wait for their nodes
                 script.append(f"({line}) {quiet} & echo {name}")
-    taken = site.ssh("head", "bash -s", stdin="\n".join(script)).stdout.split()
+    taken = site.ssh("head", "bash -s", stdin="\n".join([*script, "true"])).stdout.split()
     return {case: name if name in taken else REFUSED for case, name in names.items()}
 
 
