@@ -3,39 +3,18 @@ PyTorch can't use. Each says itself whether it was tried here.
 """
 
 import re
-import shutil
 
 import pytest
 
-from lab.packages import environment
-from lab.system import CHECKOUT, LabError, wait_for
-
-JOBS = CHECKOUT / "examples/slurm"
-ONE = "--ntasks-per-node=1"
-# what is submitted: what its output must say
-SUBMITTED = {
-    f"sbatch {ONE} ddp-srun.sbatch --steps 40": r"^2 ranks on dgx\[01-02\], from step 0\ndone: 40 steps, loss [0-9.]+$",
-    "sbatch --export=ALL,RANKS=1 ddp-torchrun.sbatch --steps 40": r"^2 ranks on dgx\[01-02\], from step 0\ndone: 40 ",
-}
-ALSO = {
-    f"sbatch {ONE} spot.sbatch --steps 40": r"^start number 0 on dgx0[12]\n1 ranks on dgx0[12], from step 0\ndone: 40 ",
-    f"sbatch {ONE} fsdp.sbatch": r"^rank 1 of 2 holds 8353 of 16705 parameters, loss [0-9.]+$",
-    "sbatch --ntasks-per-node=2 tensor-parallel.sbatch": r"^rank 1 of 2 holds \(64, 64\) of the first layer",
-    f"sbatch {ONE} pipeline.sbatch": r"^stage 1 of 2: gradient [0-9.]+, loss [0-9.]+$",
-    "sbatch --array=1-2 array.sbatch": r"^done: 20 steps, loss [0-9.]+$(.|\n)*^done: 30 steps, loss [0-9.]+$",
-    f"sbatch {ONE} mpi.sbatch": r"^pi is 3\.141593$",
-}
+from lab.system import LabError, wait_for
+from tests.example_jobs import ALSO, JOBS, ONE, SUBMITTED, put
 
 
 @pytest.fixture(scope="module")
 def folder(site, converged):
     """/shared/alice with the examples, /shared/env with an environment, as the machine's user sees the former."""
-    shared = site.dir / "shared"
-    environment.put(shared / "env", site.box.root)
-    for file in JOBS.iterdir():
-        shutil.copy(file, shared / "alice")
-    (shared / "alice/configs.txt").write_text("--steps 20\n--steps 30\n")
-    site.ssh("head", "chown -R alice /shared/alice; scontrol update nodename=dgx01,dgx02 state=resume", check=False)
+    folder = put(site)
+    site.ssh("head", "scontrol update nodename=dgx01,dgx02 state=resume", check=False)
 
     def idle():
         return site.ssh("head", "sinfo -h -N -n dgx01,dgx02 -p home -o %T").stdout.split() == ["idle", "idle"]
@@ -44,7 +23,7 @@ def folder(site, converged):
         wait_for(idle, 60, "both nodes idle, after the tests before", pause=2)
     except LabError:
         pytest.fail(site.ssh("head", "sinfo -N -R; squeue; sinfo -N -l").stdout)
-    return shared / "alice"
+    return folder
 
 
 def alice(site, line, **options):

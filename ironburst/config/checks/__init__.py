@@ -39,6 +39,7 @@ from ironburst.config.models import ClusterConfig
 CHECKS: tuple[Callable[[ClusterConfig], Findings], ...] = (
     metal.one_value_a_node,
     places.host_names,
+    places.names_of_groups,
     places.region,
     places.networks,
     places.once,

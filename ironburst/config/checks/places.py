@@ -42,6 +42,20 @@ def _wrong_name(name: str) -> str:
     return ""
 
 
+def names_of_groups(config: ClusterConfig) -> Findings:
+    """The nodes of a group of fixed cloud nodes find each other by the names that Slurm gives them."""
+    slurm = config.slurm
+    if config.names or slurm is None or not config.cloud:
+        return
+    for n, group in enumerate(config.cloud.groups):
+        if group.count > 1 and config.scheduler_of(group) is slurm:
+            message = (
+                "isn't written, so its nodes keep the names that EC2 gives them, and a job on two of them doesn't find "
+                "its MASTER_ADDR; write names: hosts, or names: dns where a DNS of yours knows them"
+            )
+            yield Finding(path_of("cloud", "groups", n), group.name, "names", f"names {message}", "warning")
+
+
 def region(config: ClusterConfig) -> Findings:
     """AWS has the region."""
     if not config.cloud:

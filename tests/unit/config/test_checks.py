@@ -446,6 +446,17 @@ def test_a_zone_that_the_catalogue_lacks_is_a_warning_for_letters_are_the_accoun
     assert found == [("zones[0]", "warning")]
 
 
+def test_a_group_whose_nodes_do_not_know_each_other_by_slurms_names_is_a_warning(declared):
+    group = declared["cloud"]["groups"][0]
+    declared.pop("names", None)
+    group["count"] = 2
+    (finding,) = [found for found in findings(declared) if found.rule == "names"]
+    assert finding.severity == "warning" and "write names: hosts" in finding.message
+    for names, count in (("hosts", 2), ("dns", 2), (None, 1)):
+        declared["names"], group["count"] = names, count
+        assert not [found for found in findings(declared) if found.rule == "names"]
+
+
 def test_opensm_beside_jobs_is_a_warning(declared):
     declared["halls"][0]["subnet_managers"] = ["head", "dgx01"]
     assert [(f.rule, f.severity) for f in findings(declared)] == [("NET-005", "warning")]

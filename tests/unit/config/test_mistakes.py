@@ -411,7 +411,7 @@ MISTAKES = {
     "an ARN for a reference": (MUNGE, "munge_key: 'arn:aws:secretsmanager:us-east-1:123456789012:secret:x'", "scheduler.munge_key", "the given value is not a secret reference: write env:NAME, file:PATH"),
     "an address without brackets": ("[platform@example.org, finance@example.org]", "platform@example.org", "budget.notify", "'platform@example.org' is no list; write [VALUE, VALUE], or one a"),
     "metrics yes text": ("    burst:", "    metrics: 'yes please'\n    burst:", "metrics", "'yes please' is neither true nor false"),
-    "a way of names that is not known": ("    burst:", "    names: ldap\n    burst:", "names", "'ldap' isn't known here; allowed: hosts, dns"),
+    "a way of names that is not known": ("    names: hosts", "    names: ldap", "names", "'ldap' isn't known here; allowed: hosts, dns"),
     "data science": ("    burst:", "    data_science: [pytroch]\n    burst:", "data_science[0]", "'pytroch' isn't known here; did you mean 'pytorch'? allowed: pytorch,"),
     "infiniband missing": ("            infiniband_links: 8\n", "", "halls[0].nodes[1].infiniband_links", "is needed for GPU nodes; write 0 if they have no InfiniBand"),
     "platform missing": ("            platform: dgx-h100\n", "", "halls[0].nodes[1].height", "is needed: the catalogue doesn't know this platform's rack units"),
