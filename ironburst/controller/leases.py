@@ -40,7 +40,7 @@ def advance(site: Site, observation: Observation) -> bool:
         try:
             changed |= _launch(site, launch, observation)
         except (SchedulerError, CloudError) as error:
-            site.event("trouble", str(error), launch=launch)
+            site.tell("trouble", str(error), launch=launch)
     changed |= going.go(site, observation)
     return launching.ask(site, observation) or changed
 
@@ -212,7 +212,7 @@ def _terminated(site: Site, lease: LeaseRow, _seen: _Seen) -> bool:
         return True
     ending = set[str]()
     if lease.instance_id and site.now - lease.changed_s > _AGAIN_S:  # the call was accepted and yet it lives
-        ending = site.cloud.terminate([lease.instance_id])
+        ending = going.terminate(site, [lease])[1]
     # it is paid for until it is gone
     site.ledger.update([lease], site.now, to_s=site.now if ending and instance is None else None)
     return False

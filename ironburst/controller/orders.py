@@ -227,7 +227,7 @@ def _told(site: Site, order: Order, ends: list[LeaseRow], back: dict[int, Job], 
 
 def enforce_blindly(site: Site) -> None:
     """The scheduler is out of reach: what no ceiling can pay for, and what was ordered to end with its jobs, ends all
-    the same. Raises CloudError.
+    the same; so does what is the cloud's alone by now.
     """
     ceilings.enforce_blindly(site)
     order = order_book.halting(site.ledger, site.now)
@@ -238,3 +238,4 @@ def enforce_blindly(site: Site) -> None:
         )
         if not order.answer:
             order_book.answered(site.ledger, order.id, f"{why}; the scheduler gives no answer: every node is ended")
+    leases.advance(site, Observation((), (), silent=("the scheduler",)))

@@ -40,7 +40,7 @@ class Site:
     cloud: Cloud
     ledger: Ledger
     clock: Clock
-    instances: dict[str, Instance]  # by id
+    instances: dict[str, Instance]  # by id; of those that aren't here nothing is concluded but by asking for their ids
     told: Told = field(default_factory=Told)
     late_s: float = math.inf  # the tick's interval is used up then: what can wait is for the next one
     karpenter: Karpenter | None = None  # None: there is no way to it
@@ -49,6 +49,7 @@ class Site:
     # nodes that were powered up for a launch that the cloud refused, until the next decision; it outlives the tick
     spare: set[str] = field(default_factory=set)
     halt: Halt | None = None  # by a person
+    unlisted: str = ""  # why the cloud didn't list its instances; empty: it did
     stop_s: float = records.STOP_S  # so long a job has to leave a node that ends
 
     @property
@@ -60,10 +61,10 @@ class Site:
         """Write down that something happened now. `kind`: one word; `text`: for people."""
         self.ledger.event(kind, text, self.now, launch=launch, lease=lease, job=job)
 
-    def tell(self, kind: str, text: str) -> None:
+    def tell(self, kind: str, text: str, *, launch: str = "", lease: str = "") -> None:
         """An event for as long as the same holds, however many ticks that is."""
         if self.told.is_new(text):
-            self.event(kind, text)
+            self.event(kind, text, launch=launch, lease=lease)
 
     @property
     def late(self) -> bool:
@@ -79,9 +80,12 @@ class PoolImage:
     obstacle: str = ""
 
 
-def pool_images(document: ClusterDocument, cloud: Cloud) -> dict[str, PoolImage]:
-    """The image of each pool, by pool name."""
-    return {pool.name: _image(pool, cloud) for pool in document.pools}
+def pool_images(site: Site) -> dict[str, PoolImage]:
+    """The image of each pool, by pool name; none where nothing is to be launched, for nobody sees what is there."""
+    if site.unlisted:
+        unseen = PoolImage(obstacle=f"nothing new is rented while the cloud doesn't list what is ({site.unlisted})")
+        return dict.fromkeys((pool.name for pool in site.document.pools), unseen)
+    return {pool.name: _image(pool, site.cloud) for pool in site.document.pools}
 
 
 def _image(pool: PoolDocument, cloud: Cloud) -> PoolImage:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -44,9 +44,10 @@ from ironburst.controller.records import EventRow
 from ironburst.controller.site import PoolImage, Site, Told, pool_images
 from ironburst.document import ClusterDocument
 from ironburst.karpenter_port import Karpenter
-from ironburst.ports import Clock, Cloud, CloudError, Observation, Scheduler, SchedulerError
+from ironburst.ports import Clock, Cloud, CloudError, Instance, Observation, Scheduler, SchedulerError
 
 _POLL_S = 0.3  # between looks while the scheduler handles a power_up
+_UNLISTED_S = 1800.0  # without a list of instances: throttling is over by then, a missing right isn't
 
 
 @dataclass(frozen=True)
@@ -97,14 +98,16 @@ class Controller:
     _comments: comments.Comments = field(default_factory=comments.Comments, init=False)
     _logbook: Logbook = field(init=False)
     _spare: set[str] = field(default_factory=set, init=False)
+    _unlisted_since_s: float | None = field(default=None, init=False)  # of the uptime; None: instances are listed
 
     def __post_init__(self) -> None:
         self._logbook = Logbook(self.ledger, self.recorder)
 
     def tick(self, document: ClusterDocument) -> Report:
-        """Raises SchedulerError or CloudError if the queue or the instances can't be seen at all; nothing is decided
-        blindly. Raises OwnedElsewhere if another controller holds the site; then nothing is done. Raises whatever else
-        goes wrong, after the brake was pulled; its notes say what that did.
+        """Raises SchedulerError if the queue can't be seen at all, and CloudError if nothing proves our clock, neither
+        an answer of the cloud nor the host's uptime: nothing is decided blindly. Raises OwnedElsewhere if another
+        controller holds the site; then nothing is done. Raises whatever else goes wrong, after the brake was pulled;
+        its notes say what that did.
         """
         try:
             report = self._tick(document)
@@ -114,7 +117,7 @@ class Controller:
         except (SchedulerError, CloudError, ownership.OwnedElsewhere):
             raise
         except Exception as error:
-            for said in self._brake.pull(lambda: self.site(document)):
+            for said in self._brake.pull(lambda: self._seen(document)):
                 error.add_note(said)
             raise
 
@@ -142,8 +145,9 @@ class Controller:
         began = self.clock.now()
         self._stuck = orders.take(self.ledger, document, began)
         # first of all else: the cloud refuses a wrong clock (by minutes), and then nothing is forgotten or ended by it
-        site = orders.halted(self.site(document))
-        retention.forget_old(self.ledger, began)
+        site = orders.halted(self._seen(document))
+        if not site.unlisted:  # what is deleted wrongly doesn't come back
+            retention.forget_old(self.ledger, began)
         mark = self.ledger.last_event()
         cool_downs.forgive(self.ledger, document.serial, began)
         last_s = clock_repair.tick_began(self.ledger, began, document.burst.tick_s, self.clock.uptime())
@@ -166,26 +170,32 @@ class Controller:
         shown = karpenter.look(site)
         rebuild.run(site, observation, heard)
         if not self._said:
-            ownership.say(site)
-            self._said = True
+            with self._trouble(site):
+                ownership.say(site)
+                self._said = True
         notices.troubles(site, observation)
         leases.admit(site)
         leases.advance(site, observation)
         self._heartbeat.beat(site, observation)
-        if ceilings.enforce(site, observation) | orders.enforce(site, observation):
+        ending = False
+        for enforce in (ceilings.enforce, orders.enforce):
+            with self._trouble(site):
+                ending |= enforce(site, observation)
+        if ending:
             leases.advance(site, observation)
         foreign.look(site, observation)
         unstarted.look(site, observation)
         for pool in document.pools:
             idle_store.tidy(self.ledger, pool.name, site.now)
-        images = pool_images(document, self.cloud)
+        images = pool_images(site)
         policy = policy_view.policy(document, observation.silent)
         snapshot = policy_view.snapshot(site, observation, images)
         decision = decide(snapshot, policy)
         self._logbook.write(policy, snapshot, decision, observation)
         checked, dropped, spare = decision, list[str](), frozenset(self._spare)
         if acts(decision):
-            checked, dropped, observation = self._act(site, decision, snapshot, images)
+            with self._trouble(site):
+                checked, dropped, observation = self._act(site, decision, snapshot, images)
         if shown:
             karpenter.offer(site)
         self._comments.say(site, observation, decision)
@@ -200,8 +210,39 @@ class Controller:
 
     def site(self, document: ClusterDocument) -> Site:
         """What a tick works with. Raises CloudError."""
+        return self._made(document, self.cloud.instances(document.cluster))
+
+    def _seen(self, document: ClusterDocument) -> Site:
+        """`site`; without a list of instances what is known counts on, as long as the clock goes with the uptime."""
+        try:
+            site = self.site(document)
+            self._unlisted_since_s = None
+            return site
+        except CloudError as error:
+            if not clock_repair.goes_on(self.ledger, self.clock.now(), self.clock.uptime()):
+                raise
+            site = self._made(document, [])
+            site.unlisted = str(error)
+            up_s = self.clock.uptime().seconds
+            self._unlisted_since_s = since_s = up_s if self._unlisted_since_s is None else self._unlisted_since_s
+            told = "what is rented goes on by what is known, nothing new is rented"
+            if up_s - since_s >= _UNLISTED_S:
+                self.tell("needs_a_person", f"the cloud doesn't list its instances for half an hour: {told}: {error}")
+            else:
+                self.tell("trouble", f"the cloud doesn't list its instances: {told}: {error}")
+            return site
+
+    @contextmanager
+    def _trouble(self, site: Site) -> Iterator[None]:
+        """What fails here is told, and stops nothing that follows."""
+        try:
+            yield
+        except (SchedulerError, CloudError) as error:
+            site.tell("trouble", str(error))
+
+    def _made(self, document: ClusterDocument, listed: Iterable[Instance]) -> Site:
         late_s = self.clock.now() + document.burst.tick_s
-        instances = {instance.id: instance for instance in self.cloud.instances(document.cluster)}
+        instances = {instance.id: instance for instance in listed}
         told, way = self._told, self.karpenter
         site = Site(document, self.scheduler, self.cloud, self.ledger, self.clock, instances, told, late_s, way)
         site.spare = self._spare
