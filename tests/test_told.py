@@ -15,13 +15,15 @@ TOLD = {
     "broken_pool.py": 1,
     "ceilings.py": 1,
     "foreign.py": 1,
+    "going.py": 1,
     "karpenter.py": 4,
-    "launching.py": 2,
+    "launching.py": 3,
     "leases.py": 1,
     "loop.py": 1,
-    "reaper.py": 2,
-    "rebuild.py": 2,
+    "reaper.py": 3,
+    "rebuild.py": 3,
     "run.py": 1,
+    "tick.py": 1,
     "unstarted.py": 1,
 }
 

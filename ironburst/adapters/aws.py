@@ -189,7 +189,9 @@ class Aws:
     def troubles(self, ids: Sequence[str]) -> list[InstanceTrouble]:
         """Of DescribeInstanceStatus: failed checks, and scheduled events that aren't over."""
         answers = _of_known(self._ec2.describe_instance_status, ids)
-        return [found for answer in answers for status in answer.get("InstanceStatuses", []) for found in _troubles(status)]
+        return [
+            found for answer in answers for status in answer.get("InstanceStatuses", []) for found in _troubles(status)
+        ]
 
     def _listed(self, filters: dict[str, str]) -> list[Instance]:
         wanted = [{"Name": name, "Values": [value]} for name, value in filters.items()]

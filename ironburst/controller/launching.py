@@ -300,7 +300,10 @@ def _refused(
         site.event("refused", text, launch=launch.id)
         if not isinstance(error, InsufficientCapacity | Malformed) and _stays(before, why):
             what = f"pool {launch.pool} ({launch.market}, {launch.instance_type})"
-            site.tell("needs_a_person", f"{what} is refused again; it is asked for less and less often, but each hour: {error}")
+            site.tell(
+                "needs_a_person",
+                f"{what} is refused again; it is asked for less and less often, but each hour: {error}",
+            )
     if len(places) > 1 or seconds is None:  # the other zones are closed with it
         return _spared(site, site.ledger.leases_of(launch.id), f"refused: {why}")
     return True

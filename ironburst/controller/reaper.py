@@ -8,7 +8,7 @@ from functools import partial
 from ironburst import node_states
 from ironburst.controller import going, ownership, rebuild, sightings
 from ironburst.controller.site import Site
-from ironburst.ports import CloudError, Instance, Observation, SchedulerError
+from ironburst.ports import CloudError, Instance, Observation, Refused, SchedulerError
 
 GRACE_S = 300.0  # younger instances may belong to a call whose answer is still under way
 
@@ -50,13 +50,23 @@ def _elsewhere(site: Site) -> set[str]:
 def reap(site: Site, observation: Observation, grace_s: float = GRACE_S) -> list[str]:
     """End orphans; returns their ids. Raises CloudError where some can't be ended, after the others were."""
     ending = {instance.id: instance for instance in orphans(site, observation, grace_s)}
-    accepted = going.each(site, ending, site.cloud.terminate)
+    refused = list[Refused]()
+
+    def act(ids: list[str]) -> None:
+        try:
+            site.cloud.terminate(ids)
+        except Refused as error:
+            refused.append(error)
+            raise
+
+    accepted = going.each(site, ending, act)
     for instance in (ending[id] for id in ending if id in accepted):
         rebuild.charge(site, instance)
         text = f"instance {instance.id} of launch {instance.launch or '?'} had no lease: ended"
         site.event("orphan", text, launch=instance.launch)
     if stays := sorted(ending.keys() - accepted):
-        raise CloudError(f"{', '.join(stays)} without a lease can't be ended, and cost on; why is among the events")
+        text = f"instances without a lease can't be ended, and cost on: {', '.join(stays)}"
+        raise Refused(f"{text}: {refused[-1]}") if refused else CloudError(text)
     return [id for id in ending if id in accepted]
 
 
@@ -102,4 +112,4 @@ def reap_safely(site: Site, observation: Observation) -> None:
     try:
         reap(site, observation)
     except CloudError as error:
-        site.tell("needs_a_person", str(error))
+        site.tell("needs_a_person" if isinstance(error, Refused) else "trouble", str(error))

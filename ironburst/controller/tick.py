@@ -169,20 +169,13 @@ class Controller:
         waits_watch.look(site)
         shown = karpenter.look(site)
         rebuild.run(site, observation, heard)
-        if not self._said:
-            with self._trouble(site):
-                ownership.say(site)
-                self._said = True
+        with self._trouble(site):
+            self._say(site)
         notices.troubles(site, observation)
         leases.admit(site)
         leases.advance(site, observation)
         self._heartbeat.beat(site, observation)
-        ending = False
-        for enforce in (ceilings.enforce, orders.enforce):
-            with self._trouble(site):
-                ending |= enforce(site, observation)
-        if ending:
-            leases.advance(site, observation)
+        self._enforce(site, observation)
         foreign.look(site, observation)
         unstarted.look(site, observation)
         for pool in document.pools:
@@ -231,6 +224,19 @@ class Controller:
             else:
                 self.tell("trouble", f"the cloud doesn't list its instances: {told}: {error}")
             return site
+
+    def _say(self, site: Site) -> None:
+        if not self._said:
+            ownership.say(site)
+            self._said = True
+
+    def _enforce(self, site: Site, observation: Observation) -> None:
+        ending = False
+        for enforce in (ceilings.enforce, orders.enforce):
+            with self._trouble(site):
+                ending |= enforce(site, observation)
+        if ending:
+            leases.advance(site, observation)
 
     @contextmanager
     def _trouble(self, site: Site) -> Iterator[None]:

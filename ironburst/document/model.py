@@ -324,6 +324,8 @@ class ClusterDocument(Part):
         "takes any of them for a Slurm alone that is managed"
     )
     serial: int
+    commit: str = Field(default="", description="git's id of what it was published from; empty: not known")
+    committed_s: float | None = Field(default=None, description="when that was committed, seconds since 1970")
     cluster: str
     region: str | None
     software: Software

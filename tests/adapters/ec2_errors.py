@@ -2,7 +2,11 @@
 its own two lists, without their descriptions. The reference doesn't say which action answers with which.
 """
 
-CLIENT = """
+import re
+
+CLIENT = re.findall(
+    r"\S+",
+    """
 AuthFailure Blocked DryRunOperation IdempotentParameterMismatch IncompleteSignature InvalidAction InvalidCharacter
 InvalidClientTokenId InvalidPaginationToken InvalidParameter InvalidParameterCombination InvalidParameterDependency
 InvalidParameterValue InvalidQueryParameter MalformedQueryString MissingAction MissingAuthenticationToken
@@ -113,10 +117,14 @@ UpdateLimitExceeded VcpuLimitExceeded VolumeInUse VolumeIOPSLimit VolumeLimitExc
 VolumeModificationSizeLimitExceeded VolumeTypeNotAvailableInZone VPCIdNotSpecified VpcEndpointLimitExceeded
 VpcLimitExceeded VpcPeeringConnectionAlreadyExists VpcPeeringConnectionsPerVpcLimitExceeded VPCResourceNotSpecified
 VpnConnectionLimitExceeded VpnGatewayAttachmentLimitExceeded VpnGatewayLimitExceeded ZonesMismatched
-""".split()
+""",
+)
 
-SERVER = """
+SERVER = re.findall(
+    r"\S+",
+    """
 BandwidthLimitExceeded InsufficientAddressCapacity InsufficientCapacity InsufficientInstanceCapacity
 InsufficientHostCapacity InsufficientReservedInstanceCapacity InsufficientVolumeCapacity ServerInternal
 InternalFailure RequestLimitExceeded ServiceUnavailable InternalError Unavailable
-""".split()
+""",
+)

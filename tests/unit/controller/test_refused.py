@@ -1,5 +1,7 @@
 """What the cloud refuses frees its names at once, also beside a Slurm that takes 300 s to power a node down."""
 
+from itertools import pairwise
+
 import pytest
 
 from ironburst.adapters.aws_errors import by_code
@@ -152,7 +154,7 @@ def test_what_time_cures_is_asked_again_however_long_it_takes_and_told_if_it_sta
     world.pass_by(3 * HOUR_S, 60.0)
     first_s, later_s = FOR_A_WHILE[code]
     for moments in asked.values():
-        gaps = [after - before for before, after in zip(moments, moments[1:], strict=False)]
+        gaps = [after - before for before, after in pairwise(moments)]
         assert gaps[0] <= first_s + 60 and max(gaps) <= later_s + 60
     if issubclass(type(by_code(code, 400, "")), Refused | QuotaReached):
         assert len(world.events("needs_a_person")) == 1 and code in world.events("needs_a_person")[0]
