@@ -174,8 +174,8 @@ class Slurm:
         """As GrpTRES of the teams' QOS."""
         del gpus  # the numbers come from them
         qos = shared.shown_qos(self._call(*shared.SHOW_QOS).splitlines())
-        if lines := shared.limits(shares, now, qos):
-            self._call("sh", "-c", " && ".join(map(shlex.join, lines)))
+        if lines := shared.limits(shares, now, qos):  # one that is refused keeps no other
+            self._call("sh", "-c", "; ".join([*(f"{shlex.join(line)} || failed=$?" for line in lines), "exit $failed"]))
         if missing := sorted(set(shared.qos_of(shares, now)) - set(qos)):
             raise SchedulerError(f"Slurm has no QOS {', '.join(missing)}: converge the head, which makes them")
 

@@ -70,11 +70,13 @@ def _release(site: Site, leases: list[LeaseRow], observation: Observation) -> No
 def _leave(site: Site, leases: list[LeaseRow], observation: Observation) -> bool:
     """The permits and the nodes, then the instances. Whether all of one went."""
     of = {lease.node: lease for lease in leases}
+    # whose node the scheduler doesn't let go for so long, whatever the reason: no instance is paid for that
+    late = {lease.node: lease for lease in leases if site.now - lease.changed_s > records.ENDING_S}
     of = _kept(of, each(site, of, site.scheduler.remove_permit))
     for why, names in _powered(of, observation).items():
         done = each(site, names, partial(site.scheduler.abandon, reason=why))
         of = {name: lease for name, lease in of.items() if name in done or name not in names}
-    return end(site, list(of.values()))
+    return end(site, list((late | of).values()))
 
 
 def let_go(site: Site, names: Collection[str], observation: Observation) -> None:

@@ -57,8 +57,8 @@ class Heartbeat:
         left = {
             node: left_s(lease, observation.on(node), runs.get(lease.pool, 0.0), now) for node, lease in nodes.items()
         }
-        self._told, self._at_s = ids, uptime_s
         try:
             site.scheduler.beat(left, now)
-        except SchedulerError as error:
-            site.event("trouble", str(error))
+            self._told, self._at_s = ids, uptime_s
+        except SchedulerError as error:  # tried anew at the next tick
+            site.tell("trouble", str(error))

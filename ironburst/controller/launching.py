@@ -153,7 +153,7 @@ def _intents(site: Site, id: str) -> list[tuple[list[LeaseRow], IntentRow]]:
     """The leases and the intent that the cloud is to be asked with, written down; nothing: the launch is given up."""
     leases, launch = _early(site, id), site.ledger.launch(id)
     if leases[0].state == records.REQUESTED:
-        return [(leases, _open(site, launch))]
+        return [(leases, replace(_open(site, launch), state="unknown"))]  # the first call may have happened
     done = site.ledger.intents(launch.id)
     left = [zone for zone in launch.zones if zone not in {intent.zone for intent in done}]
     if not left:
@@ -204,6 +204,8 @@ def _answered(
     """Write down what the cloud answered."""
     try:
         if isinstance(answer, CloudError):
+            if type(answer) is Refused and intent.state == "unknown":  # rights are asked before tokens: says nothing
+                answer = OutcomeUnknown(str(answer), answer.code)
             raise answer
     except OutcomeUnknown as error:
         return _unknown(site, launch, leases, intent, error)

@@ -45,6 +45,8 @@ def troubles(site: Site, observation: Observation) -> None:
     """
     of = {lease.instance_id: lease for lease in site.ledger.leases() if lease.instance_id}
     running = [id for id in of if (site.instances[id].state == "running" if id in site.instances else site.unlisted)]
+    if site.unlisted and site.late:  # EC2 isn't reached: waiting for it once more only makes the next notice late
+        return
     try:
         found = site.cloud.troubles(running) if running else []
     except CloudError as error:

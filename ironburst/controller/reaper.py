@@ -8,7 +8,7 @@ from functools import partial
 from ironburst import node_states
 from ironburst.controller import going, ownership, rebuild, sightings
 from ironburst.controller.site import Site
-from ironburst.ports import CloudError, Instance, Observation, Refused, SchedulerError
+from ironburst.ports import CloudError, Instance, Observation, Refused
 
 GRACE_S = 300.0  # younger instances may belong to a call whose answer is still under way
 
@@ -99,12 +99,9 @@ def tidy(site: Site, observation: Observation) -> None:
 
 
 def _tidied(site: Site, nodes: list[str], what: str, act: Callable[[list[str]], None]) -> None:
-    if nodes:
-        try:
-            act(nodes)
-            site.event("tidied", f"{', '.join(nodes)}: {what}")
-        except SchedulerError as error:
-            site.event("trouble", str(error))
+    done = going.each(site, nodes, act)
+    if tidied := [name for name in nodes if name in done]:
+        site.event("tidied", f"{', '.join(tidied)}: {what}")
 
 
 def reap_safely(site: Site, observation: Observation) -> None:

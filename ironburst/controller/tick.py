@@ -142,7 +142,7 @@ class Controller:
                 self.ledger.event(kind, text, self.clock.now())
 
     def _tick(self, document: ClusterDocument) -> Report:
-        began = self.clock.now()
+        began, uptime = self.clock.now(), self.clock.uptime()
         self._stuck = orders.take(self.ledger, document, began)
         # first of all else: the cloud refuses a wrong clock (by minutes), and then nothing is forgotten or ended by it
         site = orders.halted(self._seen(document))
@@ -150,7 +150,7 @@ class Controller:
             retention.forget_old(self.ledger, began)
         mark = self.ledger.last_event()
         cool_downs.forgive(self.ledger, document.serial, began)
-        last_s = clock_repair.tick_began(self.ledger, began, document.burst.tick_s, self.clock.uptime())
+        last_s = clock_repair.tick_began(self.ledger, began, document.burst.tick_s, uptime)
         sightings.note(site)
         ceilings.reprice(site, last_s)
         try:
@@ -203,20 +203,22 @@ class Controller:
 
     def site(self, document: ClusterDocument) -> Site:
         """What a tick works with. Raises CloudError."""
-        return self._made(document, self.cloud.instances(document.cluster))
+        began = self.clock.now()
+        return self._made(document, began, self.cloud.instances(document.cluster))
 
     def _seen(self, document: ClusterDocument) -> Site:
         """`site`; without a list of instances what is known counts on, as long as the clock goes with the uptime."""
+        now, uptime = self.clock.now(), self.clock.uptime()  # of one moment: a call may take a minute
         try:
             site = self.site(document)
             self._unlisted_since_s = None
             return site
         except CloudError as error:
-            if not clock_repair.goes_on(self.ledger, self.clock.now(), self.clock.uptime()):
+            if not clock_repair.goes_on(self.ledger, now, uptime):
                 raise
-            site = self._made(document, [])
+            site = self._made(document, now, [])
             site.unlisted = str(error)
-            up_s = self.clock.uptime().seconds
+            up_s = uptime.seconds
             self._unlisted_since_s = since_s = up_s if self._unlisted_since_s is None else self._unlisted_since_s
             told = "what is rented goes on by what is known, nothing new is rented"
             if up_s - since_s >= _UNLISTED_S:
@@ -246,8 +248,8 @@ class Controller:
         except (SchedulerError, CloudError) as error:
             site.tell("trouble", str(error))
 
-    def _made(self, document: ClusterDocument, listed: Iterable[Instance]) -> Site:
-        late_s = self.clock.now() + document.burst.tick_s
+    def _made(self, document: ClusterDocument, began: float, listed: Iterable[Instance]) -> Site:
+        late_s = began + document.burst.tick_s
         instances = {instance.id: instance for instance in listed}
         told, way = self._told, self.karpenter
         site = Site(document, self.scheduler, self.cloud, self.ledger, self.clock, instances, told, late_s, way)

@@ -104,7 +104,9 @@ def test_limits_are_written_where_slurm_has_others(recorder):
     assert show == list(SHOW_QOS) and shell[:2] == ["sh", "-c"]
     write = "sacctmgr --immediate --quiet modify qos where Name="
     wanted = (("vision-guaranteed", 6), ("vision-over", 2))
-    assert shell[2] == " && ".join(f"{write}{name} set GrpTRES=gres/gpu={gpus}" for name, gpus in wanted)
+    assert shell[2] == "; ".join(
+        [*(f"{write}{name} set GrpTRES=gres/gpu={gpus} || failed=$?" for name, gpus in wanted), "exit $failed"]
+    )
 
 
 def test_what_is_so_already_is_not_written(recorder):
@@ -120,7 +122,7 @@ def test_a_qos_that_is_missing_is_told_after_the_others_are_written(recorder):
     shown(recorder, "vision-over|share of ironburst|1||", "nlp-guaranteed|somebody's|5|gres/gpu=9|")
     with pytest.raises(SchedulerError, match="no QOS nlp-guaranteed, nlp-over, vision-guaranteed: converge the head"):
         Slurm([str(recorder / "prefix")]).limit(TEAMS, NOW, 16)
-    assert said(recorder)[-1].endswith("Name=vision-over set GrpTRES=gres/gpu=2")
+    assert "Name=vision-over set GrpTRES=gres/gpu=2 " in said(recorder)[-1]
 
 
 @pytest.mark.parametrize("version", VERSIONS)

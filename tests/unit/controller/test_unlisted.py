@@ -202,3 +202,63 @@ def test_an_address_whose_node_can_not_be_told_is_spared_and_told(world):
     assert world.events("brake") == []
     assert leases[0].instance_id in {instance.id for instance in world.cloud.alive()}
     assert any(address in text for text in world.events("needs_a_person"))
+
+
+def test_a_refusal_of_a_repeated_request_says_nothing_of_the_first_one(world):
+    """The answer was lost, then the credentials end: AWS asks for rights before it looks at the token."""
+    world.cloud.lost_answers = 1
+    world.cloud.hidden = {f"i-{n}" for n in range(1, 20)}
+    world.cloud.errors = [
+        None,
+        by_code("ExpiredToken", 400, "ExpiredToken"),
+        by_code("AuthFailure", 401, "AuthFailure"),
+    ]
+    job = world.slurm.submit(limit_s=600, runs_s=60)
+    world.until(lambda: world.slurm.state(job) == "RUNNING", 300)
+    assert len(world.cloud.all) == 1 and len({request.token for request in world.cloud.requests}) == 1
+
+
+def test_a_node_that_the_scheduler_does_not_let_go_is_not_paid_for_for_ever(world):
+    job = running(world, runs_s=60)
+
+    def refuse(nodes, reason):
+        raise SchedulerError("slurm_update error: Invalid node state specified")
+
+    world.slurm.abandon = refuse
+    world.slurm.release = lambda nodes: refuse(nodes, "")
+    world.ledger.update(world.ledger.leases(), world.clock.now(), state="leaving")
+    world.pass_by(900, 10.0)
+    assert world.cloud.alive() == [] and world.slurm.state(job) != "RUNNING"
+
+
+def test_the_brake_ends_what_must_end_without_a_list(world, error, monkeypatch):
+    running(world)
+    world.cloud.unlisted = error
+    world.document = lower(world.document)
+
+    def broken(*_):
+        raise ValueError("a fault of ours")
+
+    monkeypatch.setattr("ironburst.controller.leases.advance", broken)
+    with pytest.raises(ValueError, match="a fault of ours"):
+        world.controller.tick(world.document)
+    assert world.cloud.alive() == []
+
+
+def test_calls_that_wait_for_a_minute_each_leave_time_for_a_notice(world):
+    """EC2 isn't reached, and every call of it waits through its attempts; SQS answers."""
+    job = running(world)
+    error, clock = OutcomeUnknown("DescribeInstances: no answer (read timeout)"), world.clock
+
+    def slow(*_):
+        clock.at += 60.0
+        raise error
+
+    for name in ("instances", "described", "by_token", "troubles"):
+        setattr(world.cloud, name, slow)
+    world.tick()
+    id, began = world.cloud.alive()[0].id, clock.at
+    world.cloud.interrupt(id)
+    while world.slurm.state(job) == "RUNNING":
+        world.tick()
+    assert clock.at - began < 120.0
