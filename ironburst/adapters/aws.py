@@ -15,7 +15,6 @@ from typing import Any
 
 import boto3
 from botocore.config import Config
-from botocore.exceptions import BotoCoreError, ClientError
 
 from ironburst import naming
 from ironburst.adapters import aws_errors
@@ -197,7 +196,7 @@ class Aws:
         wanted = [{"Name": name, "Values": [value]} for name, value in filters.items()]
         try:
             return _instances(self._ec2.get_paginator("describe_instances").paginate(Filters=wanted))
-        except (ClientError, BotoCoreError) as error:
+        except aws_errors.raised as error:
             raise aws_errors.of(error, "DescribeInstances") from None
 
 

@@ -17,6 +17,7 @@ from botocore.exceptions import (
     ParamValidationError,
     PartialCredentialsError,
 )
+from botocore.parsers import ResponseParserError
 
 from ironburst.ports import (
     CloudError,
@@ -131,11 +132,14 @@ MALFORMED = {
 }
 
 
+raised = (ClientError, BotoCoreError, ResponseParserError)  # the last one by an answer of something in between
+
+
 def call(method: Callable[..., Any], **parameters: Any) -> Any:
     """Call a method of a boto3 client; its answer. Raises the port's CloudErrors."""
     try:
         return method(**parameters)
-    except (ClientError, BotoCoreError) as error:
+    except raised as error:
         raise of(error, "".join(part.capitalize() for part in method.__name__.split("_"))) from None
 
 
@@ -151,7 +155,7 @@ def of(error: Exception, what: str) -> CloudError:
     if isinstance(error, EndpointConnectionError):
         # never reached, but a proxy in between may have been: unknown is the safe side
         return OutcomeUnknown(f"{what}: {error}")
-    if isinstance(error, BotoCoreError):
+    if isinstance(error, BotoCoreError | ResponseParserError):
         return OutcomeUnknown(f"{what}: no answer ({error})")
     raise error
 

@@ -145,7 +145,7 @@ def snapshot(site: Site, observation: Observation, images: dict[str, PoolImage])
         experience=runtimes.relevant(runtime_store.experience(site.ledger), observation.jobs),
         unstarted=unstarted.jobs(site.ledger),
         spare=tuple(sorted(name for name in site.spare if (node := observation.node(name)) and node.coming_up)),
-        halt=site.halt,
+        halt=site.halt or site.unlisted,
         refused_s=_refused_s(site, observation, {lease.node for lease in leases}),
         notes={"cluster": site.document.cluster, "document_serial": str(site.document.serial)},
     )

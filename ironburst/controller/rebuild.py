@@ -28,7 +28,7 @@ def run(site: Site, observation: Observation, heard: Said | None) -> None:
     can't be done, without instances or without a scheduler that gives no answer.
     """
     if heard is not None and site.unlisted:
-        raise CloudError(site.unlisted)
+        raise CloudError(site.unlisted.why)
     if heard is not None and observation.silent:
         raise SchedulerError(
             f"{' and '.join(observation.silent)} must answer, too, before a ledger that knows less than the world is "

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 
 from ironburst import node_states
+from ironburst.burst import Halt
 from ironburst.controller import heartbeat
 from ironburst.controller.records import ENDING_S, LeaseRow
 from ironburst.controller.site import Site
@@ -75,7 +76,7 @@ def _gone(site: Site, lease: LeaseRow, id: str, node: Node | None) -> str:
         try:
             instance = ask(site, [lease]).get(id)
         except CloudError as error:
-            site.unlisted = str(error)
+            site.unlisted = Halt("ironburst", f"the cloud doesn't say which instances live: {error}", site.now)
             site.tell("trouble", f"{lease.node}: whether its instance lives can't be asked: {error}")
             return ""
         if instance is None:

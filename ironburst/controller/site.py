@@ -49,7 +49,7 @@ class Site:
     # nodes that were powered up for a launch that the cloud refused, until the next decision; it outlives the tick
     spare: set[str] = field(default_factory=set)
     halt: Halt | None = None  # by a person
-    unlisted: str = ""  # why the cloud didn't list its instances; empty: it did
+    unlisted: Halt | None = None  # the cloud doesn't list its instances: nothing new is rented without seeing them
     stop_s: float = records.STOP_S  # so long a job has to leave a node that ends
 
     @property
@@ -80,18 +80,23 @@ class PoolImage:
     obstacle: str = ""
 
 
-def pool_images(site: Site) -> dict[str, PoolImage]:
-    """The image of each pool, by pool name; none where nothing is to be launched, for nobody sees what is there."""
-    if site.unlisted:
-        unseen = PoolImage(obstacle=f"nothing new is rented while the cloud doesn't list what is ({site.unlisted})")
-        return dict.fromkeys((pool.name for pool in site.document.pools), unseen)
-    return {pool.name: _image(pool, site.cloud) for pool in site.document.pools}
+def pool_images(site: Site, known: dict[str, str]) -> dict[str, PoolImage]:
+    """The image of each pool, by pool name. `known`: by parameter, what was found last; it counts while a parameter
+    can't be looked up, and isn't looked up while nothing is rented.
+    """
+    return {pool.name: _image(site, pool, known) for pool in site.document.pools}
 
 
-def _image(pool: PoolDocument, cloud: Cloud) -> PoolImage:
+def _image(site: Site, pool: PoolDocument, known: dict[str, str]) -> PoolImage:
+    parameter, before = pool.image_parameter, PoolImage(known.get(pool.image_parameter, ""))
+    if site.unlisted and before.id:
+        return before
     try:
-        id = cloud.image_id(pool.image_parameter)
+        id = site.cloud.image_id(parameter)
     except CloudError as error:
-        return PoolImage(obstacle=f"its image can't be looked up ({error})")
-    missing = f"no image: the parameter {pool.image_parameter} doesn't exist; bake one with playbooks/image.yml"
+        if before.id:
+            site.tell("trouble", f"the image of pool {pool.name} can't be looked up, {before.id} counts on: {error}")
+        return before if before.id else PoolImage(obstacle=f"its image can't be looked up ({error})")
+    known[parameter] = id or ""
+    missing = f"no image: the parameter {parameter} doesn't exist; bake one with playbooks/image.yml"
     return PoolImage(id) if id else PoolImage(obstacle=missing)

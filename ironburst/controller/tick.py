@@ -9,7 +9,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from ironburst.burst import Decision, Snapshot, decide
+from ironburst.burst import Decision, Halt, Snapshot, decide
 from ironburst.controller import (
     ceilings,
     clock_repair,
@@ -98,7 +98,8 @@ class Controller:
     _comments: comments.Comments = field(default_factory=comments.Comments, init=False)
     _logbook: Logbook = field(init=False)
     _spare: set[str] = field(default_factory=set, init=False)
-    _unlisted_since_s: float | None = field(default=None, init=False)  # of the uptime; None: instances are listed
+    _unlisted: Halt | None = field(default=None, init=False)
+    _images: dict[str, str] = field(default_factory=dict, init=False)  # by parameter, as found last
 
     def __post_init__(self) -> None:
         self._logbook = Logbook(self.ledger, self.recorder)
@@ -180,7 +181,7 @@ class Controller:
         unstarted.look(site, observation)
         for pool in document.pools:
             idle_store.tidy(self.ledger, pool.name, site.now)
-        images = pool_images(site)
+        images = pool_images(site, self._images)
         policy = policy_view.policy(document, observation.silent)
         snapshot = policy_view.snapshot(site, observation, images)
         decision = decide(snapshot, policy)
@@ -211,20 +212,19 @@ class Controller:
         now, uptime = self.clock.now(), self.clock.uptime()  # of one moment: a call may take a minute
         try:
             site = self.site(document)
-            self._unlisted_since_s = None
+            self._unlisted = None
             return site
         except CloudError as error:
             if not clock_repair.goes_on(self.ledger, now, uptime):
                 raise
+            since_s, why = self._unlisted.at_s if self._unlisted else now, "the cloud doesn't list its instances"
             site = self._made(document, now, [])
-            site.unlisted = str(error)
-            up_s = uptime.seconds
-            self._unlisted_since_s = since_s = up_s if self._unlisted_since_s is None else self._unlisted_since_s
-            told = "what is rented goes on by what is known, nothing new is rented"
-            if up_s - since_s >= _UNLISTED_S:
-                self.tell("needs_a_person", f"the cloud doesn't list its instances for half an hour: {told}: {error}")
+            self._unlisted = site.unlisted = Halt("ironburst", f"{why}: {error}", since_s)
+            told = f"what is rented goes on by what is known, nothing new is rented: {error}"
+            if now - since_s >= _UNLISTED_S:
+                self.tell("needs_a_person", f"{why} for half an hour: {told}")
             else:
-                self.tell("trouble", f"the cloud doesn't list its instances: {told}: {error}")
+                self.tell("trouble", f"{why}: {told}")
             return site
 
     def _say(self, site: Site) -> None:

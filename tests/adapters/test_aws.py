@@ -9,6 +9,7 @@ import boto3
 import botocore.session
 import pytest
 from botocore.exceptions import ClientError, NoCredentialsError, ParamValidationError, ReadTimeoutError
+from botocore.parsers import ResponseParserError
 from botocore.retries.standard import ThrottledRetryableChecker
 
 from ironburst import ports
@@ -315,6 +316,8 @@ def test_a_read_timeout_is_unknown_and_missing_credentials_are_refused():
     assert type(aws_errors.of(ReadTimeoutError(endpoint_url="x"), "RunInstances")) is ports.OutcomeUnknown
     no_code = ClientError({"Error": {}, "ResponseMetadata": {"HTTPStatusCode": 502}}, "RunInstances")
     assert type(aws_errors.of(no_code, "RunInstances")) is ports.OutcomeUnknown
+    garbled = ResponseParserError("Unable to parse response (syntax error), invalid XML received")
+    assert type(aws_errors.of(garbled, "RunInstances")) is ports.OutcomeUnknown
     assert type(aws_errors.of(NoCredentialsError(), "RunInstances")) is ports.Refused
     assert type(aws_errors.of(ParamValidationError(report="x"), "RunInstances")) is ports.Malformed
 

@@ -481,7 +481,7 @@ def test_one_job_that_the_server_refuses_keeps_no_other_from_the_queue(api, kube
     in_service(kube, api, "p5-2")
     for n, name in enumerate(("first", "second"), 1):
         one_pod_job(api, name)
-        until(lambda: len(kube.observe().jobs) == n)
+        until(lambda n=n: len(kube.observe().jobs) == n)
         bind(api, f"{name}-0", f"p5-{n}")
     jobs = until(lambda: len(found := [each.id for each in kube.observe().jobs if each.on]) == 2 and found)
     api.allowed = lambda *call: call[2:] != ("pods/eviction", "team-a", "first-0") and may(*call)

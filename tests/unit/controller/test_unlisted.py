@@ -262,3 +262,28 @@ def test_calls_that_wait_for_a_minute_each_leave_time_for_a_notice(world):
     while world.slurm.state(job) == "RUNNING":
         world.tick()
     assert clock.at - began < 120.0
+
+
+def test_an_idle_node_is_given_to_the_next_job(world, error):
+    running(world, runs_s=60)
+    world.until(lambda: all(job.done or job.job.pending for job in list(world.slurm.jobs.values())[1:]), 300)
+    world.cloud.unlisted = error
+    job = world.slurm.submit(limit_s=600, runs_s=60)
+    world.until(lambda: world.slurm.state(job) == "RUNNING", 60)
+    assert len(world.cloud.all) == 1
+
+
+def test_an_image_that_can_not_be_looked_up_is_the_one_of_before(world, error):
+    def away(parameter):
+        raise error
+
+    running(world)
+    image_id, world.cloud.image_id = world.cloud.image_id, away
+    job = world.slurm.submit(limit_s=600, runs_s=60)
+    world.until(lambda: world.slurm.state(job) == "RUNNING", 60)
+    assert sum("ami-1 counts on" in text for text in world.events("trouble")) == 1
+    world.cloud.images["/ironburst/lab/p5/image"] = "ami-2"
+    world.cloud.image_id = image_id
+    job = world.slurm.submit(limit_s=600, runs_s=60)
+    world.until(lambda: world.slurm.state(job) == "RUNNING", 60)
+    assert world.cloud.alive()[-1].image_id == "ami-2"
