@@ -52,7 +52,10 @@ def _add_parse(verbs: Subparsers) -> None:
     option("--gpu-model", metavar="MODEL", help="as in the catalogue: 'H100 SXM5 80GB'")
     option("--gpus", type=whole, metavar="N", help="how many GPUs there must be")
     option("--driver", metavar="VERSION", help="the driver that must be loaded: 580.95.05")
-    option("--pcie-width", type=whole, metavar="LANES", help="lanes that the board wires, where less than the GPU's")
+    option(
+        "--pcie-width", type=int, metavar="LANES", help="lanes that the machine wires to each GPU; 0: all that it has"
+    )
+    option("--mig", action="store_true", help="GPUs may be cut up by MIG: such a one has no NVLink")
     accepted = "past uncorrectable errors of a GPU that a person accepts"
     option("--accepted-uncorrectable", type=int, default=0, metavar="N", help=accepted)
     option("--columns", default="", metavar="A,B", help="nvidia-smi: names of the columns of a CSV without header")
@@ -110,6 +113,7 @@ def expectation(arguments: argparse.Namespace) -> Expectation:
         gpus=arguments.gpus,
         driver=arguments.driver,
         pcie_width=arguments.pcie_width,
+        mig=arguments.mig,
         accepted_uncorrectable=arguments.accepted_uncorrectable,
         links=arguments.links,
         rate_gb_s=arguments.rate,

@@ -8,7 +8,7 @@ from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
 from . import dcgmi_diag
 from .expectation import Expectation, count_finding
 from .findings import Finding, Unreadable, bad, good, judged
-from .models import NAME, UUID
+from .models import NAME, UUID, named_as_declared
 from .reading import ERROR_TEXT, clean, in_sequence, shown, whole
 
 BORDER = dcgmi_diag.BORDER
@@ -145,7 +145,7 @@ def _discovery(lines: Sequence[str], expected: Expectation) -> List[Finding]:
             raise Unreadable(f"{tables.rows[kind]} of {announced[kind]} NVSwitches are listed")
     names = sorted({told["Name"] for _, told in gpus})
     differ = [bad("gpu_model", f"the GPUs differ: {', '.join(names)}")] if len(names) > 1 else []
-    return [count_finding(len(gpus), expected), *differ]
+    return [count_finding(len(gpus), expected), *named_as_declared(names, expected), *differ]
 
 
 def _nvlink(lines: Sequence[str], expected: Expectation) -> List[Finding]:
@@ -172,7 +172,14 @@ def _nvlink(lines: Sequence[str], expected: Expectation) -> List[Finding]:
         raise Unreadable("the list of NVLinks is cut")
     in_sequence(gpus, "GPU")
     problems: List[str] = []
+    model = next((model for model in expected.models if model.name == expected.gpu_model), None)
+    needed = (model.links or 0) if model and "PCIe" not in model.form_factor and len(gpus) > 1 else 0
     for (kind, number), states in links.items():
+        if kind == "GPUs" and expected.mig and "U" not in states:
+            continue  # cut up
+        if kind == "GPUs" and needed and states.count("U") != needed:
+            problems.append(f"{states.count('U')} of {needed} links of GPU {number} are up")
+            continue
         down = [state for state in states if state in "DX"]
         if down or "U" not in states:
             problems.append(f"{len(down) or 'all'} links of {kind[:-1]} {number} are not up")

@@ -10,6 +10,7 @@ from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 from .expectation import Expectation, count_finding, driver_finding
 from .findings import Finding, Unreadable, bad, judged
+from .models import numbered_as_declared
 from .reading import in_sequence, shown, whole
 
 BORDER = re.compile(r"^[+|][-=+]+[+|]$")
@@ -290,6 +291,7 @@ def _judge(diagnostic: Diagnostic, expected: Expectation) -> List[Finding]:
         count = len(ids)
         driver = diagnostic.metadata["Driver Version Detected"]
         findings += [count_finding(count, expected), driver_finding(driver, expected)]
+        findings += numbered_as_declared(ids, expected)
     _refuse_missing_deployment(diagnostic)
     level = _level(diagnostic)
     if expected.level is not None and level < expected.level:

@@ -78,9 +78,11 @@ def _from_smi(findings: List[Finding], text: str) -> List[Finding]:
         stated = sorted({in_text or in_xml for in_text, in_xml in states})
         if stated != ["Completed"]:
             return [*findings, bad("fabric", f"the fabric's state is {', '.join(stated) or 'not stated'}")]
-    elif "fabric.state" not in text:
+        return [*findings, good("fabric", "the fabric is completed")]
+    head, *rows = [[cell.strip() for cell in line.split(",")] for line in text.strip().splitlines()]
+    if "fabric.state" not in head:
         return [*findings, bad("fabric", "the fabric's state is not asked for")]
-    elif not_available(text.strip().splitlines()[-1].split(",")[-1].strip()) or "N/A" in text:
+    if any(not_available(row[head.index("fabric.state")]) for row in rows if len(row) == len(head)):
         return [*findings, bad("fabric", "the fabric's state is not available")]
     return [*findings, good("fabric", "the fabric is completed")]
 
@@ -105,21 +107,21 @@ def _bare(lines: List[str], expected: Expectation) -> List[Finding]:
 
 def _section(lines: List[str], expected: Expectation) -> List[Finding]:
     """nvidia-smi -q | grep -A 2 Fabric"""
-    states: List[str] = []
-    statuses: List[str] = []
-    count = 0
+    fabrics: List[Dict[str, str]] = []
     for line in lines:
         pair = re.match(r"^\s+(State|Status|CliqueId|ClusterUUID|Summary|Bandwidth)\s+: (.*)$", line)
         if re.match(r"^\s*Fabric$", line):
-            count += 1
-        elif pair:
-            states += [pair.group(2).strip()] if pair.group(1) == "State" else []
-            statuses += [pair.group(2).strip()] if pair.group(1) == "Status" else []
+            fabrics.append({})
+        elif pair and fabrics and pair.group(1) not in fabrics[-1]:
+            fabrics[-1][pair.group(1)] = pair.group(2).strip()
         elif line.strip() not in ("--", "", "Health"):
             raise Unreadable(f"a line of the fabric's section is not understood: {shown(line)}")
-    if len(states) != count or len(statuses) != count or (expected.gpus is not None and count != expected.gpus):
+    count = len(fabrics)
+    lacking = [fabric for fabric in fabrics if not {"State", "Status"} <= set(fabric)]
+    if not fabrics or lacking or (expected.gpus is not None and count != expected.gpus):
         raise Unreadable("the fabric's section is cut: each needs State and Status")
-    wrong = {pair for pair in zip(states, statuses) if pair != ("Completed", "Success")}
+    pairs = {(fabric["State"], fabric["Status"]) for fabric in fabrics}
+    wrong = pairs - {("Completed", "Success")}
     problems = [f"the fabric is {text}" for text in sorted(f"{state}, {status}" for state, status in wrong)]
     return judged("fabric", problems, f"the fabric is completed on {count} GPUs")
 

@@ -21,6 +21,8 @@ ERROR_TEXT = re.compile(
     r"core dumped|killed|traceback|exception|NVRM|xid|permission denied|not found|error",
     re.IGNORECASE,
 )
+# What says that the GPU itself is gone or ill: bad wherever it stands
+LOST = re.compile(r"unknown error|ERR!|is lost|requires? reset|reset required\]|no devices|\bxid\b", re.IGNORECASE)
 MAX_TEXT = 64 << 20  # bytes: a capture is never larger
 
 
@@ -57,6 +59,12 @@ def not_available(value: str) -> bool:
 def is_error(value: str) -> bool:
     """Whether a value is an error text instead of a value."""
     return bool(ERROR_TEXT.search(value)) and not not_available(value)
+
+
+@functools.lru_cache(maxsize=65536)
+def is_lost(value: str) -> bool:
+    """Whether a value says so that the GPU is lost, of whatever field it is."""
+    return bool(LOST.search(value)) and not not_available(value)
 
 
 def whole(value: str, what: str) -> int:

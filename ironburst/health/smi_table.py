@@ -7,7 +7,7 @@ from .expectation import Expectation, driver_finding
 from .findings import Finding, Unreadable
 from .gpus import judge_all
 from .reading import clean, in_sequence, is_error, not_available, shown
-from .rules import Facts
+from .rules import UNIFIED, Facts
 
 HEAD = re.compile(r"^\| NVIDIA-SMI (\S+) +(?:Driver|KMD) Version: (\S+) +CUDA (?:UMD )?Version: (\d+\.\d+|N/A) +\|$")
 BORDER = re.compile(r"^[+|][-=+]+[+|]$")
@@ -130,7 +130,7 @@ def _facts(rows: List[List[str]], height: int) -> Facts:
     bus = re.match(r"^ +(\S+) +(On|Off|N/A)$", rows[0][1].rstrip())
     memory = re.match(r"^ +(\d+MiB|N/A) / +(\d+MiB)$", rows[1][1].rstrip())
     use = re.match(r"^ +(\d+%|N/A) +(\S.*)$", rows[1][2].rstrip())
-    if not first or not second or not bus or (not memory and rows[1][1].strip() != "N/A") or not use:
+    if not first or not second or not bus or (not memory and not not_available(rows[1][1].strip())) or not use:
         both = f"{shown('|'.join(rows[0]))} and {shown('|'.join(rows[1]))}"
         raise Unreadable(f"nvidia-smi prints a GPU that is not understood: {both}")
     fan, temperature, state, draw, limit = second.groups()
@@ -154,7 +154,7 @@ def _facts(rows: List[List[str]], height: int) -> Facts:
     if memory:
         facts["memory.total"] = _unit(memory.group(2), "MiB")
         facts["memory.used"] = _unit(memory.group(1), "MiB")
-    elif mig != "Enabled":
+    elif mig != "Enabled" and not UNIFIED.search(facts["name"]):
         raise Unreadable(f"GPU {facts['index']} shows no memory")
     facts.update(_ecc(rows[0][2].strip(), mig == "Enabled", facts["index"], facts["name"]))
     return facts
