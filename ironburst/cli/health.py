@@ -9,6 +9,7 @@ import json
 import sys
 from importlib import resources
 
+from ironburst import __version__
 from ironburst.cli import Subparsers
 from ironburst.health import tables, tools, xid
 from ironburst.health.expectation import Expectation
@@ -70,6 +71,7 @@ def _add_parse(verbs: Subparsers) -> None:
     option("--threshold-id", metavar="ID", help="bandwidth: the row of acceptance_thresholds.csv to judge by")
     option("--checked", action="store_true", help="nccl-tests: the data must have been checked")
     option("--json", action="store_true", help="findings as JSON: check, passed, text")
+    option("--explain", action="store_true", help="which line was understood as what, for who reports a fault")
     parse.set_defaults(func=run_parse)
 
 
@@ -146,6 +148,9 @@ def run_parse(arguments: argparse.Namespace) -> int:
         listed = [finding._asdict() for finding in findings]
         print(json.dumps({"tool": arguments.tool, "healthy": healthy(findings), "findings": listed}, indent=1))
     else:
+        if arguments.explain:
+            told = tools.explain(arguments.tool, text, expected)
+            print("\n".join(f"{part}    <- {meaning or 'not judged, or not read'}" for part, meaning in told))
         print("\n".join(lines(arguments.tool, findings)))
     return 0 if healthy(findings) else 3
 
@@ -153,7 +158,11 @@ def run_parse(arguments: argparse.Namespace) -> int:
 def lines(tool: str, findings: list[Finding]) -> list[str]:
     """A line a finding, and the verdict."""
     said = [f"{'ok    ' if finding.passed else 'FAILED'} {finding.check}: {finding.text}" for finding in findings]
-    return [*said, f"{tool}: {'healthy' if healthy(findings) else 'not healthy'}"]
+    said.append(f"{tool}: {'healthy' if healthy(findings) else 'not healthy'}")
+    unknown = [finding.text for finding in findings if finding.check == "understood"]
+    if unknown:  # refused because nobody knows it: who reports it needs to send this line alone
+        said.append(f"to report, if the machine is sound: ironburst {__version__}, {tool}: {unknown[0]}")
+    return said
 
 
 def run_xid(arguments: argparse.Namespace) -> int:

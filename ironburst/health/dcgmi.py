@@ -9,7 +9,7 @@ from . import dcgmi_diag
 from .expectation import Expectation, count_finding
 from .findings import Finding, Unreadable, bad, good, judged
 from .models import NAME, UUID, named_as_declared
-from .reading import ERROR_TEXT, clean, in_sequence, shown, whole
+from .reading import ERROR_TEXT, clean, in_sequence, note, shown, whole
 
 BORDER = dcgmi_diag.BORDER
 BUS_ID = re.compile(r"^[0-9A-F]{8}:[0-9A-F]{2}:[0-9A-F]{2}\.0$")
@@ -59,6 +59,7 @@ def _health(lines: Sequence[str]) -> List[Finding]:
     overall: List[str] = []
     watches: List[str] = []
     for line in lines:
+        note(line, "a watch")
         match = re.match(r"^\|\s*Overall Health\s*[:|]\s*(.*?)\s*\|$", line)
         if match:
             overall.append(match.group(1))
@@ -93,6 +94,7 @@ class _Discovery:
     def read(self, line: str) -> None:
         """One line. Raises Unreadable for one that is not understood, or out of place."""
         count = COUNT.match(line)
+        note(line, f"a row of the {self.kind or 'first'} table")
         if count:
             self.kind = count.group(2)
             self.announced[self.kind] = int(count.group(1))
@@ -153,6 +155,7 @@ def _nvlink(lines: Sequence[str], expected: Expectation) -> List[Finding]:
     part, keyed = "", False
     current: Optional[List[str]] = None
     for line in lines:
+        note(line, f"of {part or 'the list'}")
         who = re.match(r"^\s+(gpuId|physicalId|nvSwitchId) (\d+):$", line)
         title = re.match(r"^\|\s+NvLink Link Status\s+\|$", line) or re.match(r"^\s+No NvSwitches found\.$", line)
         if not line or BORDER.match(line) or title:

@@ -9,7 +9,7 @@ from typing import Dict, List
 from . import smi, smi_csv
 from .expectation import Expectation, unusual_number
 from .findings import Finding, Unreadable, bad, good, judged
-from .reading import clean, ends_open, not_available, shown
+from .reading import clean, ends_open, not_available, note, shown
 
 # A journal line; "-o short-iso" has its own time
 JOURNAL = re.compile(r"^(?:[A-Z][a-z]{2} [ \d]?\d \d\d:\d\d:\d\d|\d{4}-\d\d-\d\dT\S+) \S+ (\S+?)(?:\[\d+\])?: (.*)$")
@@ -114,6 +114,7 @@ def _section(lines: List[str], expected: Expectation) -> List[Finding]:
             fabrics.append({})
         elif pair and fabrics and pair.group(1) not in fabrics[-1]:
             fabrics[-1][pair.group(1)] = pair.group(2).strip()
+            note(line, f"of the fabric of GPU {len(fabrics) - 1}")
         elif line.strip() not in ("--", "", "Health"):
             raise Unreadable(f"a line of the fabric's section is not understood: {shown(line)}")
     count = len(fabrics)
@@ -133,6 +134,7 @@ def _show(lines: List[str]) -> List[Finding]:
         if not match or match.group(1) in values:
             raise Unreadable(f"systemctl show prints a line that is not understood: {shown(line)}")
         values[match.group(1)] = match.group(2)
+        note(line, "a value of the service")
     for key, wanted in SHOWN_WHEN_GOOD.items():
         if key in values and values[key] != wanted:
             return [bad("fabric_manager", f"{key} is {values[key] or 'empty'}, not {wanted}")]
@@ -161,6 +163,7 @@ def _status(lines: List[str], cut: bool) -> List[Finding]:
             tree.append(line)
         elif entry and not blank:
             values.setdefault(entry.group(1), entry.group(2))
+            note(line, "a value of the service")
         elif re.match(r"^ +(Drop-In: .*|/\S+|[\w.-]+\.conf)$", line) or re.match(r"^TriggeredBy: ", line):
             continue
         else:
@@ -200,6 +203,7 @@ def _lines(lines: List[str], cut: bool, running: bool) -> None:
             if line.startswith("-- ") or not line.strip():
                 continue
             raise Unreadable(f"the journal has a line that is not understood: {shown(line)}")
+        note(line, "a line of the journal")
         if not JOURNAL_UNIT.match(match.group(1)):
             raise Unreadable(f"the journal has a line of {match.group(1)}, which is not the fabric manager")
         messages.append(match.group(2))
@@ -233,6 +237,7 @@ def _log(lines: List[str], cut: bool) -> List[Finding]:
                     raise Unreadable(f"the fabric manager names trouble: {shown(line)}")
                 continue
             raise Unreadable(f"the log has a line that is not understood: {shown(line)}")
+        note(line, "a line of its log")
         level, message = match.groups()
         if level not in ("INFO", "NOTICE", "DEBUG"):
             raise Unreadable(f"the fabric manager names trouble ({level}): {shown(message)}")

@@ -10,7 +10,7 @@ from typing import Dict, List, NamedTuple, Set, Tuple
 
 from .expectation import Expectation
 from .findings import Finding, Unreadable, judged
-from .reading import clean, decimal, ends_open, shown, whole
+from .reading import clean, decimal, ends_open, note, shown, whole
 
 DEVICE = re.compile(r"^CA '([A-Za-z0-9_]+)'$")
 ENTRY = re.compile(r"^([A-Z][A-Za-z ]*): ?(.*)$")
@@ -81,6 +81,8 @@ def _devices(text: str) -> List[Device]:
         told, indented = line.strip(), line.startswith((" ", "\t"))
         if not told:
             continue
+        if devices:
+            note(told, f"of {devices[-1].name}" + (f", port {devices[-1].ports[-1][0]}" if devices[-1].ports else ""))
         device, port, entry = DEVICE.match(told), re.match(r"^Port (\d+):$", told), ENTRY.match(told)
         if device and not indented:
             if any(device.group(1) == listed.name for listed in devices):

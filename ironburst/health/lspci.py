@@ -11,7 +11,7 @@ from typing import Dict, List, Match, NamedTuple, Optional, Sequence, Tuple
 from .expectation import Expectation, count_finding
 from .findings import Finding, Unreadable, bad, good, judged
 from .models import WIRED_NARROW, numbered_as_declared, wanted_lanes
-from .reading import ERROR_TEXT, clean, ends_open, shown
+from .reading import ERROR_TEXT, clean, ends_open, note, shown
 
 NVIDIA_DEVICES = ("lspci", "-Dn", "-d", "10de:")  # what the gate asks: gpus_on_bus() reads the answer
 ADDRESS = r"((?:[0-9a-f]{4,8}:)?[0-9a-f]{2}:[0-1][0-9a-f]\.[0-7])"
@@ -126,8 +126,10 @@ def _devices(text: str) -> List[Device]:
             if not heads:
                 raise Unreadable("the output begins within a device")
             details[-1].append(line.strip())
+            note(line, f"of {heads[-1].address}")
             continue
         heads.append(_device(line))
+        note(line, "a GPU of NVIDIA" if heads[-1].is_gpu else "another device")
         details.append([])
         if ends_open(text) and number == len(lines) - 1 and not WHOLE_END.search(line.rstrip()):
             raise Unreadable("the output ends in the middle of a line")

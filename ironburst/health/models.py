@@ -10,7 +10,9 @@ from .findings import Finding, judged
 MEMORY_TOLERANCE = 0.1  # catalogues say GB, drivers report usable MiB: H100 80GB has 81559
 FORM_WORDS = re.compile(r"^(SXM\d*|PCIe|NVL|SE|\d+(/\d+)*GB|variants)$")
 UUID = re.compile(r"^GPU-[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$")
-NAME = re.compile(r"^(?!.*N/A)(?:(NVIDIA|Tesla|Quadro|GeForce|GRID|RTX|A100|A800|H100|H800)[ -]\S.*|[AHLBVTP]\d{1,3}\w?)$")
+NAME = re.compile(
+    r"^(?!.*N/A)(?:(NVIDIA|Tesla|Quadro|GeForce|GRID|RTX|A100|A800|H100|H800)[ -]\S.*|[AHLBVTP]\d{1,3}\w?)$"
+)
 HBM = re.compile(r"\b(P100|V100S?|A100|A800|A30|H100|H800|H20|H200|GH200|B200|B300|GB200|GB300)\b")
 # Cards that a cloud wires with eight of their sixteen lanes (EC2's g4dn, g5, g6e): only where nobody says what machine
 # it is. The lanes are the machine's: column `lanes` of aws_instance_types.csv

@@ -13,7 +13,7 @@ from typing import Dict, List, NamedTuple, Optional, Sequence, Tuple
 from .expectation import Expectation
 from .findings import Finding, Unreadable, bad, good, judged
 from .models import NAME, find_models, memory_sizes, named_as_declared
-from .reading import clean, decimal, ends_open, shown, whole
+from .reading import clean, decimal, ends_open, note, shown, whole
 from .thresholds import judge, rows_for, size_bytes
 
 PREFIX = re.compile(r"^(\[\d+,\d+\]<std(out|err)>: ?|\d+: )")
@@ -146,6 +146,8 @@ class _Reader:
     def read(self, line: str) -> None:
         """One line. Raises Unreadable for one that is not understood, or stands in the wrong place."""
         rank, settings = RANK.match(line), SETTINGS.match(line)
+        kinds = {"settings": settings, "a rank": rank, "columns": HEADER.match(line), "a size": ROW.match(line)}
+        note(line, next((kind for kind, match in kinds.items() if match), "around the table"))
         if self.average is not None and not ALLOWED.match(line):
             raise Unreadable(f"nccl-tests prints more after its end: {shown(line)}")
         if "NCCL WARN" in line:

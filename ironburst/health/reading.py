@@ -1,8 +1,9 @@
 """Small readers of a tool's output that every parser uses. They refuse whatever they do not understand."""
 
+import contextlib
 import functools
 import re
-from typing import List, Sequence
+from typing import Iterator, List, NamedTuple, Sequence
 
 from .findings import Unreadable
 
@@ -24,6 +25,33 @@ ERROR_TEXT = re.compile(
 # What says that the GPU itself is gone or ill: bad wherever it stands
 LOST = re.compile(r"unknown error|ERR!|is lost|requires? reset|reset required\]|no devices|\bxid\b", re.IGNORECASE)
 MAX_TEXT = 64 << 20  # bytes: a capture is never larger
+
+
+class Note(NamedTuple):
+    """A part of an output, and what a parser has understood it as."""
+
+    part: str
+    meaning: str
+
+
+_listeners: List[List[Note]] = []
+
+
+@contextlib.contextmanager
+def noting() -> Iterator[List[Note]]:
+    """Collect what the parsers understand meanwhile (`--explain`)."""
+    notes: List[Note] = []
+    _listeners.append(notes)
+    try:
+        yield notes
+    finally:
+        _listeners.remove(notes)
+
+
+def note(part: str, meaning: str) -> None:
+    """Say what a part of the output was understood as, to who listens."""
+    for notes in _listeners:
+        notes.append(Note(part.strip(), meaning))
 
 
 def shown(line: str) -> str:

@@ -253,6 +253,13 @@ def held_against(field: str) -> str:
     return row[1] if row else ""
 
 
+def meaning(field: str) -> str:
+    """What a field is, and what it is held against, in words."""
+    words = held_against(field)
+    name = "" if field.startswith(("raw.", "mem.")) else field + ": "
+    return f"{name}held against: {words}" if words else f"{name}not judged"
+
+
 def known(field: str) -> bool:
     """Whether the gate knows what this field is."""
     return row_for(field) is not None or bool(PLAIN.match(field))

@@ -12,7 +12,7 @@ from . import smi_csv, smi_query, smi_table, smi_topo
 from .expectation import Expectation, count_finding
 from .findings import Finding, Unreadable, bad, judged
 from .models import NAME, UUID, board_of, find_models, named_as_declared
-from .reading import clean, decimal, ends_open, in_sequence, shown
+from .reading import clean, decimal, ends_open, in_sequence, note, shown
 
 LIST = re.compile(r"^GPU (\d+): (\S.*?) \(UUID: (GPU-[^)]*)\)$")
 LIST_MIG = re.compile(r"^  MIG (\S+) +Device +(\d+): \(UUID: (MIG-[0-9A-Za-z/-]+)\)$")
@@ -61,6 +61,7 @@ def _listed(line: str) -> Listed:
     match = LIST.match(line.rstrip())
     if not match or not UUID.match(match.group(3)) or not NAME.match(match.group(2)):
         raise Unreadable(f"nvidia-smi prints a line that is not understood: {shown(line)}")
+    note(line, f"GPU {match.group(1)}")
     return Listed(int(match.group(1)), match.group(2), match.group(3))
 
 
@@ -87,6 +88,7 @@ def _list(text: str, expected: Expectation) -> List[Finding]:
             if mig.group(3) in migs:
                 raise Unreadable(f"the MIG device {mig.group(3)} is listed twice")
             migs.add(mig.group(3))
+            note(line, f"a MIG device of GPU {gpus[-1].number}")
         else:
             gpus.append(_listed(line))
     return _judge_listed(gpus, expected)
@@ -102,8 +104,10 @@ def _nvlink(text: str, expected: Expectation) -> List[Finding]:
         link, told = LINK.match(line.rstrip()), line.strip()
         if link and gpus and gpus[-1].number not in said:
             links[gpus[-1].number].append(Link(int(link.group(1)), link.group(2)))
+            note(line, f"link {link.group(1)} of GPU {gpus[-1].number}")
         elif gpus and not links[gpus[-1].number] and (told == MIG_LINKS or NO_LINKS.match(told)):
             said[gpus[-1].number] = told
+            note(line, f"why GPU {gpus[-1].number} lists no link")
         else:
             gpus.append(_listed(line))
             links[gpus[-1].number] = []

@@ -11,8 +11,8 @@ from .expectation import Expectation
 from .findings import Finding, Unreadable
 from .gpus import judge_all
 from .models import NAME, UUID, fits_memory, memory_sizes
-from .reading import clean, ends_open, in_sequence, is_error, not_available, shown, whole
-from .rules import BUS_ID, Facts, held_against, known
+from .reading import clean, ends_open, in_sequence, is_error, not_available, note, shown, whole
+from .rules import BUS_ID, Facts, held_against, known, meaning
 
 GPU_LIST = ("nvidia-smi", "--query-gpu=index,name,driver_version,memory.total", "--format=csv,noheader,nounits")
 HEADER = re.compile(r"^[a-z][A-Za-z0-9_.]*( \[[A-Za-z%/]+\])?$")
@@ -104,6 +104,8 @@ def parse(text: str, expected: Expectation) -> List[Finding]:
         raise Unreadable(f"{len(fields)} columns are named, {len(rows[0])} are printed")
     if ends_open(text) and not _ends_whole(rows, header or bool(expected.columns)):
         raise Unreadable("the output has no newline at its end: its last column may be cut")
+    for field, column in zip(fields, zip(*rows)):
+        note(f"{field}: {', '.join(column)}", meaning(field))
     gpus: List[Facts] = [{field: _with_unit(field, value) for field, value in zip(fields, row)} for row in rows]
     if not header and not {"index", "name", "uuid", "pci.bus_id", "memory.total"} & set(fields) and len(fields) < 2:
         raise Unreadable("the columns do not tell the GPUs apart: ask for index or name too")

@@ -7,8 +7,8 @@ from xml.etree import ElementTree
 from .expectation import Expectation, driver_finding
 from .findings import Finding, Unreadable, bad
 from .gpus import judge_all
-from .reading import clean, ends_open, not_available, shown, whole
-from .rules import BAD_REASON_NAMES, Facts
+from .reading import clean, ends_open, not_available, note, shown, whole
+from .rules import BAD_REASON_NAMES, Facts, meaning
 from .smi_fields import TEXT, XML
 
 LINE = re.compile(r"^( *)(\S.*?)\s+: ?(.*?)\s*$")
@@ -83,7 +83,11 @@ def parse_text(text: str, expected: Expectation) -> List[Finding]:
     facts = [_facts(gpu) for gpu in gpus]
     whole_form = any("name" in of_gpu for of_gpu in facts)
     if whole_form:
-        if not stack or stack[0][1] not in ("processes", "capabilities") or (ends_open(text) and not _closed(text, last)):
+        if (
+            not stack
+            or stack[0][1] not in ("processes", "capabilities")
+            or (ends_open(text) and not _closed(text, last))
+        ):
             raise Unreadable("nvidia-smi -q is cut: its last GPU has no list of processes")
     elif ends_open(text) and not WHOLE_VALUE.search(text):
         raise Unreadable("nvidia-smi -q is cut in the middle of a line")
@@ -117,6 +121,7 @@ def _facts(gpu: Section) -> Facts:
             raise Unreadable(f"nvidia-smi -q says {key} twice of GPU {gpu.bus}")
         told.add(path)
         field = _field(path, section, key) or "raw." + "/".join(path)
+        note(f"{key}: {value}", meaning(field))
         if field in facts and facts[field] != value:
             if field != "pci.bus_id":
                 raise Unreadable(f"nvidia-smi -q says {key} twice of GPU {gpu.bus}")
@@ -201,6 +206,7 @@ def _walk(element: ElementTree.Element, path: str, facts: Facts) -> None:
             _walk(child, here, facts)
             continue
         field = _field_of_path(here)
+        note(f"<{child.tag}>{value}</{child.tag}>", meaning(field or "raw."))
         if not value and (field or here in ("minor_number", "serial")):
             raise Unreadable(f"{here} is empty")
         if field and field in facts:

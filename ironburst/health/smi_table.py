@@ -6,7 +6,7 @@ from typing import List
 from .expectation import Expectation, driver_finding
 from .findings import Finding, Unreadable
 from .gpus import judge_all
-from .reading import clean, in_sequence, is_error, not_available, shown
+from .reading import clean, in_sequence, is_error, not_available, note, shown
 from .rules import UNIFIED, Facts
 
 HEAD = re.compile(r"^\| NVIDIA-SMI (\S+) +(?:Driver|KMD) Version: (\S+) +CUDA (?:UMD )?Version: (\d+\.\d+|N/A) +\|$")
@@ -69,6 +69,8 @@ class _Table:
 
     def _border(self) -> None:
         if self.rows:
+            for number, row in enumerate(self.rows):
+                note(f"|{'|'.join(row)}|", f"row {number + 1} of GPU {len(self.gpus)}")
             self.gpus.append(_facts(self.rows, self.rows_of_a_gpu))
             self.rows = []
 
@@ -99,6 +101,7 @@ class _Table:
             raise _not_understood(line)
         if not none and is_error(line.strip("| ")):
             raise _not_understood(line)
+        note(line, "a process, not judged" if not none else "no process")
         self.processes += 1
 
 
@@ -109,6 +112,7 @@ def _not_understood(line: str) -> Unreadable:
 def _refuse_bad_mig(line: str) -> None:
     """Raises Unreadable for a MIG device with errors, and for a line that is none."""
     device = MIG_ROW.match(line)
+    note(line, "a MIG device" if device else "a MIG device, second row")
     if device and device.group(1) not in ("0", "N/A"):
         raise Unreadable(f"a MIG device has {device.group(1)} uncorrected ECC errors")
     if not device and not MIG_ROW2.match(line) and not MIG_TITLES.match(line) and "No MIG devices found" not in line:

@@ -7,7 +7,7 @@ from typing import Dict, List, Sequence, Set
 
 from .expectation import Expectation, count_finding
 from .findings import Finding, Unreadable, bad, good, judged
-from .reading import clean, in_sequence, shown
+from .reading import clean, in_sequence, note, shown
 
 CELL = re.compile(r"^(X|SYS|NODE|PHB|PXB|PIX|NV\d{1,2}|C2C)$")
 LEGEND = ("X ", "SYS", "NODE", "PHB", "PXB", "PIX", "NV#")
@@ -55,6 +55,7 @@ def _matrix(lines: Sequence[str], columns: Sequence[str]) -> Dict[str, Dict[str,
         if len(cells) < len(columns):
             raise Unreadable(f"nvidia-smi topo prints a row that is cut: {shown(line)}")
         rows[name] = dict(zip(columns, cells))
+        note(line, f"how {name} reaches the others")
     if sorted(rows) != sorted(columns):
         raise Unreadable(f"nvidia-smi topo prints {len(rows)} rows for {len(columns)} columns")
     return rows

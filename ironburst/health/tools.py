@@ -2,11 +2,13 @@
 A new one is a module with `parse(text, expectation) -> findings`, named here.
 """
 
+import re
 from typing import Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 from . import dcgmi, fabricmanager, ib_write_bw, ibstat, lspci, nccl_tests, smi
 from .expectation import Expectation
 from .findings import Finding, Unreadable, Verdict, as_verdict, fail_closed, good, healthy
+from .reading import Note, noting
 
 Parser = Callable[[str, Expectation], List[Finding]]
 TOOLS: Dict[str, Parser] = {
@@ -59,6 +61,29 @@ def parse(tool: str, text: str, expected: Optional[Expectation] = None) -> List[
     parser, declared = TOOLS[tool], expected or Expectation()
     findings = fail_closed("understood", "parser", lambda captured: parser(captured, declared), text)
     return [*not_judged(findings, declared), *findings]
+
+
+def explain(tool: str, text: str, expected: Optional[Expectation] = None) -> List[Note]:
+    """Each line of a captured output (of a CSV: each column) with what it was understood as. meaning "": as nothing that
+    is judged, or not read because of a line before it.
+    """
+    with noting() as notes:
+        parse(tool, text, expected)
+    told: Dict[str, List[str]] = {}
+    for part, meaning in notes:
+        told.setdefault(_bare(part), []).append(meaning)
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    if not any(_bare(line) in told for line in lines):
+        return notes
+    explained: List[Note] = []
+    for line in lines:
+        meanings = told.get(_bare(line), [""])
+        explained.append(Note(line, meanings.pop(0) if len(meanings) > 1 else meanings[0]))
+    return explained
+
+
+def _bare(line: str) -> str:
+    return re.sub(r"\s+", "", line).lower()
 
 
 def not_judged(findings: Sequence[Finding], declared: Expectation) -> List[Finding]:
