@@ -64,8 +64,8 @@ def parse(tool: str, text: str, expected: Optional[Expectation] = None) -> List[
 
 
 def explain(tool: str, text: str, expected: Optional[Expectation] = None) -> List[Note]:
-    """Each line of a captured output (of a CSV: each column) with what it was understood as. meaning "": as nothing that
-    is judged, or not read because of a line before it.
+    """Each line of a captured output (of a CSV: each column) with what it was understood as. meaning "": as nothing
+    that is judged, or not read because of a line before it.
     """
     with noting() as notes:
         parse(tool, text, expected)
