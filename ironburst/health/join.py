@@ -159,6 +159,10 @@ def _check_gpu_health(node: Node) -> Finding:
 
 
 def _check_nvlink(node: Node) -> Verdict:
+    if node.settings.gpu_model not in [model.name for model in node.tables.models]:
+        raise Unreadable(
+            f"whether a {node.settings.gpu_model} has NVLinks is not known: it is no model of the catalogue"
+        )
     of_each = nvlinks(node.settings, node.tables)
     if not of_each:
         return True, "no NVLink board is declared"
