@@ -112,6 +112,9 @@ class Gpu(Part):
         default=None, description="of each, as marketed; of rented ones the smallest part of one; null: unknown"
     )
     nvlink: bool | None = Field(default=None, description="it joins all GPUs of the node; null: unknown")
+    pcie_width: int | None = Field(
+        default=None, description="PCIe lanes that the machine wires to each; 0: all that a GPU has; null: unknown"
+    )
 
 
 LOGIN_USERS = {"debian": "admin", "ubuntu": "ubuntu", "rhel": "ec2-user"}
