@@ -43,6 +43,10 @@ printf '%s %s %s\\n' "$age" "$owner" "$said"
 # `Requested operation is presently disabled for job 7`, or for a task `100_3: Job is pending execution`
 _REFUSED_JOB = re.compile(r" for job (?P<job>[0-9_]+)\s*$|^(?:\S*: )?(?P<task>[0-9_]+): ")
 _SURROGATE = "\\ud"  # a JSON escape of U+D800 to U+DFFF; half of a pair is no text
+_SIGNS = (
+    "pgrep -x slurmctld; ls -d /opt/slurm*/bin/squeue /opt/slurm/*/bin/squeue /usr/local/bin/squeue "
+    "/usr/local/slurm*/bin/squeue /usr/local/slurm/*/bin/squeue /cm/shared/apps/slurm/*/bin/squeue 2>/dev/null"
+)
 _FILTERS = ("SQUEUE_", "SLURM_CLUSTERS")  # a person's own: less of the queue, or another cluster's
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
@@ -95,7 +99,12 @@ class Slurm:
         """The nodes and the jobs on them (NodeService).
         Jobs first: one that starts in between shows in its node's state.
         """
-        jobs = self._json("squeue", "--json", "--all")
+        try:
+            jobs = self._json("squeue", "--json", "--all")
+        except SchedulerMissing as error:
+            if self._run("sh", "-c", _SIGNS).stdout.strip():  # it is installed, where this shell doesn't look
+                raise SchedulerError(f"{error}'s PATH, and Slurm is there all the same") from None
+            raise
         nodes = self._json("scontrol", "show", "node", "--all", "--json")
         for said in (slurm_occupancy.cluster(jobs), slurm_occupancy.cluster(nodes)) if self._cluster else ():
             if said and said.lower() != self._cluster.lower():
