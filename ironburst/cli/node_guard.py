@@ -41,6 +41,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--slurm-prefix", default=None, metavar="COMMAND", help=told)
     told = "where a Kubernetes cluster is declared: the ClusterDocument (default: $IRONBURST_DOCUMENT)"
     parser.add_argument("--document", type=Path, default=None, help=told)
+    told = "cut it off where its system does not end by itself, after 5 minutes"
+    parser.add_argument("--force", action="store_true", help=told)
     told = "of a first installation: go on where the scheduler is not installed yet, or has no such node"
     parser.add_argument(FLAG, action="store_true", help=told)
 

@@ -15,6 +15,8 @@ MISMATCHES = (
     "serial", "uuid", "manufacturer", "model", "macs", "gpu_count", "gpu_model", "cpu_count", "memory_gib",
     "memory_minimum", "network_ports", "gpu_lanes", "psu_count", "psu_input", "psu_redundancy", "local_storage",
     "form_factor", "gpu_driver", "firmware_minimum", "bios", "gpus", "memory_modules", "drives", "power_supplies",
+    "system_health", "cpu_health", "gpu_health", "memory_health", "drive_health", "network_health", "power_health",
+    "cooling_health", "part_health",
 )  # fmt: skip
 """what may be wrong with an owned node's hardware (ironburst.baremetal); a test holds the two together"""
 

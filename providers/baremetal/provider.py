@@ -20,7 +20,7 @@ from pulumi.provider.experimental import provider as sdk
 from pulumi.provider.experimental.property_value import PropertyValue
 
 from ironburst import secrets
-from ironburst.adapters import metal_cycle, redfish
+from ironburst.adapters import metal_cycle, redfish, redfish_power
 from ironburst.adapters.metal_cycle import Record
 from ironburst.baremetal import drift, node
 from ironburst.baremetal.hardware import Hardware
@@ -135,7 +135,7 @@ class BaremetalProvider(sdk.Provider):
             except (redfish.BmcUnreachable, redfish.BmcIncompleteAnswer, redfish.BmcUnavailable) as error:
                 await self._warn(request.urn, f"{error}; an install medium may still be in it")
         if state.get("powerOffOnDelete"):
-            await asyncio.to_thread(lambda: redfish.power_off(_access(_typed(state["declared"]))))
+            await asyncio.to_thread(lambda: redfish_power.power_off(_access(_typed(state["declared"])), force=True))
 
     async def _accepted(
         self, urn: str, inputs: dict[str, Any], before: dict[str, Any], record: Record
