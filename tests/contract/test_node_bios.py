@@ -203,7 +203,8 @@ def test_every_makers_shape(tmp_path, capsys, quick, vendor, on):
 def test_every_quirk(site, quirks, on):
     site.power.on = on
     site.quirks(*quirks.split())
-    code, out, err = site.set("--timeout", "3m")  # a start that takes nothing is waited out
+    force = ["--force"] if "no-clean-off" in quirks else []
+    code, out, err = site.set("--timeout", "3m", *force)  # a start that takes nothing is waited out
     assert (code, site.in_force()) == (0, WANTED), (out, err)
     assert site.power.on == on == site.bmc.is_on() and site.power.calls.count("start") == int(on)
     assert site.bmc.media.boot["BootSourceOverrideEnabled"] == "Disabled"
