@@ -9,13 +9,15 @@ import json
 import shlex
 import subprocess
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import yaml
 
-from ironburst import cli
+from ironburst import cli, document
 from ironburst.adapters import slurm
 from ironburst.cli import node_guard
+from ironburst.cli.site_options import BadInput
 from ironburst.service import Occupancy, SchedulerError, SchedulerMissing
 from tests.contract import emulator
 from tests.contract.emulator import PASSWORD, serving
@@ -302,3 +304,14 @@ def test_pods_of_a_bridge_are_waited_for():
     with pytest.raises(node_guard.Busy, match="team/pod"):
         taken(Memory(FREE), bridged=Memory(seen("dgx01", "MIXED", jobs=("team/pod",))))
     assert taken(Memory(FREE), bridged=Memory(seen()))
+
+
+def test_another_clusters_document_is_no_answer(tmp_path, monkeypatch):
+    """IRONBURST_DOCUMENT of the cluster that a person works on otherwise."""
+    monkeypatch.setattr(document, "read", lambda _: SimpleNamespace(cluster="other"))
+    asked = SimpleNamespace(document=tmp_path / "document.json")
+    with pytest.raises(BadInput, match="is of cluster other, and prod is declared"):
+        node_guard._cluster(asked, SimpleNamespace(name="prod"))
+    monkeypatch.delenv("IRONBURST_DOCUMENT", raising=False)
+    with pytest.raises(BadInput, match="give --document"):
+        node_guard._cluster(SimpleNamespace(document=None), SimpleNamespace(name="prod"))
