@@ -27,8 +27,10 @@ FIELD_OF = {kind: field for field, kinds in _FIELDS.items() for kind in kinds}
 """by the kind of document, but for processors; what isn't here is part_health"""
 _WHOLE = frozenset(("system", "chassis", "storage", "power", "power_subsystem", "thermal", "thermal_subsystem"))
 """kinds whose health may be that of what is in them"""
-LISTS = ("Fans", "Temperatures", "PowerSupplies", "Voltages", "PowerControl", "Redundancy", "StorageControllers")
-LISTS += ("Devices", "FanRedundancy", "PowerSupplyRedundancy", "Slots")
+LISTS = (
+    *("Fans", "Temperatures", "PowerSupplies", "Voltages", "PowerControl", "Redundancy", "StorageControllers"),
+    *("Devices", "FanRedundancy", "PowerSupplyRedundancy", "Slots"),
+)
 """parts inside a document"""
 
 
