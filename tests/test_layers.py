@@ -63,7 +63,8 @@ RIGHTS = {
     "__main__": "pulumi components :config",
     "components": "kubernetes pulumi pulumi_aws pulumi_kubernetes yaml :baremetal :catalog :config :document "
     ":kubernetes_rights :naming :secrets :software",
-    "providers.baremetal": "grpc pulumi :adapters.metal_cycle :adapters.redfish :baremetal :catalog :secrets",
+    "providers.baremetal": "grpc pulumi :adapters.metal_cycle :adapters.redfish :adapters.redfish_power :baremetal "
+    ":catalog :secrets",
     # Ansible's side; what runs on a node has the standard library, and what its role installs
     "playbooks.plugins": "ansible",
     "playbooks.plugins.action": "ansible :cli :convergence :document :roles :service",

@@ -141,12 +141,6 @@ class RedfishConsole:
         """Power on; a machine that is on stays on."""
         self._told(lambda: self._reset(sushy.RESET_ON, sushy.RESET_FORCE_ON))
 
-    def restart(self) -> None:
-        """Restart it, cleanly where the BMC can; a machine that is off starts."""
-        if self.look().power == "off":
-            return self.power_on()
-        return self._told(lambda: self._reset(sushy.RESET_GRACEFUL_RESTART, sushy.RESET_FORCE_RESTART))
-
     def _reset(self, *wanted: Any) -> None:
         offered = self.system.get_allowed_reset_system_values()
         kind = next((each for each in wanted if each in offered), wanted[0])

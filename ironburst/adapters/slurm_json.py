@@ -17,7 +17,6 @@ from typing import Any, NamedTuple, TypeVar
 from ironburst.adapters import slurm_arrays
 from ironburst.adapters.slurm_values import expand, number
 from ironburst.ports import Job, Node, Resources, WrongShape
-from ironburst.service import Occupancy
 from ironburst.shares.slurm import kind_of
 
 T = TypeVar("T")
@@ -70,27 +69,6 @@ def shares(answer: Any) -> dict[int, str]:
         except _SHAPES:
             continue  # told already, where the jobs are read
     return {job: kind for job, kind in found.items() if kind}
-
-
-def occupancy(queue: Any, shown: Any) -> dict[str, Occupancy]:
-    """Nodes and the jobs on them, from `squeue --json` and `scontrol show node --json`. Raises WrongShape."""
-    on: dict[str, list[Job]] = {}
-    for job in jobs(queue):
-        for name in job.on:
-            on.setdefault(name, []).append(job)
-    seen = {}
-    for node, raw in zip(nodes(shown), _rows(shown, "nodes", "scontrol show node"), strict=True):
-        there = on.get(node.name, [])
-        seen[node.name] = Occupancy(
-            node.name,
-            node.partitions,
-            frozenset(node.states),
-            node.reason,
-            registered=_registered(raw),
-            jobs=tuple(job.called or job.id for job in there),
-            end_s=max((math.inf if job.end_s is None else job.end_s for job in there), default=0.0),
-        )
-    return seen
 
 
 def _rows(answer: Any, key: str, command: str) -> list[Any]:
@@ -163,13 +141,6 @@ def _unreadable_job(raw: dict[str, Any]) -> Job:
 def _unreadable_node(raw: dict[str, Any]) -> Node:
     """Its name: it takes no job, and is not launched."""
     return Node(_text(raw["name"]), (), Resources(0), ("UNKNOWN",))
-
-
-def _registered(raw: dict[str, Any]) -> bool:
-    try:
-        return bool(number(raw["slurmd_start_time"]))
-    except _SHAPES:  # in doubt it has
-        return True
 
 
 def _text(value: Any) -> str:

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Any
 
-from ironburst.baremetal import bios, makers, sensors
+from ironburst.baremetal import bios, health, makers, sensors
 from ironburst.baremetal.documents import Documents, Found, Incomplete
 from ironburst.baremetal.gpu_names import possible_models
 from ironburst.baremetal.hardware import Component, Dimm, Drive, GpuDevice, GpuGroup, Hardware, Port, Slot
@@ -76,6 +76,7 @@ def hardware(documents: Documents) -> Hardware:
         chassis_type=text(chassis, "ChassisType"),
         not_said=tuple(name for name, is_said in said.items() if not is_said),
         unread=tuple(documents.notes),
+        ill=tuple(health.ill(documents, {each.id for each in supplies if each.has_input is False})),
     )
 
 

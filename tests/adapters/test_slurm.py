@@ -12,7 +12,7 @@ import pytest
 from ironburst import naming
 from ironburst.adapters import slurm_json
 from ironburst.adapters.slurm import Slurm
-from ironburst.ports import Claim, SchedulerError, WrongShape
+from ironburst.ports import Claim, SchedulerError, SchedulerMissing, WrongShape
 from ironburst.shares import Quota, Share
 from ironburst.shares.slurm import OURS, SHOW_QOS, qos_of
 
@@ -299,3 +299,16 @@ def test_a_claim_that_cannot_be_written_is_an_error(tmp_path):
     aged(tmp_path, 500)
     assert Slurm([], spool=str(tmp_path)).claim("a1", "y", 600).age_s >= 500
     assert Slurm([], spool=str(tmp_path)).claim("b2", "", 100) == Claim("a1", 0, "x")  # it is kept fresh at least
+
+
+def test_slurm_that_is_there_and_not_on_the_path_is_not_missing(tmp_path):
+    """A converge takes a missing one for a first installation, and converges all nodes at once."""
+    prefix = tmp_path / "prefix"
+    prefix.write_text('#!/bin/sh\ncase "$1" in sh) echo 4711 ;; *) exit 127 ;; esac\n')
+    prefix.chmod(0o755)
+    with pytest.raises(SchedulerError, match="Slurm is there all the same") as told:
+        Slurm([str(prefix)]).occupancy()
+    assert not isinstance(told.value, SchedulerMissing)
+    prefix.write_text("#!/bin/sh\nexit 127\n")
+    with pytest.raises(SchedulerMissing):
+        Slurm([str(prefix)]).occupancy()

@@ -196,7 +196,7 @@ def test_another_image_drains_nobody(site, service):
 def test_a_scheduler_that_does_not_answer_and_a_bmc(site, service, monkeypatch):
     monkeypatch.setattr(service, "occupancy", lambda: (_ for _ in ()).throw(SchedulerError("slurmctld is away")))
     code, out, _ = site.run("--update")
-    assert code == 3 and "not done       slurmctld is away" in out and site.flashed() == [[], []]
+    assert code == 3 and "isn't known: slurmctld is away" in out and site.flashed() == [[], []]
     write_fault(site.folder / "dgx01/faults.json", "dgx01", Fault(wrong_password=True))
     code, out, _ = site.run("--update")
     assert code == 3 and "refuses the login" in out
