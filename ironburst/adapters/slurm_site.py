@@ -13,10 +13,10 @@ from typing import Any, TypeVar
 
 from ironburst import node_states
 from ironburst.adapters.slurm_values import expand, number
+from ironburst.gpus import is_slice
 
 GPUS = re.compile(r"gpu(?::([^:,()]+))?:(\d+)(?=[,(]|$)")
 T = TypeVar("T")
-_SLICE = re.compile(r"(\d+c\.)?\d+g\.\d+gb\S*")
 
 
 class UnreadableSite(ValueError):
@@ -86,7 +86,7 @@ def _tried(read_one: Callable[[Any], Iterable[T]], raw: Any) -> list[T]:
 
 def _gpus(gres: str) -> tuple[int, str]:
     """Whole GPUs and their type; MIG slices are none."""
-    found = [(type or "", int(count)) for type, count in GPUS.findall(gres or "") if not _SLICE.fullmatch(type or "")]
+    found = [(type or "", int(count)) for type, count in GPUS.findall(gres or "") if not is_slice(type or "")]
     return sum(count for _, count in found), next((type.lower() for type, _ in found), "")
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ironburst.burst.explain import FAR_S
+from ironburst.gpus import whole
 
 MOST_GPUS = 1_000_000  # of one job; more is a damaged line
 NO_GPU, NOT_STARTED, RUNNING = "wants no GPU", "never started", "still running"
@@ -129,14 +130,9 @@ def sacct_time(row: Row, name: str) -> float | None:
 
 
 def tres_gpus(row: Row, name: str) -> int:
-    """GPUs of "cpu=8,gres/gpu:a100=4,gres/gpu=4,node=1": the total where
-    Slurm gives it, else the sum over the types.
-    """
-    counts = dict(
-        part.partition("=")[::2] for part in row.values[name].split(",") if part.startswith(("gres/gpu=", "gres/gpu:"))
-    )
+    """Whole GPUs of Slurm's list of resources."""
     try:
-        return int(counts["gres/gpu"]) if "gres/gpu" in counts else sum(int(count) for count in counts.values())
+        return whole(row.values[name])
     except ValueError:
         raise row.bad(name, "Slurm's list of resources, such as cpu=8,gres/gpu=4,node=1") from None
 
