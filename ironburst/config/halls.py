@@ -16,7 +16,7 @@ from ironburst.config.cloud_models import Group, Pool
 from ironburst.config.hall_models import Chassis, Rack, Switches
 from ironburst.config.models import ClusterConfig, Hall, Nodes
 from ironburst.config.node_settings import NodeSettings
-from ironburst.hall import model, topology
+from ironburst.hall import model, switch_ports, topology
 from ironburst.hall.fabric import TreeSwitch, name_once, tree
 
 Item = TypeVar("Item")
@@ -150,14 +150,15 @@ def _nth(values: Sequence[Item], n: int) -> Item | None:
 
 
 def _cables(hall: Hall) -> Iterator[model.Cable]:
+    switches = {name for each in hall.switches for name in each.names}
     for n, each in enumerate(hall.cables):
         for a, b in zip(*each.ends, strict=False):
-            yield model.Cable(_end(a), _end(b), each.type, each.speed, each.length_m, ("cables", n))
+            yield model.Cable(_end(a, switches), _end(b, switches), each.type, each.speed, each.length_m, ("cables", n))
 
 
-def _end(text: str) -> model.End:
+def _end(text: str, switches: Set[str]) -> model.End:
     device, _, port = text.partition("/")
-    return model.End(device, port)
+    return model.End(device, switch_ports.declared(port) if device in switches else port)
 
 
 def _masters(hall: Hall) -> tuple[str, ...]:
