@@ -68,6 +68,7 @@ class Chassis(Strict):
     depth_mm: Positive | None = None
     airflow_cfm: Positive | None = None
     cooling: Cooling | None = None
+    inlet_max_c: Positive | None = Field(default=None, description="warmest air that it takes in")
     psus: int | None = Field(default=None, gt=0, description="power supplies")
     psu_w: Positive | None = Field(default=None, description="what one of them gives")
     psus_needed: int | None = Field(default=None, gt=0, description="4 of 4+2: as many must carry it alone")

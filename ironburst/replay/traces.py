@@ -46,7 +46,7 @@ class Trace:
     where the trace knows them for no job; `limit_s` (the time limit that the user gave) and `deadline_s` (on the clock
     of `submit_s`) are NaN where it doesn't know them for one job, as is `start_s`, when it began there; `requeue`
     (bool): the user allows that it is started again (None: all do). `left_out`: how many jobs of the file aren't here,
-    by reason.
+    by reason; `note`: what else was done to it.
     """
 
     submit_s: Floats
@@ -59,6 +59,7 @@ class Trace:
     requeue: Flags | None = None
     start_s: Floats | None = None
     left_out: Mapping[str, int] = field(default_factory=dict)
+    note: str = ""
 
     def __post_init__(self) -> None:
         for name in ("submit_s", "duration_s", "limit_s", "deadline_s", "start_s"):
@@ -122,6 +123,7 @@ def in_order(
     requeue: ArrayLike | None = None,
     start_s: ArrayLike | None = None,
     left_out: Mapping[str, int] | None = None,
+    note: str = "",
 ) -> Trace:
     """A Trace of these columns, sorted by submit; jobs of the same instant keep their order."""
     order = np.argsort(np.asarray(submit_s, float), kind="stable")
@@ -136,6 +138,7 @@ def in_order(
         requeue=None if requeue is None else np.asarray(requeue)[order],
         start_s=None if start_s is None else np.asarray(start_s)[order],
         left_out=left_out or {},
+        note=note,
     )
 
 
@@ -173,7 +176,7 @@ def read(path: Path | str) -> Trace:
             if first_line.lstrip()[:1] in ("{", "["):
                 return _of_jobs(path, foreign.of_json(path, first_line + file.read()), slurms=first_line[:1] == "{")
             if foreign.is_swf(first_line):
-                return _of_jobs(path, foreign.swf(path, first_line, file))
+                return replace(_of_jobs(path, foreign.swf(path, first_line, file)), note="processors count as GPUs")
             dialect = _Barred if "|" in first_line else csv.excel
             columns = next(csv.reader([first_line], dialect), [])
             lines = csv.reader(file, dialect)

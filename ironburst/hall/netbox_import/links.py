@@ -93,12 +93,11 @@ def _of_switch(machine: Machine, interfaces: Sequence[Thing], notes: Notes) -> t
     is none of them.
     """
     own = [each for each in interfaces if each.get("mgmt_only") is not True]
-    for system in ("", "Arista"):  # Ethernet7/1 is port 1 of slot 7, or with Arista the first part of port 7
-        numbers = {each.id: switch_ports.number(each.text("name"), system) for each in own}
-        wholes = [switch_ports.whole(number) for number in numbers.values()]
-        known = [int(whole) for whole in wholes if whole.isdecimal()]
-        if len(known) == len(own) == len(set(numbers.values())) and all(known):
-            return numbers, max(known, default=0)
+    numbers = {each.id: switch_ports.number(each.text("name")) for each in own}
+    wholes = [switch_ports.whole(number) for number in numbers.values()]
+    known = [int(whole) for whole in wholes if whole.isdecimal()]
+    if len(known) == len(own) == len(set(numbers.values())) and all(known):
+        return numbers, max(known, default=0)
     shown = ", ".join(each.text("name") for each in own[:3])
     notes.declare(machine.name, f"numbers of its ports: {shown}, ... of NetBox don't end in a number each, from 1 on")
     return {each.id: re.sub(r"[^A-Za-z0-9._/-]+", "-", each.text("name")) for each in own}, len(own)

@@ -118,6 +118,7 @@ def test_the_standard_workload_format(tmp_path, head):
     assert trace.gpus.tolist() == [8, 16] and trace.duration_s.tolist() == [3600, 5]
     assert trace.start_s.tolist() == [10, 60] and trace.limit_s[0] == 7200
     assert trace.queue == ("2", "2") and trace.user == ("3", "4")
+    assert traces.jittered(trace, 1).note == "processors count as GPUs"
     assert trace.left_out == {"never started": 1, foreign.PART: 1, foreign.NO_RUN_TIME: 1}
 
 
