@@ -25,7 +25,7 @@ T = TypeVar("T")
 _ON_NODES = ("RUNNING", "COMPLETING", "CONFIGURING", "SUSPENDED", "STOPPED", "SIGNALING", "STAGE_OUT", "RESIZING")
 _READS = "this ironburst reads Slurm 23.02 to 26.05 (data_parser v0.0.39 to v0.0.45)"
 _SILENT = "Not responding"  # slurmctld's word for a node that it sets DOWN, behind what was said of it before
-_SHAPES = (KeyError, TypeError, ValueError, AttributeError)  # what reading an unknown shape raises
+_SHAPES = (KeyError, TypeError, ValueError, AttributeError, OverflowError)  # what reading an unknown shape raises
 
 
 class Read(NamedTuple):

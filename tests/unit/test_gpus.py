@@ -1,11 +1,14 @@
 """What a scheduler's GPU type says: whole GPUs, or parts of one."""
 
+import contextlib
 import json
+from pathlib import Path
 
 import pytest
 
 from ironburst.adapters import slurm_json, slurm_site
 from ironburst.gpus import is_slice, whole
+from ironburst.ports import WrongShape
 
 SLICES = (
     *("1g.10gb", "1g.5gb+me", "1g.24gb+me.all", "1g.24gb-me", "4g.96gb+gfx", "1c.2g.20gb"),
@@ -29,6 +32,42 @@ def test_a_type_that_ends_in_a_mig_profile_is_a_slice_to_every_reader(type, tmp_
     assert slurm_json.nodes({"nodes": [node]})[0].total.gpus == 2
     (host,) = slurm_site.read(tmp_path).hosts
     assert (host.gpus, host.gpu_type) == (2, "h100")
+
+
+FIXTURES = Path(__file__).parents[1] / "adapters/slurm_fixtures"
+DELETED = object()
+
+
+def damaged(value, given):
+    """The JSON with each of its values replaced, of lists those of the first item."""
+    for key in list(value) if isinstance(value, dict) else range(len(value[:1])) if isinstance(value, list) else ():
+        kept = value[key]
+        value[key] = given
+        if given is DELETED:
+            del value[key]
+            yield
+            value |= {key: kept} if isinstance(value, dict) else {}
+            if isinstance(value, list):
+                value.insert(key, kept)
+            continue
+        yield
+        value[key] = kept
+        yield from damaged(kept, given)
+
+
+@pytest.mark.parametrize("given", [DELETED, None, "N/A", [], {}, -1], ids=str)
+@pytest.mark.parametrize("release", ["23.02", "23.11", "24.11", "25.05", "26.05"])
+def test_an_answer_of_slurm_that_is_damaged_is_one_sentence(release, given, tmp_path):
+    for kind, key, read in (("squeue", "jobs", slurm_json.read_jobs), ("nodes", "nodes", slurm_json.read_nodes)):
+        whole_answer = json.loads((FIXTURES / release / f"{kind}.json").read_text())
+        answer = {key: whole_answer[key][:1], "meta": whole_answer.get("meta", {})}
+        for _ in damaged(answer, given):
+            with contextlib.suppress(WrongShape):
+                read(answer)
+            if kind == "nodes":
+                (tmp_path / "nodes.json").write_text(json.dumps(answer))
+                with contextlib.suppress(slurm_site.UnreadableSite):
+                    slurm_site.read(tmp_path)
 
 
 @pytest.mark.parametrize("type", WHOLE)
