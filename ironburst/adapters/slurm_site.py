@@ -81,9 +81,7 @@ def _tried(read_one: Callable[[Any], Iterable[T]], raw: Any, what: str = "a node
     try:
         return list(read_one(raw))
     except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
-        raise UnreadableSite(
-            f"a node or an account has a shape that isn't known ({error!r}): {str(raw)[:80]}"
-        ) from None
+        raise UnreadableSite(f"{what} has a shape that isn't known ({error!r}): {str(raw)[:80]}") from None
 
 
 def _gpus(gres: str) -> tuple[int, str]:

@@ -63,7 +63,7 @@ def test_an_inlet_limit_that_nobody_knows_is_told_once_for_all_of_a_kind(example
     assert (".nodes[1]", "error") in of(example, "HW-006")
 
 
-@pytest.mark.parametrize("port", ["eth1/swp7s1", "eth1/7/1", "eth1/7:1", "eth1/Ethernet1/7/1"])
+@pytest.mark.parametrize("port", ["eth1/swp31s1", "eth1/31/1", "eth1/31:1", "eth1/Ethernet1/31/1"])
 def test_a_part_of_a_split_port_is_named_as_one_likes(example, port):
     switch = next(each for each in example["halls"][0]["switches"] if each["kind"] == "ethernet")
     names = switch["names"]
@@ -71,7 +71,7 @@ def test_a_part_of_a_split_port_is_named_as_one_likes(example, port):
     more = {"ends": ["dgx01/eth77", name], "type": "dac", "speed": "400GbE", "length_m": 3}
     example["halls"][0]["cables"].append(more)
     (hall,) = halls.declared(load.from_value(example))
-    assert hall.cables[-1].b.port == "7/1"
+    assert hall.cables[-1].b.port == "31/1"
     assert not of(example, "HAL-008")
 
 
