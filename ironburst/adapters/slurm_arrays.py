@@ -57,7 +57,7 @@ def _task_ids(text: str) -> list[int]:
 def _number(raw: dict[str, Any], key: str) -> int:
     try:
         return int(number(raw.get(key, 0)) or 0)
-    except (AttributeError, KeyError, TypeError, ValueError):
+    except (AttributeError, KeyError, TypeError, ValueError, OverflowError):
         return 0
 
 

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from ironburst.adapters import slurm_arrays
 from ironburst.adapters.slurm_values import expand, number
+from ironburst.gpus import is_slice, whole
 from ironburst.ports import Job, Node, Resources, WrongShape
 from ironburst.shares.slurm import kind_of
 
@@ -23,7 +24,7 @@ T = TypeVar("T")
 _ON_NODES = ("RUNNING", "COMPLETING", "CONFIGURING", "SUSPENDED", "STOPPED", "SIGNALING", "STAGE_OUT", "RESIZING")
 _READS = "this ironburst reads Slurm 23.02 to 26.05 (data_parser v0.0.39 to v0.0.45)"
 _SILENT = "Not responding"  # slurmctld's word for a node that it sets DOWN, behind what was said of it before
-_SHAPES = (KeyError, TypeError, ValueError, AttributeError)  # what reading an unknown shape raises
+_SHAPES = (KeyError, TypeError, ValueError, AttributeError, OverflowError)  # what reading an unknown shape raises
 
 
 class Read(NamedTuple):
@@ -34,7 +35,6 @@ class Read(NamedTuple):
 
 
 _MOST_REASON = 200  # characters: it may name every node that is down
-_SLICE = re.compile(r"(\d+c\.)?\d+g\.\d+gb\S*")  # a MIG profile, as the role slurm_head calls its gres type
 
 
 def jobs(answer: Any) -> list[Job]:
@@ -199,9 +199,9 @@ def _node(raw: dict[str, Any]) -> Node:
     total = tres(raw["tres"])
     if raw.get("gres"):  # `tres` knows the types that accounting was told of
         typed = re.findall(r"gpu(?::([^:,()]+))?:(\d+)(?=[,(]|$)", raw["gres"])
-        whole = sum(int(count) for type, count in typed if not _SLICE.fullmatch(type))
-        if not total.gpus or any(_SLICE.fullmatch(type) for type, _ in typed):
-            total = Resources(whole, total.cpus, total.memory_mb)
+        if not total.gpus or any(is_slice(type) for type, _ in typed):
+            gpus = sum(int(count) for type, count in typed if not is_slice(type))
+            total = Resources(gpus, total.cpus, total.memory_mb)
     reason, states = raw.get("reason") or "", _words(raw["state"])
     return Node(
         name=str(raw["name"]),
@@ -261,10 +261,7 @@ def tres(text: str) -> Resources:
     (gres/gpu:1g.10gb) are none.
     """
     values = dict(part.split("=", 1) for part in text.split(",") if "=" in part)
-    types = {name.partition(":")[2]: int(count) for name, count in values.items() if name.startswith("gres/gpu:")}
-    slices = sum(count for name, count in types.items() if _SLICE.fullmatch(name))
-    gpus = max(0, int(values.get("gres/gpu", sum(types.values()))) - slices)
-    return Resources(gpus, int(values.get("cpu", 0)), _mebibytes(values.get("mem", "0")))
+    return Resources(whole(text), int(values.get("cpu", 0)), _mebibytes(values.get("mem", "0")))
 
 
 def _uncounted_gpus(raw: dict[str, Any], nodes: int) -> int:
@@ -274,7 +271,7 @@ def _uncounted_gpus(raw: dict[str, Any], nodes: int) -> int:
 
     def asked(key: str) -> int:
         found = re.findall(r"\bgpu(?::([^:,=]*[^:,=\d][^:,=]*))?(?:[:=](\d+))?(?=,|$)", str(raw.get(key) or ""))
-        return sum(int(count or 1) for type, count in found if not _SLICE.fullmatch(type))
+        return sum(int(count or 1) for type, count in found if not is_slice(type))
 
     tasks = int(number(raw.get("tasks", 0)) or nodes)
     return asked("tres_per_node") * nodes or asked("tres_per_job") or asked("tres_per_task") * tasks

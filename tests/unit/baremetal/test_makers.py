@@ -111,6 +111,21 @@ def test_gpus_whose_cards_name_no_maker_are_seen():
     assert seen.gpu_count == 8 and "gpus" not in seen.not_said
 
 
+OTHERS = ("NVIDIA HGX A100 8 GPU 40", "NVIDIA HGX H200 141GB 700W 8-GPU Board", "NVIDIA NV Switch", "NVSwitch 2")
+
+
+@pytest.mark.parametrize("name", OTHERS)
+@pytest.mark.parametrize(
+    ("vendor", "kind"),
+    [("supermicro-x14", "Processors/GPU_SXM_3"), ("hpe-ilo5", "Devices/4"), ("dell-idrac8", "PCIeDevices/GPU3")],
+)
+def test_a_board_and_its_switches_are_no_gpus_wherever_gpus_are_listed(vendor, kind, name):
+    docs = redfish.served(redfish.machine(vendor))
+    (path,) = [path for path in docs if path.endswith(kind)]
+    docs[path] |= {"Name": name, "Model": name}
+    assert redfish.read(docs, vendor).gpu_count == 7
+
+
 def test_virtual_media_is_no_local_storage():
     """As recorded of a DGX H100, whose BMC lists the drives of its virtual media."""
     assert changed("dgx", "/Drives/", {"Model": "Virtual Cdrom Device"}).drives == ()
