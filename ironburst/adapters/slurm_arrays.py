@@ -35,7 +35,7 @@ def tasks_apart(rows: list[Any]) -> list[Any]:
         if not tasks:
             apart.append(raw)
             continue
-        array, at_once = _number(raw, "array_job_id"), _at_once(raw)
+        array, at_once = _number(raw, "array_job_id"), _number(raw, "array_max_tasks")
         limited = {"state_reason": "JobArrayTaskLimit"} if at_once and running[array] >= at_once else {}
         more = min(at_once - running[array] - ahead[array], TASKS_SHOWN) if at_once else TASKS_SHOWN
         row = str(together).partition("%")[0]
@@ -45,12 +45,6 @@ def tasks_apart(rows: list[Any]) -> list[Any]:
             for task in tasks[: max(1, more)]
         ]
     return apart
-
-
-def _at_once(raw: dict[str, Any]) -> int:
-    """How many may run at a time; 0: all."""
-    said = str(raw["array_task_string"]).partition("%")[2]
-    return _number(raw, "array_max_tasks") or (int(said) if said.isdigit() else 0)
 
 
 def _task_ids(text: str) -> list[int]:

@@ -9,7 +9,7 @@ from ironburst.burst.offers import Offer
 from ironburst.burst.refusals import Refusal
 from ironburst.burst.renting import Renting
 from ironburst.burst.slots import Slot
-from ironburst.burst.snapshot import Job, Resources
+from ironburst.burst.snapshot import Job
 
 BEST = 3
 

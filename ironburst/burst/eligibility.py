@@ -198,7 +198,10 @@ def not_on_market(job: Job, pool: Pool, market: str, policy: Policy) -> Reason |
         if job.nodes > policy.spot_max_nodes:
             return "spot_gang", f"spot is for jobs of at most {explain.plural(policy.spot_max_nodes, 'node')}"
         if spot_failed(job, policy):
-            return "spot_restarts", f"spot nodes were taken from it {explain.plural(job.spot_losses, 'time')}, spot is not for it"
+            return (
+                "spot_restarts",
+                f"spot nodes were taken from it {explain.plural(job.spot_losses, 'time')}, spot is not for it",
+            )
     if pool.usd_per_hour.get(market) is None:
         return "no_price", f"the {market} price of {pool.instance_type} is unknown: declare it under cloud.price"
     return None

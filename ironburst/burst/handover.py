@@ -16,7 +16,6 @@ from ironburst.burst.decision import Assign, Narrow, Widen
 from ironburst.burst.slots import Room, Slot, usable
 from ironburst.burst.snapshot import Job, Lease, Snapshot
 
-
 # Slurm's delay of a requeued job: cred_expiration's 120 s, and one; counted from its new submit time or a second later.
 # Another moment is its user's, or its site's (requeue_delay).
 REQUEUE_DELAY_S = 120.0, 122.0

@@ -60,6 +60,4 @@ class Home:
 
 def _owned(snapshot: Snapshot, partitions: set[str]) -> list[Node]:
     rentable = {name for pool in snapshot.pools for name in pool.nodes} if len(partitions) > 1 else set()
-    return [
-        node for node in snapshot.nodes if not partitions.isdisjoint(node.partitions) and node.name not in rentable
-    ]
+    return [node for node in snapshot.nodes if not partitions.isdisjoint(node.partitions) and node.name not in rentable]

@@ -268,7 +268,9 @@ class Plan:
             of = tuple(names for names in barred if node.name in names)
             alike.setdefault((node.total, tuple(node.gpu_types.items()), node.partitions, of), []).append(node)
         self._kinds = [_Kind(now_s, of_it) for of_it in alike.values()]
-        self._by_size_alone = not barred and len({key[1:3] for key in alike}) < 2 and not any(n.gpu_types for n in nodes)
+        self._by_size_alone = (
+            not barred and len({key[1:3] for key in alike}) < 2 and not any(n.gpu_types for n in nodes)
+        )
         self._shapes: dict[Resources, list[int | None]] = {}
         self._needs_of: dict[Hashable, list[int | None]] = {}
         # the same by identity: that of equal ones costs a hash each time

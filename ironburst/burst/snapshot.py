@@ -148,7 +148,12 @@ class Node:
         """Whether it takes a part of the job when it is up and empty, and the job may start on it."""
         lacks = bool(self.gpu_types) and _lacks_type(job, self.gpu_types)
         barred = self.name in job.excluded or self.name in job.passed_over
-        return not lacks and not barred and job.each.within(self.total) and not set(self.partitions).isdisjoint(job.partitions)
+        return (
+            not lacks
+            and not barred
+            and job.each.within(self.total)
+            and not set(self.partitions).isdisjoint(job.partitions)
+        )
 
     @cached_property
     def open(self) -> bool:
