@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from ironburst import naming
 from ironburst.burst.packing import Placement, Plan
@@ -61,3 +61,8 @@ class Home:
 def _owned(snapshot: Snapshot, partitions: set[str]) -> list[Node]:
     rentable = {name for pool in snapshot.pools for name in pool.nodes} if len(partitions) > 1 else set()
     return [node for node in snapshot.nodes if not partitions.isdisjoint(node.partitions) and node.name not in rentable]
+
+
+def could_ever_fit(job: Job, nodes: Iterable[Node]) -> bool:
+    """Whether the nodes, all up and empty, could take the job."""
+    return sum(node.could_take(job) for node in nodes) >= job.nodes

@@ -144,8 +144,7 @@ class _Kind:
     def __init__(self, now_s: float, nodes: Sequence[Node]):
         self.now_s, self.node, total = now_s, nodes[0], nodes[0].total
         self.total, self.width, self.names = total, max(total.gpus, 1), [node.name for node in nodes]
-        names = self.names
-        self.free = [[now_s] * self.width for _ in names]
+        self.free = [[now_s] * self.width for _ in nodes]
         self.holes = _Holes()
         # by GPUs: (when so many are free, or earlier; row)
         self._heaps: list[list[tuple[float, int]] | None] = [None] * (self.width + 1)
@@ -249,9 +248,8 @@ class _Kind:
 
 
 class Plan:
-    """The queue laid over nodes, job by job. `run_s`: how long jobs run, by their ids, where it isn't their time limit.
-    `barred`: sets of nodes that some job may not have, each once.
-    """
+    """The queue laid over nodes, job by job. `run_s`: how long jobs run, by id, where it isn't their limit; `barred`:
+    sets of nodes that some job may not have."""
 
     def __init__(
         self,
@@ -268,9 +266,7 @@ class Plan:
             of = tuple(names for names in barred if node.name in names)
             alike.setdefault((node.total, tuple(node.gpu_types.items()), node.partitions, of), []).append(node)
         self._kinds = [_Kind(now_s, of_it) for of_it in alike.values()]
-        self._by_size_alone = (
-            not barred and len({key[1:3] for key in alike}) < 2 and not any(n.gpu_types for n in nodes)
-        )
+        self._by_size_alone = not (barred or any(key[1] for key in alike)) and len({key[2] for key in alike}) < 2
         self._shapes: dict[Resources, list[int | None]] = {}
         self._needs_of: dict[Hashable, list[int | None]] = {}
         # the same by identity: that of equal ones costs a hash each time
@@ -384,9 +380,8 @@ class Plan:
         """GPUs that a part of the job takes, by kind of node; None: it can't start there."""
         if self._by_size_alone and not job.exclusive:
             return self._shape(job.each)
-        each, bars = job.each, (job.excluded, job.passed_over) if self._barred else ()
-        size = each.gpus, each.cpus, each.memory_mb, job.exclusive
-        key = size, job.gpu_type, job.gpu_by_place, job.partitions, bars
+        each, where = job.each, (job.partitions, *((job.excluded, job.passed_over) if self._barred else ()))
+        key = each.gpus, each.cpus, each.memory_mb, job.exclusive, job.gpu_type, job.gpu_by_place, where
         if (needs := self._needs_of.get(key)) is None:
             needs = self._needs_of[key] = [
                 (kind.width if job.exclusive else gpus) if kind.node.could_take(job) else None
@@ -403,8 +398,3 @@ class Plan:
             needs = self._shapes[each] = [kind.gpus(each) for kind in self._kinds]
         self._known[id(each)] = each, needs  # it lives as long as its id is known here
         return needs
-
-
-def could_ever_fit(job: Job, nodes: Iterable[Node]) -> bool:
-    """Whether the nodes, all up and empty, could take the job."""
-    return sum(node.could_take(job) for node in nodes) >= job.nodes

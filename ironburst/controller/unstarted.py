@@ -34,8 +34,10 @@ def look(site: Site, observation: Observation) -> None:
     with site.ledger.transaction():
         site.ledger.note(_KEY, json.dumps(to_json(after), separators=(",", ":")))
         for each in gives_up:
-            kind = "unstarted" if each.apart or each.home else "needs_a_person"
-            site.event(kind, _told(each), job=each.job.id)
+            if each.apart or each.home:
+                site.event("unstarted", _told(each), job=each.job.id)
+            else:
+                site.event("needs_a_person", _told(each), job=each.job.id)
 
 
 def jobs(ledger: Ledger) -> tuple[int, ...]:
