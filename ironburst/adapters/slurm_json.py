@@ -155,6 +155,7 @@ def _unreadable_job(raw: dict[str, Any]) -> Job:
         partitions=(),
         requeue=False,
         held=True,
+        held_by=" by ironburst, which can't read what Slurm says of it",
         on=tuple(on),
     )
 
