@@ -11,7 +11,7 @@ from typing import TypeVar
 from ironburst import naming
 from ironburst.burst import Assign, Budget, Decision, Job, Launch, Lease, Narrow, Node, Release, Widen
 from ironburst.burst.headroom import Charge, Headroom, charges, named
-from ironburst.controller import idle_store, policy_view, records, spending
+from ironburst.controller import idle_store, own_exclusions, policy_view, records, spending
 from ironburst.controller.site import PoolImage, Site
 from ironburst.ports import CloudError, Observation, SchedulerError
 
@@ -221,6 +221,7 @@ def _widen(site: Site, widen: Widen) -> None:
         for lease in mine:
             if pool := policy_view.pool_of(site, lease):
                 idle_store.used(site.ledger, pool, lease, site.now)
+        own_exclusions.opened(site.ledger, widen.job, widen.nodes)
         site.ledger.update(mine, site.now, state=records.READY, worked=True, idle_since_s=site.now)
         site.event("widened", f"{', '.join(widen.partitions)}: {widen.reason}", job=widen.job)
 

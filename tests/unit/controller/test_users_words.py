@@ -58,6 +58,19 @@ def test_partitions_and_exclusions_come_back_exactly_as_they_were_written(world,
     assert words(world, job) == (partitions, excluded)
 
 
+def test_a_rented_node_that_its_user_excludes_while_it_is_widened_stays_excluded(world):
+    """Beside a Slurm of one's own no job_submit.lua refuses that."""
+    world.slurm._may = lambda name, job: False
+    job = world.slurm.submit(limit_s=7200, runs_s=3600, excluded=("dgx01", "p5-3"))
+    world.until(lambda: "burst-p5" in words(world, job)[0], 600)
+    assert words(world, job)[1] == ("dgx01", "p5-2", "p5-3")
+    world.slurm.change(job, excluded=("dgx01", "p5-1", "p5-2"))  # and may have p5-3 again
+    world.tick(3)
+    world.slurm.change(job, eligible_s=world.clock.now() + 9e4)  # put off: it is narrowed
+    world.until(lambda: words(world, job)[0] == ("home",), 600)
+    assert words(world, job)[1] == ("dgx01", "p5-1")
+
+
 def test_what_was_changed_between_deciding_and_doing_is_not_written_over(world):
     job = world.slurm.submit(limit_s=7200, runs_s=3600)
     before = world.slurm.observe()
