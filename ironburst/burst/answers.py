@@ -220,15 +220,15 @@ class Answers:
             needs, has = getattr(job.each, name), max((getattr(node.total, name) for node in self._home), default=0)
             if needs > has:
                 return f"it needs {needs} {what} per node, home's have {has} at most"
-        fitting = [node for node in self._home if node.could_take(job)]
-        if job.gpu_type and not any(job.gpu_type in node.gpu_types or not node.gpu_types for node in self._home):
-            return f"it asks for GPUs of type {job.gpu_type}, home has none"
-        if job.nodes > (fit := len(fitting)):
+        none = f"it asks for GPUs of type {job.gpu_type}, home has none" if job.gpu_type else "no node there suits it"
+        if job.gpu_type and all(node.gpu_types and job.gpu_type not in node.gpu_types for node in self._home):
+            return none
+        if job.nodes > (fit := sum(node.could_take(job) for node in self._home)):
             needs = f"{explain.plural(job.nodes, 'node')} of {explain.plural(job.each.gpus, 'GPU')}"
             of_type = f" of type {job.gpu_type}" if job.gpu_type else ""
             may = " that it may use" if job.excluded or job.passed_over else ""
             return f"it needs {needs}{of_type}, home has {fit}{may}"
-        return "no node there suits it"
+        return none
 
 
 def _may_wait(limit: Limit) -> str:

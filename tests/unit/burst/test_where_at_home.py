@@ -7,7 +7,7 @@ import pytest
 from ironburst.burst import Node, Resources, decide
 from ironburst.burst.packing import Plan
 from ironburst.burst.slots import Room
-from tests.fakes.snapshots import FULL, NOW, POLICY, code_of, home, job, lease, pool, running, snapshot
+from tests.fakes.snapshots import FULL, NOW, POLICY, code_of, home, job, lease, pool, running, snapshot, text_of
 
 ONE = Resources(1, 0, 100)
 H100, A100 = (Node(name, ("home",), FULL, ("IDLE",), gpu_types={name[:4]: 8}) for name in ("h100", "a100"))
@@ -40,7 +40,9 @@ def test_a_node_with_two_types_has_of_each_its_own_number():
 
 def test_what_is_never_at_home_for_its_type_is_late_at_once():
     never = decide(snapshot([job(gpu_type="h100")], nodes=[A100]), POLICY)
-    assert never.launches
+    assert never.launches and "it asks for GPUs of type h100, home has none" in text_of(never)
+    gang = decide(snapshot([job(gpu_type="h100", nodes=2)], nodes=[H100, A100]), POLICY)
+    assert gang.launches and "it needs 2 nodes of 8 GPUs of type h100, home has 1" in text_of(gang)
 
 
 def test_all_owned_partitions_that_it_named_count():
