@@ -172,6 +172,8 @@ def taken_back(site: Site, lease: LeaseRow, why: str) -> bool:
     place = Place(lease.pool, lease.zone, lease.market, 1, lease.instance_type)
     seconds = float(site.document.burst.cool_down_s)
     cool_downs.taken_back(site.ledger, place, seconds, site.now, site.document.serial)
+    if lease.market == "spot":
+        site.ledger.lost_spot(lease)
     return interrupt(site, lease, why)
 
 

@@ -23,6 +23,7 @@ from ironburst.controller import (
     notices,
     order_spool,
     orders,
+    own_exclusions,
     ownership,
     policy_view,
     reaper,
@@ -179,6 +180,7 @@ class Controller:
         self._enforce(site, observation)
         foreign.look(site, observation)
         unstarted.look(site, observation)
+        own_exclusions.look(site, observation)
         for pool in document.pools:
             idle_store.tidy(self.ledger, pool.name, site.now)
         images = pool_images(site, self._images)
@@ -261,7 +263,9 @@ class Controller:
     ) -> tuple[Decision, list[str], Observation]:
         """Re-check and apply: what was done, what was dropped and why, and what is there then."""
         observation, budget = self.scheduler.observe(), karpenter.budget_of(site)
-        checked, dropped = recheck(decision, observation, budget, snapshot.leases, site.now, snapshot.spare)
+        checked, dropped = recheck(
+            decision, observation, budget, snapshot.leases, site.now, snapshot.spare, snapshot.jobs
+        )
         for text in dropped:
             site.event("dropped", text)
         apply(site, checked, observation, images)

@@ -137,6 +137,7 @@ def job_of(gang: Gang, objects: Objects, site: Site, *, twice: bool = False) -> 
         requeue=gang.remade,
         reason=_reason(gang, bound),
         held=not bound and bool(waits),
+        held_by="" if bound or not waits else f": {waits}",
         gpu_type=gpu_type,
         gpu_by_place=bool(gpu_type) and not _chooses_gpu(gang),
         demands="" if bound else "; ".join(dict.fromkeys(demands_of(gang, objects, site))),
