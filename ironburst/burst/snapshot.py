@@ -72,6 +72,8 @@ class Job:
     folders: tuple[str, ...] = field(default=(), metadata=IF_SAID)
     # its `gpu_type` is what the places leave that it can be in: it asks for none itself
     gpu_by_place: bool = field(default=False, metadata=IF_SAID)
+    # what the jobs that one controller makes one after the other share; empty: it is the only one
+    origin: str = field(default="", metadata=IF_SAID)
 
     @property
     def pending(self) -> bool:

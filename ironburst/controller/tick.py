@@ -19,6 +19,7 @@ from ironburst.controller import (
     going,
     idle_store,
     karpenter,
+    lasting,
     leases,
     notices,
     order_spool,
@@ -171,13 +172,15 @@ class Controller:
         notices.troubles(site, observation)
         leases.admit(site)
         leases.advance(site, observation)
+        lasts = lasting.look(site, observation)
         self._heartbeat.beat(site, observation)
-        if ceilings.enforce(site, observation) | orders.enforce(site, observation):
+        if lasts | ceilings.enforce(site, observation) | orders.enforce(site, observation):
             leases.advance(site, observation)
         foreign.look(site, observation)
         unstarted.look(site, observation)
         for pool in document.pools:
             idle_store.tidy(self.ledger, pool.name, site.now)
+        observation = lasting.believed(site, observation)
         images = pool_images(document, self.cloud)
         policy = policy_view.policy(document, observation.silent)
         snapshot = policy_view.snapshot(site, observation, images)

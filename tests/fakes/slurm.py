@@ -148,7 +148,8 @@ class FakeSlurm:
                 node.states -= {"POWERING_UP", "NOT_RESPONDING"}
                 node.address = up.address or ""
             self._listen(node, now)
-            if "POWER_DOWN" in node.states and "POWERING_DOWN" not in node.states and not self._on(node.name):
+            busy = self._on(node.name) or "COMPLETING" in node.states  # by its own count, too
+            if "POWER_DOWN" in node.states and "POWERING_DOWN" not in node.states and not busy:
                 self._power_down(node)
             if "POWERING_DOWN" in node.states and now - node.since >= self.suspend_s:
                 node.states = {"IDLE", "CLOUD", "DRAIN", "POWERED_DOWN"}
@@ -351,7 +352,7 @@ class FakeSlurm:
     def _requeue(self, fake: FakeJob) -> None:
         """Its processes are ended first: it holds its nodes for a moment."""
         fake.ends, fake.completes = None, self.clock.now() + self.complete_s
-        fake.job = replace(fake.job, state="COMPLETING")
+        fake.job = replace(fake.job, state="COMPLETING", end_s=self.clock.now())
 
     def _requeued(self, fake: FakeJob) -> None:
         now, fake.completes, fake.ends = self.clock.now(), None, None
