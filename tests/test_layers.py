@@ -57,8 +57,8 @@ RIGHTS = {
     "ironburst.image_choice": ":catalog :document :image_port :ports",
     "ironburst.images": ":document :first_contact :image_choice :image_port :ports :signals",
     "ironburst.adapters": ":baremetal :convergence.ports :cost :doctor :image_port :karpenter_port :kubernetes_rights "
-    ":naming :node_states :ports :replay :sent_program :service :shares :signals :software :state_times ansible_runner boto3 "
-    "botocore cryptography kubernetes requests sushy urllib3 yaml",
+    ":naming :node_states :ports :replay :sent_program :service :shares :signals :software :state_times "
+    "ansible_runner boto3 botocore cryptography kubernetes requests sushy urllib3 yaml",
     "ironburst.cli": "argcomplete ironburst rich uvicorn yaml",
     # the declaration
     "__main__": "pulumi components :config",

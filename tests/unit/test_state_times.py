@@ -34,7 +34,8 @@ JOB_STATES = {
 KUBELET = """ErrImagePull ImagePullBackOff ImageInspectError ErrImageNeverPull InvalidImageName RegistryUnavailable
 SignatureValidationFailed CreateContainerConfigError CreateContainerError PreCreateHookError PreStartHookError
 PostStartHookError RunContainerError CrashLoopBackOff KillContainerError CreatePodSandboxError ConfigPodSandboxError
-KillPodSandboxError ContainerCreating PodInitializing StartError""".split()
+KillPodSandboxError ContainerCreating PodInitializing StartError"""
+)
 
 
 @pytest.mark.parametrize("release", JOB_STATES)
@@ -52,7 +53,7 @@ def test_every_state_that_a_reader_knows_has_a_row():
 
 
 def test_all_of_kubernetes_own_lists_are_there():
-    assert set(KUBELET) <= POD.keys()
+    assert set(KUBELET.split()) <= POD.keys()
     assert {"Unschedulable", "SchedulingGated", "SchedulerError", "Nominated"} <= PENDING_POD.keys()
     assert {"Pending", "Running", "Succeeded", "Failed", "Unknown"} == state_times.PHASE.keys()
     # k8s.io/api/core/v1/types.go of 1.36: PodConditionType, NodeConditionType
