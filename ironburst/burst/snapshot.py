@@ -145,6 +145,11 @@ class Node:
         """A person drained it, or set it down: only a person lifts that."""
         return (self.has("DRAIN") or self.has("DOWN")) and drains.by_person(self.reason, self.reason_by)
 
+    @cached_property
+    def verdict(self) -> str:
+        """What a program drained it for; empty: none did."""
+        return drains.verdict(self.reason, self.reason_by) if self.has("DRAIN") else ""
+
 
 @dataclass(frozen=True)
 class IdleHistory:

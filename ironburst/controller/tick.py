@@ -15,6 +15,7 @@ from ironburst.controller import (
     clock_repair,
     comments,
     cool_downs,
+    drained,
     foreign,
     going,
     idle_store,
@@ -177,6 +178,7 @@ class Controller:
         if lasts | ceilings.enforce(site, observation) | orders.enforce(site, observation):
             leases.advance(site, observation)
         foreign.look(site, observation)
+        drained.look(site, observation)
         unstarted.look(site, observation)
         for pool in document.pools:
             idle_store.tidy(self.ledger, pool.name, site.now)

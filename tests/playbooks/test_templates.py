@@ -16,6 +16,7 @@ import yaml
 from sample import lab_document
 
 from ironburst import document as documents
+from ironburst.burst import drains
 
 ROLE = Path(__file__).resolve().parents[2] / "playbooks/roles/slurm_head"
 share_rules = programs.load("plugins/filter/shares.py").share_rules
@@ -327,6 +328,10 @@ def test_the_programs_hold_no_credentials_and_write_down_what_was_asked(name):
         ("   Reason=no lease : Not responding [slurm@2026-11-22T10:00:00]\n", "no lease"),
         ("   Reason=Not responding : Not responding [slurm@2026-11-22T10:00:00]\n", "no lease"),
         ("   Reason=ironburst: spot : ResumeTimeout reached [slurm@2026-11-22T10:00:00]\n", "no lease"),
+        ("   Reason=held: NHC: 7 GPUs of 8 [slurm@2026-11-22T10:00:00]\n", "no lease"),
+        ("   Reason=Low priority, Bob [root@2026-11-22T10:00:00]\n", "held: Low priority, Bob"),
+        *((f"   Reason={words}7 < 8 [root@2026-11-22T10:00:00]\n", "no lease") for words in drains.PROGRAMS),
+        *((f"   Reason={words} [root@2026-11-22T10:00:00]\n", "no lease") for words in drains.OURS if words),
         ("   Reason=fan : loud [bob@2026-11-22T10:00:00]\n", "held: fan : loud"),
         ("   Reason=its fan [again] is loud [bob@2026-11-22T10:00:00]\n", "held: its fan [again] is loud"),
     ],

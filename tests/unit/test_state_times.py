@@ -35,7 +35,6 @@ KUBELET = """ErrImagePull ImagePullBackOff ImageInspectError ErrImageNeverPull I
 SignatureValidationFailed CreateContainerConfigError CreateContainerError PreCreateHookError PreStartHookError
 PostStartHookError RunContainerError CrashLoopBackOff KillContainerError CreatePodSandboxError ConfigPodSandboxError
 KillPodSandboxError ContainerCreating PodInitializing StartError"""
-)
 
 
 @pytest.mark.parametrize("release", JOB_STATES)
