@@ -14,8 +14,10 @@ CODE = re.compile(r"`([^`]+)`")
 TOLD = {
     "broken_pool.py": 1,
     "ceilings.py": 1,
+    "drained.py": 2,
     "foreign.py": 1,
     "karpenter.py": 4,
+    "lasting.py": 1,
     "launching.py": 2,
     "leases.py": 1,
     "loop.py": 1,

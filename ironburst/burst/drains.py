@@ -3,8 +3,8 @@
 A program's verdict is about a machine. A rented one goes with its lease, and the next one of that name is another, so
 only a person's words outlive a lease. Slurm notes who set a reason, and that tells little: slurmctld signs as
 SlurmUser, also what others said before; slurmd, slurmstepd and every health check are root, as is the person who uses
-sudo. So words count first, then SlurmUser. Root's words that no program is known to say are a person's: a name that is held is
-seen and lifted, while a person's drain that was lost is neither.
+sudo. So words count first, then SlurmUser. Root's words that no program is known to say are a person's: a name that is
+held is seen and lifted, while a person's drain that was lost is neither.
 
 The head's SuspendProgram knows the same words (playbooks/roles/slurm_head/templates/ironburst-suspend.j2).
 """

@@ -45,6 +45,6 @@ def look(site: Site, observation: Observation) -> None:
         held = [nodes[name] for name in pool.nodes if name in nodes and nodes[name].held_by_person]
         if held and 2 * len(held) >= len(pool.nodes):
             said = explain.listed(f"{node.name} ({node.reason})" for node in held)
-            text = f"{len(held)} of the {len(pool.nodes)} nodes of pool {pool.name} are drained by a person"
+            many = f"{len(held)} of the {len(pool.nodes)} nodes of pool {pool.name}"
             lift = "`scontrol update nodename=NODE state=resume` lifts it"
-            site.tell("needs_a_person", f"{text}, so nothing is rented there: {said}; {lift}")
+            site.tell("needs_a_person", f"{many} are drained by a person, so nothing is rented there: {said}; {lift}")

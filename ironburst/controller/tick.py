@@ -173,10 +173,7 @@ class Controller:
         notices.troubles(site, observation)
         leases.admit(site)
         leases.advance(site, observation)
-        lasts = lasting.look(site, observation)
-        self._heartbeat.beat(site, observation)
-        if lasts | ceilings.enforce(site, observation) | orders.enforce(site, observation):
-            leases.advance(site, observation)
+        self._enforce(site, observation)
         foreign.look(site, observation)
         drained.look(site, observation)
         unstarted.look(site, observation)
@@ -202,6 +199,13 @@ class Controller:
             "last_tick", json.dumps({"at_s": began, "took_s": self.clock.now() - began, "serial": document.serial})
         )
         return self._report(began, mark, snapshot, checked, dropped)
+
+    def _enforce(self, site: Site, observation: Observation) -> None:
+        """What ends leases that went well so far: a state that lasts, a ceiling, a person's order."""
+        ends = lasting.look(site, observation)
+        self._heartbeat.beat(site, observation)
+        if ends | ceilings.enforce(site, observation) | orders.enforce(site, observation):
+            leases.advance(site, observation)
 
     def site(self, document: ClusterDocument) -> Site:
         """What a tick works with. Raises CloudError."""

@@ -102,7 +102,8 @@ def slurm_conf(cluster: ClusterDocument) -> Iterator[str]:
         times = f"DefaultTime={min(DEFAULT_S, pool.max_run_s) // 60} MaxTime={pool.max_run_s // 60}"
         cpus, memory_mb = max(1, pool.slurm.cpus // pool.gpu.count), pool.slurm.memory_mb // pool.gpu.count
         share = f"DefCpuPerGPU={cpus} DefMemPerGPU={memory_mb}"
-        yield f"PartitionName={pool.partition} Nodes={names} {times} SuspendTime={max(BACKSTOP_S, 2 * pool.idle_s)} {share}"
+        times += f" SuspendTime={max(BACKSTOP_S, 2 * pool.idle_s)}"
+        yield f"PartitionName={pool.partition} Nodes={names} {times} {share}"
     yield "# With TopologyPlugin=topology/tree a node that no switch has is given no job. Then add to topology.conf:"
     yield from (f"# SwitchName={pool.name} Nodes={','.join(pool.nodes)}" for pool in its_pools(cluster))
 
