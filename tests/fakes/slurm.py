@@ -303,6 +303,9 @@ class FakeSlurm:
             self.nodes[name].reason, self.nodes[name].reason_by = reason, "root"
             for fake in self._on(name):
                 self.forced.append((name, fake.job.id))
+                if fake.job.state == "COMPLETING" and fake.completes is None:  # it had ended already
+                    self._end(fake, "COMPLETED")
+                    continue
                 self._end(fake, "NODE_FAIL") if not fake.job.requeue else self._requeued(fake)
             self._power_down(self.nodes[name])
 
