@@ -74,7 +74,7 @@ def test_an_interactive_job(live, examples):
 
 def test_a_notebook_answers_by_the_name_of_its_node(live, examples):
     """What `ssh -L` does on the head, where the user's ssh ends: it looks the node's name up there."""
-    job = live.head.alice("sbatch --parsable --export=ALL,JUPYTER=jupyter_server jupyter.sbatch").strip()
+    job = live.head.alice("sbatch --parsable --export=ALL,JUPYTER=jupyter_server --time=30 jupyter.sbatch").strip()
     output = examples / f"jupyter-{job}.out"
 
     def address():
