@@ -95,6 +95,9 @@ NODE: dict[str, Row] = {
         Row(((10 * MINUTE, Then.TELL), (15 * MINUTE, Then.FORCE)), takes_turns="POWER_DOWN"),
     ),
     "REBOOT_REQUESTED": Row(((24 * HOUR, Then.TELL),)),
+    # conditions of Kubernetes' nodes, and what they come down to
+    **_by("NOT_RESPONDING, and DOWN after 5 min", "Ready"),
+    **_by("FAIL, by the taint", "MemoryPressure", "DiskPressure", "PIDPressure", "NetworkUnavailable"),
     **_by("the pool's idle time; Slurm makes it DOWN after ResumeTimeout", "REBOOT_ISSUED"),
 }
 
@@ -142,9 +145,14 @@ POD: dict[str, Row] = {
     SOME_WAIT: Row(((30 * MINUTE, Then.TELL),), gap_s=600.0),
     SOME_END: Row(((30 * MINUTE, Then.TELL),), gap_s=600.0),
     INCOMPLETE: Row(((HOUR, Then.TELL),)),
+    # phases and conditions, and what they come down to
+    **_by("the words above, of what its containers wait for", "Pending", "Initialized", "PodReadyToStartContainers"),
+    **_by("its containers, by their own words", "ContainersReady", "Ready"),
+    **_by("its job's row: RUNNING, and COMPLETING once it is being deleted", "Running", "DisruptionTarget", "Unknown"),
+    **_by("the queue: it has ended", "Succeeded", "Failed"),
+    **_by("its job's row: it works on", "PodResizePending", "PodResizeInProgress", "AllContainersRestarting"),
+    **_by("its reason, below", "PodScheduled"),
 }
-ANY_WAIT = _SLOW
-"""of a reason that isn't there: a later kubelet's"""
 
 # Pending pods, by the first word of why: PodScheduled's reasons, and what the readers say
 PENDING_POD: dict[str, Row] = {
@@ -157,31 +165,11 @@ PENDING_POD: dict[str, Row] = {
     INCOMPLETE: Row(ends=_QUEUE),  # not all of its pods are made
 }
 
-# What a pod's own state comes down to, where it isn't one of the words above
-PHASE: dict[str, str] = {
-    "Pending": "PENDING without a node; with one, by what its containers wait for",
-    "Running": "RUNNING; COMPLETING once it is being deleted (Terminating)",
-    "Succeeded": "not in the queue",
-    "Failed": "not in the queue",
-    "Unknown": "RUNNING, until its node is DOWN",
-}
-POD_CONDITION: dict[str, str] = {
-    "PodScheduled": "its reason is the word above",
-    **dict.fromkeys(("Initialized", "ContainersReady", "Ready", "PodReadyToStartContainers"), "its containers say it"),
-    "DisruptionTarget": "it is being deleted",
-    **dict.fromkeys(("PodResizePending", "PodResizeInProgress", "AllContainersRestarting"), "it works on"),
-}
-NODE_CONDITION: dict[str, str] = {
-    "Ready": "NOT_RESPONDING, and DOWN after 5 min",
-    **dict.fromkeys(
-        ("MemoryPressure", "DiskPressure", "PIDPressure", "NetworkUnavailable"),
-        "FAIL: kubelet's taint keeps new pods away",
-    ),
-}
-
 
 def of_job(state: str, word: str) -> tuple[str, Row]:
-    """The name and the row of a job that is on a node. `word`: the first of the scheduler's reason."""
+    """The name and the row of a job that is on a node. `word`: the first of the scheduler's reason; one that isn't
+    there (a later kubelet's) counts as its state does.
+    """
     if word in POD:
         return word, POD[word]
     return state, JOB.get(state, Row())

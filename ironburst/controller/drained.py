@@ -28,14 +28,18 @@ def note(site: Site, lease: LeaseRow, words: str) -> None:
     rows = [row for row in json.loads(site.ledger.noted(_KEY) or "[]") if site.now - row[0] < _WITHIN_S]
     rows = [*rows, [site.now, *alike]][-_KEPT:]
     count = sum(row[1:] == alike for row in rows)
-    ids = {"launch": lease.launch, "lease": lease.id}
     with site.ledger.transaction():
         site.ledger.note(_KEY, json.dumps(rows))
-        site.event("drained", f"{lease.node} was drained: {words}; the next one of its name is another machine", **ids)
+        site.event(
+            "drained",
+            f"{lease.node} was drained: {words}; the next one of its name is another machine",
+            launch=lease.launch,
+            lease=lease.id,
+        )
         if count % MOST == 0:
             often = f"{count} nodes of pool {lease.pool} with {image} were drained in {explain.duration(_WITHIN_S)}"
             text = f"{often} for {alike[1]!r}: look at the image, or at the check; each of them cost a boot"
-            site.event("needs_a_person", text, **ids)
+            site.event("needs_a_person", text, launch=lease.launch, lease=lease.id)
 
 
 def look(site: Site, observation: Observation) -> None:

@@ -4,14 +4,14 @@ import pytest
 
 from ironburst.adapters.kubernetes import pods, scheduler
 from ironburst.controller import karpenter
-from ironburst.state_times import POD, Then
+from ironburst.state_times import POD
 from tests.adapters.kubernetes.test_controller import PODS, KubeWorld, fill_home, stamp
 from tests.fakes.kube_objects import SITE, owner, pod
 
 HOUR = 3600.0
 USD = 55.04
 IMAGE = "Back-off pulling image nvcr.io/nvidia/pytroch:26.10"
-NEVER = sorted(name for name, row in POD.items() if row.steps[-1][1] == Then.REQUEUE and not name.startswith("Kill"))
+NEVER = sorted(name for name, row in POD.items() if not row.again)
 
 
 @pytest.fixture
