@@ -14,9 +14,11 @@ CODE = re.compile(r"`([^`]+)`")
 TOLD = {
     "broken_pool.py": 1,
     "ceilings.py": 1,
+    "drained.py": 2,
     "foreign.py": 1,
     "going.py": 1,
     "karpenter.py": 4,
+    "lasting.py": 1,
     "launching.py": 3,
     "leases.py": 1,
     "loop.py": 1,

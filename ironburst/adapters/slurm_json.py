@@ -21,7 +21,9 @@ from ironburst.ports import Job, Node, Resources, WrongShape
 from ironburst.shares.slurm import kind_of
 
 T = TypeVar("T")
-_ON_NODES = ("RUNNING", "COMPLETING", "CONFIGURING", "SUSPENDED", "STOPPED", "SIGNALING", "STAGE_OUT", "RESIZING")
+# the flags that say more than the base state beside them, the first one of a job counts; then the base states
+_FLAGS = ("COMPLETING", "CONFIGURING", "STOPPED")
+_ON_NODES = (*_FLAGS, "RUNNING", "SUSPENDED")
 _READS = "this ironburst reads Slurm 23.02 to 26.05 (data_parser v0.0.39 to v0.0.45)"
 _SILENT = "Not responding"  # slurmctld's word for a node that it sets DOWN, behind what was said of it before
 _SHAPES = (KeyError, TypeError, ValueError, AttributeError, OverflowError)  # what reading an unknown shape raises
@@ -255,11 +257,11 @@ def _reason(raw: dict[str, Any]) -> str:
 
 
 def base_state(words: list[str]) -> str:
-    """What matters of a job's state and its flags: one that still holds nodes is on them, whatever else it is."""
-    for flag in ("COMPLETING", "CONFIGURING"):
-        if flag in words:
-            return flag
-    return next((word for word in words if word in ("PENDING", "RUNNING", "SUSPENDED")), words[0])
+    """What matters of a job's state and its flags: one that still holds nodes is on them, whatever else it is.
+    STAGE_OUT alone holds none any more; SIGNALING and RESIZING come beside RUNNING, which it is.
+    """
+    known = (*_FLAGS, "PENDING", "RUNNING", "SUSPENDED")
+    return next((word for word in known if word in words), words[0])
 
 
 def _truth(value: Any) -> bool:

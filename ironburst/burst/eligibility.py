@@ -49,6 +49,11 @@ _LARGER = frozenset(("BadConstraints", "PartitionDown"))
 
 def not_startable(job: Job, now_s: float) -> Reason | None:
     """Why no node would help it now: it isn't allowed to start anywhere."""
+    if job.held and job.reason_word == "Nominated":
+        return (
+            "held",
+            f"the scheduler makes room for it ({job.reason}): that is believed for a while, then it is rented for",
+        )
     if job.held:
         return "held", f"it is held{job.held_by}; it isn't looked at until it is released"
     if job.dependency or job.reason in ("Dependency", "DependencyNeverSatisfied"):

@@ -81,6 +81,8 @@ class Job:
     keeps_off: tuple[str, ...] = field(default=(), metadata=IF_SAID)
     # nodes at home that had room for it for minutes, and the scheduler didn't start it there
     passed_over: tuple[str, ...] = field(default=(), metadata=IF_SAID)
+    # what the jobs that one controller makes one after the other share; empty: it is the only one
+    origin: str = field(default="", metadata=IF_SAID)
 
     @property
     def pending(self) -> bool:
@@ -178,6 +180,11 @@ class Node:
     def held_by_person(self) -> bool:
         """A person drained it, or set it down: only a person lifts that."""
         return (self.has("DRAIN") or self.has("DOWN")) and drains.by_person(self.reason, self.reason_by)
+
+    @cached_property
+    def verdict(self) -> str:
+        """What a program drained it for; empty: none did."""
+        return drains.verdict(self.reason, self.reason_by) if self.has("DRAIN") else ""
 
 
 @dataclass(frozen=True)

@@ -9,16 +9,18 @@ gets nodes of its own; one that didn't start at home though there was room isn't
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from ironburst.burst.eligibility import refused
 from ironburst.burst.snapshot import Job
+from ironburst.naming import FIRST_POD_JOB
 
 # Five rounds of Slurm's main scheduler, ten of its backfill, as long as they are by default (sched_interval 60 s,
 # bf_interval 30 s; the role slurm_head sets 30 s for both): with a long queue one round doesn't reach every job.
 PATIENCE_S = 300.0
+_HOUR_S, _FORGOTTEN_S = 3600.0, 86400.0
 # A job that waits for resources alone stands first: each round of the main scheduler reaches it. Three of them.
 HOME_PATIENCE_S = 180.0
 
@@ -40,6 +42,16 @@ class Unstarted:
     apart: dict[str, str] = field(default_factory=dict)  # the same when it was given nodes of its own
     home_s: dict[str, float] = field(default_factory=dict)  # since when there is room for it at home
     passed_over: dict[str, PassedOver] = field(default_factory=dict)
+    # jobs that had rented nodes and didn't begin to work there, by `key`
+    not_begun: dict[str, NotBegun] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class NotBegun:
+    """`asks`: what it asked for when it was seen pending again; empty: it wasn't yet, or that says nothing."""
+
+    asks: str
+    seen_s: float  # to the hour
 
 
 class GivesUp(NamedTuple):
@@ -54,7 +66,7 @@ class GivesUp(NamedTuple):
 def look(
     before: Unstarted,
     offered: Collection[int],
-    jobs: Iterable[Job],
+    jobs: Collection[Job],
     now_s: float,
     beside: Collection[int] = (),
     at_home: Mapping[int, tuple[str, ...]] | None = None,
@@ -95,11 +107,40 @@ def look(
             passed_over[id] = PassedOver(shape(pending[id]), tuple(sorted({*known, *nodes})))
             gives_up.append(GivesUp(pending[id], open_s, home=nodes))
             del home_s[id]
-    return Unstarted(offered_s, given_up, apart, home_s, passed_over), gives_up
+    kept = _not_begun(before.not_begun, jobs, now_s)
+    return Unstarted(offered_s, given_up, apart, home_s, passed_over, kept), gives_up
+
+
+def not_begun(before: Unstarted, job: Job, now_s: float) -> Unstarted:
+    """It had rented nodes, and was stopped before it began to work there."""
+    return replace(before, not_begun={**before.not_begun, key(job): NotBegun("", now_s)})
+
+
+def key(job: Job) -> str:
+    """What it has in common with those that its controller makes in its place."""
+    return job.origin or str(job.id)
+
+
+def _not_begun(before: dict[str, NotBegun], jobs: Collection[Job], now_s: float) -> dict[str, NotBegun]:
+    kept = {id: each for id, each in before.items() if now_s - each.seen_s < _FORGOTTEN_S}
+    for job in jobs:
+        if (each := kept.get(key(job))) is None:
+            continue
+        asks = each.asks
+        if job.pending and job.id < FIRST_POD_JOB:  # what pods ask for says little; other images have another key
+            asks = repr(_asks(job))
+            if job.held or each.asks not in ("", asks):
+                del kept[key(job)]
+                continue
+        kept[key(job)] = NotBegun(asks, now_s // _HOUR_S * _HOUR_S)
+    return kept
 
 
 def shape(job: Job) -> str:
     """What a user or an admin may change of a job, but where it may run: that is the controller's own doing."""
+    return repr((*_asks(job), job.account, job.submit_s, job.restarts))
+
+
+def _asks(job: Job) -> tuple[object, object]:
     size = job.nodes, job.each.gpus, job.each.cpus, job.each.memory_mb, job.time_limit_s, job.deadline_s
-    needs = job.gpu_type, job.demands, job.dependency, job.data, job.licences, job.fabric
-    return repr((size, needs, job.account, job.submit_s, job.restarts))
+    return size, (job.gpu_type, job.demands, job.dependency, job.data, job.licences, job.fabric)

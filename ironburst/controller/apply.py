@@ -175,10 +175,10 @@ def _in_time(site: Site, items: Sequence[T]) -> Iterator[T]:
 
 
 def _resumed(site: Site, widens: Sequence[Widen], observation: Observation) -> Sequence[Widen]:
-    """Undrain the nodes of all, in one call. Those whose nodes are open: what a person drained stays drained."""
+    """Undrain the nodes of all, in one call. Those whose nodes are open: what a person or a check drained stays so."""
     joined = {lease.node for lease in site.ledger.leases() if lease.state == records.JOINED}
     nodes = {name: observation.node(name) for widen in widens for name in widen.nodes}
-    held = {name for name, node in nodes.items() if node and node.held_by_person}
+    held = {name for name, node in nodes.items() if node and (node.held_by_person or node.verdict)}
     drained = [name for name, node in nodes.items() if name in joined - held and node and node.has("DRAIN")]
     try:
         if drained:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from ironburst.burst.drains import PREFIX
-from ironburst.controller import ceilings, notices, records
+from ironburst.controller import ceilings, going, notices, records
 from ironburst.controller.ledger import LedgerError
 from ironburst.controller.records import LeaseRow
 from ironburst.controller.site import Site
@@ -127,7 +127,7 @@ def _put_back(site: Site, leases: list[LeaseRow], observation: Observation, said
         except CloudError as error:
             said.append(str(error))
     nodes = [lease.node for lease in leases if lease.instance_id in taken and not observation.unseen(lease.node)]
-    jobs = {job.id for node in nodes for job in observation.on(node) if job.state == "RUNNING"}
+    jobs = {job.id for node in nodes for job in observation.on(node) if job.state in going.STOPPABLE}
     try:
         if nodes:
             site.scheduler.drain(nodes, PREFIX + "spot interruption")

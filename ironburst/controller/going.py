@@ -17,7 +17,7 @@ from ironburst.controller.site import Site
 from ironburst.ports import CloudError, Observation, Refused, SchedulerError
 
 _REFUSED_S = 300.0  # an instance that the cloud doesn't let us end for so long is told: rights may be new
-_STOPPABLE = ("RUNNING", "SUSPENDED", "CONFIGURING")
+STOPPABLE = ("RUNNING", "SUSPENDED", "STOPPED", "CONFIGURING", "SIGNALING", "RESIZING")  # states of jobs
 _By = dict[str, LeaseRow]  # by node
 
 
@@ -39,7 +39,7 @@ def _stop(site: Site, leases: list[LeaseRow], observation: Observation) -> None:
             by_reason.setdefault(lease.end_reason, []).append(lease.node)
     for why, nodes in by_reason.items():
         each(site, nodes, partial(site.scheduler.drain, reason=PREFIX + why))
-    from_lease = {job.id: lease for lease in leases for job in observation.on(lease.node) if job.state in _STOPPABLE}
+    from_lease = {job.id: lease for lease in leases for job in observation.on(lease.node) if job.state in STOPPABLE}
     if from_lease:
         _requeue(site, from_lease)
 

@@ -9,6 +9,7 @@ from ironburst.burst import Job, Node
 from ironburst.controller import (
     broken_pool,
     cool_downs,
+    drained,
     going,
     idle_store,
     launching,
@@ -135,6 +136,9 @@ def _joined(site: Site, lease: LeaseRow, seen: _Seen) -> bool:
         return _failed(site, lease, "the scheduler took its node away before it was used")
     if seen.node.held_by_person:  # nobody waits for whoever did that
         return give_up(site, lease, f"a person drained it ({seen.node.reason}), and only a person lifts that")
+    if seen.node.verdict:
+        drained.note(site, lease, seen.node.verdict)
+        return _failed(site, lease, f"it was drained before it was used ({seen.node.verdict})")
     return False
 
 
@@ -148,6 +152,10 @@ def _ready(site: Site, lease: LeaseRow, seen: _Seen) -> bool:
         return interrupt(site, lease, f"the scheduler lost its node (DOWN{why})")
     if node_states.going_down(node.states):  # a person's doing, or Slurm's own SuspendTime
         site.ledger.update([lease], site.now, state=records.RELEASING, end_reason="the scheduler powers it down")
+        return True
+    if node.verdict:  # the machine goes, and what is said of it with it
+        drained.note(site, lease, node.verdict)
+        site.ledger.update([lease], site.now, state=records.RELEASING, end_reason=f"drained: {node.verdict}")
         return True
     if busy and (lease.idle_since_s is not None or not lease.worked):
         with site.ledger.transaction():

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from ironburst import naming
 from ironburst.burst import Job, explain, from_json
-from ironburst.controller import ceilings, karpenter_store, leases, order_book, order_spool, records
+from ironburst.controller import ceilings, going, karpenter_store, leases, order_book, order_spool, records
 from ironburst.controller.ledger import Ledger
 from ironburst.controller.order_book import HALTS, Order, Request
 from ironburst.controller.records import LeaseRow
@@ -22,7 +22,6 @@ from ironburst.ports import Observation
 
 _VERBS = (*HALTS, "resume", "close", "open", "budget", "limit")
 _ENDING = (records.INTERRUPTED, records.LEAVING, records.TERMINATED)
-_RUNS = ("RUNNING", "SUSPENDED", "CONFIGURING")
 _LONGEST_WHY = 200
 HURRY_S = 180.0  # so long after `stop --now` ticks follow each other at once
 
@@ -185,7 +184,7 @@ def enforce(site: Site, observation: Observation) -> bool:
     for lease in site.ledger.leases():
         if lease.state in _ENDING or lease.state == records.REQUESTED:  # an open intent is answered first
             continue
-        running = [job for job in observation.on(lease.node) if job.state in _RUNS]
+        running = [job for job in observation.on(lease.node) if job.state in going.STOPPABLE]
         kept = [job for job in running if not (job.batch and job.requeue)]
         if observation.unseen(lease.node):
             stays.append(f"{lease.node} stays: its scheduler gives no answer")

@@ -15,10 +15,12 @@ from ironburst.controller import (
     clock_repair,
     comments,
     cool_downs,
+    drained,
     foreign,
     going,
     idle_store,
     karpenter,
+    lasting,
     leases,
     notices,
     order_spool,
@@ -176,13 +178,14 @@ class Controller:
         notices.troubles(site, observation)
         leases.admit(site)
         leases.advance(site, observation)
-        self._heartbeat.beat(site, observation)
         self._enforce(site, observation)
         foreign.look(site, observation)
+        drained.look(site, observation)
         unstarted.look(site, observation)
         own_exclusions.look(site, observation)
         for pool in document.pools:
             idle_store.tidy(self.ledger, pool.name, site.now)
+        observation = lasting.believed(site, observation)
         images = pool_images(site, self._images)
         policy = policy_view.policy(document, observation.silent)
         snapshot = policy_view.snapshot(site, observation, images)
@@ -235,7 +238,11 @@ class Controller:
             self._said = True
 
     def _enforce(self, site: Site, observation: Observation) -> None:
+        """What ends leases that went well so far: a state that lasts, a ceiling, a person's order."""
         ending = False
+        with self._trouble(site):
+            ending |= lasting.look(site, observation)
+        self._heartbeat.beat(site, observation)
         for enforce in (ceilings.enforce, orders.enforce):
             with self._trouble(site):
                 ending |= enforce(site, observation)

@@ -32,7 +32,7 @@ def look(site: Site, observation: Observation) -> None:
     if after == before:
         return
     with site.ledger.transaction():
-        site.ledger.note(_KEY, json.dumps(to_json(after), separators=(",", ":")))
+        _write(site.ledger, after)
         for each in gives_up:
             if each.apart or each.home:
                 site.event("unstarted", _told(each), job=each.job.id)
@@ -40,9 +40,17 @@ def look(site: Site, observation: Observation) -> None:
                 site.event("needs_a_person", _told(each), job=each.job.id)
 
 
-def jobs(ledger: Ledger) -> tuple[int, ...]:
+def not_begun(site: Site, job: Job) -> str:
+    """It had rented nodes and didn't begin to work there. What has to happen before any are rented for it again."""
+    _write(site.ledger, rule.not_begun(_read(site.ledger), job, site.now))
+    return "it is made anew" if job.id >= naming.FIRST_POD_JOB else "it is changed, or held and released"
+
+
+def jobs(ledger: Ledger, queue: Iterable[Job]) -> tuple[int, ...]:
     """Ids of the jobs that none are rented for."""
-    return tuple(sorted(map(int, _read(ledger).given_up)))
+    known = _read(ledger)
+    not_begun = (job.id for job in queue if job.pending and rule.key(job) in known.not_begun)
+    return tuple(sorted({*map(int, known.given_up), *not_begun}))
 
 
 def guessed(ledger: Ledger) -> dict[int, dict[str, Any]]:
@@ -59,6 +67,10 @@ def _read(ledger: Ledger) -> Unstarted:
         return from_json(Unstarted, json.loads(ledger.noted(_KEY) or "{}"))
     except ValueError:  # of another version: it starts anew
         return Unstarted()
+
+
+def _write(ledger: Ledger, kept: Unstarted) -> None:
+    ledger.note(_KEY, json.dumps(to_json(kept), separators=(",", ":")))
 
 
 def _offered(site: Site, observation: Observation) -> tuple[list[int], set[int]]:

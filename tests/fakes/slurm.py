@@ -151,7 +151,8 @@ class FakeSlurm:
                 node.states -= {"POWERING_UP", "NOT_RESPONDING"}
                 node.address = up.address or ""
             self._listen(node, now)
-            if "POWER_DOWN" in node.states and "POWERING_DOWN" not in node.states and not self._on(node.name):
+            busy = self._on(node.name) or "COMPLETING" in node.states  # by its own count, too
+            if "POWER_DOWN" in node.states and "POWERING_DOWN" not in node.states and not busy:
                 self._power_down(node)
             if "POWERING_DOWN" in node.states and now - node.since >= self.suspend_s:
                 node.states = {"IDLE", "CLOUD", "DRAIN", "POWERED_DOWN"}
@@ -304,6 +305,9 @@ class FakeSlurm:
             self.nodes[name].reason, self.nodes[name].reason_by = reason, "root"
             for fake in self._on(name):
                 self.forced.append((name, fake.job.id))
+                if fake.job.state == "COMPLETING" and fake.completes is None:  # it had ended already
+                    self._end(fake, "COMPLETED")
+                    continue
                 self._end(fake, "NODE_FAIL") if not fake.job.requeue else self._requeued(fake)
             self._power_down(self.nodes[name])
 
@@ -353,7 +357,7 @@ class FakeSlurm:
     def _requeue(self, fake: FakeJob) -> None:
         """Its processes are ended first: it holds its nodes for a moment."""
         fake.ends, fake.completes = None, self.clock.now() + self.complete_s
-        fake.job = replace(fake.job, state="COMPLETING")
+        fake.job = replace(fake.job, state="COMPLETING", end_s=self.clock.now())
 
     def _requeued(self, fake: FakeJob) -> None:
         """As batch_requeue_fini of slurmctld: it is put off, unless its user has put it off for longer."""
