@@ -35,7 +35,7 @@ def test_a_type_that_ends_in_a_mig_profile_is_a_slice_to_every_reader(type, tmp_
 
 
 FIXTURES = Path(__file__).parents[1] / "adapters/slurm_fixtures"
-DELETED = object()
+DELETED = "deleted"
 
 
 def damaged(value, given):
