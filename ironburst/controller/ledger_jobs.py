@@ -15,6 +15,9 @@ from ironburst.controller.records import JobRow, LeaseRow, storable
 
 _SEEN = [field.name for field in fields(JobRow) if field.name not in ("spot_losses", "since_s")]
 
+# by the index of states, which != would not use
+_IN_QUEUE = "state IN ('PENDING', 'RUNNING', 'COMPLETING', 'CONFIGURING', 'SUSPENDED')"
+
 
 class JobRecords:
     """The part of a Ledger that is about jobs, on its file."""
@@ -75,8 +78,7 @@ class JobRecords:
 
     def in_queue(self) -> set[int]:
         """The jobs that were in the queue when it was last seen; those that have left stay, for `explain`."""
-        states = "'PENDING', 'RUNNING', 'COMPLETING', 'CONFIGURING', 'SUSPENDED'"
-        return {row["job"] for row in self._rows(f"SELECT job FROM jobs WHERE state IN ({states})")}
+        return {row["job"] for row in self._rows(f"SELECT job FROM jobs WHERE {_IN_QUEUE}")}
 
     # ---- whose an id is
     def _since_s(self, job: int) -> float:
@@ -109,9 +111,8 @@ class JobRecords:
         """The provider takes a spot node back: the jobs that were on it when they were seen last lose it, each start
         of one once, with however many nodes.
         """
-        query = (
-            "SELECT job, ran_on FROM jobs WHERE state NOT IN ('LEFT_QUEUE', 'PENDING', 'COMPLETING') AND start_s >= ?"
-        )
+        on = f"{_IN_QUEUE} AND state NOT IN ('PENDING', 'COMPLETING')"
+        query = f"SELECT job, ran_on FROM jobs WHERE {on} AND start_s >= ?"
         lost = [row["job"] for row in self._rows(query, lease.made_s) if lease.node in row["ran_on"].split(",")]
         count = (
             "UPDATE jobs SET spot_losses = spot_losses + 1, lost_start_s = start_s"
@@ -121,7 +122,7 @@ class JobRecords:
 
     def spot_losses(self) -> dict[int, int]:
         """How often it happened to each job that is in the queue, where it did."""
-        query = "SELECT job, spot_losses FROM jobs WHERE spot_losses > 0 AND state != 'LEFT_QUEUE'"
+        query = f"SELECT job, spot_losses FROM jobs WHERE {_IN_QUEUE} AND spot_losses > 0"
         return {row["job"]: row["spot_losses"] for row in self._rows(query)}
 
 

@@ -179,10 +179,8 @@ class Controller:
         leases.admit(site)
         leases.advance(site, observation)
         self._enforce(site, observation)
-        foreign.look(site, observation)
-        drained.look(site, observation)
-        unstarted.look(site, observation)
-        own_exclusions.look(site, observation)
+        for each in (foreign, drained, unstarted, own_exclusions):
+            each.look(site, observation)
         for pool in document.pools:
             idle_store.tidy(self.ledger, pool.name, site.now)
         observation = lasting.believed(site, observation)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ironburst.adapters import slurm_bridge, slurm_comments, slurm_defaults, slurm_json
+from ironburst.adapters import slurm_bridge, slurm_comments, slurm_defaults, slurm_json, slurm_occupancy
 
 FIXTURES = Path(__file__).parent / "slurm_fixtures"
 VERSIONS = ("23.02", "23.11", "24.11", "25.05", "26.05")
@@ -101,7 +101,7 @@ def test_every_field_of_a_job_is_read_or_named(version):
 @pytest.mark.parametrize("version", VERSIONS)
 def test_every_field_of_a_node_is_read_or_named(version):
     shown, asked = watched(load(version, "nodes"), "nodes")
-    slurm_json.read_nodes(shown), slurm_json.occupancy(load(version, "squeue"), shown)
+    slurm_json.read_nodes(shown), slurm_occupancy.occupancy(load(version, "squeue"), shown)
     for node in shown["nodes"]:
         node |= {"state": ["DOWN"], "reason": "Not responding"}
     slurm_json.read_nodes(shown)

@@ -226,7 +226,9 @@ def test_a_superchips_gpu_is_not_on_pcie():
 def test_a_trays_gpus_and_power_are_its_racks():
     tray = platform("dgx-gb200-compute-tray")
     unnamed = tuple(GpuDevice(f"GPU_{n}", None, None, None, None, "OK") for n in range(4))
-    observed = replace(OBSERVED, gpu_devices=unnamed, gpus=(GpuGroup("", 4),), power_supplies=(), redundant=None)
+    observed = replace(
+        OBSERVED, gpu_devices=unnamed, gpus=(GpuGroup("", 4),), power_supplies=(), redundant=None, height_u=1
+    )
     verdict = examine(Declaration("x", platform=tray), observed, gpus().values())
     assert verdict.mismatches == () and [each.field for each in verdict.not_said] == ["gpu_driver"]
 
