@@ -11,6 +11,8 @@ from ironburst.adapters.slurm_values import number
 
 TASKS_SHOWN = 100
 """of an array that waits, the next ones; never how many may run at a time, which is Slurm's own `array_max_tasks`"""
+_STARTED = ("RUNNING", "CONFIGURING", "SUSPENDED", "STOPPED")
+"""what Slurm counts against the throttle: one that is COMPLETING runs no more (job_completion_logger), however long"""
 TOGETHER = "waits_together"
 """our key in the row of a task: how Slurm's commands call the whole row that it came from; naming fewer tasks splits
 them off. Empty where squeue cut that short (...)"""
@@ -24,9 +26,10 @@ def tasks_apart(rows: list[Any]) -> list[Any]:
     ahead: Counter[int] = Counter()  # split off, and put back: they wait by themselves
     for raw in rows:
         if isinstance(raw, dict) and not raw.get("array_task_string") and (array := _number(raw, "array_job_id")):
-            if "PENDING" not in str(raw.get("job_state")):
+            state = str(raw.get("job_state"))
+            if any(word in state for word in _STARTED):
                 running[array] += 1
-            elif _number(raw, "priority"):
+            elif "PENDING" in state and _number(raw, "priority"):
                 ahead[array] += 1
     apart = []
     for raw in rows:

@@ -68,12 +68,13 @@ class Handover:
 
     def back_home(self, job: Job) -> None:
         """A pending job without rented nodes is in the home partition only."""
-        if rented := [name for name in job.partitions if name in self._partitions]:
+        rented, own = [name for name in job.partitions if name in self._partitions], self._own_exclusions(job)
+        if rented or len(own) < len(job.excluded):  # its user may have narrowed it, which leaves the exclusions
             partitions = tuple(name for name in job.partitions if name not in self._partitions)
             # a gang may get some of its nodes again, so it keeps the delay
             delayed = job.nodes == 1 and job.since_s > self._snapshot.now_s and _by_requeue(job)
-            reason = f"no rented node is left for it in {explain.listed(rented)}"
-            self.narrow.append(Narrow(job.id, partitions, self._own_exclusions(job), reason, begin_now=delayed))
+            reason = f"no rented node is left for it{' in ' + explain.listed(rented) if rented else ''}"
+            self.narrow.append(Narrow(job.id, partitions, own, reason, begin_now=delayed))
 
     def _widen(self, job: Job, pool: str, nodes: Sequence[str]) -> None:
         """Open the pool's partition to the job, but only the nodes that are its own."""

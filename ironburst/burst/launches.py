@@ -40,7 +40,7 @@ class Launches:
         free = {node.name for node in snapshot.nodes if node.launchable or node.name in spare} - leased
         self._names = {pool.name: [name for name in pool.nodes if name in free] for pool in snapshot.pools}
         self._most_names = max(map(len, self._names.values()), default=0)  # of one pool
-        self._too_few: dict[tuple[str, int, int], Obstacle] = {}  # said of thousands of jobs
+        self._too_few: dict[tuple[str, int, int, tuple[str, ...]], Obstacle] = {}  # said of thousands of jobs
 
     def launch(self, job: Job, why: str) -> Launch | Refusal:
         """Rent nodes for it, the cheapest open offer; or what is in the way."""
@@ -105,7 +105,7 @@ class Launches:
         """Rent there, or what is in the way."""
         pool, market, names = offer.pool, offer.market, self._names_for(job, offer.pool)
         if len(names) < job.nodes:
-            return self._too_few_names(pool, len(names), job.nodes)
+            return self._too_few_names(job, pool, len(names))
         cool_downs = self._cool_downs(offer, job.nodes)
         if all(cool_downs):
             return all_zones_closed(offer.name, [cool_down for cool_down in cool_downs if cool_down])
@@ -157,13 +157,13 @@ class Launches:
         slot.busy_until_s = slot.ends_s(job, self._offers.run_s(job))
         return slot
 
-    def _too_few_names(self, pool: Pool, free: int, needs: int) -> Obstacle:
-        if (key := (pool.name, free, needs)) not in self._too_few:
-            self._too_few[key] = too_few_names(pool, free, needs, self._taken(pool))
+    def _too_few_names(self, job: Job, pool: Pool, free: int) -> Obstacle:
+        if (key := (pool.name, free, job.nodes, job.keeps_off)) not in self._too_few:
+            self._too_few[key] = too_few_names(pool, free, job.nodes, self._taken(job, pool))
         return self._too_few[key]
 
-    def _taken(self, pool: Pool) -> dict[str, list[str]]:
-        """The pool's nodes that can't be launched, by what keeps them."""
+    def _taken(self, job: Job, pool: Pool) -> dict[str, list[str]]:
+        """The pool's nodes that can't be launched for it, by what keeps them."""
         leases = {
             lease.node: "being given back" if lease.state == "leaving" else "rented" for lease in self._snapshot.leases
         }
@@ -172,7 +172,9 @@ class Launches:
         refused_s = max((self._snapshot.refused_s.get(name, 0.0) for name in pool.nodes), default=0.0)  # said once
         taken: dict[str, list[str]] = {}
         for name in pool.nodes:
-            if name in asked:
+            if name in job.keeps_off:
+                words = "excluded by it (--exclude)"
+            elif name in asked:
                 words = "being rented for jobs before it"
             elif name in leases:
                 words = leases[name]

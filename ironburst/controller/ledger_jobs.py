@@ -108,10 +108,17 @@ class JobRecords:
 
     # ---- spot
     def lost_spot(self, lease: LeaseRow) -> None:
-        """The provider takes a spot node back: the jobs that were seen on it lose it."""
-        query = f"SELECT job, ran_on FROM jobs WHERE {_IN_QUEUE} AND ran_on != '' AND start_s >= ?"
+        """The provider takes a spot node back: the jobs that were on it when they were seen last lose it, each start
+        of one once, with however many nodes.
+        """
+        on = f"{_IN_QUEUE} AND state NOT IN ('PENDING', 'COMPLETING')"
+        query = f"SELECT job, ran_on FROM jobs WHERE {on} AND start_s >= ?"
         lost = [row["job"] for row in self._rows(query, lease.made_s) if lease.node in row["ran_on"].split(",")]
-        self._db.executemany("UPDATE jobs SET spot_losses = spot_losses + 1 WHERE job = ?", [(job,) for job in lost])
+        count = (
+            "UPDATE jobs SET spot_losses = spot_losses + 1, lost_start_s = start_s"
+            " WHERE job = ? AND lost_start_s IS NOT start_s"
+        )
+        self._db.executemany(count, [(job,) for job in lost])
 
     def spot_losses(self) -> dict[int, int]:
         """How often it happened to each job that is in the queue, where it did."""

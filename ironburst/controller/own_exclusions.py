@@ -28,13 +28,19 @@ def look(site: Site, observation: Observation) -> None:
     now = {id: kept for id, kept in before.items() if observation.unseen_job(id)}
     for job in observation.jobs:
         if partitions.isdisjoint(job.partitions):
-            kept = _Kept(tuple(name for name in job.excluded if name in rentable))
+            kept = _home(tuple(name for name in job.excluded if name in rentable), before.get(job.id, _Kept()))
         else:
             kept = _seen(job, before.get(job.id, _Kept()))
         if kept != _Kept():
             now[job.id] = kept
     if now != before:
         _write(site.ledger, now)
+
+
+def _home(excluded: tuple[str, ...], before: _Kept) -> _Kept:
+    """Of one that is open to no rented nodes. Where its user has narrowed it, ours are still there."""
+    theirs = tuple(name for name in excluded if name in (*before.own, *before.opened))
+    return before._replace(own=theirs) if before.opened and theirs != excluded else _Kept(excluded)
 
 
 def _seen(job: Job, before: _Kept) -> _Kept:

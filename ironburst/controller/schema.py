@@ -94,6 +94,7 @@ def apply(db: sqlite3.Connection) -> None:
         ("leases", "seen_s", "REAL"),
         ("jobs", "called", "TEXT NOT NULL DEFAULT ''"),
         ("jobs", "spot_losses", "INTEGER NOT NULL DEFAULT 0"),
+        ("jobs", "lost_start_s", "REAL"),
         ("jobs", "since_s", "REAL NOT NULL DEFAULT 0"),
     ):
         if column not in _columns(db, table):

@@ -323,6 +323,12 @@ def test_a_task_that_may_not_run_yet_says_so():
     assert (waiting.called, waiting.reason_word) == ("3_4", "JobArrayTaskLimit")
 
 
+def test_what_slurm_does_not_count_takes_no_place_under_the_throttle():
+    """job_array_start_test: tasks that are ending (it may take hours) or have ended run no more."""
+    found = array("4-9%2", 2, t1="COMPLETED", t2="COMPLETING")
+    assert [(job.called, job.reason_word) for job in found if job.pending] == [("3_4", "None"), ("3_5", "None")]
+
+
 def test_an_array_of_an_unknown_shape_is_one_job():
     (found,) = array("one-two")
     assert found.id == 3

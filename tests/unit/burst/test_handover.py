@@ -5,7 +5,7 @@ import pytest
 from ironburst.burst import (
     decide,
 )
-from tests.fakes.snapshots import BUSY, NOW, POLICY, code_of, job, lease, running, snapshot
+from tests.fakes.snapshots import BUSY, NOW, POLICY, code_of, job, lease, running, snapshot, text_of
 
 LATER = NOW + 9e4  # its user puts it off, so nothing is rented for it
 
@@ -87,3 +87,8 @@ def test_only_the_delay_of_a_requeue_is_lifted(submitted_s, eligible_s, restarts
     back = job(partitions=("home", "burst-p5"), submit_s=submitted_s, eligible_s=eligible_s, restarts=restarts)
     (narrow,) = decide(snapshot([*BUSY, back]), POLICY).narrow
     assert narrow.begin_now == lifted
+
+
+def test_what_its_user_excludes_of_a_pool_is_said_where_too_few_are_left():
+    decision = decide(snapshot([*BUSY, job(nodes=2, excluded=("p5-1", "p5-2"), keeps_off=("p5-1", "p5-2"))]), POLICY)
+    assert decision.launches == () and "2 excluded by it (--exclude)" in text_of(decision, 1)

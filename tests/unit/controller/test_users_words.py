@@ -155,3 +155,46 @@ def test_a_job_beside_an_idle_node_that_it_may_not_have_is_rented_for(tmp_path, 
     job = world.slurm.submit(limit_s=7200, runs_s=600, gpu_type="h100")
     world.until(lambda: world.slurm.state(job) == "RUNNING", 60 if types else 300)
     assert bool(world.events("unstarted")) != bool(types)
+
+
+def test_a_job_that_was_put_back_before_its_node_was_taken_lost_nothing(tmp_path):
+    world = World(tmp_path, markets=["spot"], usd_per_month=1e6)
+    world.fill_home(limit_s=LONG)
+    job = world.slurm.submit(limit_s=7200, runs_s=LONG)
+    world.until(lambda: world.slurm.state(job) == "RUNNING", 600)
+    world.tick(2)
+    world.slurm._may = lambda name, job: False
+    world.slurm.requeue(job)  # an administrator's
+    world.until(lambda: world.slurm.state(job) == "PENDING", 60)
+    world.tick(2)
+    world.cloud.interrupt(world.cloud.alive()[0].id)
+    world.tick(3)
+    assert world.events("interrupted") and world.ledger.job(job).spot_losses == 0
+
+
+def test_a_gang_that_loses_all_its_spot_nodes_at_once_has_lost_spot_once(tmp_path):
+    world = World(tmp_path, markets=["spot"], usd_per_month=1e6)
+    burst = world.document.burst.model_copy(update={"spot_max_nodes": 2})
+    world.document = world.document.model_copy(update={"burst": burst})
+    world.fill_home(limit_s=LONG)
+    job = world.slurm.submit(nodes=2, limit_s=7200, runs_s=LONG)
+    world.until(lambda: world.slurm.state(job) == "RUNNING", 600)
+    world.tick(2)
+    for instance in world.cloud.alive():
+        world.cloud.interrupt(instance.id)
+    world.tick(3)
+    assert world.ledger.job(job).spot_losses == 1
+
+
+def test_what_we_excluded_goes_also_where_its_user_narrowed_the_job(world):
+    """`scontrol update partition=home` leaves the exclusions, and the user wrote one of them himself."""
+    world.slurm._may = lambda name, job: False
+    job = world.slurm.submit(limit_s=7200, runs_s=3600, excluded=("p5-3",))
+    world.until(lambda: "burst-p5" in words(world, job)[0], 600)
+    assert words(world, job)[1] == ("p5-2", "p5-3")
+    world.slurm.change(job, partitions=("home",), eligible_s=world.clock.now() + 9e4)
+    world.tick(3)
+    assert words(world, job) == (("home",), ("p5-3",))
+    world.slurm.change(job, excluded=("p5-2", "p5-3"))  # and this is the user's
+    world.tick(3)
+    assert words(world, job) == (("home",), ("p5-2", "p5-3"))
