@@ -8,7 +8,7 @@ from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
 from . import dcgmi_diag
 from .expectation import Expectation, count_finding
 from .findings import Finding, Unreadable, bad, good, judged
-from .models import NAME, UUID, named_as_declared
+from .models import NAME, UUID, declared_model, named_as_declared, nvlinks
 from .reading import ERROR_TEXT, clean, in_sequence, note, shown, whole
 
 BORDER = dcgmi_diag.BORDER
@@ -175,8 +175,7 @@ def _nvlink(lines: Sequence[str], expected: Expectation) -> List[Finding]:
         raise Unreadable("the list of NVLinks is cut")
     in_sequence(gpus, "GPU")
     problems: List[str] = []
-    model = next((model for model in expected.models if model.name == expected.gpu_model), None)
-    needed = (model.links or 0) if model and "PCIe" not in model.form_factor and len(gpus) > 1 else 0
+    needed = nvlinks(declared_model(expected.gpu_model, expected.models), len(gpus))
     for (kind, number), states in links.items():
         if kind == "GPUs" and expected.mig and "U" not in states:
             continue  # cut up

@@ -9,7 +9,7 @@ kind of machine cannot answer (a container has no kernel log) is left out only w
 import re
 from typing import Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple, Union
 
-from . import smi, smi_csv, smi_query, xid
+from . import models, smi, smi_csv, smi_query, xid
 from .expectation import Expectation
 from .findings import Finding, Unreadable, Verdict, healthy, merged, run_checks
 from .lspci import NVIDIA_DEVICES, gpus_on_bus
@@ -99,8 +99,7 @@ def needed(settings: Settings, tables: Tables) -> List[str]:
 
 def nvlinks(settings: Settings, tables: Tables) -> int:
     """NVLinks that each GPU must have up: those of an SXM board, where the node has more than one of its GPUs."""
-    model = next((model for model in tables.models if model.name == settings.gpu_model), None)
-    return model.links or 0 if model and "PCIe" not in model.form_factor and settings.gpu_count > 1 else 0
+    return models.nvlinks(models.declared_model(settings.gpu_model, tables.models), settings.gpu_count)
 
 
 def _gpus(node: Node) -> List[smi_csv.Gpu]:

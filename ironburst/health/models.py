@@ -15,7 +15,7 @@ NAME = re.compile(
 )
 HBM = re.compile(r"\b(P100|V100S?|A100|A800|A30|H100|H800|H20|H200|GH200|B200|B300|GB200|GB300)\b")
 # Cards that a cloud wires with eight of their sixteen lanes (EC2's g4dn, g5, g6e): only where nobody says what machine
-# it is. The lanes are the machine's: column `lanes` of aws_instance_types.csv
+# it is. The lanes are the machine's: column `pcie_lanes` of aws_instance_types.csv
 WIRED_NARROW = re.compile(r"\b(T4|A10G|L40S)\b")
 
 
@@ -90,6 +90,16 @@ def model_matches(model: str, name: str, memory_mib: float) -> bool:
     return not sizes or any(fits_memory(memory_mib, int(size)) for size in sizes.group(1).split("/"))
 
 
+def declared_model(name: Optional[str], models: Iterable[Model]) -> Optional[Model]:
+    """The catalogue's model of exactly this name, as a stack declares it; None: it has none."""
+    return next((model for model in models if model.name == name), None)
+
+
+def nvlinks(model: Optional[Model], gpus: int) -> int:
+    """NVLinks that each of so many GPUs must have up: those of an SXM board, where there is more than one."""
+    return (model.links or 0) if model and "PCIe" not in model.form_factor and gpus > 1 else 0
+
+
 def named_as_declared(names: Iterable[str], expected: Expectation) -> List[Finding]:
     """Whether GPUs of these product names are of the declared model, where the output tells no memory; none: nothing is
     declared.
@@ -97,8 +107,8 @@ def named_as_declared(names: Iterable[str], expected: Expectation) -> List[Findi
     model = expected.gpu_model
     if not model:
         return []
-    sizes_gb = [known.memory_gb for known in expected.models if known.name == model]
-    memory_mib = (sizes_gb[0] or 0) * 1024.0 if sizes_gb else 0.0
+    known = declared_model(model, expected.models)
+    memory_mib = (known.memory_gb or 0) * 1024.0 if known else 0.0
     wrong = [name for name in sorted(set(names)) if not model_matches(model, name, memory_mib)]
     return judged("gpu_model", [f"{wrong[0]} is listed, declared is {model}"] if wrong else [], f"all are {model}")
 

@@ -7,6 +7,7 @@ from typing import Dict, List, Sequence, Set
 
 from .expectation import Expectation, count_finding
 from .findings import Finding, Unreadable, bad, good, judged
+from .models import declared_model, nvlinks
 from .reading import clean, in_sequence, note, shown
 
 CELL = re.compile(r"^(X|SYS|NODE|PHB|PXB|PIX|NV\d{1,2}|C2C)$")
@@ -76,22 +77,21 @@ def _judge(gpus: Sequence[str], ways: Set[str], expected: Expectation) -> List[F
 
 def _judge_model(ways: Dict[str, List[str]], expected: Expectation) -> List[Finding]:
     """The NVLinks of each GPU against those of the declared model. `ways`: how it reaches the others."""
-    model = next((model for model in expected.models if model.name == expected.gpu_model), None)
+    model = declared_model(expected.gpu_model, expected.models)
     if model is None:
         return []
-    if not model.links or "PCIe" in model.form_factor or expected.mig or len(ways) < 2:
+    needed = nvlinks(model, len(ways))
+    if not needed or expected.mig:
         return [good("nvlink", f"not judged here: {model.name} needs none" if not expected.mig else "not judged: MIG")]
-    switched = f"NV{model.links}"  # to a switch, and so to every other
+    switched = f"NV{needed}"  # to a switch, and so to every other
     problems: List[str] = []
     for gpu, of_gpu in ways.items():
         links = sum(int(way[2:]) for way in of_gpu if way.startswith("NV"))
-        meshed = links == model.links or len(ways) < 4 or model.links < 12  # a part of a board, or a mesh of V100
+        meshed = links == needed or len(ways) < 4 or needed < 12  # a part of a board, or a mesh of V100
         if not links:
-            problems.append(f"{gpu} reaches no other by NVLink, a {model.name} has {model.links}")
+            problems.append(f"{gpu} reaches no other by NVLink, a {model.name} has {needed}")
         elif set(of_gpu) != {switched} and not (meshed and len(ways) < 8):
-            problems.append(
-                f"{gpu} reaches the others by {', '.join(of_gpu)}, a {model.name} has {model.links} NVLinks"
-            )
+            problems.append(f"{gpu} reaches the others by {', '.join(of_gpu)}, a {model.name} has {needed} NVLinks")
     return judged("nvlink", problems, f"each GPU has the NVLinks of a {model.name}")
 
 
