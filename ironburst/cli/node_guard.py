@@ -7,7 +7,6 @@ from __future__ import annotations
 import argparse
 import ipaddress
 import os
-import shlex
 import sys
 import time
 from collections.abc import Callable, Mapping
@@ -210,13 +209,8 @@ def _others(arguments: argparse.Namespace, config: ClusterConfig, nodes: Nodes) 
 def _slurm(arguments: argparse.Namespace, config: ClusterConfig) -> NodeService:
     from ironburst.adapters.slurm import Slurm as Adapter
 
-    given = arguments.slurm_prefix
-    prefix = given if given is not None else os.environ.get("IRONBURST_SLURM_PREFIX", "")
     named = [each for each in config.schedulers if isinstance(each, Slurm) and each.managed]
-    try:
-        return Adapter(shlex.split(prefix), cluster=config.name if named else "")
-    except ValueError as error:
-        raise BadInput(f"--slurm-prefix {prefix!r} can't be split into words: {error}") from None
+    return Adapter(site_options.slurm_prefix(arguments.slurm_prefix), cluster=config.name if named else "")
 
 
 def _cluster(arguments: argparse.Namespace, config: ClusterConfig) -> NodeService:
