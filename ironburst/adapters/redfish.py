@@ -115,6 +115,12 @@ def read_telemetry(access: BmcAccess) -> Telemetry:
             raise BmcIncompleteAnswer(f"{access.node}: BMC {access.address} {error}") from None
 
 
+def reset_type(system: Any, *wanted: Any) -> Any:
+    """The first of these ways to reset that the BMC offers for the machine; the first one where it offers none."""
+    kinds = system.get_allowed_reset_system_values()
+    return next((each for each in wanted if each in kinds), wanted[0])
+
+
 # ---- the session
 
 

@@ -15,7 +15,15 @@ import requests
 import sushy
 from sushy import exceptions
 
-from ironburst.adapters.redfish import BmcAccess, BmcError, BmcUnavailable, _host_system, _login, _translated
+from ironburst.adapters.redfish import (
+    BmcAccess,
+    BmcError,
+    BmcUnavailable,
+    _host_system,
+    _login,
+    _translated,
+    reset_type,
+)
 from ironburst.baremetal.cycle import Panel
 
 T = TypeVar("T")
@@ -142,9 +150,7 @@ class RedfishConsole:
         self._told(lambda: self._reset(sushy.RESET_ON, sushy.RESET_FORCE_ON))
 
     def _reset(self, *wanted: Any) -> None:
-        offered = self.system.get_allowed_reset_system_values()
-        kind = next((each for each in wanted if each in offered), wanted[0])
-        self.system.reset_system(kind)
+        self.system.reset_system(reset_type(self.system, *wanted))
 
     def lamp(self, lit: bool) -> None:
         """The lamp by which people find the machine."""

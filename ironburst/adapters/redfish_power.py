@@ -7,7 +7,7 @@ from typing import Any
 
 import sushy
 
-from ironburst.adapters.redfish import BmcAccess, BmcError, BmcUnavailable, _host_system, _login
+from ironburst.adapters.redfish import BmcAccess, BmcError, BmcUnavailable, _host_system, _login, reset_type
 from ironburst.baremetal import makers
 from ironburst.baremetal.said import text
 
@@ -33,9 +33,7 @@ def restart(access: BmcAccess, *, force: bool = False) -> None:
     with _login(access, limited=False) as root:
         system = _host_system(access, root)
         shut_down(access, system, force)
-        offered = system.get_allowed_reset_system_values()
-        on = (each for each in (sushy.RESET_ON, sushy.RESET_FORCE_ON) if each in offered)
-        system.reset_system(next(on, sushy.RESET_ON))
+        system.reset_system(reset_type(system, sushy.RESET_ON, sushy.RESET_FORCE_ON))
         if not _is_within(system, sushy.POWER_STATE_ON, SWITCH_S):
             raise BmcUnavailable(f"{access.node}: BMC {access.address} accepted On, and the node is not on: look at it")
 

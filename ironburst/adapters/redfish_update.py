@@ -24,6 +24,7 @@ from ironburst.adapters.redfish import (
     _document,
     _host_system,
     _login,
+    reset_type,
 )
 from ironburst.adapters.redfish_link import TooMuch
 from ironburst.adapters.redfish_power import check_machine, shut_down
@@ -212,14 +213,12 @@ class RedfishUpdate:
         """Cleanly. Raises BmcError."""
         with _login(self._access, limited=False) as root:
             system = _host_system(self._access, root)
-            offered = system.get_allowed_reset_system_values()
-            wanted = [sushy.RESET_GRACEFUL_RESTART]
+            kind = sushy.RESET_GRACEFUL_RESTART
             if system.power_state != sushy.POWER_STATE_OFF:
                 check_machine(self._access, system)
-            if system.power_state == sushy.POWER_STATE_OFF or wanted[0] not in offered:
+            if system.power_state == sushy.POWER_STATE_OFF or kind not in system.get_allowed_reset_system_values():
                 shut_down(self._access, system, self._force)
-                wanted = [sushy.RESET_ON, sushy.RESET_FORCE_ON]
-            kind = next((each for each in wanted if each in offered), wanted[0])
+                kind = reset_type(system, sushy.RESET_ON, sushy.RESET_FORCE_ON)
             target = system._actions.reset.target_uri
             answer = self._once(root._conn, target, json={"ResetType": kind.value})
             if answer is None or answer.status_code >= 300:
