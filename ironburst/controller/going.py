@@ -17,7 +17,7 @@ from ironburst.controller.site import Site
 from ironburst.ports import CloudError, Observation, Refused, SchedulerError
 
 _REFUSED_S = 300.0  # an instance that the cloud doesn't let us end for so long is told: rights may be new
-STOPPABLE = ("RUNNING", "SUSPENDED", "STOPPED", "CONFIGURING", "SIGNALING", "RESIZING")  # states of jobs
+STOPPABLE = ("RUNNING", "SUSPENDED", "STOPPED", "CONFIGURING")  # states of jobs (slurm_json.base_state)
 _By = dict[str, LeaseRow]  # by node
 
 
@@ -126,8 +126,18 @@ def terminate(site: Site, leases: Iterable[LeaseRow]) -> tuple[set[str], set[str
     """End the instances of leases; one that can't be ended keeps no other. The ids of those that the cloud was told to
     end, and of those that cost no more by its word. What stays and costs is told to a person.
     """
-    of, ended = {lease.instance_id: lease for lease in leases if lease.instance_id}, set[str]()
-    refused: dict[str, Refused] = {}
+    of = {lease.instance_id: lease for lease in leases if lease.instance_id}
+    accepted, ended, refused = terminate_each(site, of)
+    for id in refused:
+        if site.now - of[id].changed_s > _REFUSED_S:
+            text = f"instance {id} of {of[id].node} can't be ended, and costs on: {refused[id]}; end it by hand"
+            site.tell("needs_a_person", text, launch=of[id].launch, lease=of[id].id)
+    return accepted, ended
+
+
+def terminate_each(site: Site, ids: Iterable[str]) -> tuple[set[str], set[str], dict[str, Refused]]:
+    """The same of instances by id, without a word to a person; and why some may not be ended."""
+    ended, refused = set[str](), dict[str, Refused]()
 
     def act(ids: list[str]) -> None:
         try:
@@ -136,12 +146,8 @@ def terminate(site: Site, leases: Iterable[LeaseRow]) -> tuple[set[str], set[str
             refused.update(dict.fromkeys(ids, error))
             raise
 
-    accepted = each(site, of, act)
-    for id in refused.keys() - accepted:
-        if site.now - of[id].changed_s > _REFUSED_S:
-            text = f"instance {id} of {of[id].node} can't be ended, and costs on: {refused[id]}; end it by hand"
-            site.tell("needs_a_person", text, launch=of[id].launch, lease=of[id].id)
-    return accepted, ended
+    accepted = each(site, ids, act)
+    return accepted, ended, {id: error for id, error in refused.items() if id not in accepted}
 
 
 def each(site: Site, items: Iterable[str], act: Callable[[list[str]], object]) -> set[str]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from operator import is_
 from typing import NamedTuple
 
 from ironburst import naming, state_times
@@ -84,11 +85,7 @@ def believed(site: Site, observation: Observation) -> Observation:
             if lasts and any(then == Then.RENT for _, then in row.steps[: lasts.steps]):
                 job = replace(job, held=False)
         jobs.append(job)
-    return observation if all(map(_is, jobs, observation.jobs)) else replace(observation, jobs=tuple(jobs))
-
-
-def _is(one: object, other: object) -> bool:
-    return one is other
+    return observation if all(map(is_, jobs, observation.jobs)) else replace(observation, jobs=tuple(jobs))
 
 
 def _states(site: Site, observation: Observation) -> Iterator[_State]:

@@ -16,10 +16,7 @@ from ironburst.controller.records import JobRow, LeaseRow, storable
 _SEEN = [field.name for field in fields(JobRow) if field.name not in ("spot_losses", "since_s")]
 
 # by the index of states, which != would not use
-_IN_QUEUE = (
-    "state IN ('PENDING', 'RUNNING', 'COMPLETING', 'CONFIGURING', 'SUSPENDED', 'STOPPED', 'SIGNALING', 'STAGE_OUT', "
-    "'RESIZING')"
-)
+_IN_QUEUE = "state IN ('PENDING', 'RUNNING', 'COMPLETING', 'CONFIGURING', 'SUSPENDED', 'STOPPED', 'STAGE_OUT')"
 
 
 class JobRecords:

@@ -50,23 +50,14 @@ def _elsewhere(site: Site) -> set[str]:
 def reap(site: Site, observation: Observation, grace_s: float = GRACE_S) -> list[str]:
     """End orphans; returns their ids. Raises CloudError where some can't be ended, after the others were."""
     ending = {instance.id: instance for instance in orphans(site, observation, grace_s)}
-    refused = list[Refused]()
-
-    def act(ids: list[str]) -> None:
-        try:
-            site.cloud.terminate(ids)
-        except Refused as error:
-            refused.append(error)
-            raise
-
-    accepted = going.each(site, ending, act)
+    accepted, _, refused = going.terminate_each(site, ending)
     for instance in (ending[id] for id in ending if id in accepted):
         rebuild.charge(site, instance)
         text = f"instance {instance.id} of launch {instance.launch or '?'} had no lease: ended"
         site.event("orphan", text, launch=instance.launch)
     if stays := sorted(ending.keys() - accepted):
         text = f"instances without a lease can't be ended, and cost on: {', '.join(stays)}"
-        raise Refused(f"{text}: {refused[-1]}") if refused else CloudError(text)
+        raise Refused(f"{text}: {next(reversed(refused.values()))}") if refused else CloudError(text)
     return [id for id in ending if id in accepted]
 
 
