@@ -102,10 +102,8 @@ class Connection:
         if self._bridged is None or self._connected != wanted:
             client = kubernetes.Client(_access(declared, document.region, self._arguments.kubeconfig))
             cluster = kubernetes.BridgedNodes(client, site_of(document), self._deliver)
-            self._bridged, self._connected = (
-                Bridged(SlurmQueue(slurm_prefix(self._arguments.slurm_prefix)), cluster),
-                wanted,
-            )
+            queue = SlurmQueue(slurm_prefix(self._arguments.slurm_prefix))
+            self._bridged, self._connected = Bridged(queue, cluster), wanted
         self._bridged.declare(site_of(document))
         return self._bridged
 

@@ -62,6 +62,7 @@ def test_a_node_that_was_on_its_way_joins_and_is_handed_over(world, error):
     world.until(lambda: world.cloud.alive(), 200)
     world.cloud.unlisted = error
     world.until(lambda: world.slurm.state(job) == "RUNNING", 200)
+    assert len(world.cloud.alive()) == 1, "and nothing was rented anew meanwhile"
 
 
 def test_a_node_that_never_joins_is_given_up(world, error):
