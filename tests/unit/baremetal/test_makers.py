@@ -1,5 +1,7 @@
 """Healthy documents of every maker's shape are read, and none is refused."""
 
+from dataclasses import replace
+
 import pytest
 
 from ironburst.baremetal.verify import Declaration, examine
@@ -308,3 +310,10 @@ def test_no_supply_that_is_needed_is_no_claim():
     (group,) = docs["/redfish/v1/Chassis/Chassis_0/PowerSubsystem"]["PowerSupplyRedundancy"]
     group["MinNeededInGroup"] = 0
     assert redfish.read(docs, "nvidia-hgx").redundant is None
+
+
+def test_hpes_bmc_lists_the_board_of_the_gpus_and_its_switches_as_gpus():
+    """The stand-in does, as recorded; else no test would see that they are counted."""
+    machine = replace(redfish.MACHINE, vendor="hpe-ilo5", **redfish.SERVERS["HGX A100"])
+    listed = [body["Name"] for body in redfish.served(machine).values() if body.get("DeviceType") == "GPU"]
+    assert len(listed) == 8 + 2 and {"NVIDIA HGX A100 8 GPU 40", "NVIDIA NV Switch"} <= set(listed)
