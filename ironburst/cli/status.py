@@ -18,7 +18,7 @@ from ironburst.burst import Job, Node, explain
 from ironburst.burst.snapshot import Ceiling
 from ironburst.cli import Subparsers, burn, karpenter_status, order, scheduler, shown, site_options
 from ironburst.config import ranges
-from ironburst.controller import order_book, spending, waits_watch
+from ironburst.controller import hall_events, order_book, spending, waits_watch
 from ironburst.controller.ledger import Ledger, LedgerError
 from ironburst.controller.recorder import usage
 from ironburst.controller.records import DecisionRow, LeaseRow
@@ -130,6 +130,7 @@ def gather(
         "leases": [_lease(document, each, on.get(each.node, []), now_s) for each in ledger.leases()] if ledger else [],
         "karpenter": karpenter_status.gather(document, ledger, now_s) if ledger else [],
         "waits": waits_watch.said(ledger, document, now_s) if ledger else "",
+        "halls": hall_events.said(ledger, document) if ledger else [],
         "closed": [asdict(place) for place in ledger.cool_downs(now_s)] if ledger else [],
         "orders": order.in_force(ledger, now_s) if ledger else [],
         "money": {**_money(document, ledger, now_s), **burn.gather(document, ledger, now_s)},
@@ -227,6 +228,7 @@ def lines(said: dict[str, Any], columns: int = shown.UNLIMITED, colour: bool = F
     sides = [line for kind in said["schedulers"] for line in _side(said, look, kind, f" of {naming.SCHEDULERS[kind]}")]
     below = [
         *map(karpenter_status.line, said["karpenter"]),
+        *said["halls"],
         *([f"waits: {said['waits']}"] if said["waits"] else []),
         *[_closed_line(place) for place in said["closed"]],
         _money_line(said["money"]),

@@ -110,8 +110,27 @@ class Cables(Strict):
     length_m: Positive
 
 
+class Breaker(Strict):
+    """When what nodes have is one event of the hall, and no longer each node's own."""
+
+    share: float = Field(
+        default=0.1,
+        gt=0,
+        lt=1,
+        description="of the hall's GPU nodes: more of them within an hour, and two at least, have it of the hall "
+        "(docs/adr/0092)",
+    )
+    drain_after: Duration = Field(
+        default="4h",
+        validate_default=True,
+        description="nodes that work all the same, as one that is too hot, are drained when it has lasted so long",
+    )
+
+
 class Facilities(Strict):
     """What feeds, cools and joins a hall's machines."""
+
+    breaker: Breaker = Breaker()
 
     ufm: bool = Field(default=False, description="UFM manages the subnet")
     circuits: list[Circuit] = Field(default=[], description="none: power isn't checked")

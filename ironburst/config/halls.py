@@ -48,6 +48,13 @@ def _hall(hall: Hall) -> model.Hall:
     )
 
 
+def other_w(hall: model.Hall) -> float | None:
+    """The most that all but its GPU nodes draw; None: of some it isn't known."""
+    watts = [device.power_w for device in hall.devices if device.kind != "gpu"]
+    known = [each for each in watts if each is not None]
+    return sum(known) if len(known) == len(watts) else None
+
+
 def cable_limits() -> Mapping[tuple[str, str], model.CableLimit]:
     """The catalogue's, by speed and type."""
     return {(each.speed, each.type): model.CableLimit(each.exists, each.max_m) for each in catalog.cable_reaches()}

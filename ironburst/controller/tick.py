@@ -18,6 +18,7 @@ from ironburst.controller import (
     drained,
     foreign,
     going,
+    hall_events,
     idle_store,
     karpenter,
     lasting,
@@ -181,6 +182,8 @@ class Controller:
         self._enforce(site, observation)
         for each in (foreign, drained, unstarted, own_exclusions):
             each.look(site, observation)
+        with self._trouble(site):
+            hall_events.look(site, observation)
         for pool in document.pools:
             idle_store.tidy(self.ledger, pool.name, site.now)
         observation = lasting.believed(site, observation)

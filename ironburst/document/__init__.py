@@ -14,6 +14,7 @@ from pydantic import ValidationError
 
 from ironburst import files
 from ironburst.document.bridge import Bridge
+from ironburst.document.hall_model import HallDocument
 from ironburst.document.karpenter_model import KarpenterPool
 from ironburst.document.model import (
     ClusterDocument,
@@ -48,6 +49,7 @@ __all__ = [
     "DocumentError",
     "Filesystem",
     "Gpu",
+    "HallDocument",
     "Host",
     "Images",
     "KarpenterPool",

@@ -23,6 +23,7 @@ from ironburst.document import (
     DocumentError,
     Filesystem,
     Gpu,
+    HallDocument,
     Host,
     Images,
     KarpenterPool,
@@ -88,8 +89,13 @@ def build(config: ClusterConfig, observed: Observed, solution: Solution | None =
     solution = solution or declared_software.solved(config)
     if solution.conflicts:
         raise DocumentError("; ".join(str(hit) for hit in solution.conflicts))
+    declared_halls = halls.declared(config)
+    devices = {device.name: device for hall in declared_halls for device in hall.devices}
     hosts = [
-        host for hall in config.halls for nodes in hall.nodes for host in _bare_metal(config, hall, nodes, solution)
+        host.model_copy(update={"power_w": devices[host.name].power_w, "gpu_w": devices[host.name].gpu_w})
+        for hall in config.halls
+        for nodes in hall.nodes
+        for host in _bare_metal(config, hall, nodes, solution)
     ]
     pools, karpenter = [], []
     if config.cloud:
@@ -110,6 +116,14 @@ def build(config: ClusterConfig, observed: Observed, solution: Solution | None =
         scheduler=scheduler(config, config.scheduler, hosts, observed.eks),
         other_schedulers=[scheduler(config, each, hosts, observed.eks) for each in config.other_schedulers],
         hosts=hosts,
+        halls={
+            hall.name: HallDocument(
+                breaker_share=hall.breaker.share,
+                drain_after_s=int(hall.breaker.drain_after),
+                other_w=halls.other_w(of_it),
+            )
+            for hall, of_it in zip(config.halls, declared_halls, strict=True)
+        },
         pools=pools,
         karpenter=karpenter,
         budget=budget(config),

@@ -10,6 +10,7 @@ from pydantic import Field
 
 from ironburst.document.bridge import Bridge
 from ironburst.document.control_plane import ControlPlane
+from ironburst.document.hall_model import HallDocument
 from ironburst.document.karpenter_model import KarpenterPool
 from ironburst.document.part import Part
 from ironburst.document.policy_model import Budget, Burst, Share
@@ -203,6 +204,8 @@ class Host(Part):
     software: NodeSoftware | None = None
     mig: list[Mig] | None = None
     gpu_power_limit_w: int | None = Field(default=None, description="of each GPU; null: left alone")
+    power_w: float | None = Field(default=None, description="the most that it draws, with that limit; null: unknown")
+    gpu_w: float | None = Field(default=None, description="the same of each GPU; null: unknown")
     scratch: Scratch | None = None
     data: list[str] = Field(default=[], description="data sets that it has")
     usd_per_gpu_hour: float | None = Field(
@@ -336,6 +339,7 @@ class ClusterDocument(Part):
     scheduler: Scheduler
     other_schedulers: list[Scheduler] = Field(default=[], description="beside the first; each of another kind")
     hosts: list[Host]
+    halls: dict[str, HallDocument] = Field(default={}, description="those that hosts stand in, by name")
     pools: list[PoolDocument]
     karpenter: list[KarpenterPool] = Field(default=[], description="what Karpenter may launch within the budget")
     budget: Budget | None

@@ -6,6 +6,8 @@ Standard library and Python 3.6 only, as the whole package: the role node_health
 import functools
 from typing import Callable, List, Mapping, NamedTuple, Sequence, Tuple, TypeVar, Union
 
+from . import shared
+
 NOT_APPLICABLE = "not applicable: the inventory says so"
 Verdict = Tuple[bool, str]  # passed, and one sentence
 Subject = TypeVar("Subject")
@@ -16,12 +18,15 @@ class Unreadable(ValueError):
 
 
 class Finding(NamedTuple):
-    """One check: passed or not, and one sentence. gpus: UUIDs of those that it is about; none: it is about the node."""
+    """One check: passed or not, and one sentence. gpus: UUIDs of those that it is about; none: it is about the node.
+    cause: that the whole hall may have (shared.CAUSES); empty: it is the node's own.
+    """
 
     check: str
     passed: bool
     text: str
     gpus: Tuple[str, ...] = ()
+    cause: str = ""
 
 
 def good(check: str, text: str) -> Finding:
@@ -55,7 +60,8 @@ def merged(findings: Sequence[Finding], check: str = "") -> Finding:
     failed = [finding for finding in findings if finding.passed is not True]
     said = "; ".join(finding.text for finding in failed or findings[-1:]) or "nothing was judged"
     gpus = {uuid for finding in failed for uuid in finding.gpus} if all(finding.gpus for finding in failed) else set()
-    return Finding(check, healthy(findings), said, tuple(sorted(gpus)))
+    causes = {finding.cause for finding in failed}
+    return Finding(check, healthy(findings), said, tuple(sorted(gpus)), causes.pop() if len(causes) == 1 else "")
 
 
 def fail_closed(
@@ -91,4 +97,4 @@ def _finding_of(name: str, check: Callable[[Subject], Union[Verdict, Finding]], 
     if isinstance(said, Finding):
         return [said._replace(check=name, passed=said.passed is True)]
     passed, text = said
-    return [Finding(name, passed is True, text)]
+    return [Finding(name, passed is True, text, (), "" if passed is True else shared.of_check(name))]

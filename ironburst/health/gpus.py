@@ -5,6 +5,7 @@ rule, what must agree within one GPU, and what must agree between all.
 import re
 from typing import List, Optional, Sequence, Tuple
 
+from . import shared
 from .expectation import Expectation, count_finding, driver_finding
 from .findings import Finding, Unreadable, bad, good, judged
 from .models import NAME, UUID, board_of, find_models, fits_memory, memory_sizes, model_matches
@@ -56,7 +57,7 @@ def judge_all(gpus: Sequence[Facts], expected: Expectation) -> List[Finding]:
         narrow = narrow or any(field.startswith("pcie.link.width") for _, field in of_gpu)
         for text, field in of_gpu:
             if _is_own(field, facts):
-                own.append(Finding("gpu_health", False, f"{who}: {text}", (facts["uuid"],)))
+                own.append(Finding("gpu_health", False, f"{who}: {text}", (facts["uuid"],), shared.of_field(field)))
             else:
                 problems.append(f"{who}: {text}")
     problems += uneven(gpus)

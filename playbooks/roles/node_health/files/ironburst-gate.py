@@ -55,7 +55,7 @@ try:
     else:
         BUNDLE = Bundle(LIB / "health.json")
         sys.meta_path.insert(0, BUNDLE)
-    from health import accept, join, tables
+    from health import accept, join, shared, tables
     from health.findings import bad
     from health.settings import settings_from
     from health.tools import Outcome
@@ -283,12 +283,18 @@ def arguments_of(argv):
     return parser.parse_args(argv)
 
 
-def join_level(stamp, settle_s):
-    """(findings, passed) of the join level, looked at again for settle_s seconds until it passes."""
+def join_level(stamp, settle_s, alone=True):
+    """(findings, passed) of the join level, looked at again for settle_s seconds until it passes. alone: nothing else
+    follows, so what the whole hall has may be tolerated.
+    """
     deadline = time.monotonic() + settle_s
     while True:
         try:
             findings = judge()
+            if alone:
+                findings = shared.tolerate(
+                    findings, shared.tolerated(text_of(stamp.with_name("tolerated")), time.time())
+                )
         except Exception as error:  # fail closed, whatever it is
             findings = [bad("gate", f"the gate itself failed: {error!r}")]
         passed = join.passed(findings)
@@ -307,6 +313,9 @@ def tell(report, findings, as_one_line):
     for finding in findings:
         text = finding.text.encode("ascii", "backslashreplace").decode()  # whatever the locale of the one who asks
         print("gate: {} {}: {}".format("ok    " if finding.passed else "FAILED", finding.check, text))
+    causes = shared.causes(findings)
+    if causes:
+        print("gate: SHARED {}".format(",".join(causes)))
     print("gate: {}".format("passed" if report["passed"] else "not passed, this node takes no jobs"))
 
 
@@ -321,7 +330,7 @@ def main(argv=None):
     if arguments.forget_baseline and baseline.exists():
         os.replace(str(baseline), str(baseline) + ".old")
     stamp = folder / "gate.ok"
-    findings, passed = join_level(stamp, arguments.settle)
+    findings, passed = join_level(stamp, arguments.settle, arguments.level == "join")
     if passed and arguments.level != "join":
         try:
             findings, passed = long_level(arguments.level, findings)
