@@ -6,8 +6,10 @@ import contextlib
 import io
 import json
 import os
+import re
 import subprocess
 import sys
+import time
 from pathlib import Path
 from unittest import mock
 
@@ -165,6 +167,59 @@ def test_a_node_that_fails_later_loses_its_stamp(node):
     status, report = node.gate()
     assert status == 1 and "mlx5_0/1 is 1: DOWN" in texts(report)
     assert not node.stamp.exists()
+
+
+HELD = ("hw_slowdown", "hw_thermal_slowdown", "hw_power_brake_slowdown", "sw_thermal_slowdown")
+HOT = [(f"_{name}>Not Active", f"_{name}>Active") for name in HELD]
+HOT.append(("<gpu_temp>[0-9]+ C", "<gpu_temp>95 C"))
+
+
+def hot(node, pattern, becomes, count=1):
+    xml = written.xml(H100)
+    node.smi(xml=re.sub(pattern, becomes, xml, count=count))
+    assert (node.root / "said/smi-xml").read_text() != xml
+
+
+def said(node):
+    return [line for line in node.run().stdout.splitlines() if line.startswith("gate: SHARED")]
+
+
+@pytest.mark.parametrize(("pattern", "becomes"), HOT)
+def test_what_heat_or_power_holds_down_may_be_the_halls_and_is_tolerated_for_a_while(node, pattern, becomes):
+    hot(node, pattern, becomes, count=0)
+    assert said(node) == ["gate: SHARED throttle"] and not node.stamp.exists()
+    for until, passes in ((time.time() + 900, True), (time.time() - 1, False), (time.time() + 9e6, False)):
+        node.put("run/ironburst/tolerated", f"{until:.0f} mounts,throttle\n")
+        status, report = node.gate()
+        assert ((status, node.stamp.exists()) == (0, True)) == passes
+        texts = [finding["text"] for finding in report["findings"] if finding["check"] == "gpu_health"]
+        assert texts[0].startswith("the hall has it, jobs go on: ") == passes
+    node.put("run/ironburst/tolerated", f"{time.time() + 900:.0f} throttle\n")
+    assert node.gate("--level", "accept")[0] == 1  # bandwidth of a hot node is nobody's baseline
+    node.put("sys/class/infiniband/mlx5_0/ports/1/state", "1: DOWN\n")
+    assert said(node) == ["gate: SHARED fabric"] and node.gate()[0] == 1
+
+
+@pytest.mark.parametrize(
+    ("damage", "causes"),
+    [
+        (lambda node: node.put("sys/class/infiniband/mlx5_0/ports/1/state", "1: DOWN\n"), "fabric"),
+        (lambda node: node.put("sys/class/infiniband/mlx5_0/ports/1/phys_state", "3: Disabled\n"), "fabric"),
+        (lambda node: node.settings(mounts=["/shared", "/scratch"]), "mounts"),
+        (lambda node: node.tool("timedatectl", "echo NTPSynchronized=no"), "time"),
+        (lambda node: node.tool("timedatectl", "exit 1"), ""),  # nobody knows what it is
+        (lambda node: node.settings(gpu_count=4), ""),
+        (lambda node: hot(node, r"(<pending_blacklist>|<remapped_row_pending>)No", r"\1Yes"), ""),
+    ],
+)
+def test_which_causes_may_be_the_halls(node, damage, causes):
+    damage(node)
+    assert said(node) == ([f"gate: SHARED {causes}"] if causes else [])
+    assert node.gate()[0] == 1
+    node.put("run/ironburst/tolerated", f"{time.time() + 900:.0f} fabric,mounts,time\n")
+    assert (node.gate()[0] == 0) == (causes == "time"), "only what lets jobs work is tolerated"
+    node.tool("lspci", "true")  # a GPU is gone, too
+    assert said(node) == []
 
 
 def test_hanging_tools_fail_the_gate_in_time(node):

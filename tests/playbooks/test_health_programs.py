@@ -1,9 +1,13 @@
 """HealthCheckProgram and Epilog, run with a gate and Slurm's commands that write down how they were called."""
 
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
+
+from ironburst.health import shared
+from tests.fakes import gates
 
 FILES = Path(__file__).resolve().parents[2] / "playbooks/roles/node_health/files"
 
@@ -12,14 +16,15 @@ FILES = Path(__file__).resolve().parents[2] / "playbooks/roles/node_health/files
 def node(tmp_path):
     """Runs ironburst-health with this answer of the gate and this state of the node: the calls of scontrol."""
 
-    def run(gate, state="idle", program="ironburst-health", status=None):
+    def run(gate, state="idle", program="ironburst-health", status=None, reason="health: gpus: GPU 3 fell off the bus"):
         calls = tmp_path / "calls"
         calls.unlink(missing_ok=True)
         code = int("FAILED" in gate) if status is None else status
         for name, text in {
             "ironburst-gate": f"cat <<'EOF'\n{gate}\nEOF\nexit {code}",
             "sinfo": f"echo '{state}'",
-            "scontrol": f'printf "%s\\n" "$@" >> {calls}',
+            "scontrol": f'case "$1" in show) printf "   Reason=%s [root@2026-11-27T07:00:00]\\n" "{reason}" ;; '
+            f'*) printf "%s\\n" "$@" >> {calls} ;; esac',
         }.items():
             (tmp_path / name).write_text(f"#!/bin/sh\n{text}\n")
             (tmp_path / name).chmod(0o755)
@@ -53,6 +58,61 @@ def test_a_node_that_fails_is_drained_with_the_first_thing_that_is_wrong(node):
 @pytest.mark.parametrize("state", ["drained", "draining", "drained*", "drain"])
 def test_what_is_drained_keeps_the_reason_that_it_has(node, state):
     assert node(SICK, state) == []
+
+
+GATE = """#!{python}
+import sys
+from pathlib import Path
+sys.path.insert(0, {root!r})
+from ironburst.health import shared
+from tests.fakes import gates
+told = Path({folder!r}) / "tolerated"
+told = told.read_text().strip() if told.exists() else ""
+found = shared.tolerate(gates.findings({wrong!r}), shared.tolerated(told, {now!r}))
+for finding in found:
+    print("gate: {{}} {{}}: {{}}".format("ok    " if finding.passed else "FAILED", finding.check, finding.text))
+if shared.causes(found):
+    print("gate: SHARED " + ",".join(shared.causes(found)))
+sys.exit(not all(finding.passed for finding in found))
+"""
+NOW = 1795260000
+HOT, DARK = (f"health: [{cause}] {gates.TEXT[cause]}" for cause in ("throttle", "mounts"))
+BOTH = f"health: [mounts,throttle] {gates.TEXT['throttle']}"
+ON = shared.work_until(shared.read(HOT), NOW + 900)
+
+
+@pytest.mark.parametrize("wrong", [(), ("throttle",), ("mounts",), ("mounts", "throttle"), ("throttle", "xid")])
+@pytest.mark.parametrize(
+    "reason",
+    [
+        *(None, HOT, DARK, BOTH, ON, shared.work_until(shared.read(HOT), NOW - 1), f"{ON} : Kill task failed"),
+        *(HOT.replace("] ", "] ready: "), "health: xid: Xid 79", "rack 4: ask Bob", "health: [of Bob's] mine"),
+    ],
+)
+def test_the_real_program_does_what_the_stand_in_of_the_other_tests_does(tmp_path, reason, wrong):
+    """tests/fakes/gates.py, by which the controller's answers are played."""
+    drained = tmp_path / "reason"
+    if reason is not None:
+        drained.write_text(reason)
+    show = f'printf "NodeName=dgx01\\n   Reason=%s [root@2026-11-27T07:00:00]\\n" "$(cat {drained})"'
+    update = f'for word; do case "$word" in reason=*) printf %s "${{word#reason=}}" > {drained} ;; esac; done'
+    for name, text in {
+        "ironburst-gate": GATE.format(
+            python=sys.executable, root=str(FILES.parents[3]), folder=str(tmp_path), wrong=wrong, now=NOW
+        ),
+        "sinfo": f"#!/bin/sh\n[ -e {drained} ] && echo drained || echo idle\n",
+        "scontrol": f'#!/bin/sh\ncase "$1" in show) {show} ;; *) {update} ;; esac\n',
+        "node.env": "IRONBURST_NODE=dgx01\n",
+        "ironburst-health": (FILES / "ironburst-health").read_text().replace("/usr/local/sbin/", f"{tmp_path}/"),
+    }.items():
+        text = text.replace("/etc/ironburst/", f"{tmp_path}/").replace("/run/ironburst", str(tmp_path))
+        (tmp_path / name).write_text(text)
+        (tmp_path / name).chmod(0o755)
+    path = f"{tmp_path}:/usr/bin:/bin"
+    subprocess.run(["sh", str(tmp_path / "ironburst-health")], env={"PATH": path}, check=True, timeout=60)
+    is_drained, now, told = gates.after(reason is not None, reason or "", sorted(wrong), "", NOW)
+    assert (drained.exists(), drained.read_text() if drained.exists() else "") == (is_drained, now)
+    assert ((tmp_path / "tolerated").read_text().strip() if (tmp_path / "tolerated").exists() else "") == told
 
 
 def test_no_job_waits_for_the_gate_behind_it():
