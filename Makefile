@@ -71,7 +71,7 @@ check: setup ## what a machine sees without running it: lint, format, types, dea
 
 # What runs on nodes has the system's own Python, of which EL 9's is the oldest that is offered (Ubuntu 22.04: 3.10, Debian 12: 3.11)
 NODE_PYTHON := 3.9
-NODE_PROGRAMS := playbooks/files playbooks/roles playbooks/plugins/modules playbooks/plugins/module_utils ironburst/health ironburst/convergence/host_facts.py ironburst/doctor/host_probe.py
+NODE_PROGRAMS := playbooks/files playbooks/roles playbooks/plugins/modules playbooks/plugins/module_utils ironburst/health ironburst/convergence/host_facts.py ironburst/convergence/power_cap_host.py ironburst/doctor/host_probe.py
 
 check-code: setup
 	$(VENV)/bin/ruff check --quiet .

@@ -13,7 +13,7 @@ from pathlib import Path
 from ironburst.adapters.ansible import REPOSITORY, Ansible
 from ironburst.adapters.remote import ask, first_input, shell_prefix
 from ironburst.cli import Subparsers
-from ironburst.cli.playbook_options import add_declaration, declaration, progress
+from ironburst.cli.playbook_options import add_declaration, declaration, progress, secrets_of
 from ironburst.config.types import unit_seconds
 from ironburst.convergence import inputs, watch
 from ironburst.convergence.converge import converge
@@ -126,14 +126,7 @@ def make_tools(
 
         return Slurm(shell_prefix(connection), first=first_input(connection, resolve))
 
-    def resolve(reference: str) -> str:
-        from ironburst.secrets import SecretError, resolve
-
-        try:
-            return resolve(reference, region=document.region)
-        except SecretError as error:
-            raise ValueError(str(error)) from None
-
+    resolve = secrets_of(document)
     store = Store(state / "receipts" if state else default_folder(document.cluster))
     decoded = document.model_dump(mode="json")
     sources = inputs.Sources(REPOSITORY, inventory.resolve(), decoded, store.salt(), resolve)

@@ -1,5 +1,5 @@
 """`ironburst hall plan|verify STACK_FILE`: can the declared hall be powered, cooled and cabled, what else would fit;
-and is it cabled as it was declared. The verbs `metrics`, `power` and `import` have modules of their own.
+and is it cabled as it was declared. The verbs `metrics`, `power`, `cap` and `import` have modules of their own.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
-from ironburst.cli import Subparsers, declared_halls, hall_import, hall_metrics, hall_power, site_options
+from ironburst.cli import Subparsers, declared_halls, hall_cap, hall_import, hall_metrics, hall_power, site_options
 from ironburst.cli.site_options import BadInput
 from ironburst.config import halls, ranges
 from ironburst.config.models import ClusterConfig
@@ -89,6 +89,7 @@ def add_parser(subparsers: Subparsers) -> None:
     verified.set_defaults(func=verify)
     hall_metrics.add_parser(verbs)
     hall_power.add_parser(verbs)
+    hall_cap.add_parser(verbs)
     hall_import.add_parser(verbs)
 
 

@@ -2,18 +2,21 @@
 """ironburst-power-limit [--check] [--settle SECONDS] [--limit FILE]: hold this node's GPUs at the declared power limit.
 A boot, a reload of the driver and a reset begin with the GPU's own one. Jobs may run meanwhile: they get slower.
 
-FILE (default /etc/ironburst/power-limit): watts, of each GPU. Exit 0: as declared (--check) or made so; 3: --check
-found a difference; 1: it can't be made so, or nvidia-smi is not understood. --settle: so long to wait for driver and
-persistence daemon.
+FILE (default /etc/ironburst/power-limit): watts, of each GPU. `power-cap` beside it is of `ironburst hall cap`: the
+lesser one counts, and where neither is there each GPU's own default. Exit 0: as declared (--check) or made so; 3:
+--check found a difference; 1: it can't be made so, or nvidia-smi is not understood. --settle: so long to wait for
+driver and persistence daemon.
 """
 
 import argparse
+import os
 import re
 import subprocess
 import sys
 import time
 
-FIELDS = ("index", "power.limit", "power.min_limit", "power.max_limit", "persistence_mode")
+FIELDS = ("index", "power.limit", "power.min_limit", "power.max_limit", "power.default_limit", "persistence_mode")
+CAP = "power-cap"
 
 
 class Failed(Exception):
@@ -53,7 +56,22 @@ def seen():
     return gpus(smi("--query-gpu=" + ",".join(FIELDS), "--format=csv,noheader"))
 
 
-def refuse(found, wanted):
+def goal(limit):
+    """(watts, words): what each GPU is to have; None: its own default. limit: path of the declared one's file."""
+    told = []
+    for path, words in ((limit, "declared"), (os.path.join(os.path.dirname(limit), CAP), "the hall's cap")):
+        if os.path.exists(path):
+            with open(path) as file:
+                told.append((float(file.read()), words))
+    return min(told) if told else (None, "its default")
+
+
+def wanted_of(fields, wanted):
+    """Watts; None: unknown."""
+    return watts(fields["power.default_limit"]) if wanted is None else wanted
+
+
+def refuse(found, wanted, words="declared"):
     """Raises Failed where a GPU would not take the limit, or forget it."""
     for index, fields in found:
         least, most = watts(fields["power.min_limit"]), watts(fields["power.max_limit"])
@@ -62,8 +80,9 @@ def refuse(found, wanted):
                 "GPU %d has no power limit that can be set (nvidia-smi says %s): "
                 "leave gpu_power_limit_w of these nodes out" % (index, fields["power.min_limit"])
             )
-        if not least <= wanted <= most:
-            raise Failed("GPU %d takes %g to %g W, declared is %g W" % (index, least, most, wanted))
+        asked = wanted_of(fields, wanted)
+        if asked is None or not least <= asked <= most:
+            raise Failed("GPU %d takes %g to %g W, %s is %s W" % (index, least, most, words, asked and "%g" % asked))
     off = [str(index) for index, fields in found if fields["persistence_mode"] != "Enabled"]
     if off:
         raise Failed(
@@ -72,28 +91,44 @@ def refuse(found, wanted):
         )
 
 
-def differences(found, wanted):
+def differences(found, wanted, words="declared"):
     """GPUs with another limit: [(index, sentence)]."""
     told = []
     for index, fields in found:
-        limit = watts(fields["power.limit"])
-        if limit is None or abs(limit - wanted) >= 1:
-            told.append((index, "GPU %d is limited to %s, declared are %g W" % (index, fields["power.limit"], wanted)))
+        limit, asked = watts(fields["power.limit"]), wanted_of(fields, wanted)
+        if limit is None or asked is None or abs(limit - asked) >= 1:
+            shown = "none" if asked is None else "%g W" % asked
+            told.append((index, "GPU %d is limited to %s, %s are %s" % (index, fields["power.limit"], words, shown)))
     return told
 
 
-def settled(wanted, seconds):
+def settled(wanted, words, seconds):
     """The GPUs, once they take the limit; as they are after so many seconds. Raises Failed."""
     end = time.monotonic() + seconds
     while True:
         try:
             found = seen()
-            refuse(found, wanted)
+            refuse(found, wanted, words)
             return found
         except Failed:
             if time.monotonic() >= end:
                 raise
         time.sleep(1)
+
+
+def hold(limit, check=False, settle=0.0):
+    """(what differed, as sentences; what each GPU is to have, in words). Raises Failed, OSError and ValueError."""
+    wanted, words = goal(limit)
+    found = seen() if check else settled(wanted, words, settle)
+    told = differences(found, wanted, words)
+    if told and not check:
+        fields_of = dict(found)
+        said = {index: smi("-i", str(index), "-pl", "%g" % wanted_of(fields_of[index], wanted)) for index, _ in told}
+        for index, text in differences(seen(), wanted, words):  # "not supported" is a warning, with exit status 0
+            raise Failed("%s, and nvidia-smi -pl says: %s" % (text, " ".join(said.get(index, "").split())))
+    return [text for _, text in told], "as declared" if words == "declared" else words + (
+        "" if wanted is None else ", %g W" % wanted
+    )
 
 
 def main():
@@ -104,22 +139,12 @@ def main():
     parser.add_argument("--limit", default="/etc/ironburst/power-limit", metavar="FILE")
     arguments = parser.parse_args()
     try:
-        with open(arguments.limit) as file:
-            wanted = float(file.read())
-        found = seen() if arguments.check else settled(wanted, arguments.settle)
-        told = differences(found, wanted)
-        print("; ".join(text for _, text in told) or "as declared")
-        if arguments.check:
-            return 3 if told else 0
-        for index, _ in told:
-            said = smi("-i", str(index), "-pl", "%g" % wanted)
-            left = [text for gpu, text in differences(seen(), wanted) if gpu == index]
-            if left:  # "not supported" is a warning of nvidia-smi's, with exit status 0
-                raise Failed("%s, and nvidia-smi -pl says: %s" % (left[0], " ".join(said.split())))
+        told, words = hold(arguments.limit, arguments.check, arguments.settle)
     except (Failed, OSError, ValueError) as error:
         print("ironburst-power-limit: %s" % error, file=sys.stderr)
         return 1
-    return 0
+    print("; ".join(told) or words)
+    return 3 if arguments.check and told else 0
 
 
 if __name__ == "__main__":
