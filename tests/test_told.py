@@ -17,6 +17,7 @@ TOLD = {
     "drained.py": 2,
     "foreign.py": 1,
     "going.py": 1,
+    "hall_events.py": 2,
     "karpenter.py": 4,
     "lasting.py": 1,
     "launching.py": 3,

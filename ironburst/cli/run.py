@@ -10,6 +10,7 @@ from pathlib import Path
 
 from ironburst import document
 from ironburst.adapters.aws import Aws
+from ironburst.adapters.no_cloud import NoCloud
 from ironburst.burst import explain
 from ironburst.cli import Subparsers, scheduler, site_options, stack_file
 from ironburst.cli.tick import as_json, lines
@@ -112,7 +113,8 @@ def run(arguments: argparse.Namespace) -> int:
             print(f"ironburst: shadow: nothing is rented or changed; {arguments.ledger}", file=sys.stderr, flush=True)
         else:
             order_spool.prepare(ledger.path)
-            controller = Controller(queue, Aws(declared.region or "us-east-1"), ledger, clock, ticks)
+            cloud = Aws(declared.region) if declared.region else NoCloud()
+            controller = Controller(queue, cloud, ledger, clock, ticks)
 
         def read() -> ClusterDocument:
             declared = reader()

@@ -18,7 +18,7 @@ from ironburst.controller.site import Site
 from ironburst.document import ClusterDocument, HallDocument
 from ironburst.health import shared
 from ironburst.health.shared import CAUSES, Said
-from ironburst.ports import Observation
+from ironburst.ports import Observation, SchedulerError
 
 _KEY = "hall_events"
 _AT_ONCE_S = 3600.0  # what nodes have within it, they have at once
@@ -72,7 +72,10 @@ def look(site: Site, observation: Observation) -> None:
         if now != kept:
             site.ledger.note(_KEY, json.dumps(asdict(now)))
     if go_on or back:
-        _answer(site, nodes, go_on, back)
+        try:
+            _answer(site, nodes, go_on, back)
+        except SchedulerError as error:  # each is asked again at the next tick
+            site.tell("trouble", str(error))
 
 
 def said(ledger: Ledger, document: ClusterDocument) -> list[str]:
@@ -105,10 +108,10 @@ class _Hall:
         if before and not before.over:
             return self._goes_on(replace(before, causes=_together(before.causes, tripped)))
         if tripped:
-            of_it = [each for each in self.nodes if each in fresh and _of(tripped, self.said[each])]
+            of_it = [each for each in self.said if each in fresh and _of(tripped, self.said[each])]
             self.site.event("needs_a_person", self._opened(of_it, tripped))
             causes = _together(tripped, before.causes if before and old else ())
-            return _Event(self.site.now, causes, tuple(each for each in self.nodes if each in of_it or each in old))
+            return _Event(self.site.now, causes, (*old, *of_it))
         return replace(before, members=old) if before and old else None
 
     def answers(self, event: _Event, nodes: Mapping[str, Node]) -> tuple[dict[str, str], list[str]]:
@@ -131,7 +134,7 @@ class _Hall:
 
     def _goes_on(self, event: _Event) -> _Event | None:
         now_s = self.site.now
-        event = replace(event, members=tuple(each for each in self.said if _of(event.causes, self.said[each])))
+        event = replace(event, members=self._members(event))
         failing = [each for each in event.members if not self.said[each].ready]
         few = len({*failing, *self.now.going_on} & set(self.nodes)) < self._trips
         event = replace(event, fewer_s=(event.fewer_s or now_s) if few else None)
@@ -141,16 +144,19 @@ class _Hall:
             return replace(event, over=True) if event.members else None
         work, after_s = _work(event.causes), self.declared.drain_after_s
         if work and not event.last and now_s >= event.since_s + after_s:
-            text = (
-                f"hall {self.name}: {_what(work)} for {explain.duration(after_s)} now: nodes that have it are drained"
-            )
-            self.site.event("needs_a_person", f"{text} from now on, and come back by themselves when it is over")
+            text = f"hall {self.name}: {_what(work)} for {explain.duration(after_s)} now: nodes that have it"
+            self.site.event("needs_a_person", f"{text} are drained from now on; they come back when it is over")
             event = replace(event, last=True)
         return event
 
     def _members(self, event: _Event) -> tuple[str, ...]:
-        """Those that are drained yet, and for nothing else."""
-        return tuple(each for each in event.members if each in self.said and _of(event.causes, self.said[each]))
+        """Those that are drained yet, and for nothing else; of a new one not those that were before it came."""
+        from_s = math.inf if event.over else event.since_s - _AT_ONCE_S
+        return tuple(
+            each
+            for each, said in self.said.items()
+            if _of(event.causes, said) and (each in event.members or self.now.drained[each] > from_s)
+        )
 
     @property
     def _trips(self) -> int:

@@ -180,10 +180,8 @@ class Controller:
         leases.admit(site)
         leases.advance(site, observation)
         self._enforce(site, observation)
-        for each in (foreign, drained, unstarted, own_exclusions):
+        for each in (foreign, drained, unstarted, own_exclusions, hall_events):
             each.look(site, observation)
-        with self._trouble(site):
-            hall_events.look(site, observation)
         for pool in document.pools:
             idle_store.tidy(self.ledger, pool.name, site.now)
         observation = lasting.believed(site, observation)

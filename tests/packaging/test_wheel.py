@@ -32,6 +32,7 @@ MAIN_PATHS = (
     ("diff stack.yaml stack.yaml", 0, "0 differences"),
     ("plan stack.yaml --preview preview.json", 0, "no change of resources"),
     ("hall plan stack.yaml", 0, "hall-a"),
+    ("hall cap 40kW --inventory x", 2, "in a checkout of ironburst"),
     ("document stack.yaml", 2, "only Pulumi knows"),
     ("publish --to document.json", 2, "publish: "),
     ("converge --inventory x", 2, "in a checkout of ironburst"),

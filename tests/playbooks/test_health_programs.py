@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from ironburst.health import shared
+from lab.system import wait_for
 from tests.fakes import gates
 
 FILES = Path(__file__).resolve().parents[2] / "playbooks/roles/node_health/files"
@@ -65,6 +66,7 @@ import sys
 from pathlib import Path
 sys.path.insert(0, {root!r})
 from ironburst.health import shared
+from lab.system import wait_for
 from tests.fakes import gates
 told = Path({folder!r}) / "tolerated"
 told = told.read_text().strip() if told.exists() else ""
@@ -113,6 +115,28 @@ def test_the_real_program_does_what_the_stand_in_of_the_other_tests_does(tmp_pat
     is_drained, now, told = gates.after(reason is not None, reason or "", sorted(wrong), "", NOW)
     assert (drained.exists(), drained.read_text() if drained.exists() else "") == (is_drained, now)
     assert ((tmp_path / "tolerated").read_text().strip() if (tmp_path / "tolerated").exists() else "") == told
+
+
+def test_where_other_jobs_run_on_the_answer_is_looked_for_all_the_same(tmp_path):
+    """Slurm's health check is for idle nodes; this one ran behind one of two jobs."""
+    reason, looks = tmp_path / "reason", tmp_path / "looks"
+    answer = f'grep -q . {looks} && [ $(wc -l < {looks}) -ge 2 ] && exit 0; echo "gate: FAILED gpu_health: hot"'
+    update = f'for word; do case "$word" in reason=*) printf %s "${{word#reason=}}" > {reason} ;; esac; done'
+    show = f'echo "   Reason=$(cat {reason}) [root@now]"'
+    for name, text in {
+        "ironburst-gate": f"#!/bin/sh\necho look >> {looks}\n{answer}; echo 'gate: SHARED throttle'; exit 1\n",
+        "sinfo": f"#!/bin/sh\n[ -e {reason} ] && echo draining || echo mixed\n",
+        "scontrol": f'#!/bin/sh\ncase "$1" in show) {show} ;; *) {update} ;; esac\n',
+        "node.env": "IRONBURST_NODE=dgx01\n",
+        "ironburst-health": (FILES / "ironburst-health").read_text().replace("/usr/local/sbin/", f"{tmp_path}/"),
+    }.items():
+        text = text.replace("/etc/ironburst/", f"{tmp_path}/").replace("/run/ironburst", str(tmp_path))
+        (tmp_path / name).write_text(text)
+        (tmp_path / name).chmod(0o755)
+    environment = {"PATH": f"{tmp_path}:/usr/bin:/bin", "IRONBURST_AGAIN_S": "0.2"}
+    subprocess.run([str(tmp_path / "ironburst-health")], env=environment, check=True, timeout=60)
+    wait_for(lambda: "] ready: " in reason.read_text(), 60, "the second look")
+    assert reason.read_text() == "health: [throttle] ready: gpu_health: hot" and looks.read_text() == "look\nlook\n"
 
 
 def test_no_job_waits_for_the_gate_behind_it():

@@ -2,6 +2,7 @@
 
 import pytest
 
+from ironburst.adapters.no_cloud import NoCloud
 from ironburst.cli import status
 from ironburst.health import shared
 from tests.fakes.gates import EVERY_S, TEXT, Gates
@@ -118,6 +119,17 @@ def test_a_drain_with_any_other_cause_is_never_lifted(site, words):
     assert site.slurm.nodes[A[2]].reason == f"health: {TEXT['xid']}"
 
 
+def test_a_node_that_was_drained_alone_long_before_is_no_part_of_an_event(site):
+    site.gates.fail(A[:1], "throttle")
+    site.live(2 * HOUR)
+    site.gates.fail(A, "throttle")
+    site.live(HOUR)
+    assert site.drained() == A[:1]
+    site.gates.fail(A)
+    site.live(2 * HOUR)
+    assert site.drained() == A[:1] and "] ready: " in site.slurm.nodes[A[0]].reason
+
+
 def test_a_cause_that_only_one_node_has_is_its_own_in_the_midst_of_anothers_event(site):
     site.gates.fail(A[4:], "mounts")
     site.gates.fail([A[0]], "throttle")
@@ -202,3 +214,11 @@ def test_a_node_that_is_down_is_not_resumed(site):
     site.gates.fail(A)
     site.live(2 * HOUR)
     assert site.drained() == [A[0]]
+
+
+def test_a_site_without_a_cloud_has_halls_all_the_same(site):
+    site.controller.cloud = NoCloud()
+    site.document = site.document.model_copy(update={"pools": [], "region": None, "budget": None})
+    site.gates.fail(A, "throttle")
+    site.live(2 * HOUR)
+    assert site.drained() == [] and len(site.told()) == 1 and site.events("trouble") == []
