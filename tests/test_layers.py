@@ -45,7 +45,8 @@ RIGHTS = {
     "ironburst.slurm_programs": ":document :naming",
     # what acts
     "ironburst.baremetal": "pydantic :catalog :config :secrets :software",
-    "ironburst.controller": ":burst :document :gpus :health.shared :karpenter_port :naming :node_states :ports :shares :state_times",
+    "ironburst.controller": ":burst :document :gpus :health.shared :karpenter_port :naming :node_states "
+    ":ports :shares :state_times",
     "ironburst.page": "jinja2 markupsafe numpy starlette :burst :controller.records :naming :node_states "
     ":replay.pictures",
     "ironburst.cost": ":controller.money :controller.records :naming :replay",  # pure
