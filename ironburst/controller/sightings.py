@@ -23,7 +23,7 @@ def note(site: Site) -> None:
     """Write down which leases' instances the cloud shows alive; one that was never looked for counts as shown now."""
     open_leases = site.ledger.leases()
     shown = [lease for lease in open_leases if lease.instance_id and _shown(site, lease)]
-    site.ledger.update(shown, site.now, seen_s=site.now)
+    site.ledger.update(shown, seen_s=site.now)
 
 
 def _shown(site: Site, lease: LeaseRow) -> bool:
@@ -50,7 +50,7 @@ def gone(site: Site, lease: LeaseRow, node: Node | None) -> str:
     """
     why = "" if lease.instance_id is None else _gone(site, lease, lease.instance_id, node)
     if why and lease.from_s is not None and lease.to_s is None:
-        site.ledger.update([lease], site.now, to_s=_ended_s(site, lease, node))
+        site.ledger.update([lease], to_s=_ended_s(site, lease, node))
     return why
 
 
