@@ -18,6 +18,7 @@ from ironburst.controller import (
     sightings,
 )
 from ironburst.controller.launching import leave
+from ironburst.controller.ledger import IllegalMove
 from ironburst.controller.records import LeaseRow, Place
 from ironburst.controller.site import Site
 from ironburst.ports import CloudError, Observation, SchedulerError
@@ -40,7 +41,7 @@ def advance(site: Site, observation: Observation) -> bool:
     for launch in dict.fromkeys(lease.launch for lease in site.ledger.leases()):
         try:
             changed |= _launch(site, launch, observation)
-        except (SchedulerError, CloudError) as error:
+        except (SchedulerError, CloudError, IllegalMove) as error:
             site.tell("trouble", str(error), launch=launch)
     changed |= going.go(site, observation)
     return launching.ask(site, observation) or changed

@@ -92,7 +92,7 @@ def ask(site: Site, leases: list[LeaseRow]) -> dict[str, Instance]:
     wanted = {lease.instance_id: lease for lease in leases if lease.instance_id}
     known = {instance.id: instance for instance in site.cloud.described(list(wanted))} if wanted else {}
     site.instances |= known
-    site.ledger.update([wanted[id] for id, each in known.items() if each.alive], site.now, seen_s=site.now)
+    site.ledger.update([wanted[id] for id, each in known.items() if each.alive], seen_s=site.now)
     return known
 
 
