@@ -29,7 +29,7 @@ def states(ledger):
 
 @pytest.mark.parametrize(("at", "to"), PAIRS, ids=lambda state: state.value)
 def test_a_move_is_written_if_the_table_has_it_and_else_refused(ledger, at, to):
-    first, second = ledger.leases()
+    _, second = ledger.leases()
     ledger._update("leases", second.id, {"state": at})
     before = states(ledger)
     if at == to:  # it is there; other columns are set
@@ -40,8 +40,17 @@ def test_a_move_is_written_if_the_table_has_it_and_else_refused(ledger, at, to):
         assert states(ledger) == [before[0], (to, 7.0)]
     else:
         with pytest.raises(IllegalMove, match=f"can't go from {at} to {to}"):
-            ledger.move([first, second], to, 7.0, end_reason="no")
-        assert states(ledger) == before  # of several leases none
+            ledger.move([second], to, 7.0, end_reason="no")
+        assert states(ledger) == before
+
+
+def test_of_several_leases_one_that_is_refused_keeps_all(ledger):
+    first, second = ledger.leases()
+    ledger.move([second], State.LEAVING, 5.0)
+    before = states(ledger)
+    with pytest.raises(IllegalMove, match="lease L/p5-2 can't go from leaving to powering"):
+        ledger.move([first, second], State.POWERING, 7.0)
+    assert states(ledger) == before
 
 
 def test_every_state_has_a_way_to_the_end_and_none_to_the_first():
