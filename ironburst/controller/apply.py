@@ -222,7 +222,7 @@ def _widen(site: Site, widen: Widen) -> None:
             if pool := policy_view.pool_of(site, lease):
                 idle_store.used(site.ledger, pool, lease, site.now)
         own_exclusions.opened(site.ledger, widen.job, widen.nodes)
-        site.ledger.update(mine, site.now, state=records.READY, worked=True, idle_since_s=site.now)
+        site.ledger.move(mine, records.READY, site.now, worked=True, idle_since_s=site.now)
         site.event("widened", f"{', '.join(widen.partitions)}: {widen.reason}", job=widen.job)
 
 
@@ -239,7 +239,7 @@ def _release(site: Site, release: Release) -> None:
         if pool := policy_view.pool_of(site, lease):
             idle_store.given_back(site.ledger, pool, lease, site.now)
         if lease.state == records.READY:
-            site.ledger.update([lease], site.now, state=records.RELEASING, end_reason=release.reason)
+            site.ledger.move([lease], records.RELEASING, site.now, end_reason=release.reason)
         else:  # no job can be on it: it is still drained
-            site.ledger.update([lease], site.now, state=records.LEAVING, end_reason=release.reason)
+            site.ledger.move([lease], records.LEAVING, site.now, end_reason=release.reason)
         site.event("release", f"{lease.node}: {release.reason}", launch=lease.launch, lease=lease.id)

@@ -169,7 +169,7 @@ def _ended(site: Site, ending: _Ending, observation: Observation | None, said: l
     try:
         with site.ledger.transaction():
             for lease, why in ending.values():
-                site.ledger.update([lease], site.now, state=records.LEAVING, end_reason=why)
+                site.ledger.move([lease], records.LEAVING, site.now, end_reason=why)
                 site.event("brake", f"{lease.node} is ended: {why}", launch=lease.launch, lease=lease.id)
     except _LEDGER as error:
         said.append(f"that can't be written down ({error})")

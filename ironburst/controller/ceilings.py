@@ -54,7 +54,7 @@ def enforce(site: Site, observation: Observation) -> bool:
         if observation.on(lease.node) or lease.state == records.RELEASING:
             leases.interrupt(site, lease, why)
         elif lease.state == records.READY:
-            site.ledger.update([lease], site.now, state=records.RELEASING, end_reason=why)
+            site.ledger.move([lease], records.RELEASING, site.now, end_reason=why)
             site.event("release", f"{lease.node}: {why}", launch=lease.launch, lease=lease.id)
         else:
             leases.give_up(site, lease, why)
@@ -73,7 +73,7 @@ def end_blindly(site: Site, unpayable: Ending) -> None:
     accepted, _ = going.terminate(site, [lease for lease, _ in unpayable.values()])
     with site.ledger.transaction():
         for lease, why in [item for item in unpayable.values() if item[0].instance_id in accepted]:
-            site.ledger.update([lease], site.now, state=records.LEAVING, end_reason=why)
+            site.ledger.move([lease], records.LEAVING, site.now, end_reason=why)
             text = f"{lease.node} is ended under its jobs, the scheduler is out of reach: {why}"
             site.event("needs_a_person", text, lease=lease.id)
 

@@ -81,6 +81,6 @@ def _let_go(site: Site, lease: LeaseRow, there: Sequence[Job]) -> None:
     with site.ledger.transaction():
         if account != last.account:
             site.ledger.rate(lease.id, site.now, account, last.usd_per_hour)
-        site.ledger.update([lease], site.now, state=records.RELEASING, end_reason=why)
+        site.ledger.move([lease], records.RELEASING, site.now, end_reason=why)
         pays = f"; account {account} pays for it from now on" if account else ""
         site.event("release", f"{lease.node}: {why}{pays}", launch=lease.launch, lease=lease.id)

@@ -117,7 +117,7 @@ def end(site: Site, leases: list[LeaseRow]) -> bool:
         for lease in (lease for lease in leases if lease.node in told):
             gone = lease.instance_id not in living or lease.instance_id in ended
             to_s = (lease.to_s or now) if gone and lease.from_s is not None else None
-            site.ledger.update([lease], now, state=records.TERMINATED, to_s=to_s)
+            site.ledger.move([lease], records.TERMINATED, now, to_s=to_s)
             site.event("terminated", f"{lease.node}: {lease.end_reason}", launch=lease.launch, lease=lease.id)
     return bool(told)
 

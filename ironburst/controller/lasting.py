@@ -165,7 +165,7 @@ def _act(site: Site, state: _State, then: Then, kept: _Kept) -> bool:
             return leases.interrupt(site, lease, why)
         to = records.LEAVING if then == Then.FORCE else records.RELEASING
         if to != lease.state:
-            site.ledger.update([lease], site.now, state=to, end_reason=why)
+            site.ledger.move([lease], to, site.now, end_reason=why)
     return to != lease.state
 
 

@@ -100,7 +100,7 @@ def _powered_up(site: Site, wanted: list[_Wanted]) -> bool:
         return sum(_powered_up(site, [one]) for one in wanted) > 0  # one that is refused keeps no other
     with site.ledger.transaction():
         for leases, _ in wanted:
-            site.ledger.update(leases, site.now, state=records.POWERING)
+            site.ledger.move(leases, records.POWERING, site.now)
     return any(leases[0].state == records.INTENDED for leases, _ in wanted)
 
 
@@ -254,10 +254,10 @@ def _adopt(site: Site, launch: LaunchRow, leases: list[LeaseRow], intent: Intent
         for lease in leases:
             instance = of[lease.node]
             site.instances.setdefault(instance.id, instance)
-            site.ledger.update(
+            site.ledger.move(
                 [lease],
+                records.LAUNCHED,
                 now,
-                state=records.LAUNCHED,
                 instance_id=instance.id,
                 # it may have run since it was asked for first, and is kept for as long as was promised from then on
                 from_s=intent.made_s,
@@ -297,7 +297,7 @@ def _refused(
         site.ledger.answer_intent(intent.token, "refused", now, code=error.code, error=str(error))
         for place in places:
             cool_downs.close(site.ledger, place, seconds, why, now, launch.serial)
-        site.ledger.update(leases, now, state=records.POWERING)
+        site.ledger.move(leases, records.POWERING, now)
         text = f"{launch.market} {launch.instance_type} in {intent.zone}: {error}"
         site.event("refused", text, launch=launch.id)
         if not isinstance(error, InsufficientCapacity | Malformed) and _stays(before, why):
@@ -321,7 +321,7 @@ def _spared(site: Site, leases: list[LeaseRow], reason: str) -> bool:
     whom the next decision rents for; what it leaves is powered down (`going.let_go`), which takes minutes.
     """
     with site.ledger.transaction():
-        site.ledger.update(leases, site.now, state=records.ENDED, end_reason=reason)
+        site.ledger.move(leases, records.ENDED, site.now, end_reason=reason)
         nodes = ", ".join(lease.node for lease in leases)
         site.event("given_up", f"{nodes}: {reason}", launch=leases[0].launch)
     site.spare.update(lease.node for lease in leases)
@@ -350,7 +350,7 @@ def _look(site: Site, launch: LaunchRow, leases: list[LeaseRow], intent: IntentR
             site.ledger.answer_intent(
                 intent.token, "refused", site.now, code="NeverArrived", error="no instance with its token appeared"
             )
-            site.ledger.update(leases, site.now, state=records.POWERING)
+            site.ledger.move(leases, records.POWERING, site.now)
         return True
     return False
 
@@ -359,7 +359,7 @@ def leave(site: Site, leases: list[LeaseRow], reason: str) -> bool:
     """Give leases up; the next step abandons their nodes and ends their instances."""
     if leases:
         with site.ledger.transaction():
-            site.ledger.update(leases, site.now, state=records.LEAVING, end_reason=reason)
+            site.ledger.move(leases, records.LEAVING, site.now, end_reason=reason)
             nodes = ", ".join(lease.node for lease in leases)
             site.event("given_up", f"{nodes}: {reason}", launch=leases[0].launch)
     return bool(leases)

@@ -18,6 +18,7 @@ from ironburst.controller import (
     sightings,
 )
 from ironburst.controller.launching import leave
+from ironburst.controller.ledger import IllegalMove
 from ironburst.controller.records import LeaseRow, Place
 from ironburst.controller.site import Site
 from ironburst.ports import CloudError, Observation, SchedulerError
@@ -40,7 +41,7 @@ def advance(site: Site, observation: Observation) -> bool:
     for launch in dict.fromkeys(lease.launch for lease in site.ledger.leases()):
         try:
             changed |= _launch(site, launch, observation)
-        except (SchedulerError, CloudError) as error:
+        except (SchedulerError, CloudError, IllegalMove) as error:
             site.tell("trouble", str(error), launch=launch)
     changed |= going.go(site, observation)
     return launching.ask(site, observation) or changed
@@ -78,14 +79,14 @@ def _gang(site: Site, lease: LeaseRow) -> list[LeaseRow]:
 def _launched(site: Site, lease: LeaseRow, seen: _Seen) -> bool:
     launch = site.ledger.launch(lease.launch)
     if seen.jobs:  # handed over, and the ledger is older than that
-        site.ledger.update([lease], site.now, state=records.READY, worked=True)
+        site.ledger.move([lease], records.READY, site.now, worked=True)
         return True
     if dead := sightings.gone(site, lease, seen.node):
         return _failed(site, lease, dead, own_fault=not _by_the_cloud(site, lease))
     if seen.node is None:
         return _failed(site, lease, "the scheduler doesn't know its node any more")
     if _registered(seen.node):
-        site.ledger.update([lease], site.now, state=records.JOINED, joined_s=site.now)
+        site.ledger.move([lease], records.JOINED, site.now, joined_s=site.now)
         broken_pool.joined(site, launch, lease.zone)
         took_s = site.now - lease.changed_s
         text = f"{lease.node} registered {took_s:.0f} s after its launch, so its gate passed"
@@ -128,7 +129,7 @@ def _failed(site: Site, lease: LeaseRow, why: str, *, own_fault: bool = False) -
 
 def _joined(site: Site, lease: LeaseRow, seen: _Seen) -> bool:
     if seen.jobs:  # handed over, and we died before we wrote it down
-        site.ledger.update([lease], site.now, state=records.READY, worked=True)
+        site.ledger.move([lease], records.READY, site.now, worked=True)
         return True
     if dead := sightings.gone(site, lease, seen.node):
         return _failed(site, lease, dead)
@@ -151,20 +152,20 @@ def _ready(site: Site, lease: LeaseRow, seen: _Seen) -> bool:
         why = f": {node.reason}" if node and node.reason else ""
         return interrupt(site, lease, f"the scheduler lost its node (DOWN{why})")
     if node_states.going_down(node.states):  # a person's doing, or Slurm's own SuspendTime
-        site.ledger.update([lease], site.now, state=records.RELEASING, end_reason="the scheduler powers it down")
+        site.ledger.move([lease], records.RELEASING, site.now, end_reason="the scheduler powers it down")
         return True
     if node.verdict:  # the machine goes, and what is said of it with it
         drained.note(site, lease, node.verdict)
-        site.ledger.update([lease], site.now, state=records.RELEASING, end_reason=f"drained: {node.verdict}")
+        site.ledger.move([lease], records.RELEASING, site.now, end_reason=f"drained: {node.verdict}")
         return True
     if busy and (lease.idle_since_s is not None or not lease.worked):
         with site.ledger.transaction():
-            site.ledger.update([lease], site.now, idle_since_s=None, worked=True)
+            site.ledger.update([lease], idle_since_s=None, worked=True)
             if pool := policy_view.pool_of(site, lease):
                 idle_store.used(site.ledger, pool, lease, site.now)
     elif not busy and lease.idle_since_s is None:
         with site.ledger.transaction():
-            site.ledger.update([lease], site.now, idle_since_s=site.now)
+            site.ledger.update([lease], idle_since_s=site.now)
             if pool := policy_view.pool_of(site, lease):
                 idle_store.began(site.ledger, pool, lease, site.now)
     return False
@@ -190,7 +191,7 @@ def interrupt(site: Site, lease: LeaseRow, why: str) -> bool:
     with site.ledger.transaction():
         if lease.state in records.COMING:  # a joined one may have been handed over a moment ago
             return give_up(site, lease, why)
-        site.ledger.update([lease], site.now, state=records.INTERRUPTED, end_reason=why)
+        site.ledger.move([lease], records.INTERRUPTED, site.now, end_reason=why)
         site.event("interrupted", f"{lease.node}: {why}", launch=lease.launch, lease=lease.id)
     return True
 
@@ -200,7 +201,7 @@ def _interrupted(site: Site, lease: LeaseRow, seen: _Seen) -> bool:
     lost = bool(sightings.gone(site, lease, node)) or (node is not None and node.has("DOWN"))
     if seen.jobs and not lost and site.now - lease.changed_s < site.stop_s:
         return False  # until its jobs have left; the provider's own end cuts this short
-    site.ledger.update([lease], site.now, state=records.LEAVING)
+    site.ledger.move([lease], records.LEAVING, site.now)
     return True
 
 
@@ -208,7 +209,7 @@ def _releasing(site: Site, lease: LeaseRow, seen: _Seen) -> bool:
     node = seen.node
     down = node is None or node.has("POWERING_DOWN") or node.has("POWERED_DOWN")
     if down or sightings.gone(site, lease, node):
-        site.ledger.update([lease], site.now, state=records.LEAVING)
+        site.ledger.move([lease], records.LEAVING, site.now)
         return True
     return False
 
@@ -218,13 +219,13 @@ def _terminated(site: Site, lease: LeaseRow, _seen: _Seen) -> bool:
     # what isn't shown has ended by the provider's word, or if nothing knows it any more
     if not instance.alive if instance else told or sightings.gone(site, lease, None):
         ended_s = site.now if lease.to_s is None and lease.from_s is not None else lease.to_s
-        site.ledger.update([lease], site.now, state=records.ENDED, to_s=ended_s)
+        site.ledger.move([lease], records.ENDED, site.now, to_s=ended_s)
         return True
     ending = set[str]()
     if lease.instance_id and site.now - lease.changed_s > _AGAIN_S:  # the call was accepted and yet it lives
         ending = going.terminate(site, [lease])[1]
     # it is paid for until it is gone
-    site.ledger.update([lease], site.now, to_s=site.now if ending and instance is None else None)
+    site.ledger.update([lease], to_s=site.now if ending and instance is None else None)
     return False
 
 

@@ -12,6 +12,7 @@ from typing import Any
 
 from ironburst.burst import CoolDown, Launch
 from ironburst.controller import records, schema
+from ironburst.controller.lease_states import MOVES, State
 from ironburst.controller.ledger_jobs import JobRecords
 from ironburst.controller.records import (
     CoolDownRow,
@@ -28,6 +29,10 @@ from ironburst.controller.schema import LedgerError as LedgerError
 from ironburst.controller.schema import NotForYou as NotForYou
 
 _EVENTS = "SELECT at_s, kind, launch, lease, job, text FROM events"
+
+
+class IllegalMove(LedgerError):
+    """A lease can't go from its state to that one."""
 
 
 class Ledger(JobRecords):
@@ -97,12 +102,24 @@ class Ledger(JobRecords):
         rows = self._rows(f"SELECT * FROM leases WHERE instance_id = ? {where}", instance_id)
         return records.lease(rows[0]) if rows else None
 
-    def update(self, leases: Iterable[LeaseRow], now_s: float, **values: Any) -> None:
-        """Set columns of leases; `changed_s` follows a change of the state."""
+    def update(self, leases: Iterable[LeaseRow], **values: Any) -> None:
+        """Set columns of leases; their states are set by `move`."""
+        assert "state" not in values
         with self.transaction():
             for lease in leases:
-                moved = values.get("state", lease.state) != lease.state
-                self._update("leases", lease.id, values | ({"changed_s": now_s} if moved else {}))
+                self._update("leases", lease.id, values)
+
+    def move(self, leases: Iterable[LeaseRow], to: State, now_s: float, **values: Any) -> None:
+        """Set the state of leases, and with it other columns. Raises IllegalMove for one that `MOVES` doesn't have, and
+        then no lease is changed.
+        """
+        with self.transaction():
+            for lease in leases:
+                at = State(self._rows("SELECT state FROM leases WHERE id = ?", lease.id)[0]["state"])
+                if at != to and to not in MOVES[at]:
+                    raise IllegalMove(f"lease {lease.id} can't go from {at} to {to}")
+                changed = {"changed_s": now_s} if at != to else {}
+                self._update("leases", lease.id, values | {"state": to} | changed)
 
     def assign(self, job: int, leases: Iterable[str], now_s: float) -> None:
         """Leases are meant for a job."""

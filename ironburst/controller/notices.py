@@ -67,7 +67,7 @@ def _troubled(site: Site, lease: LeaseRow, trouble: InstanceTrouble, observation
     if lease.state in (*records.COMING, records.JOINED) or (urgent and observation.on(lease.node)):
         leases.interrupt(site, lease, trouble.text)
     elif lease.state == records.READY:
-        site.ledger.update([lease], site.now, state=records.RELEASING, end_reason=trouble.text)
+        site.ledger.move([lease], records.RELEASING, site.now, end_reason=trouble.text)
         text = f"{lease.node}: {trouble.text}; it takes no new job, those on it may end"
         site.event("release", text, launch=lease.launch, lease=lease.id)
 

@@ -64,7 +64,7 @@ def charge(site: Site, instance: Instance) -> None:
     if not site.ledger.charge(launch, instance.id, instance.launched_s, now):
         with site.ledger.transaction():
             lease = _add(site, instance, launch, instance.id, [], now, "it had no lease")
-            site.ledger.update([lease], now, state=records.ENDED, to_s=now, end_reason="it had no lease")
+            site.ledger.move([lease], records.ENDED, now, to_s=now, end_reason="it had no lease")
 
 
 # ---- instances without a lease
@@ -105,7 +105,7 @@ def _take(site: Site, node: Node, instance: Instance, jobs: list[Job], *, restor
             "end_reason": "",
         }
         paid = {"from_s": own.from_s or instance.launched_s, "to_s": None, "committed_until_s": until_s}
-        site.ledger.update([own], site.now, state=state, worked=bool(jobs), **it, **paid)
+        site.ledger.move([own], state, site.now, worked=bool(jobs), **it, **paid)
         text = f"{node.name} is instance {instance.id}, which had no lease: it has one again, {state}"
         site.event("needs_a_person", text, launch=own.launch, lease=own.id)
 
@@ -114,7 +114,7 @@ def _revive(site: Site, instance: Instance) -> None:
     """What was taken for ended is ended again, and was paid for all the time."""
     lease = site.ledger.lease_of_instance(instance.id, open_only=False)
     if lease is not None:
-        site.ledger.update([lease], site.now, state=records.TERMINATED, to_s=None, seen_s=site.now)
+        site.ledger.move([lease], records.TERMINATED, site.now, to_s=None, seen_s=site.now)
         text = f"instance {instance.id} had ended, and is shown alive: it is ended again"
         site.event("trouble", text, launch=lease.launch, lease=lease.id)
 
@@ -124,7 +124,7 @@ def _detach(site: Site, lease: LeaseRow, other: Instance, *, restored: bool) -> 
     instance = site.instances.get(lease.instance_id or "") or sightings.ask(site, [lease]).get(lease.instance_id or "")
     why = f"its node is instance {other.id} by now"
     if instance and instance.alive:
-        site.ledger.update([lease], site.now, state=records.TERMINATED, to_s=None, end_reason=why)
+        site.ledger.move([lease], records.TERMINATED, site.now, to_s=None, end_reason=why)
     else:
         _close(site, lease, why, lease.seen_s if restored else min(site.now, other.launched_s))
     site.event("given_up", f"{lease.node}: {why}", launch=lease.launch, lease=lease.id)
@@ -135,7 +135,7 @@ def _close(site: Site, lease: LeaseRow, why: str, ended_s: float | None) -> None
     to_s = lease.to_s
     if to_s is None and lease.from_s is not None:
         to_s = max(lease.changed_s if ended_s is None else ended_s, lease.from_s)
-    site.ledger.update([lease], site.now, state=records.ENDED, to_s=to_s, end_reason=why)
+    site.ledger.move([lease], records.ENDED, site.now, to_s=to_s, end_reason=why)
 
 
 def _until_s(site: Site, instance: Instance, jobs: list[Job]) -> float:
@@ -165,7 +165,7 @@ def _add(site: Site, instance: Instance, id: str, node: str, jobs: list[Job], un
     type = instance.instance_type or type
     site.ledger.add_launch(id, launch, type, "", boot_s, site.document.serial, site.now)
     (lease,) = site.ledger.leases_of(id)
-    site.ledger.update([lease], site.now, instance_id=instance.id, zone=instance.zone, from_s=instance.launched_s)
+    site.ledger.update([lease], instance_id=instance.id, zone=instance.zone, from_s=instance.launched_s)
     return replace(lease, instance_id=instance.id, zone=instance.zone, from_s=instance.launched_s)
 
 
@@ -202,7 +202,7 @@ def _lengthen(site: Site, lease: LeaseRow, instance: Instance, jobs: list[Job]) 
     """Set money aside for the jobs that a lease got after the copy: past its time, it would be the first to go."""
     until_s = _until_s(site, instance, jobs)
     if jobs and until_s > lease.committed_until_s:
-        site.ledger.update([lease], site.now, committed_until_s=until_s)
+        site.ledger.update([lease], committed_until_s=until_s)
 
 
 def _carry(site: Site, heard: Said) -> None:
@@ -269,4 +269,4 @@ def _count(site: Site, account: str, usd: float, from_s: float, to_s: float) -> 
     launch = Launch("", (), "carried-over", ("",), (), price, to_s, 0.0, reason, account)
     site.ledger.add_launch(id, launch, "", "", 0.0, site.document.serial, site.now)
     paid = {"from_s": from_s, "to_s": to_s, "end_reason": reason}
-    site.ledger.update(site.ledger.leases_of(id), site.now, state=records.ENDED, **paid)
+    site.ledger.move(site.ledger.leases_of(id), records.ENDED, site.now, **paid)

@@ -8,22 +8,13 @@ from dataclasses import dataclass, fields
 from typing import Any, NamedTuple, TypeVar, cast
 
 from ironburst.burst import Lease
+from ironburst.controller.lease_states import State
 
 T = TypeVar("T")
 
-# A lease goes down this list; `interrupted` and `leaving` can follow any state before them.
-INTENDED = "intended"  # decided and written down; nothing asked of anybody
-# permit and power_up given to the scheduler, which must have handled it before the node registers
-POWERING = "powering"
-REQUESTED = "requested"  # an intent is open: the cloud is or was being asked, with this token and these parameters
-LAUNCHED = "launched"  # the instance exists
-JOINED = "joined"  # its slurmd registered, so its gate passed; still behind the drain
-READY = "ready"  # undrained: it takes jobs
-RELEASING = "releasing"  # powers down when its jobs have ended
-INTERRUPTED = "interrupted"  # the provider takes it back, or it is lost: its jobs go back to the queue
-LEAVING = "leaving"  # to be given up now
-TERMINATED = "terminated"  # the instance was told to end; paid up to here
-ENDED = "ended"
+INTENDED, POWERING, REQUESTED, LAUNCHED = State.INTENDED, State.POWERING, State.REQUESTED, State.LAUNCHED
+JOINED, READY, RELEASING, INTERRUPTED = State.JOINED, State.READY, State.RELEASING, State.INTERRUPTED
+LEAVING, TERMINATED, ENDED = State.LEAVING, State.TERMINATED, State.ENDED
 
 EARLY = (INTENDED, POWERING, REQUESTED)
 COMING = (*EARLY, LAUNCHED)
@@ -69,7 +60,7 @@ class LeaseRow:
     market: str
     zone: str
     usd_per_hour: float
-    state: str
+    state: State
     instance_id: str | None
     committed_until_s: float
     idle_since_s: float | None
@@ -255,7 +246,7 @@ def storable(value: Any) -> Any:
 
 def lease(row: sqlite3.Row) -> LeaseRow:
     """A row of the table `leases`."""
-    return of(LeaseRow, row, worked=bool(row["worked"]))
+    return of(LeaseRow, row, state=State(row["state"]), worked=bool(row["worked"]))
 
 
 def of(kind: type[T], row: sqlite3.Row, **read: Any) -> T:

@@ -23,7 +23,7 @@ def note(site: Site) -> None:
     """Write down which leases' instances the cloud shows alive; one that was never looked for counts as shown now."""
     open_leases = site.ledger.leases()
     shown = [lease for lease in open_leases if lease.instance_id and _shown(site, lease)]
-    site.ledger.update(shown, site.now, seen_s=site.now)
+    site.ledger.update(shown, seen_s=site.now)
 
 
 def _shown(site: Site, lease: LeaseRow) -> bool:
@@ -50,7 +50,7 @@ def gone(site: Site, lease: LeaseRow, node: Node | None) -> str:
     """
     why = "" if lease.instance_id is None else _gone(site, lease, lease.instance_id, node)
     if why and lease.from_s is not None and lease.to_s is None:
-        site.ledger.update([lease], site.now, to_s=_ended_s(site, lease, node))
+        site.ledger.update([lease], to_s=_ended_s(site, lease, node))
     return why
 
 
@@ -92,7 +92,7 @@ def ask(site: Site, leases: list[LeaseRow]) -> dict[str, Instance]:
     wanted = {lease.instance_id: lease for lease in leases if lease.instance_id}
     known = {instance.id: instance for instance in site.cloud.described(list(wanted))} if wanted else {}
     site.instances |= known
-    site.ledger.update([wanted[id] for id, each in known.items() if each.alive], site.now, seen_s=site.now)
+    site.ledger.update([wanted[id] for id, each in known.items() if each.alive], seen_s=site.now)
     return known
 
 

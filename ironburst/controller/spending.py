@@ -72,7 +72,7 @@ def assign(
         for lease in (lease for lease in ledger.leases() if lease.id in leases):
             # what isn't launched yet is kept for as long as from now to then, from its launch on
             until_s = committed_until_s + (lease.made_s - now_s if lease.from_s is None else 0.0)
-            ledger.update([lease], now_s, committed_until_s=max(lease.committed_until_s, until_s))
+            ledger.update([lease], committed_until_s=max(lease.committed_until_s, until_s))
             rate = money.rates_of(lease, known)[-1]
             if rate.account != account:
                 ledger.rate(lease.id, now_s, account, rate.usd_per_hour)

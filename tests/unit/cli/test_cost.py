@@ -11,6 +11,7 @@ from ironburst import cli
 from ironburst.adapters.slurm_accounting import COLUMNS
 from ironburst.burst import Launch
 from ironburst.cli import cost
+from ironburst.controller.lease_states import State
 from ironburst.controller.ledger import Ledger
 from ironburst.cost import bill
 from tests.fakes import document
@@ -38,8 +39,8 @@ def site(tmp_path, monkeypatch):
     ledger = Ledger(tmp_path / "ledger.sqlite")
     launch = Launch("p5", ("us-east-1a",), "on-demand", ("p5-1",), (1,), 55.04, T0 + 9999, 99.0, "late", "nlp")
     ledger.add_launch("L1", launch, "p5.48xlarge", "ami-1", 120.0, 1, T0)
-    paid = {"state": "ended", "instance_id": "i-1", "from_s": T0 + 60, "joined_s": T0 + 500, "to_s": T0 + 4800}
-    ledger.update(ledger.leases(), T0, **paid)
+    paid = {"instance_id": "i-1", "from_s": T0 + 60, "joined_s": T0 + 500, "to_s": T0 + 4800}
+    ledger.move(ledger.leases(), State.ENDED, T0, **paid)
     ledger.close()
     monkeypatch.setenv("IRONBURST_DOCUMENT", str(tmp_path / "cluster.json"))
     monkeypatch.setenv("IRONBURST_LEDGER", str(tmp_path / "ledger.sqlite"))

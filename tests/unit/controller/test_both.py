@@ -114,7 +114,7 @@ def test_instances_for_a_silent_one_are_no_orphans(world):
     """A ledger that knows nothing of them: they are looked at when it answers."""
     busy_on_both(world, runs_s=4000.0)
     lease = next(lease for lease in world.ledger.leases() if lease.node == "g5-1")
-    world.ledger.update([lease], world.clock.now(), state=records.ENDED, to_s=world.clock.now(), instance_id=None)
+    world.ledger.move([lease], records.ENDED, world.clock.now(), to_s=world.clock.now(), instance_id=None)
     world.ways["kubernetes"].off = True
     world.pass_by(900.0, 30.0)
     assert len(world.cloud.alive()) == 2

@@ -155,8 +155,8 @@ def declared(world, **money):
 def add(ledger, node, from_s, to_s=None, account="", until_s=None, at=NOW):
     launch = Launch("p5", ("a",), "on-demand", (node,), (1,), 36.0, until_s or at, 0.0, "", account)
     ledger.add_launch(node, launch, "p5", "ami", boot_s=60, serial=1, now_s=at)
-    more = {"state": records.ENDED, "to_s": to_s} if to_s else {"state": records.READY}
-    ledger.update(ledger.leases_of(node), at, from_s=from_s, **more)
+    to, more = (records.ENDED, {"to_s": to_s}) if to_s else (records.READY, {})
+    ledger.move(ledger.leases_of(node), to, at, from_s=from_s, **more)
 
 
 def test_the_ledger_counts_each_day_month_and_account_by_itself(tmp_path):
@@ -342,7 +342,7 @@ def test_an_orphan_of_a_known_launch_is_counted(world):
     ledger.add_launch(
         "lost", Launch("p5", ("a",), "spot", ("p5-3",), (7,), 24.0, NOW, 0.0, "", "vision"), "p5", "ami-1", 60, 1, NOW
     )
-    ledger.update(ledger.leases_of("lost"), NOW, state=records.ENDED)
+    ledger.move(ledger.leases_of("lost"), records.ENDED, NOW)
     world.cloud.launch(
         LaunchRequest("ib-x", "lost", "lab", "p5", "us-east-1a", "spot", 1, "lt", "ami-1", '{"nodes": ["p5-3"]}')
     )

@@ -425,7 +425,7 @@ class Story:
         node, ledger = f"p5-{n}", self.room.ledger
         launch = Launch("p5", ("a",), "on-demand", (node,), (n,), usd, until_s, 0.0, "", account)
         ledger.add_launch(node, launch, "p5", "ami", boot_s=60, serial=1, now_s=now)
-        ledger.update(ledger.leases_of(node), now, from_s=now, state=records.READY)
+        ledger.move(ledger.leases_of(node), records.READY, now, from_s=now)
         self.own.append((now, until_s, usd, account))
 
     def between(self):

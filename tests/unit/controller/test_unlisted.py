@@ -3,6 +3,7 @@
 import pytest
 
 from ironburst.adapters.aws_errors import by_code
+from ironburst.controller import records
 from ironburst.ports import CloudError, InstanceTrouble, OutcomeUnknown, SchedulerError
 from tests.fakes.world import World
 
@@ -183,7 +184,7 @@ def test_an_address_that_two_nodes_show_ends_no_tick(world):
     running(world)
     first, second = (lease.node for lease in world.ledger.leases())
     lost = next(lease for lease in world.ledger.leases() if lease.node == second)
-    world.ledger.update([lost], world.clock.now(), state="ended")
+    world.ledger.move([lost], records.ENDED, world.clock.now())
     address = world.slurm.nodes[second].address
     world.slurm.nodes[first].address = address
     world.tick(3)
@@ -196,7 +197,7 @@ def test_an_address_whose_node_can_not_be_told_is_spared_and_told(world):
     running(world)
     running(world)
     leases = world.ledger.leases()
-    world.ledger.update(leases, world.clock.now(), state="ended")
+    world.ledger.move(leases, records.ENDED, world.clock.now())
     address = world.slurm.nodes[leases[0].node].address
     world.slurm.nodes[leases[1].node].address = address
     world.pass_by(900, 10.0)
@@ -227,7 +228,7 @@ def test_a_node_that_the_scheduler_does_not_let_go_is_not_paid_for_for_ever(worl
 
     world.slurm.abandon = refuse
     world.slurm.release = lambda nodes: refuse(nodes, "")
-    world.ledger.update(world.ledger.leases(), world.clock.now(), state="leaving")
+    world.ledger.move(world.ledger.leases(), records.LEAVING, world.clock.now())
     world.pass_by(900, 10.0)
     assert world.cloud.alive() == [] and world.slurm.state(job) != "RUNNING"
 

@@ -11,6 +11,7 @@ import pytest
 
 from ironburst.cli import site_options
 from ironburst.controller import order_book
+from ironburst.controller.lease_states import State
 from ironburst.controller.ledger import Ledger
 from ironburst.controller.order_book import Order, Request
 from ironburst.convergence.model import HostReport, Report
@@ -128,7 +129,7 @@ def test_a_look_that_cannot_be_read_says_so(site, text):
 def test_leases_and_their_jobs(site):
     ledger = Ledger(site.folder / "ledger.sqlite")
     lease = ledger.leases(open_only=False)[0]
-    ledger.update([lease], site.now(), state="ready", to_s=None, from_s=site.now() - 3600)
+    ledger.move([lease], State.READY, site.now(), to_s=None, from_s=site.now() - 3600)
     ledger.close()
     (row,) = shown(site).leases
     assert (row["node"], row["state"], row["usd"]) == (lease.node, "ready", f"${lease.usd_per_hour:.2f}")
