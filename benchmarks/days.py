@@ -3,7 +3,9 @@
 A day of a site in memory (tests.fakes): the real controller, a cloud that sends a bill, nodes with the dead-man's
 switch that the role slurm_node gives them, and two to five accidents (`ACCIDENTS`), each at a random moment. Counted
 are jobs that were lost, or started again though nothing had happened to their nodes; instances that live an hour
-after anybody needed them; and dollars beyond a ceiling by the cloud's bill. With --dead the controller is killed for
+after anybody needed them; dollars beyond a ceiling by the cloud's bill; and those paid for states that last, beyond
+what ironburst.state_times allows (on days on which nothing else hides them from the controller).
+With --dead the controller is killed for
 ever at a random moment, and what counts is how long the last rented instance outlives it and its job.
 """
 
@@ -18,9 +20,9 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -29,9 +31,11 @@ from benchmarks.mishaps import MIN_BILL_S, Skewed
 from ironburst.controller.ledger import Ledger
 from ironburst.controller.lock import LockedError
 from ironburst.controller.money import day, month
+from ironburst.controller.records import STOP_S
 from ironburst.controller.tick import Controller
 from ironburst.document import ClusterDocument
 from ironburst.ports import CloudError, SchedulerError
+from ironburst.state_times import JOB
 from tests.fakes import T0, FakeClock, FakeCloud, FakeSlurm, document
 
 DAY_S, HOUR_S = 86400.0, 3600.0
@@ -39,6 +43,8 @@ DAY_S, HOUR_S = 86400.0, 3600.0
 DEAD_MAN_S, MAX_BOOT_S, MAX_TICK_S = 1800, 240.0, 180.0
 LOST, AGAIN = "jobs lost (0)", "jobs started again without a cause (0)"
 IDLE, BEYOND = "instances alive an hour after they were needed (0)", "days with USD beyond a ceiling (0)"
+LASTING = "USD for states that last, beyond what the table allows (0)"
+SILENT = "states that lasted without an event (0)"
 OUTLIVED = "longest that a node outlived a dead controller and its job, s"
 PRICES = {"on-demand": 55.0, "spot": 24.0}
 NODES = [f"p5-{n}" for n in range(1, 7)]
@@ -88,10 +94,10 @@ class Billed(FakeCloud):
                 self.die(id, "Server.SpotInstanceTermination")
         self.nodes_live()
 
-    def usd(self, start_s: float, end_s: float) -> float:
-        """The bill of a window."""
+    def usd(self, start_s: float, end_s: float, ids: Iterable[str] | None = None) -> float:
+        """The bill of a window; None: of all instances."""
         total = 0.0
-        for id, began in self.began.items():
+        for id, began in self.began.items() if ids is None else ((id, self.began[id]) for id in ids):
             over = max(self.ended.get(id, self.clock.at), began + MIN_BILL_S)
             market = self.tokens[self.all[id].instance.token][0].market
             total += max(0.0, min(over, end_s) - max(began, start_s)) / 3600 * PRICES[market]
@@ -113,6 +119,9 @@ class Outcome:
     again: list[str] = field(default_factory=list)
     idle: list[str] = field(default_factory=list)
     beyond_usd: float = 0.0
+    lasting_usd: float = 0.0  # paid for states that last, see _lasts
+    lasting_allowed_usd: float = 0.0  # by the table of how long each is believed
+    silent: list[str] = field(default_factory=list)  # of these, without an event
     outlived_s: float = 0.0  # with --dead: what the last rented instance lived on, idle
 
     @property
@@ -163,6 +172,7 @@ class Day:
         self.plan = sorted((self.clock.now() + rng.uniform(0.1, 0.8) * self.length_s, name) for name in names)
         self.kill_s = self.clock.now() + rng.uniform(0.05, 0.7) * self.length_s if dead else float("inf")
         self.idle_since: dict[str, float] = {}
+        self.lasting: dict[int, tuple[str, float, list[str]]] = {}  # job: state, since when, instances
         self.later: list[tuple[float, Callable[[], None]]] = []
         self.start()
 
@@ -247,7 +257,7 @@ class Day:
             if fake.done == "NODE_FAIL":
                 out.lost.append(f"job {fake.job.id}")
             for (at, nodes), (again, _) in zip(fake.started, fake.started[1:], strict=False):
-                if not self._cause(at, again, nodes):
+                if fake.job.id not in self.lasting and not self._cause(at, again, nodes):
                     out.again.append(f"job {fake.job.id} on {','.join(nodes)} from {at:.0f} to {again:.0f}")
         out.jobs, out.launches = len(self.slurm.jobs), len(self.cloud.began)
         out.done = sum(fake.done == "COMPLETED" for fake in self.slurm.jobs.values())
@@ -257,8 +267,22 @@ class Day:
         days = {day(self.end_s - self.length_s), day(self.end_s)} if budget.usd_per_day else set()
         allowed = [(window, budget.usd_per_month) for window in windows] + [(d, budget.usd_per_day) for d in days]
         out.beyond_usd = sum(max(0.0, self.cloud.usd(*window) - usd) for window, usd in allowed)
+        self._count_lasting()
         self.ledger.close()
         return out
+
+    def _count_lasting(self) -> None:
+        """Where the controller was there all day: else a state lasts on while nobody looks."""
+        out, told = self.outcome, [event for event in self.ledger.events() if event.job in self.lasting]
+        if BLIND & out.accidents.keys():
+            return
+        for id, (state, since_s, instances) in self.lasting.items():
+            step_s = JOB[state].steps[-1][0] + self.document.scheduler.kill_wait_s + STOP_S + self.slurm.suspend_s
+            until_s = since_s + step_s + LOOKS * self.tick_s
+            out.lasting_usd += self.cloud.usd(since_s, float("inf"), instances)
+            out.lasting_allowed_usd += self.cloud.usd(since_s, until_s, instances)
+            if not any(event.job == id and event.at_s >= since_s for event in told):
+                out.silent.append(f"job {id} in {state}")
 
     def _cause(self, from_s: float, to_s: float, nodes: Sequence[str]) -> bool:
         """Whether the provider did something to one of the nodes in that time."""
@@ -358,6 +382,21 @@ def _disk_full(day: Day) -> None:
     day.full_until = day.clock.now() + day.rng.uniform(300, 3 * HOUR_S)
 
 
+def _lasts(day: Day) -> None:
+    """A rented node's job stays in a state that should be short: a hung epilog, a prolog, suspended and forgotten."""
+    here = {fake.node: id for id, fake in day.cloud.all.items() if fake.instance.alive}
+    works = [
+        fake for fake in day.slurm.unfinished.values() if fake.job.state == "RUNNING" and here.keys() & {*fake.job.on}
+    ]
+    if not works:
+        day.later.append((day.clock.now() + 600, lambda: _lasts(day)))
+        return
+    fake, now = day.rng.choice(works), day.clock.now()
+    state = day.rng.choice(sorted(name for name, row in JOB.items() if row.steps and not row.works))
+    fake.job, fake.ends = replace(fake.job, state=state, end_s=now if state == "COMPLETING" else fake.job.end_s), None
+    day.lasting[fake.job.id] = state, now, [here[name] for name in fake.job.on if name in here]
+
+
 ACCIDENTS: dict[str, Callable[[Day], None]] = {
     "an image that never joins": _bad_image,
     "listings that are cut": _cut_listings,
@@ -372,7 +411,20 @@ ACCIDENTS: dict[str, Callable[[Day], None]] = {
     "an instance dies": _dies,
     "no capacity": _no_capacity,
     "the disk is full": _disk_full,
+    "a state lasts": _lasts,
 }
+# of these, those that a controller doesn't see everything in, or forgets what it saw
+BLIND = {
+    "the controller is away for hours",
+    "the ledger is lost",
+    "a ledger of some hours ago",
+    "a second controller",
+    "the disk is full",
+    "listings that are cut",
+    "spot takes all",
+    "an instance dies",
+}
+LOOKS = 4  # ticks from a step of the table to the end of an instance
 
 
 # ---- figures
@@ -417,6 +469,9 @@ def figures(outcomes: Sequence[Outcome]) -> dict[str, Any]:
         AGAIN: [f"day {each.seed}: {what}" for each in outcomes for what in each.again],
         IDLE: [f"day {each.seed}: {what}" for each in outcomes for what in each.idle],
         BEYOND: {each.seed: round(each.beyond_usd, 2) for each in outcomes if each.beyond},
+        LASTING: sum(max(0.0, round(each.lasting_usd - each.lasting_allowed_usd, 2)) for each in outcomes),
+        "paid for states that last, USD": round(sum(each.lasting_usd for each in outcomes), 2),
+        SILENT: [f"day {each.seed}: {what}" for each in outcomes for what in each.silent],
         OUTLIVED: max(each.outlived_s for each in outcomes),
         "allowed of that, s": DEAD_MAN_S + MAX_BOOT_S + MAX_TICK_S,
     }

@@ -1,8 +1,33 @@
-"""What a GPU is to a job that names no type: memory, and NVLink to the others of its node. Pure."""
+"""What a GPU is to a job that names no type: memory, and NVLink to the others of its node; and what is a part of one.
+Pure.
+"""
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
+
+_MIG = re.compile(r"(?<![a-z0-9])(mig(?![a-z0-9])|(\d+c[._-]?)?\d+g[._-]?\d+gb([+._-][a-z.]+)*$)", re.IGNORECASE)
+
+
+def is_slice(type: str) -> bool:
+    """Whether a GPU type of a scheduler is a part of a GPU: it ends in a MIG profile (1g.10gb, 1c.2g.20gb, 1g.5gb+me,
+    a100_3g.20gb, AutoDetect's nvidia_h100_80gb_hbm3_1g.10gb), or has the word mig in it (mig_24gb).
+    """
+    return bool(_MIG.search(type))
+
+
+def whole(tres: str) -> int:
+    """Whole GPUs of Slurm's list of resources (cpu=8,gres/gpu:a100=4,gres/gpu=4): the total, where it is said, else the
+    sum of the types; without slices. Raises ValueError.
+    """
+    counts: dict[str, int] = {}
+    for part in tres.split(","):
+        name, _, count = part.partition("=")
+        if name == "gres/gpu" or name.startswith("gres/gpu:"):
+            counts[name.partition(":")[2]] = int(count)
+    total = counts.pop("", sum(counts.values()))
+    return max(0, total - sum(count for type, count in counts.items() if is_slice(type)))
 
 
 @dataclass(frozen=True)

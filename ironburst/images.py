@@ -77,8 +77,7 @@ def bake(
     `answers(address)` says whether its sshd does (both may raise). With a `login` its key is let in, and its
     known_hosts file has the host keys of the console before the playbook is called.
 
-    Raises BakeError or CloudError; whatever is raised, the build instance is ended,
-    and an image that wasn't finished is deregistered.
+    Raises BakeError or CloudError; then the build instance is ended, and an unfinished image is deregistered.
     """
     kind = document.images.build_type or pool.instance_type
     price = hourly(document, pool, kind)
@@ -139,11 +138,13 @@ class _Bake:
         moment = f"{datetime.now(UTC):%Y%m%dT%H%M%S}"
         self._name = f"ironburst-{document.cluster}-{pool.name}-{moment}-{self._run_id[:4]}"
         self._launches: dict[Build, str | None] = {}  # each request before it is sent, and the instance that it gave
+        self._before: str | None = None  # what the pool's parameter named at the start
         self._image: str | None = None
         self._image_begun = self._image_available = False
 
     def start_instance(self, answers: Answers) -> Machine:
         """The build instance, once its sshd answers and its host keys are known."""
+        self._before = _answered(partial(self._images.published, self._pool.image_parameter), self._pause_s)
         build, boot_s = self._launch(), self._pool.boot_s
         machine = _until(
             lambda: _running(build, self._images.instance(build.token)),
@@ -246,7 +247,9 @@ class _Bake:
         """Let the pool's parameter name the image; returns the one that it named before."""
         parameter = self._pool.image_parameter
         try:
-            previous = _answered(lambda: self._images.published(parameter), self._pause_s)
+            previous = _answered(partial(self._images.published, parameter), self._pause_s)
+            if previous != self._before:  # by a bake that began later, it may be, from a newer declaration
+                raise BakeError(f"image {image} is made and kept, but {parameter} was set to {previous} meanwhile")
             _answered(lambda: self._images.publish(parameter, image), self._pause_s)
         except CloudError as error:
             raise BakeError(

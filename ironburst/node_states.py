@@ -77,8 +77,14 @@ def _that_say(says: Says) -> frozenset[str]:
 
 _CLOSED, _OUT, _MOVING, _GOING_DOWN = (_that_say(says) for says in (CLOSED, OUT, MOVING, GOING_DOWN))
 _UNREGISTERED, _BUSY = _that_say(UNREGISTERED), _that_say(BUSY)
+_TELLING = frozenset(("ALLOCATED", "DOWN", "IDLE", "MIXED"))
 _RESERVED = frozenset(("MAINTENANCE", "RESERVED"))
 _POWERING_UP = _MOVING - _GOING_DOWN
+
+
+def known(states: Iterable[str]) -> bool:
+    """Its base state says whether jobs are on it: one that never registered may still run an earlier slurmctld's."""
+    return not _TELLING.isdisjoint(states)
 
 
 def closed(states: Iterable[str]) -> bool:

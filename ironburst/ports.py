@@ -28,6 +28,7 @@ __all__ = [
     "Interruption",
     "Job",
     "LaunchRequest",
+    "Malformed",
     "Node",
     "Observation",
     "OutcomeUnknown",
@@ -75,15 +76,23 @@ class TooExpensive(InsufficientCapacity):
 
 
 class QuotaReached(CapacityError):
-    """The account's limit, the same in every zone: cool the whole market of the pool down and tell a person."""
+    """The account's limit, the same in every zone: cool the whole market of the pool down; it is told if it stays."""
 
 
 class Refused(CloudError):
-    """Our request, its template or our rights are wrong: close the pool, tell a person, never retry by itself."""
+    """Nothing was done: rights, the account, credentials, our clock, something that isn't there (yet), or a code that
+    we don't know. Ask again later, less and less often; it is told if it stays.
+    """
+
+
+class Malformed(Refused):
+    """Our request itself is wrong, and the same one always will be: close the pool, tell a person."""
 
 
 class TokenMismatch(Refused):
-    """The token was used with other parameters: never take a new one before looking for instances of this one."""
+    """The token was used before, with other parameters or for instances that have ended: never take a new one before
+    looking for instances of this one.
+    """
 
 
 class OutcomeUnknown(CloudError):

@@ -32,6 +32,7 @@ class Occupancy:
     registered: bool = True
     jobs: tuple[int | str, ...] = ()  # as the scheduler calls them
     end_s: float = 0.0  # when the last of its jobs ends by its limit; 0 without jobs, infinite without a limit
+    address: str = ""  # as the scheduler reaches it: an IP address or a name; empty: not said
 
     @property
     def drained(self) -> bool:
@@ -42,6 +43,11 @@ class Occupancy:
     def busy(self) -> bool:
         """It has jobs, or something of one."""
         return bool(self.jobs) or node_states.busy(self.states)
+
+    @property
+    def says_whether_busy(self) -> bool:
+        """Its state is one in which the scheduler knows whether jobs are on it."""
+        return node_states.known(self.states)
 
     @property
     def available(self) -> bool:

@@ -19,6 +19,7 @@ STDLIB = set(sys.stdlib_module_names)
 RIGHTS = {
     # pure: no clock, no I/O
     "ironburst.node_states": "",
+    "ironburst.state_times": "",
     "ironburst.gpus": "",
     "ironburst.burst": "numpy :gpus :naming :node_states",
     "ironburst.replay": "numpy :burst :gpus",
@@ -44,7 +45,7 @@ RIGHTS = {
     "ironburst.slurm_programs": ":document :naming",
     # what acts
     "ironburst.baremetal": "pydantic :catalog :config :secrets :software",
-    "ironburst.controller": ":burst :document :gpus :karpenter_port :naming :node_states :ports :shares",
+    "ironburst.controller": ":burst :document :gpus :karpenter_port :naming :node_states :ports :shares :state_times",
     "ironburst.page": "jinja2 markupsafe numpy starlette :burst :controller.records :naming :node_states "
     ":replay.pictures",
     "ironburst.cost": ":controller.money :controller.records :naming :replay",  # pure
@@ -55,15 +56,16 @@ RIGHTS = {
     "ironburst.karpenter_port": "",
     "ironburst.image_choice": ":catalog :document :image_port :ports",
     "ironburst.images": ":document :first_contact :image_choice :image_port :ports :signals",
-    "ironburst.adapters": ":baremetal :convergence.ports :cost :doctor :image_port :karpenter_port :kubernetes_rights "
-    ":naming :node_states :ports :replay :sent_program :service :shares :signals :software ansible_runner boto3 "
-    "botocore cryptography kubernetes requests sushy urllib3 yaml",
+    "ironburst.adapters": ":baremetal :convergence.ports :cost :doctor :gpus :image_port :karpenter_port "
+    ":kubernetes_rights :naming :node_states :ports :replay :sent_program :service :shares :signals :software "
+    ":state_times ansible_runner boto3 botocore cryptography kubernetes requests sushy urllib3 yaml",
     "ironburst.cli": "argcomplete ironburst rich uvicorn yaml",
     # the declaration
     "__main__": "pulumi components :config",
     "components": "kubernetes pulumi pulumi_aws pulumi_kubernetes yaml :baremetal :catalog :config :document "
     ":kubernetes_rights :naming :secrets :software",
-    "providers.baremetal": "grpc pulumi :adapters.metal_cycle :adapters.redfish :baremetal :catalog :secrets",
+    "providers.baremetal": "grpc pulumi :adapters.metal_cycle :adapters.redfish :adapters.redfish_power :baremetal "
+    ":catalog :secrets",
     # Ansible's side; what runs on a node has the standard library, and what its role installs
     "playbooks.plugins": "ansible",
     "playbooks.plugins.action": "ansible :cli :convergence :document :roles :service",

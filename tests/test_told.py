@@ -14,14 +14,18 @@ CODE = re.compile(r"`([^`]+)`")
 TOLD = {
     "broken_pool.py": 1,
     "ceilings.py": 1,
+    "drained.py": 2,
     "foreign.py": 1,
+    "going.py": 1,
     "karpenter.py": 4,
-    "launching.py": 2,
+    "lasting.py": 1,
+    "launching.py": 3,
     "leases.py": 1,
     "loop.py": 1,
-    "reaper.py": 2,
-    "rebuild.py": 2,
+    "reaper.py": 3,
+    "rebuild.py": 3,
     "run.py": 1,
+    "tick.py": 1,
     "unstarted.py": 1,
 }
 

@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from decimal import Decimal
 from typing import Any
 
 import boto3
 from botocore.config import Config
-from botocore.exceptions import BotoCoreError, ClientError
 
 from ironburst import naming
 from ironburst.adapters import aws_errors
@@ -33,10 +32,9 @@ from ironburst.ports import (
 
 CLUSTER, LEASE, POOL = naming.CLUSTER_TAG, naming.LEASE_TAG, naming.POOL_TAG
 _WARNING = "EC2 Spot Instance Interruption Warning"
-_IDS = 100  # that one call asks for
+_IDS = 100  # that one call asks for; DescribeInstanceStatus takes no more
 _SQS = 10  # messages that one call receives or deletes, at most
 _BATCHES = 200  # received of one queue in one call of ours: 2,000 messages
-_STATUSES = 100  # instances that DescribeInstanceStatus takes by id
 # what DescribeInstanceStatus puts before the description of an event that is over
 _OVER = ("[Completed]", "[Canceled]")
 
@@ -47,9 +45,9 @@ class Aws:
     def __init__(self, region: str, session: Any = None, *, read_timeout_s: float = 30.0):
         """`session`: a boto3.Session, for tests; its clients are made here, once."""
         session = session or boto3.Session()
-        patient = Config(
-            retries={"mode": "standard", "total_max_attempts": 4}, connect_timeout=5, read_timeout=read_timeout_s
-        )
+        # notices come between two ticks, and a call without an answer is waited for in each: a minute for all attempts
+        retries = {"mode": "standard", "total_max_attempts": 3}
+        patient = Config(retries=retries, connect_timeout=5, read_timeout=min(read_timeout_s, 20.0))
         once = Config(retries={"total_max_attempts": 1}, connect_timeout=5, read_timeout=read_timeout_s)
         self._ec2 = session.client("ec2", region_name=region, config=patient)
         self._ec2_once = session.client("ec2", region_name=region, config=once)
@@ -97,21 +95,8 @@ class Aws:
         return self._listed({f"tag:{CLUSTER}": cluster, f"tag:{naming.ROLE_TAG}": "image-build"})
 
     def described(self, ids: Sequence[str]) -> list[Instance]:
-        """By their ids, which EC2 answers more surely than a filter: it says of an id that it doesn't know it. One such
-        id fails a whole call, so the halves are asked for.
-        """
-        if not ids:
-            return []
-        if len(ids) <= _IDS:
-            try:
-                return _instances([call(self._ec2.describe_instances, InstanceIds=list(ids))])
-            except CloudError as error:
-                if error.code != "InvalidInstanceID.NotFound":
-                    raise
-                if len(ids) == 1:
-                    return []
-        half = len(ids) // 2
-        return [*self.described(ids[:half]), *self.described(ids[half:])]
+        """By their ids, which EC2 answers more surely than a filter: it says of an id that it doesn't know it."""
+        return _instances(_of_known(self._ec2.describe_instances, ids))
 
     def by_token(self, token: str) -> list[Instance]:
         """By the client token of their launch."""
@@ -153,7 +138,7 @@ class Aws:
                 ended |= self.terminate(part)
             except CloudError as error:
                 refused.append(error)
-        if refused and not ended:
+        if refused:
             raise refused[0]
         return ended
 
@@ -202,19 +187,37 @@ class Aws:
 
     def troubles(self, ids: Sequence[str]) -> list[InstanceTrouble]:
         """Of DescribeInstanceStatus: failed checks, and scheduled events that aren't over."""
-        found = []
-        for n in range(0, len(ids), _STATUSES):
-            asked = list(ids[n : n + _STATUSES])
-            for status in call(self._ec2.describe_instance_status, InstanceIds=asked).get("InstanceStatuses", []):
-                found += _troubles(status)
-        return found
+        answers = _of_known(self._ec2.describe_instance_status, ids)
+        return [
+            found for answer in answers for status in answer.get("InstanceStatuses", []) for found in _troubles(status)
+        ]
 
     def _listed(self, filters: dict[str, str]) -> list[Instance]:
         wanted = [{"Name": name, "Values": [value]} for name, value in filters.items()]
         try:
             return _instances(self._ec2.get_paginator("describe_instances").paginate(Filters=wanted))
-        except (ClientError, BotoCoreError) as error:
+        except aws_errors.raised as error:
             raise aws_errors.of(error, "DescribeInstances") from None
+
+
+def _of_known(describe: Callable[..., Any], ids: Sequence[str]) -> Iterator[dict[str, Any]]:
+    """The answers to a Describe call for these instances, as far as they are known. One that isn't fails a whole call,
+    so the halves are asked for.
+    """
+    if not ids:
+        return
+    if len(ids) <= _IDS:
+        try:
+            yield call(describe, InstanceIds=list(ids))
+            return
+        except CloudError as error:
+            if error.code != "InvalidInstanceID.NotFound":
+                raise
+            if len(ids) == 1:
+                return
+    half = len(ids) // 2
+    yield from _of_known(describe, ids[:half])
+    yield from _of_known(describe, ids[half:])
 
 
 def parameters(request: LaunchRequest) -> dict[str, Any]:

@@ -1,5 +1,7 @@
-"""EC2's error codes, by what the caller does next.
-Decided on the code, never on the message; an unknown refusal is `Refused`.
+"""AWS's error codes, by what the caller does next: asked again soon (SLOWED, SAME), elsewhere or later (ELSEWHERE,
+DEARER, QUOTA), later (`Refused`: all that isn't named here), not again (MALFORMED).
+
+Decided on the code, never on the message. Where they come from, and when each is asked again: docs/adr/0088.
 """
 
 from __future__ import annotations
@@ -13,11 +15,14 @@ from botocore.exceptions import (
     EndpointConnectionError,
     NoCredentialsError,
     ParamValidationError,
+    PartialCredentialsError,
 )
+from botocore.parsers import ResponseParserError
 
 from ironburst.ports import (
     CloudError,
     InsufficientCapacity,
+    Malformed,
     OutcomeUnknown,
     QuotaReached,
     Refused,
@@ -34,6 +39,10 @@ ELSEWHERE = {
     "InsufficientHostCapacity",
     "InsufficientCapacityOnHost",
     "InsufficientReservedInstanceCapacity",
+    "InsufficientReservedInstancesCapacity",
+    "InsufficientAddressCapacity",
+    "IncompatibleHostRequirements",
+    "UnavailableHostRequirements",
     "ReservationCapacityExceeded",
     "InvalidCapacityReservationState.PendingActivation",  # a capacity block that has not begun
     "InvalidCapacityReservationState.Unavailable",
@@ -41,27 +50,96 @@ ELSEWHERE = {
     "InvalidFleetConfiguration",
     "InsufficientFreeAddressesInSubnet",
     "InsufficientVolumeCapacity",
+    "VolumeTypeNotAvailableInZone",
 }
 DEARER = {"SpotMaxPriceTooLow"}  # than what we pay
+# the account's; beside them whatever ends in LimitExceeded
 QUOTA = {
     "MaxSpotInstanceCountExceeded",
-    "VcpuLimitExceeded",
-    "InstanceLimitExceeded",
-    "VolumeLimitExceeded",
-    "MaxIOPSLimitExceeded",
     "MaxFleetCountExceeded",
+    "MaxSpotFleetRequestCountExceeded",
+    "MaxScheduledInstanceCapacityExceeded",
+    "ResourceCountExceeded",
+    "RequestResourceCountExceeded",
 }
-SLOWED = {"RequestLimitExceeded", "Throttling", "ThrottlingException", "EC2ThrottledException"}
-# the provider's own fault: the instances may exist
-SAME = {"InternalError", "InternalFailure", "Unavailable", "ServiceUnavailable"}
-MISMATCH = {"IdempotentParameterMismatch"}
+SLOWED = {
+    "RequestLimitExceeded",
+    "BandwidthLimitExceeded",
+    "LimitExceededException",
+    "Throttling",
+    "ThrottlingException",
+    "ThrottledException",
+    "EC2ThrottledException",
+    "RequestThrottled",
+    "RequestThrottledException",
+    "KmsThrottled",
+    "TooManyRequestsException",
+    "TooManyUpdates",
+    "SlowDown",
+    "OverLimit",  # SQS: too many messages were received and not deleted; half a minute later they are shown again
+}
+# the provider's own fault, or another call is in the way: the instances may exist
+SAME = {
+    "InternalError",
+    "InternalFailure",
+    "InternalServerError",
+    "ServerInternal",
+    "ServiceFailure",
+    "ServiceUnavailable",
+    "Unavailable",
+    "RetryableError",
+    "RequestTimeout",
+    "RequestTimeoutException",
+    "PriorRequestNotComplete",
+    "ConcurrentTagAccess",
+    "IDPCommunicationError",
+}
+MISMATCH = {"IdempotentParameterMismatch", "IdempotentInstanceTerminated"}
+# No time cures these. An id that isn't found is none of them (what was made a moment ago may not be known everywhere),
+# nor is InvalidParameterValue, EC2's answer to an instance profile that is new.
+MALFORMED = {
+    "ParamValidationError",  # botocore's own: nothing was sent
+    "ClientInvalidParameterValue",
+    "DryRunOperation",
+    "InvalidAction",
+    "InvalidBlockDeviceMapping",
+    "InvalidCharacter",
+    "InvalidClientToken",
+    "InvalidParameter",
+    "InvalidParameterCombination",
+    "InvalidParameterDependency",
+    "InvalidQueryParameter",
+    "InvalidTagKey.Malformed",
+    "MalformedQueryString",
+    "MissingAction",
+    "MissingInput",
+    "MissingParameter",
+    "NoSuchVersion",
+    "UnknownParameter",
+    "UnknownVolumeType",
+    "UnsupportedProtocol",
+    "ValidationError",
+    "InvalidAMIID.Malformed",
+    "InvalidCapacityReservationId.Malformed",
+    "InvalidGroupId.Malformed",
+    "InvalidIamInstanceProfileArn.Malformed",
+    "InvalidInstanceID.Malformed",
+    "InvalidLaunchTemplateId.Malformed",
+    "InvalidLaunchTemplateName.MalformedException",
+    "InvalidPlacementGroupId.Malformed",
+    "InvalidSecurityGroupId.Malformed",
+    "InvalidSubnetID.Malformed",
+}
+
+
+raised = (ClientError, BotoCoreError, ResponseParserError)  # the last one by an answer of something in between
 
 
 def call(method: Callable[..., Any], **parameters: Any) -> Any:
     """Call a method of a boto3 client; its answer. Raises the port's CloudErrors."""
     try:
         return method(**parameters)
-    except (ClientError, BotoCoreError) as error:
+    except raised as error:
         raise of(error, "".join(part.capitalize() for part in method.__name__.split("_"))) from None
 
 
@@ -72,18 +150,19 @@ def of(error: Exception, what: str) -> CloudError:
         status = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
         message = error.response.get("Error", {}).get("Message", "")
         return by_code(code, status, f"{what}: {code or f'HTTP {status}'}: {message}".rstrip(": "))
-    if isinstance(error, NoCredentialsError | ParamValidationError):
-        return Refused(f"{what}: {error}", type(error).__name__)
+    if isinstance(error, NoCredentialsError | PartialCredentialsError | ParamValidationError):
+        return by_code(type(error).__name__, 0, f"{what}: {error}")
     if isinstance(error, EndpointConnectionError):
         # never reached, but a proxy in between may have been: unknown is the safe side
         return OutcomeUnknown(f"{what}: {error}")
-    if isinstance(error, BotoCoreError):
+    if isinstance(error, BotoCoreError | ResponseParserError):
         return OutcomeUnknown(f"{what}: no answer ({error})")
     raise error
 
 
 def by_code(code: str, status: int, text: str) -> CloudError:
-    """The port's error for EC2's code and the HTTP status of its answer."""
+    """The port's error for AWS's code and the HTTP status of its answer."""
+    code = code.removeprefix("Client.").removeprefix("Server.")  # as EC2 writes it elsewhere
     kinds = (
         (ELSEWHERE, InsufficientCapacity),
         (DEARER, TooExpensive),
@@ -91,8 +170,13 @@ def by_code(code: str, status: int, text: str) -> CloudError:
         (SLOWED, Throttled),
         (SAME, OutcomeUnknown),
         (MISMATCH, TokenMismatch),
+        (MALFORMED, Malformed),
     )
     for codes, kind in kinds:
         if code in codes:
             return kind(text, code)
+    if code.endswith("LimitExceeded"):
+        return QuotaReached(text, code)
+    if status == 429:
+        return Throttled(text, code)
     return OutcomeUnknown(text, code) if status >= 500 else Refused(text, code)

@@ -14,7 +14,6 @@ from typing import Any
 
 import boto3
 from botocore.config import Config
-from botocore.exceptions import BotoCoreError, ClientError
 
 from ironburst import naming
 from ironburst.adapters import aws_errors
@@ -130,7 +129,7 @@ class AwsImages:
         ]
         try:
             pages = list(self._ec2.get_paginator("describe_instances").paginate(Filters=wanted))
-        except (ClientError, BotoCoreError) as error:
+        except aws_errors.raised as error:
             raise aws_errors.of(error, "DescribeInstances") from None
         reservations = [reservation for page in pages for reservation in page["Reservations"]]
         return {raw["ImageId"] for reservation in reservations for raw in reservation["Instances"]}

@@ -117,7 +117,9 @@ class Both:
 
     def admit(self) -> Sequence[str]:
         """At all that answer."""
-        return [text for _, side in self._up() for text in side.admit()]
+        odd = list[str]()
+        _raise(self._tried([kind for kind, _ in self._up()], lambda kind: odd.extend(self._side(kind).admit())))
+        return odd
 
     def power_up(self, nodes: Sequence[str]) -> None:
         """See Scheduler."""

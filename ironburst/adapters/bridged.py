@@ -201,9 +201,9 @@ class Bridged:
         and whoever made these makes them anew.
         """
         theirs, pods = [job for job in jobs if job in self._slurm.pods], self._slurm.pods
-        refused = self._slurm.requeue(*(job for job in jobs if job not in pods))
         if theirs:
             self._slurm.cancel(theirs)
+        refused = dict(self._slurm.requeue(*(job for job in jobs if job not in pods)))
         for job in theirs:
             why = f"job {job} is cancelled, for Slurm can't put slurm-bridge's jobs back into the queue"
             refused[job] = f"{why}: {_remade(pods[job])}"

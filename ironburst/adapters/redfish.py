@@ -65,6 +65,7 @@ class BmcAccess:
     ca_file: str | None = None
     sha256: str | None = None
     timeout_s: float = 120.0
+    serial: str | None = None  # declared: no other machine is switched off
 
     @property
     def answer_s(self) -> float:
@@ -90,6 +91,7 @@ def access_of(inputs: NodeInputs, password: str) -> BmcAccess:
         ca_file=inputs.ca_file,
         sha256=inputs.certificate_sha256,
         timeout_s=inputs.timeout_seconds,
+        serial=inputs.serial,
     )
 
 
@@ -113,33 +115,10 @@ def read_telemetry(access: BmcAccess) -> Telemetry:
             raise BmcIncompleteAnswer(f"{access.node}: BMC {access.address} {error}") from None
 
 
-def power_off(access: BmcAccess, *, graceful_s: float = 120.0, forced_s: float = 30.0, host: str | None = None) -> None:
-    """Shut the node down and wait until it is off; by force when it takes longer than `graceful_s`. `host`: the path of
-    the machine, where it is known already. Raises BmcError.
-    """
-    with _login(access, limited=False) as root:
-        system = root.get_system(host) if host else _host_system(access, root)
-        if system.power_state == sushy.POWER_STATE_OFF:
-            return
-        if sushy.RESET_GRACEFUL_SHUTDOWN in system.get_allowed_reset_system_values():
-            system.reset_system(sushy.RESET_GRACEFUL_SHUTDOWN)
-            if _is_off_within(system, graceful_s):
-                return
-        system.reset_system(sushy.RESET_FORCE_OFF)
-        if not _is_off_within(system, forced_s):
-            raise BmcUnavailable(
-                f"{access.node}: BMC {access.address} accepted ForceOff, but the node is still on after {forced_s:g} s"
-            )
-
-
-def _is_off_within(system: Any, limit_s: float) -> bool:
-    deadline = time.monotonic() + limit_s
-    while system.power_state != sushy.POWER_STATE_OFF:
-        if time.monotonic() > deadline:
-            return False
-        time.sleep(0.2)  # Redfish has no wait: poll, gently, for BMCs are slow computers
-        system.refresh(force=True)
-    return True
+def reset_type(system: Any, *wanted: Any) -> Any:
+    """The first of these ways to reset that the BMC offers for the machine; the first one where it offers none."""
+    kinds = system.get_allowed_reset_system_values()
+    return next((each for each in wanted if each in kinds), wanted[0])
 
 
 # ---- the session

@@ -13,7 +13,7 @@ from typing import Any
 
 from sushy import exceptions
 
-from ironburst.adapters import redfish, redfish_boot
+from ironburst.adapters import redfish, redfish_boot, redfish_power
 from ironburst.adapters.redfish import BmcAccess, BmcError, BmcIncompleteAnswer, BmcUnavailable, BmcUnreachable
 from ironburst.adapters.redfish_boot import SETUP, RedfishConsole
 from ironburst.baremetal import bios, documents, makers
@@ -25,8 +25,6 @@ from ironburst.baremetal.said import dicts, dig, text
 PASSING = (BmcUnreachable, BmcIncompleteAnswer, BmcUnavailable)
 """a BMC that starts, or is busy"""
 _FINAL = (400, 405, 422)
-_CLEAN_S = 120.0
-"""seconds that a system has to end"""
 
 
 class BmcSaidNo(BmcError, SaidNo):
@@ -38,8 +36,9 @@ class RedfishBios:
     machine's start, for BMCs have few.
     """
 
-    def __init__(self, access: BmcAccess) -> None:
-        self._access = access
+    def __init__(self, access: BmcAccess, force: bool = False) -> None:
+        """`force`: a system that does not end in its time is cut off."""
+        self._access, self._force = access, force
         self._host: str | None = None
 
     @contextlib.contextmanager
@@ -142,7 +141,10 @@ class RedfishBios:
 
     def power_off(self, clean: bool) -> None:
         """Off; `clean`: a system may run, and gets its time to end."""
-        redfish.power_off(self._access, graceful_s=_CLEAN_S if clean else 0.0, host=self._host)
+        if clean:
+            redfish_power.power_off(self._access, force=self._force, host=self._host)
+        else:
+            redfish_power.power_off(self._access, force=True, clean_s=0.0, host=self._host)
 
     @property
     def _bmc(self) -> str:

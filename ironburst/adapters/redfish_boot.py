@@ -15,7 +15,15 @@ import requests
 import sushy
 from sushy import exceptions
 
-from ironburst.adapters.redfish import BmcAccess, BmcError, BmcUnavailable, _host_system, _login, _translated
+from ironburst.adapters.redfish import (
+    BmcAccess,
+    BmcError,
+    BmcUnavailable,
+    _host_system,
+    _login,
+    _translated,
+    reset_type,
+)
 from ironburst.baremetal.cycle import Panel
 
 T = TypeVar("T")
@@ -141,16 +149,8 @@ class RedfishConsole:
         """Power on; a machine that is on stays on."""
         self._told(lambda: self._reset(sushy.RESET_ON, sushy.RESET_FORCE_ON))
 
-    def restart(self) -> None:
-        """Restart it, cleanly where the BMC can; a machine that is off starts."""
-        if self.look().power == "off":
-            return self.power_on()
-        return self._told(lambda: self._reset(sushy.RESET_GRACEFUL_RESTART, sushy.RESET_FORCE_RESTART))
-
     def _reset(self, *wanted: Any) -> None:
-        offered = self.system.get_allowed_reset_system_values()
-        kind = next((each for each in wanted if each in offered), wanted[0])
-        self.system.reset_system(kind)
+        self.system.reset_system(reset_type(self.system, *wanted))
 
     def lamp(self, lit: bool) -> None:
         """The lamp by which people find the machine."""

@@ -24,8 +24,10 @@ from ironburst.adapters.redfish import (
     _document,
     _host_system,
     _login,
+    reset_type,
 )
 from ironburst.adapters.redfish_link import TooMuch
+from ironburst.adapters.redfish_power import check_machine, shut_down
 from ironburst.baremetal import documents, inventory, updates
 from ironburst.baremetal.documents import Documents
 from ironburst.baremetal.hardware import Component
@@ -53,11 +55,11 @@ class _NotSent(BmcUnreachable):
 
 class RedfishUpdate:
     """One node's. `folder`: has each image, fetched and checked, by its SHA-256. `may_start`: the BMC may restart the
-    machine by itself.
+    machine by itself; `force`: a system that does not end in its time is cut off.
     """
 
-    def __init__(self, access: BmcAccess, folder: Path, may_start: bool) -> None:
-        self._access, self._folder, self._may_start = access, folder, may_start
+    def __init__(self, access: BmcAccess, folder: Path, may_start: bool, force: bool = False) -> None:
+        self._access, self._folder, self._may_start, self._force = access, folder, may_start, force
 
     # ---- looking
 
@@ -208,14 +210,15 @@ class RedfishUpdate:
     # ---- starting
 
     def start(self) -> None:
-        """Raises BmcError."""
+        """Cleanly. Raises BmcError."""
         with _login(self._access, limited=False) as root:
             system = _host_system(self._access, root)
-            wanted = [sushy.RESET_GRACEFUL_RESTART, sushy.RESET_FORCE_RESTART]
-            if system.power_state == sushy.POWER_STATE_OFF:
-                wanted = [sushy.RESET_ON, sushy.RESET_FORCE_ON]
-            offered = system.get_allowed_reset_system_values()
-            kind = next((each for each in wanted if each in offered), wanted[0])
+            kind = sushy.RESET_GRACEFUL_RESTART
+            if system.power_state != sushy.POWER_STATE_OFF:
+                check_machine(self._access, system)
+            if system.power_state == sushy.POWER_STATE_OFF or kind not in system.get_allowed_reset_system_values():
+                shut_down(self._access, system, self._force)
+                kind = reset_type(system, sushy.RESET_ON, sushy.RESET_FORCE_ON)
             target = system._actions.reset.target_uri
             answer = self._once(root._conn, target, json={"ResetType": kind.value})
             if answer is None or answer.status_code >= 300:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import re
 import shlex
 import subprocess
@@ -16,7 +17,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ironburst import naming
-from ironburst.adapters import slurm_bridge, slurm_comments, slurm_defaults, slurm_json
+from ironburst.adapters import slurm_bridge, slurm_comments, slurm_defaults, slurm_json, slurm_occupancy
 from ironburst.adapters.slurm_json import Read
 from ironburst.ports import Claim, Observation, Quota, SchedulerError, SchedulerMissing, Share, WrongShape
 from ironburst.service import Occupancy
@@ -42,15 +43,31 @@ printf '%s %s %s\\n' "$age" "$owner" "$said"
 # `Requested operation is presently disabled for job 7`, or for a task `100_3: Job is pending execution`
 _REFUSED_JOB = re.compile(r" for job (?P<job>[0-9_]+)\s*$|^(?:\S*: )?(?P<task>[0-9_]+): ")
 _SURROGATE = "\\ud"  # a JSON escape of U+D800 to U+DFFF; half of a pair is no text
+_SIGNS = (
+    "pgrep -x slurmctld; ls -d /opt/slurm*/bin/squeue /opt/slurm/*/bin/squeue /usr/local/bin/squeue "
+    "/usr/local/slurm*/bin/squeue /usr/local/slurm/*/bin/squeue /cm/shared/apps/slurm/*/bin/squeue 2>/dev/null"
+)
+_FILTERS = ("SQUEUE_", "SLURM_CLUSTERS")  # a person's own: less of the queue, or another cluster's
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
 
 class Slurm:
     """A Scheduler (ironburst.ports)."""
 
-    def __init__(self, prefix: Sequence[str] = (), *, spool: str = SPOOL, timeout_s: float = 60.0, first: str = ""):
-        """`first`: what the prefix reads of stdin before the command does."""
+    def __init__(
+        self,
+        prefix: Sequence[str] = (),
+        *,
+        spool: str = SPOOL,
+        timeout_s: float = 60.0,
+        first: str = "",
+        cluster: str = "",
+    ):
+        """`first`: what the prefix reads of stdin before the command does; `cluster`: the ClusterName whose occupancy
+        is asked for; empty: any.
+        """
         self._prefix, self._spool, self._timeout_s, self._first = list(prefix), spool, timeout_s, first
+        self._cluster = cluster
 
     # ---- reading
     def observe(self) -> Observation:
@@ -82,8 +99,17 @@ class Slurm:
         """The nodes and the jobs on them (NodeService).
         Jobs first: one that starts in between shows in its node's state.
         """
-        jobs = self._json("squeue", "--json")
-        return slurm_json.occupancy(jobs, self._json("scontrol", "show", "node", "--all", "--json"))
+        try:
+            jobs = self._json("squeue", "--json", "--all")
+        except SchedulerMissing as error:
+            if self._run("sh", "-c", _SIGNS).stdout.strip():  # it is installed, where this shell doesn't look
+                raise SchedulerError(f"{error}'s PATH, and Slurm is there all the same") from None
+            raise
+        nodes = self._json("scontrol", "show", "node", "--all", "--json")
+        for said in (slurm_occupancy.cluster(jobs), slurm_occupancy.cluster(nodes)) if self._cluster else ():
+            if said and said.lower() != self._cluster.lower():
+                raise SchedulerError(f"the Slurm that answers is of cluster {said}, declared is {self._cluster}")
+        return slurm_occupancy.occupancy(jobs, nodes)
 
     def calls(self) -> list[str]:
         """What Slurm asked of its ResumeProgram and SuspendProgram, oldest first: `TIME resume|suspend NODE ANSWER`."""
@@ -174,8 +200,8 @@ class Slurm:
         """As GrpTRES of the teams' QOS."""
         del gpus  # the numbers come from them
         qos = shared.shown_qos(self._call(*shared.SHOW_QOS).splitlines())
-        if lines := shared.limits(shares, now, qos):
-            self._call("sh", "-c", " && ".join(map(shlex.join, lines)))
+        if lines := shared.limits(shares, now, qos):  # one that is refused keeps no other
+            self._call("sh", "-c", "; ".join([*(f"{shlex.join(line)} || failed=$?" for line in lines), "exit $failed"]))
         if missing := sorted(set(shared.qos_of(shares, now)) - set(qos)):
             raise SchedulerError(f"Slurm has no QOS {', '.join(missing)}: converge the head, which makes them")
 
@@ -245,6 +271,7 @@ class Slurm:
                 encoding="utf-8",
                 errors="replace",  # users name their jobs as they like, in any encoding
                 timeout=self._timeout_s,
+                env={key: value for key, value in os.environ.items() if not key.startswith(_FILTERS)},
             )
         except FileNotFoundError:
             hint = "run on the head node, or give --slurm-prefix 'ssh root@HEAD'"

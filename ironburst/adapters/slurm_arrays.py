@@ -10,7 +10,9 @@ from ironburst import naming
 from ironburst.adapters.slurm_values import number
 
 TASKS_SHOWN = 100
-"""of an array that waits: who is behind them is shown when they have started"""
+"""of an array that waits, the next ones; never how many may run at a time, which is Slurm's own `array_max_tasks`"""
+_STARTED = ("RUNNING", "CONFIGURING", "SUSPENDED", "STOPPED")
+"""what Slurm counts against the throttle: one that is COMPLETING runs no more (job_completion_logger), however long"""
 TOGETHER = "waits_together"
 """our key in the row of a task: how Slurm's commands call the whole row that it came from; naming fewer tasks splits
 them off. Empty where squeue cut that short (...)"""
@@ -20,10 +22,15 @@ def tasks_apart(rows: list[Any]) -> list[Any]:
     """Each task of an array as a row of its own, though Slurm has those that wait in one; of many the next ones, and no
     more than may run at a time (--array=1-100%5).
     """
-    busy: Counter[int] = Counter()
+    running: Counter[int] = Counter()
+    ahead: Counter[int] = Counter()  # split off, and put back: they wait by themselves
     for raw in rows:
         if isinstance(raw, dict) and not raw.get("array_task_string") and (array := _number(raw, "array_job_id")):
-            busy[array] += 1
+            state = str(raw.get("job_state"))
+            if any(word in state for word in _STARTED):
+                running[array] += 1
+            elif "PENDING" in state and _number(raw, "priority"):
+                ahead[array] += 1
     apart = []
     for raw in rows:
         together = raw.get("array_task_string") if isinstance(raw, dict) else None
@@ -31,11 +38,11 @@ def tasks_apart(rows: list[Any]) -> list[Any]:
         if not tasks:
             apart.append(raw)
             continue
-        at_once = _number(raw, "array_max_tasks") or TASKS_SHOWN
-        more = min(at_once, TASKS_SHOWN) - busy[_number(raw, "array_job_id")]
-        limited = {"state_reason": "JobArrayTaskLimit"} if more <= 0 else {}
+        array, at_once = _number(raw, "array_job_id"), _number(raw, "array_max_tasks")
+        limited = {"state_reason": "JobArrayTaskLimit"} if at_once and running[array] >= at_once else {}
+        more = min(at_once - running[array] - ahead[array], TASKS_SHOWN) if at_once else TASKS_SHOWN
         row = str(together).partition("%")[0]
-        limited |= {TOGETHER: "" if "..." in row else f"{_number(raw, 'array_job_id')}_[{row}]"}
+        limited |= {TOGETHER: "" if "..." in row else f"{array}_[{row}]"}
         apart += [
             raw | limited | {"array_task_string": "", "array_task_id": {"set": True, "infinite": False, "number": task}}
             for task in tasks[: max(1, more)]
@@ -57,7 +64,7 @@ def _task_ids(text: str) -> list[int]:
 def _number(raw: dict[str, Any], key: str) -> int:
     try:
         return int(number(raw.get(key, 0)) or 0)
-    except (AttributeError, KeyError, TypeError, ValueError):
+    except (AttributeError, KeyError, TypeError, ValueError, OverflowError):
         return 0
 
 

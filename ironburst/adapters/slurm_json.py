@@ -11,20 +11,22 @@ import math
 import posixpath
 import re
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any, NamedTuple, TypeVar
 
-from ironburst.adapters import slurm_arrays
-from ironburst.adapters.slurm_values import expand, number
+from ironburst.adapters import slurm_arrays, slurm_asked
+from ironburst.adapters.slurm_asked import tres
+from ironburst.adapters.slurm_values import expand, joined, number
+from ironburst.gpus import is_slice
 from ironburst.ports import Job, Node, Resources, WrongShape
-from ironburst.service import Occupancy
 from ironburst.shares.slurm import kind_of
 
 T = TypeVar("T")
-_ON_NODES = ("RUNNING", "COMPLETING", "CONFIGURING", "SUSPENDED", "STOPPED", "SIGNALING", "STAGE_OUT", "RESIZING")
+# the flags that say more than the base state beside them, the first one of a job counts; then the base states
+_FLAGS = ("COMPLETING", "CONFIGURING", "STOPPED")
+_ON_NODES = (*_FLAGS, "RUNNING", "SUSPENDED")
 _READS = "this ironburst reads Slurm 23.02 to 26.05 (data_parser v0.0.39 to v0.0.45)"
 _SILENT = "Not responding"  # slurmctld's word for a node that it sets DOWN, behind what was said of it before
-_SHAPES = (KeyError, TypeError, ValueError, AttributeError)  # what reading an unknown shape raises
+_SHAPES = (KeyError, TypeError, ValueError, AttributeError, OverflowError)  # what reading an unknown shape raises
 
 
 class Read(NamedTuple):
@@ -35,7 +37,6 @@ class Read(NamedTuple):
 
 
 _MOST_REASON = 200  # characters: it may name every node that is down
-_SLICE = re.compile(r"(\d+c\.)?\d+g\.\d+gb\S*")  # a MIG profile, as the role slurm_head calls its gres type
 
 
 def jobs(answer: Any) -> list[Job]:
@@ -70,27 +71,6 @@ def shares(answer: Any) -> dict[int, str]:
         except _SHAPES:
             continue  # told already, where the jobs are read
     return {job: kind for job, kind in found.items() if kind}
-
-
-def occupancy(queue: Any, shown: Any) -> dict[str, Occupancy]:
-    """Nodes and the jobs on them, from `squeue --json` and `scontrol show node --json`. Raises WrongShape."""
-    on: dict[str, list[Job]] = {}
-    for job in jobs(queue):
-        for name in job.on:
-            on.setdefault(name, []).append(job)
-    seen = {}
-    for node, raw in zip(nodes(shown), _rows(shown, "nodes", "scontrol show node"), strict=True):
-        there = on.get(node.name, [])
-        seen[node.name] = Occupancy(
-            node.name,
-            node.partitions,
-            frozenset(node.states),
-            node.reason,
-            registered=_registered(raw),
-            jobs=tuple(job.called or job.id for job in there),
-            end_s=max((math.inf if job.end_s is None else job.end_s for job in there), default=0.0),
-        )
-    return seen
 
 
 def _rows(answer: Any, key: str, command: str) -> list[Any]:
@@ -156,6 +136,7 @@ def _unreadable_job(raw: dict[str, Any]) -> Job:
         partitions=(),
         requeue=False,
         held=True,
+        held_by=" by ironburst, which can't read what Slurm says of it",
         on=tuple(on),
     )
 
@@ -163,13 +144,6 @@ def _unreadable_job(raw: dict[str, Any]) -> Job:
 def _unreadable_node(raw: dict[str, Any]) -> Node:
     """Its name: it takes no job, and is not launched."""
     return Node(_text(raw["name"]), (), Resources(0), ("UNKNOWN",))
-
-
-def _registered(raw: dict[str, Any]) -> bool:
-    try:
-        return bool(number(raw["slurmd_start_time"]))
-    except _SHAPES:  # in doubt it has
-        return True
 
 
 def _text(value: Any) -> str:
@@ -180,23 +154,20 @@ def _text(value: Any) -> str:
 
 def _job(raw: dict[str, Any]) -> Job:
     state = base_state(_words(raw["job_state"]))
-    count = max(1, int(number(raw["node_count"]) or 1))
-    asked = tres(raw.get("tres_alloc_str") or raw["tres_req_str"])
-    asked = asked if asked.gpus else replace(asked, gpus=_uncounted_gpus(raw, count))
+    on = tuple(expand(raw["nodes"] or "")) if state in _ON_NODES else ()
+    count, each = slurm_asked.has(raw, len(on)) if on else slurm_asked.asks(raw)
     start, limit = number(raw["start_time"]), number(raw["time_limit"])
     eligible, end = number(raw.get("eligible_time", 0)), number(raw["end_time"])
     finite = limit is not None and math.isfinite(limit) and limit > 0
-    on = tuple(expand(raw["nodes"] or "")) if state in _ON_NODES else ()
+    least = number(raw.get("time_minimum", 0))
     return Job(
         id=slurm_arrays.job_id(raw),
         name=str(raw["name"]),
         user=str(raw["user_name"]),
         state=state,
         submit_s=float(number(raw["submit_time"]) or 0),
-        nodes=len(on) or count,
-        each=Resources(
-            *(math.ceil(amount / (len(on) or count)) for amount in (asked.gpus, asked.cpus, asked.memory_mb))
-        ),
+        nodes=count,
+        each=each,
         time_limit_s=limit * 60.0 if finite and limit is not None else None,
         partitions=tuple(raw["partition"].split(",")) if raw["partition"] else (),
         priority=int(number(raw["priority"]) or 0),
@@ -205,9 +176,10 @@ def _job(raw: dict[str, Any]) -> Job:
         reason=_reason(raw),
         held=number(raw["priority"]) == 0 or str(raw["state_reason"]).startswith("JobHeld"),
         dependency=raw.get("dependency") or "",
-        gpu_type=_gpu_type(raw),
-        demands=_demands(raw),
-        excluded=tuple(expand(_joined(raw.get("excluded_nodes")))),
+        held_by=slurm_asked.held_by(raw, _reason(raw)),
+        gpu_type=slurm_asked.gpu_type(raw),
+        demands=slurm_asked.demands(raw),
+        excluded=tuple(expand(joined(raw.get("excluded_nodes")))),
         eligible_s=float(eligible) if eligible else None,
         start_s=float(start) if on and start else None,
         end_s=float(end) if on and end and math.isfinite(end) and finite else None,
@@ -220,17 +192,23 @@ def _job(raw: dict[str, Any]) -> Job:
         fabric=",".join(_told(raw, "fabric")),
         called=_called(raw),
         folders=_folders(raw),
+        exclusive=slurm_asked.exclusive(raw),
+        time_min_s=least * 60.0 if least and math.isfinite(least) else None,
     )
 
 
 def _node(raw: dict[str, Any]) -> Node:
     partitions = raw["partitions"]
     total = tres(raw["tres"])
+    gpu_types: dict[str, int] = {}
     if raw.get("gres"):  # `tres` knows the types that accounting was told of
         typed = re.findall(r"gpu(?::([^:,()]+))?:(\d+)(?=[,(]|$)", raw["gres"])
-        whole = sum(int(count) for type, count in typed if not _SLICE.fullmatch(type))
-        if not total.gpus or any(_SLICE.fullmatch(type) for type, _ in typed):
+        whole = sum(int(count) for type, count in typed if not is_slice(type))
+        if not total.gpus or any(is_slice(type) for type, _ in typed):
             total = Resources(whole, total.cpus, total.memory_mb)
+        if all(type for type, _ in typed):
+            for type, count in typed:
+                gpu_types[type.lower()] = gpu_types.get(type.lower(), 0) + int(count)
     reason, states = raw.get("reason") or "", _words(raw["state"])
     return Node(
         name=str(raw["name"]),
@@ -241,6 +219,7 @@ def _node(raw: dict[str, Any]) -> Node:
         address=raw.get("address") or "",
         reason_by=str(raw.get("reason_set_by_user") or ""),
         silent_s=_silent_s(raw) if "DOWN" in states and reason.endswith(_SILENT) else None,
+        gpu_types=gpu_types,
     )
 
 
@@ -278,68 +257,17 @@ def _reason(raw: dict[str, Any]) -> str:
 
 
 def base_state(words: list[str]) -> str:
-    """What matters of a job's state and its flags: one that still holds nodes is on them, whatever else it is."""
-    for flag in ("COMPLETING", "CONFIGURING"):
-        if flag in words:
-            return flag
-    return next((word for word in words if word in ("PENDING", "RUNNING", "SUSPENDED")), words[0])
-
-
-def tres(text: str) -> Resources:
-    """`cpu=2,mem=1000M,node=1,gres/gpu=8` as GPUs, CPUs and MiB. Typed GPUs (gres/gpu:h100) count once, MIG slices
-    (gres/gpu:1g.10gb) are none.
+    """What matters of a job's state and its flags: one that still holds nodes is on them, whatever else it is.
+    STAGE_OUT alone holds none any more; SIGNALING and RESIZING come beside RUNNING, which it is.
     """
-    values = dict(part.split("=", 1) for part in text.split(",") if "=" in part)
-    types = {name.partition(":")[2]: int(count) for name, count in values.items() if name.startswith("gres/gpu:")}
-    slices = sum(count for name, count in types.items() if _SLICE.fullmatch(name))
-    gpus = max(0, int(values.get("gres/gpu", sum(types.values()))) - slices)
-    return Resources(gpus, int(values.get("cpu", 0)), _mebibytes(values.get("mem", "0")))
-
-
-def _uncounted_gpus(raw: dict[str, Any], nodes: int) -> int:
-    """GPUs that a job asks for where accounting counts none (AccountingStorageTRES without gres/gpu, which is Slurm's
-    default). Those by socket aren't known: how many sockets a node of it has, isn't said.
-    """
-
-    def asked(key: str) -> int:
-        found = re.findall(r"\bgpu(?::([^:,=]*[^:,=\d][^:,=]*))?(?:[:=](\d+))?(?=,|$)", str(raw.get(key) or ""))
-        return sum(int(count or 1) for type, count in found if not _SLICE.fullmatch(type))
-
-    tasks = int(number(raw.get("tasks", 0)) or nodes)
-    return asked("tres_per_node") * nodes or asked("tres_per_job") or asked("tres_per_task") * tasks
-
-
-def _mebibytes(text: str) -> int:
-    unit = {"K": 1 / 1024, "M": 1, "G": 1024, "T": 1024**2, "P": 1024**3}
-    return math.ceil(float(text[:-1]) * unit[text[-1]]) if text[-1] in unit else math.ceil(float(text))
+    known = (*_FLAGS, "PENDING", "RUNNING", "SUSPENDED")
+    return next((word for word in known if word in words), words[0])
 
 
 def _truth(value: Any) -> bool:
     if not isinstance(value, bool | int):
         raise ValueError(f"true or false is needed, not {value!r}")
     return bool(value)
-
-
-def _joined(value: Any) -> str:
-    return ",".join(value) if isinstance(value, list) else value or ""
-
-
-def _gpu_type(raw: dict[str, Any]) -> str:
-    asked = ",".join(
-        str(raw.get(key) or "") for key in ("tres_per_node", "tres_per_job", "tres_per_task", "tres_per_socket")
-    )
-    match = re.search(r"gpu:((?!\d+(?:[,=]|$))[^:,=]+)", asked)
-    return match.group(1).lower() if match else ""
-
-
-def _demands(raw: dict[str, Any]) -> str:
-    named = (("required_nodes", "the nodes"), ("features", "the features"), ("resv_name", "the reservation"))
-    said = [f"{what} {_joined(raw[key])}" for key, what in named if raw.get(key)]
-    if "|" in _joined(raw.get("licenses")):
-        said.append(f"one of the licences {_joined(raw['licenses'])}")
-    if number(raw.get("het_job_id", 0)):
-        said.append("being one part of a heterogeneous job")
-    return " and ".join(said)
 
 
 def _called(raw: dict[str, Any]) -> str:
@@ -369,7 +297,7 @@ def _deadline(raw: dict[str, Any]) -> float | None:
 
 def _licences(raw: dict[str, Any]) -> tuple[str, ...]:
     """Names of `matlab:2,fluent@server`, all of which it takes. Alternatives (`a|b`) are among its demands."""
-    text = _joined(raw.get("licenses"))
+    text = joined(raw.get("licenses"))
     if "|" in text:
         return ()
     return tuple(re.split(r"[:=]", part)[0].strip() for part in re.split(r"[,;]", text) if part.strip())

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from ironburst.adapters import slurm_comments, slurm_json
+from ironburst.adapters import slurm_asked, slurm_comments, slurm_json
 from ironburst.adapters.slurm_values import expand
 from ironburst.ports import SchedulerError, WrongShape
 
@@ -89,7 +89,7 @@ def _row(line: str) -> Seen:
             name=values[9],
             user=user,
             state=state.split(" ")[0],
-            gpus=slurm_json.tres(tres).gpus,
+            gpus=slurm_asked.tres(tres).gpus,
             on=() if nodes in ("", "None assigned", "None") else tuple(expand(nodes)),
             start_s=float(start) if start.isdigit() else None,
             end_s=float(end) if end.isdigit() else None,

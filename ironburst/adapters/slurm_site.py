@@ -13,10 +13,10 @@ from typing import Any, TypeVar
 
 from ironburst import node_states
 from ironburst.adapters.slurm_values import expand, number
+from ironburst.gpus import is_slice
 
 GPUS = re.compile(r"gpu(?::([^:,()]+))?:(\d+)(?=[,(]|$)")
 T = TypeVar("T")
-_SLICE = re.compile(r"(\d+c\.)?\d+g\.\d+gb\S*")
 
 
 class UnreadableSite(ValueError):
@@ -56,11 +56,11 @@ def read(folder: Path) -> SlurmSite:
     answers = [_answer(path) for path in sorted(folder.glob("*.json"))]
     for answer in answers:
         release = release or _release(answer)
-        accounts |= set(_accounts(answer))
+        accounts |= set(_tried(_accounts, answer, "an account"))
     readers: tuple[tuple[str, Callable[[Any], Iterable[SlurmHost]]], ...] = (("nodes", _of_node), ("sinfo", _of_sinfo))
     for key, read_one in readers:  # what scontrol says of a node comes first
         for answer in answers:
-            for raw in answer.get(key) or []:
+            for raw in _listed(answer, key):
                 for host in _tried(read_one, raw):
                     hosts.setdefault(host.name, host)
     if not hosts:
@@ -77,16 +77,16 @@ def _answer(path: Path) -> dict[str, Any]:
     return answer if isinstance(answer, dict) else {}
 
 
-def _tried(read_one: Callable[[Any], Iterable[T]], raw: Any) -> list[T]:
+def _tried(read_one: Callable[[Any], Iterable[T]], raw: Any, what: str = "a node") -> list[T]:
     try:
         return list(read_one(raw))
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise UnreadableSite(f"a node has a shape that isn't known ({error!r}): {str(raw)[:80]}") from None
+    except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
+        raise UnreadableSite(f"{what} has a shape that isn't known ({error!r}): {str(raw)[:80]}") from None
 
 
 def _gpus(gres: str) -> tuple[int, str]:
     """Whole GPUs and their type; MIG slices are none."""
-    found = [(type or "", int(count)) for type, count in GPUS.findall(gres or "") if not _SLICE.fullmatch(type or "")]
+    found = [(type or "", int(count)) for type, count in GPUS.findall(gres or "") if not is_slice(type or "")]
     return sum(count for _, count in found), next((type.lower() for type, _ in found), "")
 
 
@@ -127,6 +127,13 @@ def _of_sinfo(raw: Mapping[str, Any]) -> Iterable[SlurmHost]:
         )
 
 
+def _listed(answer: Mapping[str, Any], key: str) -> list[Any]:
+    listed = answer.get(key) or []
+    if not isinstance(listed, list):
+        raise UnreadableSite(f"{key} in an answer is no list but {str(listed)[:60]!r}: save it again, with --json")
+    return listed
+
+
 def _accounts(answer: Mapping[str, Any]) -> Iterable[str]:
     for raw in answer.get("accounts") or []:
         yield str(raw["name"] if isinstance(raw, dict) else raw)
@@ -136,14 +143,12 @@ def _accounts(answer: Mapping[str, Any]) -> Iterable[str]:
 
 def _release(answer: Mapping[str, Any]) -> str:
     """`{"meta": {"Slurm" or "slurm": {"release": "24.11.5", ...}}}`; in some it is the nodes' own."""
-    meta = answer.get("meta") or {}
-    said = meta.get("slurm") or meta.get("Slurm") or {}
+    meta = answer.get("meta")
+    said = (meta.get("slurm") or meta.get("Slurm")) if isinstance(meta, dict) else None
+    first = next(iter(_listed(answer, "nodes")), None)
     release = str(said.get("release") or "") if isinstance(said, dict) else ""
-    if not release:
-        nodes = answer.get("nodes") or [{}]
-        release = (
-            str(nodes[0].get("version") or nodes[0].get("slurmd_version") or "") if isinstance(nodes[0], dict) else ""
-        )
+    if not release and isinstance(first, dict):
+        release = str(first.get("version") or first.get("slurmd_version") or "")
     known = re.match(r"(\d\d\.\d\d)", release)
     return known[1] if known else ""
 

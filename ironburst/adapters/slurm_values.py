@@ -45,3 +45,8 @@ def _expand_one(part: str) -> list[str]:
         for n in range(int(first), int(last or first) + 1):
             out += [f"{head}{n:0{len(first)}d}{tail}" for tail in _expand_one(rest) or [""]]
     return out
+
+
+def joined(value: Any) -> str:
+    """A list in any of Slurm's forms as text with commas; empty: there is none."""
+    return ",".join(value) if isinstance(value, list) else value or ""

@@ -192,6 +192,8 @@ class Setter:
         view = self._seen(lambda each: each.power != "moving")
         if view.power != "off":
             clean = not (self._in_setup and view.setup)  # else a system may run all the same
+            if clean:  # it may have been given back since
+                self._take()
             self._until(lambda: self._console.power_off(clean), lambda each: each.power == "off")
 
     def _to_setup(self) -> bool:

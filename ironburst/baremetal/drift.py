@@ -82,8 +82,8 @@ def _parts(field: str, before: Mapping[str, Any], now: Mapping[str, Any]) -> Ite
         was, has = before[place], now[place]
         if was.get("serial") and has.get("serial") and was["serial"] != has["serial"]:
             yield Mismatch("replaced", place, f"{label} {place} is another one, serial number {has['serial']}")
-        if has.get("health") in ("Warning", "Critical") and has["health"] != was.get("health"):
-            yield Mismatch("health", has["health"], f"{label} {place} is {has['health']}")
+        if has.get("health") == "Warning" != was.get("health"):  # Critical is a mismatch, whatever was accepted
+            yield Mismatch("health", "Warning", f"{label} {place} is Warning")
 
 
 def _natural(place: str) -> list[tuple[int, str]]:

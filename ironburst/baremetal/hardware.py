@@ -86,6 +86,18 @@ class Sensor:
 
 
 @dataclass(frozen=True)
+class Ill:
+    """Something that is broken by the BMC's word, as `says` ends the sentence; `field`: the mismatch that it is.
+    `rollup`: it, or something in it.
+    """
+
+    field: str
+    name: str
+    says: str
+    rollup: bool = False
+
+
+@dataclass(frozen=True)
 class Component:
     """Something with firmware of its own; `path` is its document's, and a maker may put the version into it."""
 
@@ -138,6 +150,7 @@ class Hardware:
     service_tag: str | None = None
     not_said: tuple[str, ...] = ()
     unread: tuple[str, ...] = ()
+    ill: tuple[Ill, ...] = ()
 
     @property
     def gpu_count(self) -> int:

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Any
 
-from ironburst.baremetal import bios, makers, sensors
+from ironburst.baremetal import bios, health, makers, sensors
 from ironburst.baremetal.documents import Documents, Found, Incomplete
 from ironburst.baremetal.gpu_names import possible_models
 from ironburst.baremetal.hardware import Component, Dimm, Drive, GpuDevice, GpuGroup, Hardware, Port, Slot
@@ -76,6 +76,7 @@ def hardware(documents: Documents) -> Hardware:
         chassis_type=text(chassis, "ChassisType"),
         not_said=tuple(name for name, is_said in said.items() if not is_said),
         unread=tuple(documents.notes),
+        ill=tuple(health.ill(documents, {each.id for each in supplies if each.has_input is False})),
     )
 
 
@@ -186,7 +187,8 @@ def _gpu_devices(documents: Documents) -> Iterable[GpuDevice]:
         [each for each in documents.of("device") if text(each.body, "DeviceType") in makers.GPU_DEVICES],
         [each for each in documents.of("pcie_device") if _is_gpu_card(each)],
     )
-    listed = next((place for place in places if place), [])
+    every = ([each for each in place if not makers.NOT_A_GPU.search(_words(each))] for place in places)
+    listed = next(filter(None, every), [])
     seen: set[str] = set()
     for each in listed:
         serial, uuid = text(each.body, *makers.SERIALS), text(each.body, "UUID")
@@ -230,12 +232,15 @@ def _hex(body: dict[str, Any], name: str) -> int | None:
     return int(match[1], 16) if match else None
 
 
+def _words(found: Found) -> str:
+    """All that says what it is. Processors have a description of how they are built in (NVLink)."""
+    names = ("Id", "Name", "Model") if found.kind == "processor" else ("Id", "Name", "Model", "Description")
+    return " ".join(text(found.body, each) or "" for each in names)
+
+
 def _is_gpu_card(card: Found) -> bool:
-    """A PCIe device that is a GPU, by its name: other things of the same maker are not."""
-    words = " ".join(text(card.body, each) or "" for each in ("Id", "Name", "Model", "Description"))
-    if makers.NOT_A_GPU.search(words):
-        return False
-    has_model = bool(text(card.body, "Model"))
+    """A PCIe device that may be a GPU, by its maker and its name."""
+    words, has_model = _words(card), bool(text(card.body, "Model"))
     if makers.GPU_MAKERS.search(f"{text(card.body, 'Manufacturer') or ''} {words}"):
         return has_model or bool(re.search(r"\bgpu", words, re.IGNORECASE))
     return has_model and bool(makers.GPU_CARD.fullmatch(text(card.body, "Name") or ""))

@@ -72,13 +72,14 @@ LINKS: dict[str, tuple[Link, ...]] = {
         Link("Drives", "drive", many=True),
         Link("Oem/Hpe/Links/Devices", "device", many=True),
         Link("Oem/Hp/Links/Devices", "device", many=True),
-        Link("Thermal", "thermal", sensors=True),
+        Link("Thermal", "thermal"),
         Link("Sensors", "sensor", many=True, sensors=True),
         Link("ThermalSubsystem", "thermal_subsystem", sensors=True),
+        Link("ThermalSubsystem", "thermal_subsystem", unless="Thermal/@odata.id"),
     ),
     "adapter": (Link("Ports", "port", many=True), Link("NetworkPorts", "port", many=True)),
     "power_subsystem": (Link("PowerSupplies", "power_supply", many=True),),
-    "thermal_subsystem": (Link("ThermalMetrics", "thermal_metrics", sensors=True),),
+    "thermal_subsystem": (Link("Fans", "fan", many=True), Link("ThermalMetrics", "thermal_metrics", sensors=True)),
     "update": (
         Link("FirmwareInventory", "firmware", many=True),
         Link("Oem/Supermicro/SmcFirmwareInventory", "firmware", many=True),
@@ -131,7 +132,7 @@ NOT_A_HOST = frozenset({"DPU", "OS", "Virtual"})
 
 INLETS = (re.compile(r"ambient|front[ _](panel|io)", re.IGNORECASE), re.compile(r"inlet|intake", re.IGNORECASE))
 """names of the sensor of the air that comes in, the surest first"""
-OF_A_PART = re.compile(r"gpu|_gb\d|pdb|psu|p/s|hsc", re.IGNORECASE)
+OF_A_PART = re.compile(r"cpu|dimm|gpu|_gb\d|pdb|psu|p/s|hsc", re.IGNORECASE)
 """sensors that are none of the whole node's, by their names"""
 PARTS = frozenset({"GPU", "PowerSupply"})
 """and by their `PhysicalContext`"""
@@ -186,9 +187,11 @@ GPU_MAKERS = re.compile(r"nvidia|10de", re.IGNORECASE)
 GPU_CARD = re.compile(r"GPU ?\d+", re.IGNORECASE)
 """Supermicro's name of a GPU's card, of which it doesn't say the maker"""
 NOT_A_GPU = re.compile(
-    r"connectx|mellanox|bluefield|mcx|nvswitch|nvlink|infiniband|ethernet|bridge|hca|hdmi|audio", re.IGNORECASE
+    r"connectx|mellanox|bluefield|mcx|nv[ -]?switch|nv[ -]?link|infiniband|ethernet|bridge|hca|hdmi|audio|retimer|"
+    r"gpu (base ?)?board|hgx .*\b\d+[ -]gpus?\b",
+    re.IGNORECASE,
 )
-"""other things of the same maker, by their names"""
+"""other things of the same maker, by their names: HPE lists an HGX board (NVIDIA HGX A100 8 GPU 40) and its switches"""
 NO_NAME = "Software Inventory"
 """of each firmware of an NVIDIA HGX, GB200 or BlueField BMC: its Id says which"""
 NOT_INSTALLED = re.compile(

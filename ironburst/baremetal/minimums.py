@@ -84,6 +84,9 @@ def _power(
     observed: Hardware, platform: Platform | None, gpus: list[Gpu], power_w: float | None, psus_needed: int | None
 ) -> Iterable[Mismatch]:
     supplies, wanted = observed.power_supplies, platform.psu_count if platform else None
+    dead = [each.id for each in supplies if each.has_input is False]
+    if dead:
+        yield Mismatch("psu_input", len(supplies) - len(dead), f"without input power: {', '.join(dead)}")
     if platform and (platform.kind in ONE_SUPPLY or platform.psu_count == 0):
         return
     if not supplies:
@@ -92,9 +95,6 @@ def _power(
     if wanted and len(supplies) < wanted:
         sentence = f"{wanted} power supplies are in {platform.name if platform else ''}, the BMC lists {len(supplies)}"
         yield Mismatch("psu_count", len(supplies), sentence)
-    dead = [each.id for each in supplies if each.has_input is False]
-    if dead:
-        yield Mismatch("psu_input", len(supplies) - len(dead), f"without input power: {', '.join(dead)}")
     spare, said = _spare(observed, platform, power_w or _least_power(observed, platform, gpus), psus_needed)
     if spare is not True:
         sentence = f"redundant power supplies are needed, the BMC {said}"

@@ -181,6 +181,10 @@ class NodeInputs(BaseModel):
         values["platform"] = platform(self.platform) if self.platform else None
         return Declaration(**values)
 
+    def in_maintenance(self, today: date) -> bool:
+        """A person works on it, who answers for it: it holds up no other."""
+        return self.allowances().get("maintenance", date.min) >= today
+
     def allowances(self) -> dict[str, date]:
         """What somebody answers for: mismatch -> last day."""
         return {field: date.fromisoformat(day) for field, day in (self.allowed or {}).items()}

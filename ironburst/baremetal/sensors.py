@@ -23,8 +23,8 @@ def readings(documents: Documents) -> list[Sensor]:
 
 def inlet_c(found: list[Sensor]) -> float | None:
     """The air that comes in, in degrees Celsius. By name first: Dell's and Supermicro's inlet has the context
-    SystemBoard, and all 120 temperatures of a DGX H100 have Intake. GPUs, supplies and boards have inlets of their own,
-    which are warmer.
+    SystemBoard, and all 120 temperatures of a DGX H100, and all of Gigabyte's, have Intake: where that tells nothing
+    apart, none is the inlet. GPUs, supplies and boards have inlets of their own, which are warmer.
     """
     of_node = [
         each
@@ -34,7 +34,8 @@ def inlet_c(found: list[Sensor]) -> float | None:
     for names in makers.INLETS:
         if celsius := [each.reading for each in of_node if names.search(each.name)]:
             return max(celsius)
-    return max((each.reading for each in of_node if each.context == "Intake"), default=None)
+    intakes = [each.reading for each in of_node if each.context == "Intake"]
+    return max(intakes) if len(intakes) == 1 or 0 < len(intakes) < len(of_node) else None
 
 
 def power_w(documents: Documents, found: list[Sensor]) -> float | None:

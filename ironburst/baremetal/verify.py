@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import date
 
-from ironburst.baremetal import bios, firmware, minimums
+from ironburst.baremetal import bios, firmware, health, minimums
 from ironburst.baremetal.firmware import Minimum
 from ironburst.baremetal.gpu_names import possible_models
 from ironburst.baremetal.hardware import Hardware
@@ -71,6 +71,7 @@ def examine(
             psus_needed=declared.psus_needed,
             driver=declared.driver,
         ),
+        *health.check(observed, gpus_are_counted=declared.gpu_count is not None),
         *firmware.check(declared.firmware, observed),
         *bios.check(declared.bios, observed.bios),
     ]

@@ -9,7 +9,7 @@ from ironburst.burst.offers import Offer
 from ironburst.burst.refusals import Refusal
 from ironburst.burst.renting import Renting
 from ironburst.burst.slots import Slot
-from ironburst.burst.snapshot import Job, Resources
+from ironburst.burst.snapshot import Job
 
 BEST = 3
 
@@ -27,7 +27,7 @@ class Alternatives:
         # by a list of offers (its id; it is kept beside, so that its id stays its own), nodes, why not
         self._cheapest_of: dict[tuple[int, int, tuple[str, ...]], tuple[list[Offer], tuple[Alternative, ...]]] = {}
         self._rents: dict[tuple[str, str, str, int, str], Alternative] = {}  # by pool, market, type, nodes, why not
-        self._shares: dict[tuple[frozenset[tuple[str, str]], Resources, int, str], Alternative | None] = {}
+        self._shares: dict[tuple[object, ...], Alternative | None] = {}
         self._shares_at = 0  # how often slots had been given to jobs then
 
     def of_waiting(self, job: Job, why: str) -> tuple[Alternative, ...]:
@@ -86,14 +86,16 @@ class Alternatives:
         if self._shares_at != self.renting.slots.taken:
             self._shares_at = self.renting.slots.taken
             self._shares.clear()
-        if (key := (self.renting.offers.places(job), job.each, job.nodes, why)) not in self._shares:
-            self._shares[key] = self._find_shared(job, key[0], why)
+        alone = (job.exclusive, job.user, job.keeps_off) if job.exclusive or job.keeps_off else ()
+        places = self.renting.offers.places(job)
+        if (key := (places, job.each, job.nodes, alone, why)) not in self._shares:
+            self._shares[key] = self._find_shared(job, places, why)
         return self._shares[key]
 
     def _find_shared(self, job: Job, allowed: frozenset[tuple[str, str]], why: str) -> Alternative | None:
         groups: dict[tuple[str, str, str, str], list[Slot]] = {}
         for slot in self.renting.slots.there:
-            if (slot.pool.name, slot.market) in allowed and job.each.within(slot.free):
+            if (slot.pool.name, slot.market) in allowed and slot.fits(job):
                 place = slot.pool.name, slot.market, slot.zone, slot.pool.instance_type
                 group = groups.setdefault(place, [])
                 group.append(slot)

@@ -14,8 +14,8 @@ from ironburst.burst.alternatives import Alternatives, run_s
 from ironburst.burst.cost import boot_s
 from ironburst.burst.decision import Infeasible, Launch, Wait
 from ironburst.burst.eligibility import Reason
+from ironburst.burst.home import could_ever_fit
 from ironburst.burst.lateness import Late, Limit, NotYet, NotYetCode
-from ironburst.burst.packing import could_ever_fit
 from ironburst.burst.policy import Policy
 from ironburst.burst.renting import Impossible, Refused, Renting
 from ironburst.burst.reuse import Reused
@@ -220,11 +220,15 @@ class Answers:
             needs, has = getattr(job.each, name), max((getattr(node.total, name) for node in self._home), default=0)
             if needs > has:
                 return f"it needs {needs} {what} per node, home's have {has} at most"
-        fit = sum(job.each.within(node.total) for node in self._home)
-        if job.nodes > fit:
+        none = f"it asks for GPUs of type {job.gpu_type}, home has none" if job.gpu_type else "no node there suits it"
+        if job.gpu_type and all(node.gpu_types and job.gpu_type not in node.gpu_types for node in self._home):
+            return none
+        if job.nodes > (fit := sum(node.could_take(job) for node in self._home)):
             needs = f"{explain.plural(job.nodes, 'node')} of {explain.plural(job.each.gpus, 'GPU')}"
-            return f"it needs {needs}, home has {fit}"
-        return f"it asks for GPUs of type {job.gpu_type}, home has none" if job.gpu_type else "no node there suits it"
+            of_type = f" of type {job.gpu_type}" if job.gpu_type else ""
+            may = " that it may use" if job.excluded or job.passed_over else ""
+            return f"it needs {needs}{of_type}, home has {fit}{may}"
+        return none
 
 
 def _may_wait(limit: Limit) -> str:

@@ -25,7 +25,8 @@ class Commitments:
     def until_s(self, job: Job, pool: Pool, boot: bool) -> float:
         """The moment up to which money is set aside for it there; `boot`: on a node that has to boot."""
         boot_s = pool.boot_s if boot else 0.0
-        return self._now_s + boot_s + (job.time_limit_s or 0.0) + pool.idle_s + pool.ending_s
+        limit_s = min(job.time_limit_s or 0.0, pool.max_run_s)  # --time-min: Slurm cuts a longer one
+        return self._now_s + boot_s + limit_s + pool.idle_s + pool.ending_s
 
     def charges(self, job: Job, usd_per_hour: float, until_s: float, slot: Slot | None = None) -> list[Charge]:
         """For nodes until then: new ones, or a slot that money is set aside for already."""

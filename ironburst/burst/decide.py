@@ -69,7 +69,7 @@ class _Tick:
         expected_s = runtimes.expected_s(snapshot.experience, snapshot.jobs, snapshot.now_s)
         self.home = Home(snapshot, policy, expected_s)
         self.renting = Renting(snapshot, policy, expected_s)
-        self.handover = Handover(snapshot, policy, self.renting.on)
+        self.handover = Handover(snapshot, self.renting.on)
         self.answers = Answers(policy, self.home.nodes, self.renting)
         self.lateness = Lateness(
             now_s=snapshot.now_s,
@@ -81,8 +81,11 @@ class _Tick:
         )
 
     def queue(self) -> list[Job]:
-        """The pending jobs of the home partition, in the scheduler's order."""
-        pending = (job for job in self.snapshot.jobs if job.pending and self.policy.home_partition in job.partitions)
+        """The pending jobs of the home partition, and those that stand before or behind them in another one of its
+        jobs, in the scheduler's order.
+        """
+        partitions = self.home.partitions
+        pending = (job for job in self.snapshot.jobs if job.pending and not partitions.isdisjoint(job.partitions))
         return sorted(pending, key=lambda job: (-job.priority, job.submit_s, job.id))
 
     def sent_to_pools(self) -> list[tuple[Job, str]]:
@@ -96,7 +99,10 @@ class _Tick:
 
     def decide_for(self, job: Job) -> None:
         """The passes over one job: the first that fits it decides."""
-        if reason := not_startable(job, self.snapshot.now_s):
+        if self.policy.home_partition not in job.partitions:
+            if not not_startable(job, self.snapshot.now_s):
+                self.home.stays(job, self.home.earliest(job))
+        elif reason := not_startable(job, self.snapshot.now_s):
             self.handover.back_home(job)
             self.answers.cannot_start(job, reason)
         elif job.id in self._unstarted:

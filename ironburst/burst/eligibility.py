@@ -49,8 +49,13 @@ _LARGER = frozenset(("BadConstraints", "PartitionDown"))
 
 def not_startable(job: Job, now_s: float) -> Reason | None:
     """Why no node would help it now: it isn't allowed to start anywhere."""
+    if job.held and job.reason_word == "Nominated":
+        return (
+            "held",
+            f"the scheduler makes room for it ({job.reason}): that is believed for a while, then it is rented for",
+        )
     if job.held:
-        return "held", "it is held; it isn't looked at until it is released"
+        return "held", f"it is held{job.held_by}; it isn't looked at until it is released"
     if job.dependency or job.reason in ("Dependency", "DependencyNeverSatisfied"):
         return "dependency", f"it depends on other jobs ({job.dependency or job.reason})"
     if job.eligible_s is not None and job.eligible_s > now_s:
@@ -136,7 +141,7 @@ def not_in_pool(job: Job, pool: Pool, at_home: tuple[Gpu, ...], however_long: bo
         return "too_many_nodes", f"{needs}, pool {pool.name} has max_nodes {len(pool.nodes)}"
     if reason := _lesser(job, pool, at_home):
         return reason
-    if job.time_limit_s is not None and job.time_limit_s > pool.max_run_s and not however_long:
+    if job.time_limit_s is not None and job.least_limit_s > pool.max_run_s and not however_long:
         limit, most = explain.duration(job.time_limit_s), explain.duration(pool.max_run_s)
         if pool.ends_s is not None:
             ends = f"pool {pool.name}'s capacity, which ends at {explain.at(pool.ends_s)}"
@@ -170,20 +175,22 @@ def in_time(job: Job, pool: Pool, now_s: float, boot: bool = True) -> bool:
     """Whether it would end by its deadline there, with a boot before it or at once."""
     if job.deadline_s is None:
         return True
-    return now_s + (pool.boot_s if boot else 0.0) + (job.time_limit_s or 0.0) <= job.deadline_s
+    return now_s + (pool.boot_s if boot else 0.0) + job.least_limit_s <= job.deadline_s
 
 
 def not_in_time(job: Job, pool: Pool, now_s: float) -> Reason | None:
     """Why a new node of the pool is too late for it."""
     if in_time(job, pool, now_s):
         return None
-    ends, deadline = explain.at(now_s + pool.boot_s + (job.time_limit_s or 0.0)), explain.at(job.deadline_s or 0.0)
+    ends, deadline = explain.at(now_s + pool.boot_s + job.least_limit_s), explain.at(job.deadline_s or 0.0)
     return "deadline", f"in pool {pool.name} it would end at {ends}, after its deadline {deadline}"
 
 
 def spot_failed(job: Job, policy: Policy) -> bool:
-    """It was interrupted so often that spot brings it to no end."""
-    return job.restarts >= policy.spot_restarts
+    """Spot was taken from under it so often that it brings it to no end. What else started it anew (preemption at
+    home, an administrator's requeue, a failed node) says nothing of spot.
+    """
+    return job.spot_losses >= policy.spot_restarts
 
 
 def not_on_market(job: Job, pool: Pool, market: str, policy: Policy) -> Reason | None:
@@ -196,7 +203,10 @@ def not_on_market(job: Job, pool: Pool, market: str, policy: Policy) -> Reason |
         if job.nodes > policy.spot_max_nodes:
             return "spot_gang", f"spot is for jobs of at most {explain.plural(policy.spot_max_nodes, 'node')}"
         if spot_failed(job, policy):
-            return "spot_restarts", f"it was started anew {explain.plural(job.restarts, 'time')}, spot is not for it"
+            return (
+                "spot_restarts",
+                f"spot nodes were taken from it {explain.plural(job.spot_losses, 'time')}, spot is not for it",
+            )
     if pool.usd_per_hour.get(market) is None:
         return "no_price", f"the {market} price of {pool.instance_type} is unknown: declare it under cloud.price"
     return None

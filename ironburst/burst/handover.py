@@ -1,8 +1,8 @@
 """Handing rented nodes over to jobs: the nodes that a job counts on, its way to them, and its way back home.
 
-A job waits in the home partition. When all its rented nodes have passed the gate it is widened to their partition
-too, with every other node there excluded, and starts where the scheduler finds room first.
-Without such nodes it is narrowed to home again.
+A job waits in the home partition, and in other partitions that its user named. When all its rented nodes have passed
+the gate it is widened to their partition too, with every other node there excluded, and starts where the scheduler
+finds room first. Without such nodes it is narrowed again, to what its user wrote.
 """
 
 from __future__ import annotations
@@ -13,21 +13,24 @@ from functools import cached_property
 from ironburst import naming
 from ironburst.burst import explain
 from ironburst.burst.decision import Assign, Narrow, Widen
-from ironburst.burst.policy import Policy
-from ironburst.burst.slots import Slot, usable
+from ironburst.burst.slots import Room, Slot, usable
 from ironburst.burst.snapshot import Job, Lease, Snapshot
+
+# Slurm's delay of a requeued job: cred_expiration's 120 s, and one; counted from its new submit time or a second later.
+# Another moment is its user's, or its site's (requeue_delay).
+REQUEUE_DELAY_S = 120.0, 122.0
 
 
 class Handover:
     """What one decision hands over. `used`: ids of the leases that a pending job counts on."""
 
-    def __init__(self, snapshot: Snapshot, policy: Policy, on: Mapping[str, Sequence[Job]]):
+    def __init__(self, snapshot: Snapshot, on: Mapping[str, Sequence[Job]]):
         """`on`: the jobs on each rented node."""
         self.assigns: list[Assign] = []
         self.widen: list[Widen] = []
         self.narrow: list[Narrow] = []
         self.used: set[str] = set()
-        self._snapshot, self._home_partition, self._on = snapshot, policy.home_partition, on
+        self._snapshot, self._on = snapshot, on
         self._nodes = {node.name: node for node in snapshot.nodes}
         self._pools = {pool.name: pool for pool in snapshot.pools}
         self._partitions = {pool.partition for pool in snapshot.pools}
@@ -40,7 +43,8 @@ class Handover:
         """The leases that the job counts on: enough of them, alive, with room. Else none (and it is decided anew)."""
         if (leases := self._leases_of.get(job.id)) is None:
             return []
-        alive = [lease for lease in leases if usable(lease, self._nodes.get(lease.node))]
+        wanted = [lease for lease in leases if lease.node not in job.keeps_off]
+        alive = [lease for lease in wanted if usable(lease, self._nodes.get(lease.node))]
         by_pool: dict[str, list[Lease]] = {}  # it spans one at most
         for lease in alive:
             if lease.state == "coming" or self._has_room(lease, job):
@@ -64,18 +68,21 @@ class Handover:
 
     def back_home(self, job: Job) -> None:
         """A pending job without rented nodes is in the home partition only."""
-        if rented := [name for name in job.partitions if name in self._partitions]:
+        rented, own = [name for name in job.partitions if name in self._partitions], self._own_exclusions(job)
+        if rented or len(own) < len(job.excluded):  # its user may have narrowed it, which leaves the exclusions
             partitions = tuple(name for name in job.partitions if name not in self._partitions)
             # a gang may get some of its nodes again, so it keeps the delay
-            delayed = job.restarts > 0 and job.nodes == 1 and job.since_s > self._snapshot.now_s
-            reason = f"no rented node is left for it in {explain.listed(rented)}"
-            self.narrow.append(Narrow(job.id, partitions, self._own_exclusions(job), reason, begin_now=delayed))
+            delayed = job.nodes == 1 and job.since_s > self._snapshot.now_s and _by_requeue(job)
+            reason = f"no rented node is left for it{' in ' + explain.listed(rented) if rented else ''}"
+            self.narrow.append(Narrow(job.id, partitions, own, reason, begin_now=delayed))
 
     def _widen(self, job: Job, pool: str, nodes: Sequence[str]) -> None:
         """Open the pool's partition to the job, but only the nodes that are its own."""
         rented = self._pools[pool]
-        waiting = (naming.WAITING_PARTITION,) if job.larger_than_home else ()  # in home alone Slurm would hold it
-        partitions = (self._home_partition, rented.partition, *waiting)
+        own = [name for name in job.partitions if name not in self._partitions]
+        # of one that is larger than home, which Slurm would hold in home alone; looked at last
+        waiting = [name for name in own if name == naming.WAITING_PARTITION]
+        partitions = (*(name for name in own if name not in waiting), rented.partition, *waiting)
         excluded = tuple(sorted({*self._own_exclusions(job), *(name for name in rented.nodes if name not in nodes)}))
         drained = any(node.has("DRAIN") for name in nodes if (node := self._nodes.get(name)))
         if set(job.partitions) != set(partitions) or set(job.excluded) != set(excluded) or drained:
@@ -85,15 +92,18 @@ class Handover:
     def _has_room(self, lease: Lease, job: Job) -> bool:
         if (pool := self._pools.get(lease.pool)) is None:
             return False
-        free = pool.each
-        for there in self._on.get(lease.node, ()):
-            free = free - there.each
-        return job.each.within(free)
+        return Room.of(pool.each, self._on.get(lease.node, ())).fits(job)
 
     def _own_exclusions(self, job: Job) -> tuple[str, ...]:
-        """The nodes that it excludes itself, not we for it."""
-        return tuple(name for name in job.excluded if name not in self._rentable)
+        """The nodes that its user excludes, not we for it."""
+        return tuple(name for name in job.excluded if name not in self._rentable or name in job.keeps_off)
 
     @cached_property
     def _rentable(self) -> set[str]:
         return {name for pool in self._snapshot.pools for name in pool.nodes}
+
+
+def _by_requeue(job: Job) -> bool:
+    """Whether it is the scheduler that puts it off, not its user."""
+    least_s, most_s = REQUEUE_DELAY_S
+    return job.restarts > 0 and least_s <= job.since_s - job.submit_s <= most_s

@@ -2,26 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
+from ironburst import naming
 from ironburst.burst.packing import Placement, Plan
 from ironburst.burst.policy import Policy
-from ironburst.burst.snapshot import Job, Snapshot
+from ironburst.burst.snapshot import Job, Node, Snapshot
 
 # jobs that one decision lays over the nodes a second time, at most: beyond that a late job is rented for itself
 MOST_ANEW = 20_000
 
 
 class Home:
-    """`nodes`: all of home's, up or not; `staying`: the jobs that are planned there so far, in the queue's order."""
+    """`nodes`: all of home's, up or not, and those of other partitions of owned nodes that its jobs may start in;
+    `partitions`: those; `staying`: the jobs that are planned there so far, in the queue's order.
+    """
 
     def __init__(self, snapshot: Snapshot, policy: Policy, expected_s: Mapping[int, float]):
         """`expected_s`: run times by job id, where more is known than the limit."""
-        self.nodes = [node for node in snapshot.nodes if policy.home_partition in node.partitions]
+        at_home = [job for job in snapshot.jobs if job.pending and policy.home_partition in job.partitions]
+        rented = {pool.partition for pool in snapshot.pools} | {naming.WAITING_PARTITION}
+        self.partitions = {name for job in at_home for name in job.partitions} - rented | {policy.home_partition}
+        self.nodes = _owned(snapshot, self.partitions)
         self.staying: list[tuple[Job, Placement]] = []
         running = [job for job in snapshot.jobs if job.on]
         up = [node for node in self.nodes if node.open]
-        self._plan = Plan(snapshot.now_s, up, running, policy.overdue_s, expected_s)
+        names = frozenset(node.name for node in self.nodes)
+        barring = (job for job in at_home if job.excluded or job.passed_over)
+        barred = {names & {*job.excluded, *job.passed_over} for job in barring} - {frozenset()}
+        self._plan = Plan(snapshot.now_s, up, running, policy.overdue_s, expected_s, barred)
         self._running_alone = self._plan.copy() if policy.limits else self._plan  # only they lay it anew
         self._laid_anew = 0
 
@@ -47,3 +56,13 @@ class Home:
         self._plan, self.staying = self._running_alone.copy(), []
         for job in others:
             self.stays(job, self.earliest(job))
+
+
+def _owned(snapshot: Snapshot, partitions: set[str]) -> list[Node]:
+    rentable = {name for pool in snapshot.pools for name in pool.nodes} if len(partitions) > 1 else set()
+    return [node for node in snapshot.nodes if not partitions.isdisjoint(node.partitions) and node.name not in rentable]
+
+
+def could_ever_fit(job: Job, nodes: Iterable[Node]) -> bool:
+    """Whether the nodes, all up and empty, could take the job."""
+    return sum(node.could_take(job) for node in nodes) >= job.nodes

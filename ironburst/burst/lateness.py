@@ -15,8 +15,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
+from ironburst.burst.home import could_ever_fit
 from ironburst.burst.limits import Limits
-from ironburst.burst.packing import could_ever_fit
 from ironburst.burst.policy import Policy
 from ironburst.burst.snapshot import Job, Node
 

@@ -23,7 +23,7 @@ from ironburst.burst.refusals import (
     too_few_names,
 )
 from ironburst.burst.reuse import Reused
-from ironburst.burst.slots import Slot, Slots
+from ironburst.burst.slots import Room, Slot, Slots
 from ironburst.burst.snapshot import CoolDown, Job, Pool, Snapshot
 
 TOLD = 3  # offers of which a waiting job's reason says what is in the way
@@ -40,7 +40,7 @@ class Launches:
         free = {node.name for node in snapshot.nodes if node.launchable or node.name in spare} - leased
         self._names = {pool.name: [name for name in pool.nodes if name in free] for pool in snapshot.pools}
         self._most_names = max(map(len, self._names.values()), default=0)  # of one pool
-        self._too_few: dict[tuple[str, int, int], Obstacle] = {}  # said of thousands of jobs
+        self._too_few: dict[tuple[str, int, int, tuple[str, ...]], Obstacle] = {}  # said of thousands of jobs
 
     def launch(self, job: Job, why: str) -> Launch | Refusal:
         """Rent nodes for it, the cheapest open offer; or what is in the way."""
@@ -86,7 +86,7 @@ class Launches:
 
     def enough_names(self, job: Job, offer: Offer) -> bool:
         """Whether so many of the pool's nodes are free to rent."""
-        return len(self._names[offer.pool.name]) >= job.nodes
+        return len(self._names_for(job, offer.pool)) >= job.nodes
 
     def _still_open(self, job: Job, mine: JobOffers) -> Iterator[Offer]:
         """Of the dearer offers those whose pools have names enough:
@@ -94,7 +94,7 @@ class Launches:
         """
         if self._most_names < job.nodes or len(mine.fitting) <= TOLD:
             return
-        ranked, limit_s, told = mine.ranked, job.time_limit_s or 0.0, mine.fitting[:TOLD]
+        ranked, limit_s, told = mine.ranked, job.least_limit_s, mine.fitting[:TOLD]
         ranked.open = [offer for offer in ranked.open if self.enough_names(job, offer)]
         for offer in ranked.open:
             fits = limit_s <= offer.pool.max_run_s and in_time(job, offer.pool, self._snapshot.now_s)
@@ -103,9 +103,9 @@ class Launches:
 
     def _launch(self, job: Job, offer: Offer, why: str) -> Launch | Obstacle:
         """Rent there, or what is in the way."""
-        pool, market, names = offer.pool, offer.market, self._names[offer.pool.name]
+        pool, market, names = offer.pool, offer.market, self._names_for(job, offer.pool)
         if len(names) < job.nodes:
-            return self._too_few_names(pool, len(names), job.nodes)
+            return self._too_few_names(job, pool, len(names))
         cool_downs = self._cool_downs(offer, job.nodes)
         if all(cool_downs):
             return all_zones_closed(offer.name, [cool_down for cool_down in cool_downs if cool_down])
@@ -127,12 +127,17 @@ class Launches:
             account=self._commitments.payer(job),
             instance_type=offer.instance_type,
         )
-        self._names[pool.name] = names[job.nodes :]
+        self._names[pool.name] = [name for name in self._names[pool.name] if name not in launch.nodes]
         self._most_names = max(map(len, self._names.values()), default=0)
         for node in launch.nodes:
             self._slots.add(self._slot(node, launch, job, pool))
         self.made.append(launch)
         return launch
+
+    def _names_for(self, job: Job, pool: Pool) -> list[str]:
+        """Those of the pool that are free to rent for it."""
+        names = self._names[pool.name]
+        return [name for name in names if name not in job.keeps_off] if job.keeps_off else names
 
     def _slot(self, node: str, launch: Launch, job: Job, pool: Pool) -> Slot:
         """What the job leaves free on a node that is launched for it."""
@@ -141,7 +146,7 @@ class Launches:
             pool=pool,
             market=launch.market,
             zone="",
-            free=pool.each - job.each,
+            room=Room.of(pool.each, [job]),
             committed_until_s=launch.committed_until_s,
             usd_per_hour=launch.usd_per_hour,
             account=launch.account,
@@ -152,13 +157,13 @@ class Launches:
         slot.busy_until_s = slot.ends_s(job, self._offers.run_s(job))
         return slot
 
-    def _too_few_names(self, pool: Pool, free: int, needs: int) -> Obstacle:
-        if (key := (pool.name, free, needs)) not in self._too_few:
-            self._too_few[key] = too_few_names(pool, free, needs, self._taken(pool))
+    def _too_few_names(self, job: Job, pool: Pool, free: int) -> Obstacle:
+        if (key := (pool.name, free, job.nodes, job.keeps_off)) not in self._too_few:
+            self._too_few[key] = too_few_names(pool, free, job.nodes, self._taken(job, pool))
         return self._too_few[key]
 
-    def _taken(self, pool: Pool) -> dict[str, list[str]]:
-        """The pool's nodes that can't be launched, by what keeps them."""
+    def _taken(self, job: Job, pool: Pool) -> dict[str, list[str]]:
+        """The pool's nodes that can't be launched for it, by what keeps them."""
         leases = {
             lease.node: "being given back" if lease.state == "leaving" else "rented" for lease in self._snapshot.leases
         }
@@ -167,7 +172,9 @@ class Launches:
         refused_s = max((self._snapshot.refused_s.get(name, 0.0) for name in pool.nodes), default=0.0)  # said once
         taken: dict[str, list[str]] = {}
         for name in pool.nodes:
-            if name in asked:
+            if name in job.keeps_off:
+                words = "excluded by it (--exclude)"
+            elif name in asked:
                 words = "being rented for jobs before it"
             elif name in leases:
                 words = leases[name]

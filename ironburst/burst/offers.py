@@ -167,7 +167,7 @@ class Offers:
 
     def soonest_s(self, job: Job) -> float:
         """Declared (so longest) boot time of the offer that is there first; 0 without any."""
-        limit_s = job.time_limit_s or 0.0
+        limit_s = job.least_limit_s
         return next((boot for boot, most_s in self.of(job).alike.boots if limit_s <= most_s), 0.0)
 
     def run_s(self, job: Job) -> float:
@@ -181,11 +181,12 @@ class Offers:
         markets = (job.batch, job.requeue, spot_failed(job, self._policy))
         account = job.account if job.account in self._owners else ""
         at_home = self.meant(job)
-        shape = (size, job.gpu_type, markets, job.data, job.licences, job.fabric, account, at_home)
+        where = (job.data, job.licences, job.fabric, account, job.keeps_off)
+        shape = (size, job.gpu_type, markets, where, at_home)
         alike = self._alike.get(shape)
         if alike is None:
             alike = self._alike[shape] = AlikeOffers.of(job, self._snapshot, self._policy, at_home)
-        ranked, limit_s = alike.by_cost(self.run_s(job)), job.time_limit_s or 0.0
+        ranked, limit_s = alike.by_cost(self.run_s(job)), job.least_limit_s
         fitting = ranked.offers
         if limit_s > alike.longest_s:
             fitting = [offer for offer in fitting if limit_s <= offer.pool.max_run_s]

@@ -9,7 +9,9 @@ from ironburst.burst import explain
 
 @dataclass(frozen=True)
 class Halt:
-    """Nothing is launched. `stops`: no pending job is let on rented nodes, either, and those without a job go."""
+    """Nothing is launched, by a person's order or, while the cloud doesn't list what is there, by us. `stops`: no
+    pending job is let on rented nodes, either, and those without a job go.
+    """
 
     who: str
     why: str

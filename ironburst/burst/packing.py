@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_right
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from copy import copy
 from heapq import heapify, heappop, heappush, heapreplace
 from typing import NamedTuple
@@ -139,12 +139,12 @@ class _Holes:
 
 
 class _Kind:
-    """Nodes with equal resources. `free`: of each row when each GPU is free for good, ascending."""
+    """Nodes that are alike to every job. `free`: of each row when each GPU is free for good, ascending."""
 
-    def __init__(self, now_s: float, total: Resources, names: Sequence[str]):
-        self.now_s, self.total, self.width = now_s, total, max(total.gpus, 1)
-        self.names = names
-        self.free = [[now_s] * self.width for _ in names]
+    def __init__(self, now_s: float, nodes: Sequence[Node]):
+        self.now_s, self.node, total = now_s, nodes[0], nodes[0].total
+        self.total, self.width, self.names = total, max(total.gpus, 1), [node.name for node in nodes]
+        self.free = [[now_s] * self.width for _ in nodes]
         self.holes = _Holes()
         # by GPUs: (when so many are free, or earlier; row)
         self._heaps: list[list[tuple[float, int]] | None] = [None] * (self.width + 1)
@@ -248,9 +248,8 @@ class _Kind:
 
 
 class Plan:
-    """The queue laid over nodes, job by job. `run_s`: how long jobs run,
-    by their ids, where it isn't their time limit.
-    """
+    """The queue laid over nodes, job by job. `run_s`: how long jobs run, by id, where it isn't their limit; `barred`:
+    sets of nodes that some job may not have."""
 
     def __init__(
         self,
@@ -259,13 +258,17 @@ class Plan:
         running: Iterable[Job],
         overdue_s: float = 30.0,
         run_s: Mapping[int, float] | None = None,
+        barred: Collection[frozenset[str]] = (),
     ):
-        self.now_s, self._run_s = now_s, run_s or {}
-        names: dict[Resources, list[str]] = {}
+        self.now_s, self._run_s, self._barred = now_s, run_s or {}, bool(barred)
+        alike: dict[tuple[Hashable, ...], list[Node]] = {}
         for node in nodes:
-            names.setdefault(node.total, []).append(node.name)
-        self._kinds = [_Kind(now_s, total, of_it) for total, of_it in names.items()]
+            of = tuple(names for names in barred if node.name in names)
+            alike.setdefault((node.total, tuple(node.gpu_types.items()), node.partitions, of), []).append(node)
+        self._kinds = [_Kind(now_s, of_it) for of_it in alike.values()]
+        self._by_size_alone = not (barred or any(key[1] for key in alike)) and len({key[2] for key in alike}) < 2
         self._shapes: dict[Resources, list[int | None]] = {}
+        self._needs_of: dict[Hashable, list[int | None]] = {}
         # the same by identity: that of equal ones costs a hash each time
         self._known: dict[int, tuple[Resources, list[int | None]]] = {}
         self._lay_running(running, now_s + overdue_s)
@@ -284,7 +287,8 @@ class Plan:
             for name in job.on:
                 if name in ends_on:
                     number, ends = ends_on[name]
-                    gpus = needs[number]  # None: more than the node is said to have, so it has all of it
+                    # None: more than the node is said to have, so it has all of it
+                    gpus = None if job.exclusive else needs[number]
                     ends += [max(soon_s, end)] * (self._kinds[number].width if gpus is None else gpus)
         for kind in self._kinds:
             width = kind.width
@@ -304,7 +308,7 @@ class Plan:
         """The first moment at which `job.nodes` nodes have room for as long
         as it runs; None: never, as the nodes are.
         """
-        needs = self._shape(job.each)
+        needs = self._needs(job)
         tail = self._one_at_end(needs) if job.nodes == 1 else self._at_end(job.nodes, needs)
         if tail and tail.start <= self.now_s:
             return tail  # nothing is sooner
@@ -322,7 +326,7 @@ class Plan:
         """Take its room for as long as the job runs."""
         end = placement.start + self._lasts_s(job)
         for number, rows in placement.rows:
-            kind, gpus = self._kinds[number], self._shape(job.each)[number]
+            kind, gpus = self._kinds[number], self._needs(job)[number]
             if not gpus:
                 continue
             if placement.holes:
@@ -372,8 +376,21 @@ class Plan:
     def _lasts_s(self, job: Job) -> float:
         return self._run_s.get(job.id, math.inf if job.time_limit_s is None else job.time_limit_s)
 
+    def _needs(self, job: Job) -> list[int | None]:
+        """GPUs that a part of the job takes, by kind of node; None: it can't start there."""
+        if self._by_size_alone and not job.exclusive:
+            return self._shape(job.each)
+        each, where = job.each, (job.partitions, *((job.excluded, job.passed_over) if self._barred else ()))
+        key = each.gpus, each.cpus, each.memory_mb, job.exclusive, job.gpu_type, job.gpu_by_place, where
+        if (needs := self._needs_of.get(key)) is None:
+            needs = self._needs_of[key] = [
+                (kind.width if job.exclusive else gpus) if kind.node.could_take(job) else None
+                for kind, gpus in zip(self._kinds, self._shape(each), strict=True)
+            ]
+        return needs
+
     def _shape(self, each: Resources) -> list[int | None]:
-        """GPUs that a part of a job takes, by kind of node; None: it never fits."""
+        """The same by its size alone; None: it never fits."""
         if known := self._known.get(id(each)):
             return known[1]
         needs = self._shapes.get(each)
@@ -381,8 +398,3 @@ class Plan:
             needs = self._shapes[each] = [kind.gpus(each) for kind in self._kinds]
         self._known[id(each)] = each, needs  # it lives as long as its id is known here
         return needs
-
-
-def could_ever_fit(job: Job, nodes: Iterable[Node]) -> bool:
-    """Whether the nodes, all up and empty, could take the job."""
-    return sum(job.each.within(node.total) for node in nodes) >= job.nodes

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from ironburst.burst.codec import IF_SAID
 from ironburst.burst.limits import Limits
 
-# So often a job may be started anew before it is rented for on demand only: without checkpoints it began from the
-# start each time, and a market that took its nodes back three times takes the fourth one, too.
+# So often spot may be taken from under a job before it is rented for on demand only: without checkpoints it began from
+# the start each time, and a market that took its nodes back three times takes the fourth one, too.
 SPOT_RESTARTS = 3
 
 

@@ -96,7 +96,7 @@ class Renting:
                 if boots_by_then and self._launches.open_now(job, offer):
                     return True
                 for group in self.slots.groups(*offer.place):
-                    if sum(job.each.within(slot.free) and slot.ready_s < start_s for slot in group) >= job.nodes:
+                    if sum(slot.fits(job) and slot.ready_s < start_s for slot in group) >= job.nodes:
                         return True
         return False
 

@@ -84,7 +84,7 @@ class Reuse:
         """Slots that can take a part of the job, by pool, market, zone and launch."""
         if not self._slots:
             return
-        limit_s, alike = job.time_limit_s or 0.0, self._offers.of(job).alike
+        limit_s, alike = job.least_limit_s, self._offers.of(job).alike
         places = alike.places
         if limit_s > alike.longest_s:
             places = frozenset(offer.place for offer in alike.offers if limit_s <= offer.pool.max_run_s)
@@ -93,7 +93,7 @@ class Reuse:
                 yield fitting
 
     def _fits(self, slot: Slot, job: Job) -> bool:
-        return job.each.within(slot.free) and in_time(job, slot.pool, self._now_s, boot=slot.coming)
+        return slot.fits(job) and in_time(job, slot.pool, self._now_s, boot=slot.coming)
 
     def _keep(self, job: Job, slots: list[Slot]) -> Reused | Obstacle:
         """Set the money aside and take the job's part of each."""

@@ -20,7 +20,7 @@ WHY_NOT = {
     "max_nodes": "too few of the pool's nodes are free to rent",
     "cool_down": "the cloud refused it lately",
     "budget": "too little of the budget is left",
-    "halted": "a person has halted the renting",
+    "halted": "the renting is halted",
     "user_limit": "a person has limited what its user may have",
 }
 _NUMBERS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")

@@ -3,10 +3,44 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from ironburst.burst.cost import boot_s, on_nodes_s
 from ironburst.burst.snapshot import Job, Lease, Node, Pool, Resources, Snapshot
+
+
+@dataclass
+class Room:
+    """What is free on a node, and for whom."""
+
+    total: Resources
+    free: Resources
+    users: set[str] = field(default_factory=set)  # of the jobs on it
+    only: str | None = None  # the user of jobs that share it with nobody else's
+
+    @classmethod
+    def of(cls, total: Resources, there: Iterable[Job]) -> Room:
+        """Of a node, beside these jobs on it."""
+        room = cls(total, total)
+        for job in there:
+            room.take(job)
+        return room
+
+    def take(self, job: Job) -> None:
+        """The job is on it."""
+        self.free = self.free - job.takes(self.total)
+        self.users.add(job.user)
+        if job.exclusive == "user":
+            self.only = job.user
+
+    def fits(self, job: Job) -> bool:
+        """Whether a part of the job has room, and nobody there is in its way."""
+        if self.only is not None and self.only != job.user:
+            return False
+        if job.exclusive:
+            alone = self.users <= {job.user} if job.exclusive == "user" else not self.users
+            return alone and job.each.within(self.free)
+        return job.each.within(self.free)
 
 
 @dataclass
@@ -17,7 +51,7 @@ class Slot:
     pool: Pool  # as of its type
     market: str
     zone: str
-    free: Resources  # what neither a job on it nor one that waits for it uses
+    room: Room  # beside the jobs on it and those that wait for it
     committed_until_s: float
     usd_per_hour: float
     account: str = ""  # who pays for it
@@ -26,6 +60,15 @@ class Slot:
     coming: bool = False
     ready_s: float = 0.0  # when it can take a job
     busy_until_s: float = 0.0  # jobs keep it at least so long, as far as is known
+
+    @property
+    def free(self) -> Resources:
+        """What neither a job on it nor one that waits for it uses."""
+        return self.room.free
+
+    def fits(self, job: Job) -> bool:
+        """Whether a part of the job may have room on it."""
+        return self.node not in job.keeps_off and self.room.fits(job)
 
     def ends_s(self, job: Job, run_s: float) -> float:
         """When a job that runs so long without interruptions is expected to end there."""
@@ -82,7 +125,7 @@ class Slots:
     def take(self, slot: Slot, job: Job) -> None:
         """Give a node's part of the job a place on it."""
         self.taken += 1
-        slot.free = slot.free - job.each
+        slot.room.take(job)
         if slot.free.gpus <= 0:
             place = self._groups[slot.pool.name, slot.market]
             place[_alike(slot)].remove(slot)
@@ -93,7 +136,7 @@ class Slots:
 
     def room_now(self, job: Job) -> bool:
         """Whether a node that is there has room for a part of the job."""
-        return any(job.each.within(slot.free) for slot in self.there)
+        return any(slot.fits(job) for slot in self.there)
 
     def groups(self, pool: str, market: str) -> Iterable[list[Slot]]:
         """Those with room there, by zone, type and launch."""
@@ -135,22 +178,22 @@ def _slot(lease: Lease, pool: Pool, there: Sequence[Job], pending: Mapping[int, 
     coming = lease.state == "coming"
     began_s = now_s if lease.paid_from_s is None else lease.paid_from_s
     ready_s = max(now_s, began_s + boot_s(pool)) if coming else now_s
-    free, busy_until_s = pool.each, 0.0
+    room, busy_until_s = Room.of(pool.each, there), 0.0
     for job in there:
-        free, busy_until_s = free - job.each, max(busy_until_s, job.end_s or 0.0)
+        busy_until_s = max(busy_until_s, job.end_s or 0.0)
         if job.pending:
             busy_until_s = max(busy_until_s, ready_s + (job.time_limit_s or 0.0))
     on_it = {job.id for job in there}
     for number in dict.fromkeys(lease.jobs):
         if number not in on_it and (promised := pending.get(number)):
-            free = free - promised.each
+            room.take(promised)
             busy_until_s = max(busy_until_s, ready_s + (promised.time_limit_s or 0.0))
     return Slot(
         node=lease.node,
         pool=pool,
         market=lease.market,
         zone=lease.zone,
-        free=free,
+        room=room,
         committed_until_s=lease.committed_until_s,
         usd_per_hour=lease.usd_per_hour,
         account=lease.account,

@@ -72,6 +72,17 @@ class Job:
     folders: tuple[str, ...] = field(default=(), metadata=IF_SAID)
     # its `gpu_type` is what the places leave that it can be in: it asks for none itself
     gpu_by_place: bool = field(default=False, metadata=IF_SAID)
+    # with whom it shares a node: "node" with nobody, "user" with its user's other jobs; empty: with all
+    exclusive: str = field(default="", metadata=IF_SAID)
+    time_min_s: float | None = field(default=None, metadata=IF_SAID)  # its limit may be cut to that (--time-min)
+    held_by: str = field(default="", metadata=IF_SAID)  # of one that is held: who, or why, as behind "it is held"
+    spot_losses: int = field(default=0, metadata=IF_SAID)  # how often a spot node was taken from under it
+    # of `excluded` the rentable nodes that its user excludes: the others are excluded by us while it is widened
+    keeps_off: tuple[str, ...] = field(default=(), metadata=IF_SAID)
+    # nodes at home that had room for it for minutes, and the scheduler didn't start it there
+    passed_over: tuple[str, ...] = field(default=(), metadata=IF_SAID)
+    # what the jobs that one controller makes one after the other share; empty: it is the only one
+    origin: str = field(default="", metadata=IF_SAID)
 
     @property
     def pending(self) -> bool:
@@ -98,6 +109,20 @@ class Job:
         """From when on it counts as waiting."""
         return max(self.submit_s, self.eligible_s or 0.0)
 
+    @property
+    def least_limit_s(self) -> float:
+        """What its time limit may be cut to: all of it, unless its user says so (--time-min); 0 without one."""
+        return self.time_min_s or self.time_limit_s or 0.0
+
+    def takes(self, total: Resources) -> Resources:
+        """What others don't get of a node with so much while it is there."""
+        return total if self.exclusive == "node" else self.each
+
+
+def _lacks_type(job: Job, gpu_types: dict[str, int]) -> bool:
+    insists = job.gpu_type and not job.gpu_by_place
+    return bool(insists) and gpu_types.get(job.gpu_type, 0) < job.each.gpus
+
 
 @dataclass(frozen=True)
 class Node:
@@ -114,10 +139,23 @@ class Node:
     silent_s: float | None = field(default=None, metadata=IF_SAID)
     # of a node at home, each of its GPUs; None: not looked at, or not declared
     gpu: Gpu | None = field(default=None, metadata=IF_SAID)
+    # how many GPUs of each type that jobs can name; empty: that isn't known
+    gpu_types: dict[str, int] = field(default_factory=dict, metadata=IF_SAID)
 
     def has(self, *states: str) -> bool:
         """Whether it is in all of `states`."""
         return all(state in self.states for state in states)
+
+    def could_take(self, job: Job) -> bool:
+        """Whether it takes a part of the job when it is up and empty, and the job may start on it."""
+        lacks = bool(self.gpu_types) and _lacks_type(job, self.gpu_types)
+        barred = self.name in job.excluded or self.name in job.passed_over
+        return (
+            not lacks
+            and not barred
+            and job.each.within(self.total)
+            and not set(self.partitions).isdisjoint(job.partitions)
+        )
 
     @cached_property
     def open(self) -> bool:
@@ -142,6 +180,11 @@ class Node:
     def held_by_person(self) -> bool:
         """A person drained it, or set it down: only a person lifts that."""
         return (self.has("DRAIN") or self.has("DOWN")) and drains.by_person(self.reason, self.reason_by)
+
+    @cached_property
+    def verdict(self) -> str:
+        """What a program drained it for; empty: none did."""
+        return drains.verdict(self.reason, self.reason_by) if self.has("DRAIN") else ""
 
 
 @dataclass(frozen=True)

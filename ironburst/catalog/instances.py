@@ -28,6 +28,8 @@ class InstanceType:
     gpu_count: int
     gpu_fraction: float | None
     """below 1: a part of one GPU"""
+    pcie_lanes: int | None
+    """that it wires to each GPU; None: not known"""
     network_cards: int | None
     efa_count: int
     network_mbps: int | None
@@ -127,6 +129,7 @@ def instance_types() -> dict[str, InstanceType]:
             gpu=_gpu_of(name, row["family"]) if row["accel_vendor"] == "NVIDIA" else None,
             gpu_count=_gpu_count(row),
             gpu_fraction=number(row, "gpu_fraction"),
+            pcie_lanes=integer(row, "pcie_lanes"),
             network_cards=int(layout["network_cards"]) if layout else 1 if efa_count <= 1 else None,
             efa_count=efa_count,
             network_mbps=integer(row, "net_mbps"),

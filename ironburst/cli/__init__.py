@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import io
 import os
 import sys
 from collections.abc import Sequence
@@ -71,6 +72,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     if "_ARGCOMPLETE" in os.environ:
         complete()
     argv = sys.argv[1:] if argv is None else argv
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")  # a name that the terminal's locale can't write is no crash
     if argv and not argv[0].startswith("-") and argv[0] not in VERBS:
         near = suggested(nearest(argv[0], VERBS))
         print(f"ironburst: {argv[0]!r} is no verb: {near or '`ironburst help` lists them'}", file=sys.stderr)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import shlex
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import nullcontext
@@ -19,7 +18,7 @@ from ironburst.adapters.slurm import Slurm
 from ironburst.adapters.slurm_doctor import Head
 from ironburst.cli import Subparsers, site_doctor, waiting
 from ironburst.cli.playbook_options import declaration
-from ironburst.cli.site_options import BadInput, guarded
+from ironburst.cli.site_options import BadInput, guarded, slurm_prefix
 from ironburst.cli.stack_file import document as stack_document
 from ironburst.cli.stack_file import valid
 from ironburst.config.load import allowed_accounts
@@ -126,7 +125,7 @@ def _examine(arguments: argparse.Namespace, config: ClusterConfig) -> Iterator[F
         )
         yield from aws.examine(site)
     if beside and (arguments.slurm or every):
-        prefix = shlex.split(arguments.slurm_prefix or os.environ.get("IRONBURST_SLURM_PREFIX") or "")
+        prefix = slurm_prefix(arguments.slurm_prefix or None)
         yield from slurm.examine(stack_document(arguments.stack_file), Head(Slurm(prefix)))
 
 

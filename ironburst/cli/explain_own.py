@@ -23,7 +23,13 @@ from ironburst.ports import SchedulerError
 DAYS = 30  # of one's own jobs that have ended
 ROWS = 50  # of those that are shown
 _NUMBER = re.compile(r"([0-9]{1,10})([_+][0-9]+|_\[.*\])?")
-_DOES = {"RUNNING": "it runs on", "COMPLETING": "it completes on", "CONFIGURING": "it was just given"}
+_DOES = {
+    "RUNNING": "it runs on",
+    "COMPLETING": "it completes on",
+    "CONFIGURING": "it was just given",
+    "SUSPENDED": "it is suspended on",
+    "STOPPED": "it was stopped on",
+}
 _NOTHING = "nothing is said of it yet: it came or changed just now, or nobody rents for its partition"
 
 

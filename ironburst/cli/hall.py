@@ -1,5 +1,5 @@
 """`ironburst hall plan|verify STACK_FILE`: can the declared hall be powered, cooled and cabled, what else would fit;
-and is it cabled as it was declared. The verbs `metrics` and `import` have modules of their own.
+and is it cabled as it was declared. The verbs `metrics`, `power` and `import` have modules of their own.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
-from ironburst.cli import Subparsers, declared_halls, hall_import, hall_metrics, site_options
+from ironburst.cli import Subparsers, declared_halls, hall_import, hall_metrics, hall_power, site_options
 from ironburst.cli.site_options import BadInput
 from ironburst.config import halls, ranges
 from ironburst.config.models import ClusterConfig
 from ironburst.hall import netbox, pictures, plan, seen, tables, topology
-from ironburst.hall.model import End, Finding
+from ironburst.hall.model import Finding
 
 EPILOG = """\
 exit codes:
@@ -88,6 +88,7 @@ def add_parser(subparsers: Subparsers) -> None:
     option("--json", action="store_true", help="machine-readable")
     verified.set_defaults(func=verify)
     hall_metrics.add_parser(verbs)
+    hall_power.add_parser(verbs)
     hall_import.add_parser(verbs)
 
 
@@ -119,14 +120,14 @@ def verify(arguments: argparse.Namespace) -> int:
     if arguments.ibnetdiscover:
         links = _understood(arguments.ibnetdiscover, lambda text: seen.ibnetdiscover(text, hall, arguments.hcas))
         found += seen.compared(hall, links, "infiniband")
-    neighbours: dict[End, End] = {}
+    neighbours: list[seen.Links] = []
+    asked = [host for host, _ in map(_host_and_file, arguments.lldp)]
     for host, path in map(_host_and_file, arguments.lldp):
         if host not in hall.device:
             raise BadInput(f"--lldp: {host} is no node or switch of {hall.name}")
-        neighbours |= _understood(path, functools.partial(seen.lldp, host))
+        neighbours.append(_understood(path, functools.partial(seen.lldp, host, hall=hall)))
     if arguments.lldp:
-        asked = [host for host, _ in map(_host_and_file, arguments.lldp)]
-        found += seen.compared(hall, neighbours, "ethernet", asked)
+        found += seen.compared(hall, seen.merged(neighbours), "ethernet", asked)
     if arguments.json:
         print(json.dumps({"hall": hall.name, "findings": [asdict(each) | {"message": str(each)} for each in found]}))
     else:

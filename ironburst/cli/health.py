@@ -9,6 +9,7 @@ import json
 import sys
 from importlib import resources
 
+from ironburst import __version__
 from ironburst.cli import Subparsers
 from ironburst.health import tables, tools, xid
 from ironburst.health.expectation import Expectation
@@ -52,7 +53,10 @@ def _add_parse(verbs: Subparsers) -> None:
     option("--gpu-model", metavar="MODEL", help="as in the catalogue: 'H100 SXM5 80GB'")
     option("--gpus", type=whole, metavar="N", help="how many GPUs there must be")
     option("--driver", metavar="VERSION", help="the driver that must be loaded: 580.95.05")
-    option("--pcie-width", type=whole, metavar="LANES", help="lanes that the board wires, where less than the GPU's")
+    option(
+        "--pcie-width", type=int, metavar="LANES", help="lanes that the machine wires to each GPU; 0: all that it has"
+    )
+    option("--mig", action="store_true", help="GPUs may be cut up by MIG: such a one has no NVLink")
     accepted = "past uncorrectable errors of a GPU that a person accepts"
     option("--accepted-uncorrectable", type=int, default=0, metavar="N", help=accepted)
     option("--columns", default="", metavar="A,B", help="nvidia-smi: names of the columns of a CSV without header")
@@ -67,6 +71,7 @@ def _add_parse(verbs: Subparsers) -> None:
     option("--threshold-id", metavar="ID", help="bandwidth: the row of acceptance_thresholds.csv to judge by")
     option("--checked", action="store_true", help="nccl-tests: the data must have been checked")
     option("--json", action="store_true", help="findings as JSON: check, passed, text")
+    option("--explain", action="store_true", help="which line was understood as what, for who reports a fault")
     parse.set_defaults(func=run_parse)
 
 
@@ -110,6 +115,7 @@ def expectation(arguments: argparse.Namespace) -> Expectation:
         gpus=arguments.gpus,
         driver=arguments.driver,
         pcie_width=arguments.pcie_width,
+        mig=arguments.mig,
         accepted_uncorrectable=arguments.accepted_uncorrectable,
         links=arguments.links,
         rate_gb_s=arguments.rate,
@@ -142,6 +148,9 @@ def run_parse(arguments: argparse.Namespace) -> int:
         listed = [finding._asdict() for finding in findings]
         print(json.dumps({"tool": arguments.tool, "healthy": healthy(findings), "findings": listed}, indent=1))
     else:
+        if arguments.explain:
+            told = tools.explain(arguments.tool, text, expected)
+            print("\n".join(f"{part}    <- {meaning or 'not judged, or not read'}" for part, meaning in told))
         print("\n".join(lines(arguments.tool, findings)))
     return 0 if healthy(findings) else 3
 
@@ -149,7 +158,11 @@ def run_parse(arguments: argparse.Namespace) -> int:
 def lines(tool: str, findings: list[Finding]) -> list[str]:
     """A line a finding, and the verdict."""
     said = [f"{'ok    ' if finding.passed else 'FAILED'} {finding.check}: {finding.text}" for finding in findings]
-    return [*said, f"{tool}: {'healthy' if healthy(findings) else 'not healthy'}"]
+    said.append(f"{tool}: {'healthy' if healthy(findings) else 'not healthy'}")
+    unknown = [finding.text for finding in findings if finding.check == "understood"]
+    if unknown:  # refused because nobody knows it: who reports it needs to send this line alone
+        said.append(f"to report, if the machine is sound: ironburst {__version__}, {tool}: {unknown[0]}")
+    return said
 
 
 def run_xid(arguments: argparse.Namespace) -> int:

@@ -48,7 +48,7 @@ def run(arguments: argparse.Namespace) -> int:
     node = find(arguments)
     if arguments.set:
         _may_be_set(arguments, node)
-    console = RedfishBios(node.bmc())
+    console = RedfishBios(node.bmc(), arguments.force)
     view, declared = console.look(), node.nodes.bios
     differs = any(row.order != "in force" for row in bios.rows(declared, view.bios))
     known = console.known() if differs else None

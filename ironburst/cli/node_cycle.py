@@ -14,7 +14,7 @@ from functools import wraps
 from pathlib import Path
 from typing import Any
 
-from ironburst.adapters import metal_cycle, redfish, redfish_boot
+from ironburst.adapters import metal_cycle, redfish, redfish_boot, redfish_power
 from ironburst.adapters.metal_cycle import Record
 from ironburst.adapters.redfish import BmcAccess, BmcError
 from ironburst.baremetal import declared, unattended
@@ -236,13 +236,12 @@ def run_power(arguments: argparse.Namespace) -> int:
     if before != "off" and arguments.to != "on":  # no session is held for so long: BMCs have few
         node_guard.of(arguments, node.config, node.nodes).take(arguments.node, f"power {arguments.to}")
     if arguments.to == "off":
-        redfish.power_off(bmc)
+        redfish_power.power_off(bmc, force=arguments.force)
+    elif arguments.to == "restart":
+        redfish_power.restart(bmc, force=arguments.force)
     else:
         with redfish_boot.console(bmc) as console:
-            if arguments.to == "restart":
-                console.restart()
-            else:
-                console.power_on()
+            console.power_on()
     back = f"; `{node_guard.gives_back(arguments.node)}` checks it and gives it back" if before != "off" else ""
     text = f"{arguments.node}: was {before}, is to be {'on' if arguments.to != 'off' else 'off'}{back}"
     told(arguments, {"was": before, "to": arguments.to}, text)
@@ -261,7 +260,7 @@ def run_replace(arguments: argparse.Namespace) -> int:
 def _to_be_swapped(arguments: argparse.Namespace, node: Declared) -> int:
     node_guard.of(arguments, node.config, node.nodes).take(arguments.node, "replace")
     bmc = node.bmc()
-    redfish.power_off(bmc)
+    redfish_power.power_off(bmc, force=arguments.force)
     with redfish_boot.console(bmc) as console:
         console.lamp(True)
     text = (

@@ -174,7 +174,7 @@ class _Work:
 
     def _node(self, member: Member, outcome: Outcome) -> None:
         try:
-            service = RedfishUpdate(member.access, self._folder, self._arguments.restart)
+            service = RedfishUpdate(member.access, self._folder, self._arguments.restart, self._arguments.force)
             how = self._how(member, outcome)
             outcome.results = updating.update(member.wanted, service, self._record.of(member.name), how)
         except BadInput as error:

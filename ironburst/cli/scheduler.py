@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import shlex
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,7 +13,7 @@ from typing import TYPE_CHECKING
 from ironburst import naming, secrets
 from ironburst.adapters.both import Both
 from ironburst.adapters.slurm import Slurm
-from ironburst.cli.site_options import BadInput
+from ironburst.cli.site_options import BadInput, slurm_prefix
 from ironburst.document import Bridge, ClusterDocument, PoolDocument
 from ironburst.document import Scheduler as Declared
 from ironburst.ports import Resources, Scheduler, SchedulerError
@@ -37,7 +36,7 @@ def slurm(arguments: argparse.Namespace, document: ClusterDocument) -> Slurm:
     _fitting(arguments, document)
     if document.scheduler_of_kind("slurm") is None:
         raise BadInput(f"the scheduler of {document.cluster} is Kubernetes, which has no sacct: give --jobs")
-    return Slurm(_prefix(arguments))
+    return Slurm(slurm_prefix(arguments.slurm_prefix))
 
 
 class Connection:
@@ -79,7 +78,7 @@ class Connection:
         if declared.kind == "slurm" and declared.bridge:
             return self._by_bridge(document, declared.bridge)
         if declared.kind == "slurm":
-            self._slurm = self._slurm or Slurm(_prefix(self._arguments))
+            self._slurm = self._slurm or Slurm(slurm_prefix(self._arguments.slurm_prefix))
             return self._slurm
         from ironburst.adapters import kubernetes
 
@@ -103,7 +102,8 @@ class Connection:
         if self._bridged is None or self._connected != wanted:
             client = kubernetes.Client(_access(declared, document.region, self._arguments.kubeconfig))
             cluster = kubernetes.BridgedNodes(client, site_of(document), self._deliver)
-            self._bridged, self._connected = Bridged(SlurmQueue(_prefix(self._arguments)), cluster), wanted
+            queue = SlurmQueue(slurm_prefix(self._arguments.slurm_prefix))
+            self._bridged, self._connected = Bridged(queue, cluster), wanted
         self._bridged.declare(site_of(document))
         return self._bridged
 
@@ -125,15 +125,6 @@ def _fitting(arguments: argparse.Namespace, document: ClusterDocument) -> None:
     if ("kubernetes" in kinds or document.scheduler.bridge) and not all(map(find_spec, _OF_A_CLUSTER)):
         what = f"{document.cluster} has a Kubernetes cluster, and this ironburst is installed without what reaches one"
         raise BadInput(f"{what}: pip install 'ironburst[kubernetes]'")
-
-
-def _prefix(arguments: argparse.Namespace) -> list[str]:
-    given = arguments.slurm_prefix
-    text = given if given is not None else os.environ.get("IRONBURST_SLURM_PREFIX", "")
-    try:
-        return shlex.split(text)
-    except ValueError as error:
-        raise BadInput(f"--slurm-prefix {text!r} can't be split into words: {error}") from None
 
 
 def nodes_of(document: ClusterDocument) -> kubernetes.Nodes:

@@ -141,6 +141,7 @@ def gather(trace: Trace, declared: Declared, played: Played) -> dict[str, Any]:
         "home": {"nodes": home.nodes, "gpus_per_node": home.gpus},
         "jobs": len(trace),
         "left_out": dict(trace.left_out),
+        "note": trace.note,
         "gpu_hours": float(trace.gpu_hours.sum()),
         "policy": {
             "wait_limit_s": policy.wait_limit_s,
@@ -269,6 +270,7 @@ def _columns(said: dict[str, Any]) -> list[str]:
 def _heading(said: dict[str, Any]) -> list[str]:
     home = said["home"]
     left_out = "".join(f"; left out: {count} ({reason})" for reason, count in said["left_out"].items())
+    left_out += f"; {said['note']}" if said["note"] else ""
     known = "run times known" if said["run_times"] == "known" else "time limits known, run times not"
     nodes = f"{explain.plural(home['nodes'], 'home node')} of {home['gpus_per_node']} GPUs"
     return [

@@ -15,8 +15,12 @@ MISMATCHES = (
     "serial", "uuid", "manufacturer", "model", "macs", "gpu_count", "gpu_model", "cpu_count", "memory_gib",
     "memory_minimum", "network_ports", "gpu_lanes", "psu_count", "psu_input", "psu_redundancy", "local_storage",
     "form_factor", "gpu_driver", "firmware_minimum", "bios", "gpus", "memory_modules", "drives", "power_supplies",
+    "system_health", "cpu_health", "gpu_health", "memory_health", "drive_health", "network_health", "power_health",
+    "cooling_health", "part_health", "maintenance",
 )  # fmt: skip
-"""what may be wrong with an owned node's hardware (ironburst.baremetal); a test holds the two together"""
+"""what may be wrong with an owned node's hardware (ironburst.baremetal; a test holds the two together); maintenance:
+whatever it is, the node is reported and holds up no other
+"""
 
 
 class Allowance(Strict):
@@ -25,7 +29,8 @@ class Allowance(Strict):
     rule: Rule = Field(
         description="node: replaces, stops or removes a node whose jobs may run; budget: dearer than "
         "total_usd_per_month; open-network: lets wide networks in; join-secret: drops what rented nodes join with; "
-        "hardware: an owned node is accepted although its BMC reports something else"
+        "hardware: an owned node is accepted although its BMC reports something else, or, with NODE/maintenance, left "
+        "aside while a person works on it"
     )
     of: str | None = Field(
         default=None,

@@ -68,6 +68,7 @@ class Chassis(Strict):
     depth_mm: Positive | None = None
     airflow_cfm: Positive | None = None
     cooling: Cooling | None = None
+    inlet_max_c: Positive | None = Field(default=None, description="warmest air that it takes in")
     psus: int | None = Field(default=None, gt=0, description="power supplies")
     psu_w: Positive | None = Field(default=None, description="what one of them gives")
     psus_needed: int | None = Field(default=None, gt=0, description="4 of 4+2: as many must carry it alone")
@@ -100,8 +101,9 @@ class Cables(Strict):
     """One or more equal cables."""
 
     ends: Annotated[list[Range], Field(min_length=2, max_length=2)] = Field(
-        description="NAME/PORT of both ends, as many values each; HCA n of a node is port ibn, a switch has numbers",
-        examples=[["dgx[01-04]/ib1", "leaf1/[1-4]"]],
+        description="NAME/PORT of both ends, as many values each; HCA n of a node is port ibn, a switch has numbers; "
+        "parts of a split port are NUMBER/PART as the switch numbers them, or its own names (swp7s1, Ethernet1/7/1)",
+        examples=[["dgx[01-04]/ib1", "leaf1/[1-4]"], ["dgx[01-04]/eth1", "eth1/[1-2]/[0-1]"]],
     )
     type: CableType = Field(description="dac, acc: passive, active copper; aoc: active optical; fibre by its mode")
     speed: Speed

@@ -16,7 +16,7 @@ from ironburst.config.cloud_models import Group, Pool
 from ironburst.config.hall_models import Chassis, Rack, Switches
 from ironburst.config.models import ClusterConfig, Hall, Nodes
 from ironburst.config.node_settings import NodeSettings
-from ironburst.hall import model, topology
+from ironburst.hall import model, switch_ports, topology
 from ironburst.hall.fabric import TreeSwitch, name_once, tree
 
 Item = TypeVar("Item")
@@ -91,7 +91,7 @@ def _nodes(nodes: Nodes, where: model.Where) -> Iterator[model.Device]:
         airflow_cfm=own.airflow_cfm or (platform.airflow_cfm if platform else None),
         cooling=own.cooling or (platform.cooling if platform else None),
         inlet_min_c=platform.inlet_min_c if platform else None,
-        inlet_max_c=platform.inlet_max_c if platform else None,
+        inlet_max_c=own.inlet_max_c or (platform.inlet_max_c if platform else None),
         psus=own.psus or (platform.psu_count if platform else None),
         psu_w=own.psu_w or (platform.psu_watts_each if platform else None),
         psus_needed=own.psus_needed or (platform.psus_needed if platform and own.psus is None else None),
@@ -129,6 +129,7 @@ def _switches(switches: Switches, where: model.Where) -> Iterator[model.Device]:
         depth_mm=own.depth_mm,
         airflow_cfm=own.airflow_cfm,
         cooling=own.cooling,
+        inlet_max_c=own.inlet_max_c,
         psus=own.psus,
         psu_w=own.psu_w,
         psus_needed=own.psus_needed,
@@ -150,14 +151,15 @@ def _nth(values: Sequence[Item], n: int) -> Item | None:
 
 
 def _cables(hall: Hall) -> Iterator[model.Cable]:
+    switches = {name for each in hall.switches for name in each.names}
     for n, each in enumerate(hall.cables):
         for a, b in zip(*each.ends, strict=False):
-            yield model.Cable(_end(a), _end(b), each.type, each.speed, each.length_m, ("cables", n))
+            yield model.Cable(_end(a, switches), _end(b, switches), each.type, each.speed, each.length_m, ("cables", n))
 
 
-def _end(text: str) -> model.End:
+def _end(text: str, switches: Set[str]) -> model.End:
     device, _, port = text.partition("/")
-    return model.End(device, port)
+    return model.End(device, switch_ports.declared(port) if device in switches else port)
 
 
 def _masters(hall: Hall) -> tuple[str, ...]:

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import TypeVar
 
 from ironburst import naming
-from ironburst.burst import Assign, Budget, Decision, Launch, Lease, Narrow, Node, Release, Widen
+from ironburst.burst import Assign, Budget, Decision, Job, Launch, Lease, Narrow, Node, Release, Widen
 from ironburst.burst.headroom import Charge, Headroom, charges, named
-from ironburst.controller import idle_store, policy_view, records, spending
+from ironburst.controller import idle_store, own_exclusions, policy_view, records, spending
 from ironburst.controller.site import PoolImage, Site
 from ironburst.ports import CloudError, Observation, SchedulerError
 
@@ -30,19 +30,28 @@ def recheck(
     leases: Iterable[Lease],
     now_s: float,
     spare: Collection[str] = (),
+    jobs: Iterable[Job] = (),
 ) -> tuple[Decision, list[str]]:
-    """Drop what the queue, the nodes or the money have overtaken since. `spare`: as the snapshot had it.
+    """Drop what the queue, the nodes or the money have overtaken since. `spare`, `jobs`: as the snapshot had them.
     The rest, and what was dropped and why. Pure.
     """
     check = _Recheck(observation, budget, {lease.id: lease for lease in leases}, now_s, spare)
+    before = {job.id: _written(job) for job in jobs}
     assigns = check.assigns(decision.assigns)
     unpaid = {assign.job for assign in decision.assigns} - {assign.job for assign in assigns}
     launches = tuple(kept for launch in decision.launches if (kept := check.launch(launch)))
     releases = tuple(release for release in decision.releases if check.is_free(release))
-    widen = tuple(item for item in decision.widen if item.job not in unpaid and check.waits(item.job, "widening"))
-    narrow = tuple(item for item in decision.narrow if check.waits(item.job, "narrowing"))
+    widen = tuple(
+        item for item in decision.widen if item.job not in unpaid and check.unchanged(item.job, "widening", before)
+    )
+    narrow = tuple(item for item in decision.narrow if check.unchanged(item.job, "narrowing", before))
     checked = replace(decision, launches=launches, assigns=assigns, widen=widen, narrow=narrow, releases=releases)
     return checked, check.dropped
+
+
+def _written(job: Job) -> tuple[object, ...]:
+    """What the controller writes of a job, and its user may, too."""
+    return job.partitions, job.excluded, job.eligible_s
 
 
 class _Recheck:
@@ -70,6 +79,16 @@ class _Recheck:
             self.dropped.append(f"{what} for job {naming.called(id)}: it isn't pending any more")
             return False
         return True
+
+    def unchanged(self, id: int, what: str, before: Mapping[int, tuple[object, ...]]) -> bool:
+        """And nobody has written meanwhile what we would write: it is decided anew from that."""
+        if not self.waits(id, what):
+            return False
+        job = self._observation.job(id)
+        if job is None or id not in before or _written(job) == before[id]:
+            return True
+        self.dropped.append(f"{what} for job {naming.called(id)}: it was changed meanwhile")
+        return False
 
     def assigns(self, assigns: Iterable[Assign]) -> tuple[Assign, ...]:
         pending = [assign for assign in assigns if self.waits(assign.job, "rented nodes")]
@@ -156,10 +175,10 @@ def _in_time(site: Site, items: Sequence[T]) -> Iterator[T]:
 
 
 def _resumed(site: Site, widens: Sequence[Widen], observation: Observation) -> Sequence[Widen]:
-    """Undrain the nodes of all, in one call. Those whose nodes are open: what a person drained stays drained."""
+    """Undrain the nodes of all, in one call. Those whose nodes are open: what a person or a check drained stays so."""
     joined = {lease.node for lease in site.ledger.leases() if lease.state == records.JOINED}
     nodes = {name: observation.node(name) for widen in widens for name in widen.nodes}
-    held = {name for name, node in nodes.items() if node and node.held_by_person}
+    held = {name for name, node in nodes.items() if node and (node.held_by_person or node.verdict)}
     drained = [name for name, node in nodes.items() if name in joined - held and node and node.has("DRAIN")]
     try:
         if drained:
@@ -202,6 +221,7 @@ def _widen(site: Site, widen: Widen) -> None:
         for lease in mine:
             if pool := policy_view.pool_of(site, lease):
                 idle_store.used(site.ledger, pool, lease, site.now)
+        own_exclusions.opened(site.ledger, widen.job, widen.nodes)
         site.ledger.update(mine, site.now, state=records.READY, worked=True, idle_since_s=site.now)
         site.event("widened", f"{', '.join(widen.partitions)}: {widen.reason}", job=widen.job)
 

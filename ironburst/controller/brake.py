@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from ironburst.burst.drains import PREFIX
-from ironburst.controller import ceilings, notices, records
+from ironburst.controller import ceilings, going, notices, records
 from ironburst.controller.ledger import LedgerError
 from ironburst.controller.records import LeaseRow
 from ironburst.controller.site import Site
@@ -63,7 +63,10 @@ class Brake:
         except _LEDGER as error:
             said.append(f"the ledger can't be read ({error}): {len(self._known)} leases are known from before")
         living = {id for id, instance in site.instances.items() if instance.alive}
-        return [lease for lease in self._known if lease.instance_id in living and lease.state != records.TERMINATED]
+        may_live = [
+            lease for lease in self._known if lease.instance_id in living or (site.unlisted and lease.instance_id)
+        ]
+        return [lease for lease in may_live if lease.state != records.TERMINATED]
 
     def _unpayable(self, site: Site, leases: list[LeaseRow], said: list[str]) -> _Ending:
         try:
@@ -124,7 +127,7 @@ def _put_back(site: Site, leases: list[LeaseRow], observation: Observation, said
         except CloudError as error:
             said.append(str(error))
     nodes = [lease.node for lease in leases if lease.instance_id in taken and not observation.unseen(lease.node)]
-    jobs = {job.id for node in nodes for job in observation.on(node) if job.state == "RUNNING"}
+    jobs = {job.id for node in nodes for job in observation.on(node) if job.state in going.STOPPABLE}
     try:
         if nodes:
             site.scheduler.drain(nodes, PREFIX + "spot interruption")
@@ -135,12 +138,27 @@ def _put_back(site: Site, leases: list[LeaseRow], observation: Observation, said
         said.append(str(error))
 
 
+def _terminated(site: Site, ending: _Ending, said: list[str]) -> _Ending:
+    """All in one call; each by itself where that is refused. Those that the cloud was told to end."""
+    of = {item[0].instance_id: id for id, item in ending.items() if item[0].instance_id}
+    done = dict[str, tuple[LeaseRow, str]]()
+    for ids in (list(of), *([each] for each in of)):
+        if len(done) == len(of):
+            break
+        try:
+            site.cloud.terminate(ids)
+            done |= {of[id]: ending[of[id]] for id in ids}
+        except CloudError as error:
+            said.append(f"{', '.join(ids)}: {error}")
+    return done
+
+
 def _ended(site: Site, ending: _Ending, observation: Observation | None, said: list[str]) -> None:
     if not ending:
         return
+    ending = _terminated(site, ending, said)
     leases = [lease for lease, _ in ending.values()]
     names = ", ".join(lease.node for lease in leases)
-    site.cloud.terminate([lease.instance_id for lease in leases if lease.instance_id])
     said.append(f"ended: {names}: {'; '.join(sorted({why for _, why in ending.values()}))}")
     if observation:
         try:

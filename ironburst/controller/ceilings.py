@@ -14,7 +14,7 @@ from collections.abc import Collection, Iterable
 
 from ironburst.burst.headroom import named
 from ironburst.burst.snapshot import Budget, Ceiling
-from ironburst.controller import leases, money, records, spending
+from ironburst.controller import going, leases, money, records, spending
 from ironburst.controller.records import LeaseRow
 from ironburst.controller.site import Site
 from ironburst.ports import Observation
@@ -63,19 +63,16 @@ def enforce(site: Site, observation: Observation) -> bool:
 
 def enforce_blindly(site: Site) -> None:
     """The scheduler is out of reach, and its jobs run on:
-    what a ceiling can't pay is ended all the same. Raises CloudError.
+    what a ceiling can't pay is ended all the same.
     """
     end_blindly(site, unpayable(site))
 
 
 def end_blindly(site: Site, unpayable: Ending) -> None:
     """End instances under their jobs, and tell a person."""
-    ending = [item for item in unpayable.values() if item[0].instance_id]
-    if not ending:
-        return
-    site.cloud.terminate([lease.instance_id for lease, _ in ending if lease.instance_id])
+    accepted, _ = going.terminate(site, [lease for lease, _ in unpayable.values()])
     with site.ledger.transaction():
-        for lease, why in ending:
+        for lease, why in [item for item in unpayable.values() if item[0].instance_id in accepted]:
             site.ledger.update([lease], site.now, state=records.LEAVING, end_reason=why)
             text = f"{lease.node} is ended under its jobs, the scheduler is out of reach: {why}"
             site.event("needs_a_person", text, lease=lease.id)

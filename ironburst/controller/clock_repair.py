@@ -10,6 +10,7 @@ from ironburst.ports import Uptime
 
 _KEY = "clock"
 _ROUNDING_S = 0.1  # of a clock; less is no step
+_STEP_S = 30.0  # what may be put right without us doubting a clock
 
 
 class LastTick(NamedTuple):
@@ -30,6 +31,13 @@ def tick_began(ledger: Ledger, now_s: float, tick_s: float, uptime: Uptime) -> f
             ledger.backdate(lost)
         ledger.note(_KEY, json.dumps([now_s, *uptime]))
     return now_s if last is None else last.at_s
+
+
+def goes_on(ledger: Ledger, now_s: float, uptime: Uptime) -> bool:
+    """Whether the clock has gone with the host's uptime since the last tick: it is as right as it was then."""
+    last = _noted(ledger)
+    known = last is not None and last.boot and last.boot == uptime.boot
+    return bool(last and known and abs(lost_s(last, now_s, 0.0, uptime)) <= _STEP_S)
 
 
 def lost_s(last: LastTick, now_s: float, tick_s: float, uptime: Uptime) -> float:

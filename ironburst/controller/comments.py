@@ -94,7 +94,7 @@ def _where(job: Job, observation: Observation, leases: Mapping[str, LeaseRow]) -
         node = observation.node(name)
         if name not in leases or node is None:
             return ON, f"{OURS}{ON}{names}"
-        usd += leases[name].usd_per_hour * min(job.each.gpus / max(node.total.gpus, 1), 1.0)
+        usd += leases[name].usd_per_hour * min(job.takes(node.total).gpus / max(node.total.gpus, 1), 1.0)
     return ON, f"{OURS}{ON}{names}, rented at {explain.usd(usd)} an hour (estimate)"
 
 

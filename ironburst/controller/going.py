@@ -14,9 +14,10 @@ from ironburst.burst.drains import PREFIX
 from ironburst.controller import records
 from ironburst.controller.records import LeaseRow
 from ironburst.controller.site import Site
-from ironburst.ports import CloudError, Observation, SchedulerError
+from ironburst.ports import CloudError, Observation, Refused, SchedulerError
 
-_STOPPABLE = ("RUNNING", "SUSPENDED", "CONFIGURING")
+_REFUSED_S = 300.0  # an instance that the cloud doesn't let us end for so long is told: rights may be new
+STOPPABLE = ("RUNNING", "SUSPENDED", "STOPPED", "CONFIGURING")  # states of jobs (slurm_json.base_state)
 _By = dict[str, LeaseRow]  # by node
 
 
@@ -37,8 +38,8 @@ def _stop(site: Site, leases: list[LeaseRow], observation: Observation) -> None:
         if node and not node.has("DRAIN") and not node_states.going_down(node.states):
             by_reason.setdefault(lease.end_reason, []).append(lease.node)
     for why, nodes in by_reason.items():
-        _each(site, nodes, partial(site.scheduler.drain, reason=PREFIX + why))
-    from_lease = {job.id: lease for lease in leases for job in observation.on(lease.node) if job.state in _STOPPABLE}
+        each(site, nodes, partial(site.scheduler.drain, reason=PREFIX + why))
+    from_lease = {job.id: lease for lease in leases for job in observation.on(lease.node) if job.state in STOPPABLE}
     if from_lease:
         _requeue(site, from_lease)
 
@@ -61,7 +62,7 @@ def _requeue(site: Site, from_lease: dict[int, LeaseRow]) -> None:
 def _release(site: Site, leases: list[LeaseRow], observation: Observation) -> None:
     """Also where the call was lost, or undone."""
     nodes = [(lease.node, observation.node(lease.node)) for lease in leases]
-    _each(
+    each(
         site, [name for name, node in nodes if node and not node_states.going_down(node.states)], site.scheduler.release
     )
 
@@ -69,11 +70,13 @@ def _release(site: Site, leases: list[LeaseRow], observation: Observation) -> No
 def _leave(site: Site, leases: list[LeaseRow], observation: Observation) -> bool:
     """The permits and the nodes, then the instances. Whether all of one went."""
     of = {lease.node: lease for lease in leases}
-    of = _kept(of, _each(site, of, site.scheduler.remove_permit))
+    # whose node the scheduler doesn't let go for so long, whatever the reason: no instance is paid for that
+    late = {lease.node: lease for lease in leases if site.now - lease.changed_s > records.ENDING_S}
+    of = _kept(of, each(site, of, site.scheduler.remove_permit))
     for why, names in _powered(of, observation).items():
-        done = _each(site, names, partial(site.scheduler.abandon, reason=why))
+        done = each(site, names, partial(site.scheduler.abandon, reason=why))
         of = {name: lease for name, lease in of.items() if name in done or name not in names}
-    return end(site, list(of.values()))
+    return end(site, list((late | of).values()))
 
 
 def let_go(site: Site, names: Collection[str], observation: Observation) -> None:
@@ -81,8 +84,8 @@ def let_go(site: Site, names: Collection[str], observation: Observation) -> None
     rented = {lease.node for lease in site.ledger.leases()}
     unused = sorted(name for name in names if name not in rented and not observation.unseen(name))
     site.spare.difference_update(unused, rented)
-    for why, powered in _powered(_each(site, unused, site.scheduler.remove_permit), observation).items():
-        _each(site, sorted(powered), partial(site.scheduler.abandon, reason=why))
+    for why, powered in _powered(each(site, unused, site.scheduler.remove_permit), observation).items():
+        each(site, sorted(powered), partial(site.scheduler.abandon, reason=why))
 
 
 def _powered(of: Iterable[str], observation: Observation) -> dict[str, list[str]]:
@@ -107,12 +110,8 @@ def end(site: Site, leases: list[LeaseRow]) -> bool:
         if lease.instance_id and (instance is None or instance.alive):  # what isn't shown may live
             living[lease.instance_id] = lease
     told = {lease.node for lease in leases if lease not in living.values()}
-    ended: set[str] = set()
-
-    def terminate(ids: list[str]) -> None:
-        ended.update(site.cloud.terminate(ids))
-
-    told |= {living[id].node for id in _each(site, living, terminate)}
+    accepted, ended = terminate(site, living.values())
+    told |= {living[id].node for id in accepted}
     with site.ledger.transaction():
         now = site.now
         for lease in (lease for lease in leases if lease.node in told):
@@ -123,7 +122,35 @@ def end(site: Site, leases: list[LeaseRow]) -> bool:
     return bool(told)
 
 
-def _each(site: Site, items: Iterable[str], act: Callable[[list[str]], object]) -> set[str]:
+def terminate(site: Site, leases: Iterable[LeaseRow]) -> tuple[set[str], set[str]]:
+    """End the instances of leases; one that can't be ended keeps no other. The ids of those that the cloud was told to
+    end, and of those that cost no more by its word. What stays and costs is told to a person.
+    """
+    of = {lease.instance_id: lease for lease in leases if lease.instance_id}
+    accepted, ended, refused = terminate_each(site, of)
+    for id in refused:
+        if site.now - of[id].changed_s > _REFUSED_S:
+            text = f"instance {id} of {of[id].node} can't be ended, and costs on: {refused[id]}; end it by hand"
+            site.tell("needs_a_person", text, launch=of[id].launch, lease=of[id].id)
+    return accepted, ended
+
+
+def terminate_each(site: Site, ids: Iterable[str]) -> tuple[set[str], set[str], dict[str, Refused]]:
+    """The same of instances by id, without a word to a person; and why some may not be ended."""
+    ended, refused = set[str](), dict[str, Refused]()
+
+    def act(ids: list[str]) -> None:
+        try:
+            ended.update(site.cloud.terminate(ids))
+        except Refused as error:
+            refused.update(dict.fromkeys(ids, error))
+            raise
+
+    accepted = each(site, ids, act)
+    return accepted, ended, {id: error for id, error in refused.items() if id not in accepted}
+
+
+def each(site: Site, items: Iterable[str], act: Callable[[list[str]], object]) -> set[str]:
     """Act on all, in one call; if that fails, on each by itself, as long as the tick's time isn't used up.
     Those that it was done for.
     """
@@ -133,7 +160,7 @@ def _each(site: Site, items: Iterable[str], act: Callable[[list[str]], object]) 
             act(names)
         return set(names)
     except (SchedulerError, CloudError) as error:
-        site.event("trouble", str(error))
+        site.tell("trouble", str(error))
     done = set()
     for name in names if len(names) > 1 else []:
         if site.late:
@@ -142,7 +169,7 @@ def _each(site: Site, items: Iterable[str], act: Callable[[list[str]], object]) 
             act([name])
             done.add(name)
         except (SchedulerError, CloudError) as error:
-            site.event("trouble", str(error))
+            site.tell("trouble", str(error))
     return done
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 
+from ironburst import state_times
 from ironburst.controller import records
 from ironburst.controller.records import LeaseRow
 from ironburst.controller.site import Site
@@ -30,9 +31,15 @@ def left_s(lease: LeaseRow, jobs: list[Job], max_run_s: float, now_s: float) -> 
     """
     _, until_s = lease.aside(now_s) or (now_s, now_s)
     left = int((until_s - now_s - HEARD_S) // STEP_S) * STEP_S
-    ends = [now_s + max_run_s if job.end_s is None else job.end_s for job in jobs]
+    ends = [job.end_s if job.end_s is not None else now_s + min(max_run_s, _longest_s(job)) for job in jobs]
     needed = max((end - now_s + records.ENDING_S for end in ends), default=0.0)
     return max(left, -int(-needed // STEP_S) * STEP_S)
+
+
+def _longest_s(job: Job) -> float:
+    """How long its state may last from now on, where that isn't its time limit's."""
+    _, row = state_times.of_job(job.state, job.reason_word)
+    return row.steps[-1][0] if row.steps and not row.works else math.inf
 
 
 @dataclass
@@ -57,8 +64,8 @@ class Heartbeat:
         left = {
             node: left_s(lease, observation.on(node), runs.get(lease.pool, 0.0), now) for node, lease in nodes.items()
         }
-        self._told, self._at_s = ids, uptime_s
         try:
             site.scheduler.beat(left, now)
-        except SchedulerError as error:
-            site.event("trouble", str(error))
+            self._told, self._at_s = ids, uptime_s
+        except SchedulerError as error:  # tried anew at the next tick
+            site.tell("trouble", str(error))

@@ -12,13 +12,14 @@ from dataclasses import asdict, replace
 from ironburst import node_states
 from ironburst.controller import cool_downs, money, ownership, records, spending
 from ironburst.controller.launch_request import launch_request
-from ironburst.controller.records import IntentRow, LaunchRow, LeaseRow, Place
+from ironburst.controller.records import CoolDownRow, IntentRow, LaunchRow, LeaseRow, Place
 from ironburst.controller.site import Site
 from ironburst.ports import (
     CloudError,
     Instance,
     InsufficientCapacity,
     LaunchRequest,
+    Malformed,
     Node,
     Observation,
     OutcomeUnknown,
@@ -32,6 +33,7 @@ from ironburst.ports import (
 _NEVER_ARRIVED_S = 600.0  # an unanswered launch that the cloud doesn't show by then didn't happen
 _LONGEST_RETRY_S = 60.0
 _QUOTA_S = 3600.0
+_REFUSED_S = 60.0  # rights are known everywhere within seconds; twice as long each time, up to an hour (burst.backoff)
 _Wanted = tuple[list[LeaseRow], list[Node]]  # the leases of a launch, and which of its nodes are to be powered up
 _UNNEEDED = "its jobs need it no more"
 AT_ONCE = 6  # RunInstances calls side by side: at 3 s each as many as EC2 lets one account make (2 a second)
@@ -151,12 +153,12 @@ def _intents(site: Site, id: str) -> list[tuple[list[LeaseRow], IntentRow]]:
     """The leases and the intent that the cloud is to be asked with, written down; nothing: the launch is given up."""
     leases, launch = _early(site, id), site.ledger.launch(id)
     if leases[0].state == records.REQUESTED:
-        return [(leases, _open(site, launch))]
+        return [(leases, replace(_open(site, launch), state="unknown"))]  # the first call may have happened
     done = site.ledger.intents(launch.id)
     left = [zone for zone in launch.zones if zone not in {intent.zone for intent in done}]
     if not left:
         why = "; ".join(f"{intent.zone}: {intent.code or intent.error}" for intent in done)
-        _spared(site, leases, f"no capacity ({why})")
+        _spared(site, leases, f"no zone gave any ({why})")
         return []
     attempt = len(done) + 1
     request = launch_request(site.document, launch, left[0], attempt)
@@ -202,6 +204,8 @@ def _answered(
     """Write down what the cloud answered."""
     try:
         if isinstance(answer, CloudError):
+            if type(answer) is Refused and intent.state == "unknown":  # rights are asked before tokens: says nothing
+                answer = OutcomeUnknown(str(answer), answer.code)
             raise answer
     except OutcomeUnknown as error:
         return _unknown(site, launch, leases, intent, error)
@@ -210,17 +214,20 @@ def _answered(
         return _unknown(site, launch, leases, intent, error)
     except InsufficientCapacity as error:
         fewest = 1 if isinstance(error, TooExpensive) else len(launch.nodes)
-        here = [Place(launch.pool, intent.zone, launch.market, fewest, launch.instance_type)]
-        return _refused(site, launch, leases, intent, error, here, site.document.burst.cool_down_s)
+        here = Place(launch.pool, intent.zone, launch.market, fewest, launch.instance_type)
+        return _refused(site, launch, leases, intent, error, [here], site.document.burst.cool_down_s)
     except QuotaReached as error:
         size = len(launch.nodes)
         everywhere = [Place(launch.pool, zone, launch.market, size, launch.instance_type) for zone in launch.zones]
         return _refused(site, launch, leases, intent, error, everywhere, _QUOTA_S)
-    except Refused as error:
+    except Malformed as error:
         text = f"pool {launch.pool} ({launch.market}, {launch.instance_type}) is closed until it is cured: {error}"
         site.event("needs_a_person", text, launch=launch.id)
         everything = [Place(launch.pool, zone, launch.market, 1, launch.instance_type) for zone in launch.zones]
         return _refused(site, launch, leases, intent, error, everything, None)
+    except Refused as error:
+        here = Place(launch.pool, intent.zone, launch.market, 1, launch.instance_type)
+        return _refused(site, launch, leases, intent, error, [here], _REFUSED_S)
     _adopt(site, launch, leases, intent, answer)
     return True
 
@@ -285,6 +292,7 @@ def _refused(
     Close the places (None: until somebody reopens them), and go on with the zones that are left.
     """
     now, why = site.now, error.code or str(error)
+    before = site.ledger.cool_down_of(places[0])
     with site.ledger.transaction():
         site.ledger.answer_intent(intent.token, "refused", now, code=error.code, error=str(error))
         for place in places:
@@ -292,9 +300,20 @@ def _refused(
         site.ledger.update(leases, now, state=records.POWERING)
         text = f"{launch.market} {launch.instance_type} in {intent.zone}: {error}"
         site.event("refused", text, launch=launch.id)
+        if not isinstance(error, InsufficientCapacity | Malformed) and _stays(before, why):
+            what = f"pool {launch.pool} ({launch.market}, {launch.instance_type})"
+            site.tell(
+                "needs_a_person",
+                f"{what} is refused again; it is asked for less and less often, but each hour: {error}",
+            )
     if len(places) > 1 or seconds is None:  # the other zones are closed with it
         return _spared(site, site.ledger.leases_of(launch.id), f"refused: {why}")
     return True
+
+
+def _stays(before: CoolDownRow | None, why: str) -> bool:
+    """Whether this is the second time that a place refuses so: the first may be over, the third was told."""
+    return before is not None and before.reason == why and before.strikes == 1
 
 
 def _spared(site: Site, leases: list[LeaseRow], reason: str) -> bool:
@@ -325,7 +344,8 @@ def _look(site: Site, launch: LaunchRow, leases: list[LeaseRow], intent: IntentR
     if len(instances) == len(launch.nodes) and any(instance.alive for instance in instances):
         _adopt(site, launch, leases, intent, instances)
         return True
-    if site.now - intent.made_s > _NEVER_ARRIVED_S:
+    ended = len(instances) == len(launch.nodes)  # none of them lives
+    if ended or site.now - intent.made_s > _NEVER_ARRIVED_S:
         with site.ledger.transaction():
             site.ledger.answer_intent(
                 intent.token, "refused", site.now, code="NeverArrived", error="no instance with its token appeared"

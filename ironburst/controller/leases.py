@@ -9,6 +9,7 @@ from ironburst.burst import Job, Node
 from ironburst.controller import (
     broken_pool,
     cool_downs,
+    drained,
     going,
     idle_store,
     launching,
@@ -40,7 +41,7 @@ def advance(site: Site, observation: Observation) -> bool:
         try:
             changed |= _launch(site, launch, observation)
         except (SchedulerError, CloudError) as error:
-            site.event("trouble", str(error), launch=launch)
+            site.tell("trouble", str(error), launch=launch)
     changed |= going.go(site, observation)
     return launching.ask(site, observation) or changed
 
@@ -135,6 +136,9 @@ def _joined(site: Site, lease: LeaseRow, seen: _Seen) -> bool:
         return _failed(site, lease, "the scheduler took its node away before it was used")
     if seen.node.held_by_person:  # nobody waits for whoever did that
         return give_up(site, lease, f"a person drained it ({seen.node.reason}), and only a person lifts that")
+    if seen.node.verdict:
+        drained.note(site, lease, seen.node.verdict)
+        return _failed(site, lease, f"it was drained before it was used ({seen.node.verdict})")
     return False
 
 
@@ -148,6 +152,10 @@ def _ready(site: Site, lease: LeaseRow, seen: _Seen) -> bool:
         return interrupt(site, lease, f"the scheduler lost its node (DOWN{why})")
     if node_states.going_down(node.states):  # a person's doing, or Slurm's own SuspendTime
         site.ledger.update([lease], site.now, state=records.RELEASING, end_reason="the scheduler powers it down")
+        return True
+    if node.verdict:  # the machine goes, and what is said of it with it
+        drained.note(site, lease, node.verdict)
+        site.ledger.update([lease], site.now, state=records.RELEASING, end_reason=f"drained: {node.verdict}")
         return True
     if busy and (lease.idle_since_s is not None or not lease.worked):
         with site.ledger.transaction():
@@ -172,6 +180,8 @@ def taken_back(site: Site, lease: LeaseRow, why: str) -> bool:
     place = Place(lease.pool, lease.zone, lease.market, 1, lease.instance_type)
     seconds = float(site.document.burst.cool_down_s)
     cool_downs.taken_back(site.ledger, place, seconds, site.now, site.document.serial)
+    if lease.market == "spot":
+        site.ledger.lost_spot(lease)
     return interrupt(site, lease, why)
 
 
@@ -212,7 +222,7 @@ def _terminated(site: Site, lease: LeaseRow, _seen: _Seen) -> bool:
         return True
     ending = set[str]()
     if lease.instance_id and site.now - lease.changed_s > _AGAIN_S:  # the call was accepted and yet it lives
-        ending = site.cloud.terminate([lease.instance_id])
+        ending = going.terminate(site, [lease])[1]
     # it is paid for until it is gone
     site.ledger.update([lease], site.now, to_s=site.now if ending and instance is None else None)
     return False

@@ -5,21 +5,19 @@ What isn't in it before a call isn't called.
 from __future__ import annotations
 
 import json
-import sqlite3
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import asdict, fields
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from ironburst.burst import CoolDown, Job, Launch
+from ironburst.burst import CoolDown, Launch
 from ironburst.controller import records, schema
+from ironburst.controller.ledger_jobs import JobRecords
 from ironburst.controller.records import (
     CoolDownRow,
     DecisionRow,
     EventRow,
     IntentRow,
-    JobRow,
     LaunchRow,
     LeaseRow,
     Place,
@@ -32,34 +30,16 @@ from ironburst.controller.schema import NotForYou as NotForYou
 _EVENTS = "SELECT at_s, kind, launch, lease, job, text FROM events"
 
 
-class Ledger:
+class Ledger(JobRecords):
     """Opened once by the controller (read_only=False), and by any reader beside it."""
 
     def __init__(self, path: Path | str, *, read_only: bool = False):
         self.path = Path(path)
-        self._db = schema.opened(self.path, read_only=read_only)
+        super().__init__(schema.opened(self.path, read_only=read_only))
 
     def close(self) -> None:
         """No call after this."""
         self._db.close()
-
-    @contextmanager
-    def transaction(self) -> Iterator[None]:
-        """All or nothing; transactions may nest."""
-        if self._db.in_transaction:
-            yield
-            return
-        self._db.execute("BEGIN IMMEDIATE")
-        try:
-            yield
-        except BaseException:
-            if self._db.in_transaction:  # after a full disk SQLite has done it itself
-                self._db.execute("ROLLBACK")
-            raise
-        self._db.execute("COMMIT")
-
-    def _rows(self, query: str, *values: Any) -> list[sqlite3.Row]:
-        return self._db.execute(query, values).fetchall()
 
     # ---- launches and leases
     def add_launch(
@@ -137,10 +117,10 @@ class Ledger:
     def leases_for(self, job: int) -> list[LeaseRow]:
         """Every lease, open or ended, that was meant for a job."""
         query = (
-            "SELECT leases.* FROM leases JOIN assignments ON lease = leases.id WHERE job = ?"
+            "SELECT leases.* FROM leases JOIN assignments ON lease = leases.id WHERE job = ? AND at_s >= ?"
             " ORDER BY made_s, leases.rowid"
         )
-        return [records.lease(row) for row in self._rows(query, job)]
+        return [records.lease(row) for row in self._rows(query, job, self._since_s(job))]
 
     def refused_s(self, nodes: Sequence[str]) -> dict[str, float]:
         """When the cloud refused the last lease of each of these nodes; of the others that started none or ended."""
@@ -319,44 +299,6 @@ class Ledger:
         rows = self._rows("SELECT * FROM decisions ORDER BY id DESC LIMIT ?", count)
         return [records.of(DecisionRow, row) for row in rows]
 
-    def saw_jobs(self, jobs: Iterable[Job], now_s: float) -> None:
-        """Remember jobs, so that they can be explained after they have left the queue."""
-        names = ", ".join(field.name for field in fields(JobRow))
-        query = f"""INSERT INTO jobs ({names}) VALUES (?,?,?,?,?,?,?,?,?,?,?,?) ON CONFLICT (job) DO UPDATE SET
-            state = excluded.state, last_s = excluded.last_s, time_limit_s = excluded.time_limit_s,
-            start_s = coalesce(excluded.start_s, start_s), called = excluded.called,
-            ran_on = CASE excluded.ran_on WHEN '' THEN ran_on ELSE excluded.ran_on END"""
-        with self.transaction():
-            for job in jobs:
-                size = (job.nodes, job.each.gpus, job.time_limit_s)
-                who = (job.id, storable(job.name), storable(job.user), job.submit_s)
-                self._db.execute(query, (*who, *size, job.state, job.start_s, ",".join(job.on), now_s, job.called))
-
-    def left_queue(self, job: int, now_s: float) -> None:
-        """Remember that a job has left."""
-        self._db.execute("UPDATE jobs SET state = 'LEFT_QUEUE', last_s = ? WHERE job = ?", (now_s, job))
-
-    def job(self, job: int | str) -> JobRow | None:
-        """By its number, or its name (of several the last). None: it was never seen, or is forgotten."""
-        which = "job = ?" if isinstance(job, int) else "name = ? ORDER BY submit_s DESC LIMIT 1"
-        rows = self._rows(f"SELECT * FROM jobs WHERE {which}", job)
-        return records.of(JobRow, rows[0]) if rows else None
-
-    def jobs_since(self, at_s: float) -> list[JobRow]:
-        """Those that were seen in the queue then or later."""
-        return [records.of(JobRow, row) for row in self._rows("SELECT * FROM jobs WHERE last_s >= ?", at_s)]
-
-    def parts(self, whole: int) -> list[JobRow]:
-        """The tasks of an array, and the parts of a heterogeneous job, by the number of the whole."""
-        # an older ledger has no column to ask for
-        found = (records.of(JobRow, row) for row in self._rows("SELECT * FROM jobs ORDER BY job"))
-        return [row for row in found if row.called.startswith((f"{whole}_", f"{whole}+"))]
-
-    def in_queue(self) -> set[int]:
-        """The jobs that were in the queue when it was last seen; those that have left stay, for `explain`."""
-        states = "'PENDING', 'RUNNING', 'COMPLETING', 'CONFIGURING', 'SUSPENDED'"
-        return {row["job"] for row in self._rows(f"SELECT job FROM jobs WHERE state IN ({states})")}
-
     def event(
         self, kind: str, text: str, now_s: float, *, launch: str = "", lease: str = "", job: int | None = None
     ) -> None:
@@ -374,9 +316,9 @@ class Ledger:
 
     def events_of(self, job: int, launches: Iterable[str]) -> list[EventRow]:
         """Those of a job and of launches."""
-        wanted = [job, *launches]
-        marks = ",".join("?" * (len(wanted) - 1))
-        query = f"{_EVENTS} WHERE job = ? OR launch IN ({marks}) ORDER BY id"
+        wanted = [job, self._since_s(job), *launches]
+        marks = ",".join("?" * (len(wanted) - 2))
+        query = f"{_EVENTS} WHERE (job = ? AND at_s >= ?) OR launch IN ({marks}) ORDER BY id"
         return [EventRow(**row) for row in self._rows(query, *wanted)]
 
     def forget_before(self, at_s: float) -> None:

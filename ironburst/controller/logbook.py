@@ -19,9 +19,17 @@ class Logbook:
         self._ledger, self._recorder = ledger, recorder
         self._on_nodes: dict[int, Job] = {}  # at the last tick
         self._looked_s = 0.0
+        self._whose: dict[int, tuple[float, str]] = {}  # ids at the last tick: submit time, user
 
     def learn(self, document: ClusterDocument, observation: Observation, now_s: float) -> None:
-        """Run times and waits of the jobs that have ended since the last tick of this process."""
+        """Run times and waits of the jobs that have ended since the last tick of this process; and which ids are now
+        another job's.
+        """
+        whose = {job.id: (job.submit_s, job.user) for job in observation.jobs}
+        if new := [job for job in observation.jobs if self._whose.get(job.id) != whose[job.id]]:
+            with self._ledger.transaction():
+                self._ledger.forget_others(new, now_s)
+        self._whose = whose
         seen = {id: job for id, job in self._on_nodes.items() if not observation.unseen_job(id)}
         if ended := runtime_store.ended(seen, self._looked_s, observation.jobs, now_s):
             runtime_store.learn(self._ledger, ended)

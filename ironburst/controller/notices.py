@@ -44,7 +44,9 @@ def troubles(site: Site, observation: Observation) -> None:
     event is far off, else they go back to the queue.
     """
     of = {lease.instance_id: lease for lease in site.ledger.leases() if lease.instance_id}
-    running = [id for id in of if id in site.instances and site.instances[id].state == "running"]
+    running = [id for id in of if (site.instances[id].state == "running" if id in site.instances else site.unlisted)]
+    if site.unlisted and site.late:  # EC2 isn't reached: waiting for it once more only makes the next notice late
+        return
     try:
         found = site.cloud.troubles(running) if running else []
     except CloudError as error:

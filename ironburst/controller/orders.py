@@ -12,7 +12,7 @@ from pathlib import Path
 
 from ironburst import naming
 from ironburst.burst import Job, explain, from_json
-from ironburst.controller import ceilings, karpenter_store, leases, order_book, order_spool, records
+from ironburst.controller import ceilings, going, karpenter_store, leases, order_book, order_spool, records
 from ironburst.controller.ledger import Ledger
 from ironburst.controller.order_book import HALTS, Order, Request
 from ironburst.controller.records import LeaseRow
@@ -22,7 +22,6 @@ from ironburst.ports import Observation
 
 _VERBS = (*HALTS, "resume", "close", "open", "budget", "limit")
 _ENDING = (records.INTERRUPTED, records.LEAVING, records.TERMINATED)
-_RUNS = ("RUNNING", "SUSPENDED", "CONFIGURING")
 _LONGEST_WHY = 200
 HURRY_S = 180.0  # so long after `stop --now` ticks follow each other at once
 
@@ -185,7 +184,7 @@ def enforce(site: Site, observation: Observation) -> bool:
     for lease in site.ledger.leases():
         if lease.state in _ENDING or lease.state == records.REQUESTED:  # an open intent is answered first
             continue
-        running = [job for job in observation.on(lease.node) if job.state in _RUNS]
+        running = [job for job in observation.on(lease.node) if job.state in going.STOPPABLE]
         kept = [job for job in running if not (job.batch and job.requeue)]
         if observation.unseen(lease.node):
             stays.append(f"{lease.node} stays: its scheduler gives no answer")
@@ -227,7 +226,7 @@ def _told(site: Site, order: Order, ends: list[LeaseRow], back: dict[int, Job], 
 
 def enforce_blindly(site: Site) -> None:
     """The scheduler is out of reach: what no ceiling can pay for, and what was ordered to end with its jobs, ends all
-    the same. Raises CloudError.
+    the same; so does what is the cloud's alone by now.
     """
     ceilings.enforce_blindly(site)
     order = order_book.halting(site.ledger, site.now)
@@ -238,3 +237,4 @@ def enforce_blindly(site: Site) -> None:
         )
         if not order.answer:
             order_book.answered(site.ledger, order.id, f"{why}; the scheduler gives no answer: every node is ended")
+    leases.advance(site, Observation((), (), silent=("the scheduler",)))

@@ -4,11 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from typing import Any
 
 from ironburst import naming, node_states
-from ironburst.burst import Lease, Node, OtherType, Policy, Pool, Resources, Snapshot, explain, runtimes
+from ironburst.burst import Job, Lease, Node, OtherType, Policy, Pool, Resources, Snapshot, explain, runtimes
 from ironburst.burst.limits import Limits, WaitTarget
-from ironburst.controller import idle_store, karpenter, money, order_book, records, runtime_store, spending, unstarted
+from ironburst.controller import (
+    idle_store,
+    karpenter,
+    money,
+    order_book,
+    own_exclusions,
+    records,
+    runtime_store,
+    spending,
+    unstarted,
+)
 from ironburst.controller.records import LeaseRow, Rate
 from ironburst.controller.site import PoolImage, Site
 from ironburst.document import ClusterDocument, Gpu, PoolDocument
@@ -134,7 +145,7 @@ def snapshot(site: Site, observation: Observation, images: dict[str, PoolImage])
         joined[lease.launch] = joined.get(lease.launch, True) and lease.state not in records.COMING
     return Snapshot(
         now_s=now,
-        jobs=observation.jobs,
+        jobs=_jobs(site, observation),
         nodes=_with_gpus(observation.nodes, site.document),
         pools=pools(site, images, observation.silent),
         leases=tuple(
@@ -143,12 +154,23 @@ def snapshot(site: Site, observation: Observation, images: dict[str, PoolImage])
         cool_downs=(*site.ledger.cool_downs(now), *order_book.closings(site.ledger, site.document, now)),
         budget=karpenter.budget_of(site),
         experience=runtimes.relevant(runtime_store.experience(site.ledger), observation.jobs),
-        unstarted=unstarted.jobs(site.ledger),
+        unstarted=unstarted.jobs(site.ledger, observation.jobs),
         spare=tuple(sorted(name for name in site.spare if (node := observation.node(name)) and node.coming_up)),
-        halt=site.halt,
+        halt=site.halt or site.unlisted,
         refused_s=_refused_s(site, observation, {lease.node for lease in leases}),
         notes={"cluster": site.document.cluster, "document_serial": str(site.document.serial)},
     )
+
+
+def _jobs(site: Site, observation: Observation) -> tuple[Job, ...]:
+    """With what the ledger knows of them and the scheduler doesn't."""
+    known: dict[int, dict[str, Any]] = unstarted.guessed(site.ledger)
+    for field, values in (("spot_losses", site.ledger.spot_losses()), ("keeps_off", own_exclusions.read(site.ledger))):
+        for id, value in values.items():
+            known.setdefault(id, {})[field] = value
+    if not known:
+        return observation.jobs
+    return tuple(replace(job, **known[job.id]) if job.id in known else job for job in observation.jobs)
 
 
 def _refused_s(site: Site, observation: Observation, leased: set[str]) -> dict[str, float]:

@@ -6,9 +6,9 @@ from collections.abc import Callable
 from functools import partial
 
 from ironburst import node_states
-from ironburst.controller import ownership, rebuild, sightings
+from ironburst.controller import going, ownership, rebuild, sightings
 from ironburst.controller.site import Site
-from ironburst.ports import CloudError, Instance, Observation, SchedulerError
+from ironburst.ports import CloudError, Instance, Observation, Refused
 
 GRACE_S = 300.0  # younger instances may belong to a call whose answer is still under way
 
@@ -31,7 +31,7 @@ def orphans(site: Site, observation: Observation, grace_s: float = GRACE_S) -> l
     for instance in old:
         if instance.address in working:
             text = f"instance {instance.id} ({instance.address}) has no lease, and jobs run on it: spared"
-            site.event("needs_a_person", text)
+            site.tell("needs_a_person", text)
     return [instance for instance in old if instance.address not in working]
 
 
@@ -48,15 +48,17 @@ def _elsewhere(site: Site) -> set[str]:
 
 
 def reap(site: Site, observation: Observation, grace_s: float = GRACE_S) -> list[str]:
-    """End orphans; returns their ids. Raises CloudError."""
-    ending = orphans(site, observation, grace_s)
-    if ending:
-        site.cloud.terminate([instance.id for instance in ending])
-        for instance in ending:
-            rebuild.charge(site, instance)
-            text = f"instance {instance.id} of launch {instance.launch or '?'} had no lease: ended"
-            site.event("orphan", text, launch=instance.launch)
-    return [instance.id for instance in ending]
+    """End orphans; returns their ids. Raises CloudError where some can't be ended, after the others were."""
+    ending = {instance.id: instance for instance in orphans(site, observation, grace_s)}
+    accepted, _, refused = going.terminate_each(site, ending)
+    for instance in (ending[id] for id in ending if id in accepted):
+        rebuild.charge(site, instance)
+        text = f"instance {instance.id} of launch {instance.launch or '?'} had no lease: ended"
+        site.event("orphan", text, launch=instance.launch)
+    if stays := sorted(ending.keys() - accepted):
+        text = f"instances without a lease can't be ended, and cost on: {', '.join(stays)}"
+        raise Refused(f"{text}: {next(reversed(refused.values()))}") if refused else CloudError(text)
+    return [id for id in ending if id in accepted]
 
 
 def tidy(site: Site, observation: Observation) -> None:
@@ -88,17 +90,14 @@ def tidy(site: Site, observation: Observation) -> None:
 
 
 def _tidied(site: Site, nodes: list[str], what: str, act: Callable[[list[str]], None]) -> None:
-    if nodes:
-        try:
-            act(nodes)
-            site.event("tidied", f"{', '.join(nodes)}: {what}")
-        except SchedulerError as error:
-            site.event("trouble", str(error))
+    done = going.each(site, nodes, act)
+    if tidied := [name for name in nodes if name in done]:
+        site.event("tidied", f"{', '.join(tidied)}: {what}")
 
 
 def reap_safely(site: Site, observation: Observation) -> None:
-    """`reap`; a cloud that fails is written down as trouble."""
+    """`reap`; what can't be ended is told."""
     try:
         reap(site, observation)
     except CloudError as error:
-        site.event("trouble", str(error))
+        site.tell("needs_a_person" if isinstance(error, Refused) else "trouble", str(error))

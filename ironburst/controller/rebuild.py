@@ -16,7 +16,7 @@ from ironburst.controller.ownership import Said
 from ironburst.controller.records import LeaseRow
 from ironburst.controller.site import Site
 from ironburst.document import PoolDocument
-from ironburst.ports import Instance, Observation, SchedulerError
+from ironburst.ports import CloudError, Instance, Observation, SchedulerError
 
 _CENT = 0.01
 _UNUSED = "no lease"  # why a burst node is drained until it is handed over
@@ -24,9 +24,11 @@ _UNUSED = "no lease"  # why a burst node is drained until it is handed over
 
 def run(site: Site, observation: Observation, heard: Said | None) -> None:
     """Give instances without a lease theirs. `heard`: what was said that the ledger may not know; then its leases are
-    held against the cloud, and its spending against what was said. Raises CloudError, and SchedulerError where that
-    can't be done without a scheduler that gives no answer.
+    held against the cloud, and its spending against what was said. Raises CloudError or SchedulerError where that
+    can't be done, without instances or without a scheduler that gives no answer.
     """
+    if heard is not None and site.unlisted:
+        raise CloudError(site.unlisted.why)
     if heard is not None and observation.silent:
         raise SchedulerError(
             f"{' and '.join(observation.silent)} must answer, too, before a ledger that knows less than the world is "
@@ -38,15 +40,18 @@ def run(site: Site, observation: Observation, heard: Said | None) -> None:
         for instance in sightings.unknown(site)
         if instance.owner not in elsewhere and not sightings.hidden(site, observation, instance)
     ]
-    at = {instance.address: instance for instance in mine if instance.address}
-    burst = {name for pool in site.document.pools for name in pool.nodes}
-    up = [node for node in observation.nodes if node.name in burst and node.address and sightings.answers(node)]
-    for node in up:
-        if instance := at.get(node.address):
-            _take(site, node, instance, observation.on(node.name), restored=heard is not None)
-            mine.remove(instance)
     for instance in mine:
-        _revive(site, instance)
+        nodes = _nodes_of(site, instance, observation)
+        if len(nodes) > 1:
+            names, where = " and ".join(node.name for node in nodes), f"instance {instance.id} ({instance.address})"
+            site.tell("needs_a_person", f"{where} has no lease, and {names} both show its address: it gets none")
+        try:
+            if len(nodes) == 1:
+                _take(site, nodes[0], instance, observation.on(nodes[0].name), restored=heard is not None)
+            elif not nodes:
+                _revive(site, instance)
+        except CloudError as error:  # about another instance
+            site.tell("trouble", f"instance {instance.id} gets no lease yet: {error}")
     if heard is not None:
         _settle(site, observation)
         _carry(site, heard)
@@ -63,6 +68,19 @@ def charge(site: Site, instance: Instance) -> None:
 
 
 # ---- instances without a lease
+
+
+def _nodes_of(site: Site, instance: Instance, observation: Observation) -> list[Node]:
+    """The answering burst nodes at its address. Where there are several, an address was taken over and one of them
+    hasn't said so yet: those whose own instance lives at another address are none of them.
+    """
+    burst = {name for pool in site.document.pools for name in pool.nodes}
+    there = [node for node in observation.nodes if node.name in burst and node.address]
+    nodes = [node for node in there if node.address == instance.address and sightings.answers(node)]
+    if len(nodes) < 2:
+        return nodes
+    leases = {lease.node: site.instances.get(lease.instance_id or "") for lease in site.ledger.leases()}
+    return [node for node in nodes if not ((own := leases.get(node.name)) and own.alive)]
 
 
 def _take(site: Site, node: Node, instance: Instance, jobs: list[Job], *, restored: bool) -> None:

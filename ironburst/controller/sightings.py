@@ -10,10 +10,11 @@ from __future__ import annotations
 import math
 
 from ironburst import node_states
+from ironburst.burst import Halt
 from ironburst.controller import heartbeat
 from ironburst.controller.records import ENDING_S, LeaseRow
 from ironburst.controller.site import Site
-from ironburst.ports import Instance, Node, Observation
+from ironburst.ports import CloudError, Instance, Node, Observation
 
 UNSEEN_S = 300.0  # the cloud may take so long to show a new instance, too
 
@@ -45,7 +46,7 @@ def hidden(site: Site, observation: Observation, instance: Instance) -> bool:
 
 def gone(site: Site, lease: LeaseRow, node: Node | None) -> str:
     """Why a lease's instance is gone, which is then paid for until it ended; empty: nothing proves that. `node`: its
-    node, if that may speak for it. Raises CloudError.
+    node, if that may speak for it.
     """
     why = "" if lease.instance_id is None else _gone(site, lease, lease.instance_id, node)
     if why and lease.from_s is not None and lease.to_s is None:
@@ -70,9 +71,14 @@ def _gone(site: Site, lease: LeaseRow, id: str, node: Node | None) -> str:
     instance = site.instances.get(id)
     if instance is None:
         unseen_s = 0.0 if lease.seen_s is None else site.now - lease.seen_s
-        if unseen_s < UNSEEN_S or answers(node):
+        if unseen_s < UNSEEN_S or answers(node) or site.unlisted:
             return ""
-        instance = ask(site, [lease]).get(id)
+        try:
+            instance = ask(site, [lease]).get(id)
+        except CloudError as error:
+            site.unlisted = Halt("ironburst", f"the cloud doesn't say which instances live: {error}", site.now)
+            site.tell("trouble", f"{lease.node}: whether its instance lives can't be asked: {error}")
+            return ""
         if instance is None:
             silent = " and its node doesn't answer" if node else ""
             return f"its instance is gone: not shown for {unseen_s / 60:.0f} min, unknown by its id{silent}"

@@ -40,7 +40,7 @@ class Site:
     cloud: Cloud
     ledger: Ledger
     clock: Clock
-    instances: dict[str, Instance]  # by id
+    instances: dict[str, Instance]  # by id; of those that aren't here nothing is concluded but by asking for their ids
     told: Told = field(default_factory=Told)
     late_s: float = math.inf  # the tick's interval is used up then: what can wait is for the next one
     karpenter: Karpenter | None = None  # None: there is no way to it
@@ -49,6 +49,7 @@ class Site:
     # nodes that were powered up for a launch that the cloud refused, until the next decision; it outlives the tick
     spare: set[str] = field(default_factory=set)
     halt: Halt | None = None  # by a person
+    unlisted: Halt | None = None  # the cloud doesn't list its instances: nothing new is rented without seeing them
     stop_s: float = records.STOP_S  # so long a job has to leave a node that ends
 
     @property
@@ -60,10 +61,10 @@ class Site:
         """Write down that something happened now. `kind`: one word; `text`: for people."""
         self.ledger.event(kind, text, self.now, launch=launch, lease=lease, job=job)
 
-    def tell(self, kind: str, text: str) -> None:
+    def tell(self, kind: str, text: str, *, launch: str = "", lease: str = "") -> None:
         """An event for as long as the same holds, however many ticks that is."""
         if self.told.is_new(text):
-            self.event(kind, text)
+            self.event(kind, text, launch=launch, lease=lease)
 
     @property
     def late(self) -> bool:
@@ -79,15 +80,23 @@ class PoolImage:
     obstacle: str = ""
 
 
-def pool_images(document: ClusterDocument, cloud: Cloud) -> dict[str, PoolImage]:
-    """The image of each pool, by pool name."""
-    return {pool.name: _image(pool, cloud) for pool in document.pools}
+def pool_images(site: Site, known: dict[str, str]) -> dict[str, PoolImage]:
+    """The image of each pool, by pool name. `known`: by parameter, what was found last; it counts while a parameter
+    can't be looked up, and isn't looked up while nothing is rented.
+    """
+    return {pool.name: _image(site, pool, known) for pool in site.document.pools}
 
 
-def _image(pool: PoolDocument, cloud: Cloud) -> PoolImage:
+def _image(site: Site, pool: PoolDocument, known: dict[str, str]) -> PoolImage:
+    parameter, before = pool.image_parameter, PoolImage(known.get(pool.image_parameter, ""))
+    if site.unlisted and before.id:
+        return before
     try:
-        id = cloud.image_id(pool.image_parameter)
+        id = site.cloud.image_id(parameter)
     except CloudError as error:
-        return PoolImage(obstacle=f"its image can't be looked up ({error})")
-    missing = f"no image: the parameter {pool.image_parameter} doesn't exist; bake one with playbooks/image.yml"
+        if before.id:
+            site.tell("trouble", f"the image of pool {pool.name} can't be looked up, {before.id} counts on: {error}")
+        return before if before.id else PoolImage(obstacle=f"its image can't be looked up ({error})")
+    known[parameter] = id or ""
+    missing = f"no image: the parameter {parameter} doesn't exist; bake one with playbooks/image.yml"
     return PoolImage(id) if id else PoolImage(obstacle=missing)

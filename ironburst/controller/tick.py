@@ -4,25 +4,28 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from ironburst.burst import Decision, Snapshot, decide
+from ironburst.burst import Decision, Halt, Snapshot, decide
 from ironburst.controller import (
     ceilings,
     clock_repair,
     comments,
     cool_downs,
+    drained,
     foreign,
     going,
     idle_store,
     karpenter,
+    lasting,
     leases,
     notices,
     order_spool,
     orders,
+    own_exclusions,
     ownership,
     policy_view,
     reaper,
@@ -44,9 +47,10 @@ from ironburst.controller.records import EventRow
 from ironburst.controller.site import PoolImage, Site, Told, pool_images
 from ironburst.document import ClusterDocument
 from ironburst.karpenter_port import Karpenter
-from ironburst.ports import Clock, Cloud, CloudError, Observation, Scheduler, SchedulerError
+from ironburst.ports import Clock, Cloud, CloudError, Instance, Observation, Scheduler, SchedulerError
 
 _POLL_S = 0.3  # between looks while the scheduler handles a power_up
+_UNLISTED_S = 1800.0  # without a list of instances: throttling is over by then, a missing right isn't
 
 
 @dataclass(frozen=True)
@@ -97,14 +101,17 @@ class Controller:
     _comments: comments.Comments = field(default_factory=comments.Comments, init=False)
     _logbook: Logbook = field(init=False)
     _spare: set[str] = field(default_factory=set, init=False)
+    _unlisted: Halt | None = field(default=None, init=False)
+    _images: dict[str, str] = field(default_factory=dict, init=False)  # by parameter, as found last
 
     def __post_init__(self) -> None:
         self._logbook = Logbook(self.ledger, self.recorder)
 
     def tick(self, document: ClusterDocument) -> Report:
-        """Raises SchedulerError or CloudError if the queue or the instances can't be seen at all; nothing is decided
-        blindly. Raises OwnedElsewhere if another controller holds the site; then nothing is done. Raises whatever else
-        goes wrong, after the brake was pulled; its notes say what that did.
+        """Raises SchedulerError if the queue can't be seen at all, and CloudError if nothing proves our clock, neither
+        an answer of the cloud nor the host's uptime: nothing is decided blindly. Raises OwnedElsewhere if another
+        controller holds the site; then nothing is done. Raises whatever else goes wrong, after the brake was pulled;
+        its notes say what that did.
         """
         try:
             report = self._tick(document)
@@ -114,7 +121,7 @@ class Controller:
         except (SchedulerError, CloudError, ownership.OwnedElsewhere):
             raise
         except Exception as error:
-            for said in self._brake.pull(lambda: self.site(document)):
+            for said in self._brake.pull(lambda: self._seen(document)):
                 error.add_note(said)
             raise
 
@@ -139,14 +146,15 @@ class Controller:
                 self.ledger.event(kind, text, self.clock.now())
 
     def _tick(self, document: ClusterDocument) -> Report:
-        began = self.clock.now()
+        began, uptime = self.clock.now(), self.clock.uptime()
         self._stuck = orders.take(self.ledger, document, began)
         # first of all else: the cloud refuses a wrong clock (by minutes), and then nothing is forgotten or ended by it
-        site = orders.halted(self.site(document))
-        retention.forget_old(self.ledger, began)
+        site = orders.halted(self._seen(document))
+        if not site.unlisted:  # what is deleted wrongly doesn't come back
+            retention.forget_old(self.ledger, began)
         mark = self.ledger.last_event()
         cool_downs.forgive(self.ledger, document.serial, began)
-        last_s = clock_repair.tick_began(self.ledger, began, document.burst.tick_s, self.clock.uptime())
+        last_s = clock_repair.tick_began(self.ledger, began, document.burst.tick_s, uptime)
         sightings.note(site)
         ceilings.reprice(site, last_s)
         try:
@@ -165,27 +173,26 @@ class Controller:
         waits_watch.look(site)
         shown = karpenter.look(site)
         rebuild.run(site, observation, heard)
-        if not self._said:
-            ownership.say(site)
-            self._said = True
+        with self._trouble(site):
+            self._say(site)
         notices.troubles(site, observation)
         leases.admit(site)
         leases.advance(site, observation)
-        self._heartbeat.beat(site, observation)
-        if ceilings.enforce(site, observation) | orders.enforce(site, observation):
-            leases.advance(site, observation)
-        foreign.look(site, observation)
-        unstarted.look(site, observation)
+        self._enforce(site, observation)
+        for each in (foreign, drained, unstarted, own_exclusions):
+            each.look(site, observation)
         for pool in document.pools:
             idle_store.tidy(self.ledger, pool.name, site.now)
-        images = pool_images(document, self.cloud)
+        observation = lasting.believed(site, observation)
+        images = pool_images(site, self._images)
         policy = policy_view.policy(document, observation.silent)
         snapshot = policy_view.snapshot(site, observation, images)
         decision = decide(snapshot, policy)
         self._logbook.write(policy, snapshot, decision, observation)
         checked, dropped, spare = decision, list[str](), frozenset(self._spare)
         if acts(decision):
-            checked, dropped, observation = self._act(site, decision, snapshot, images)
+            with self._trouble(site):
+                checked, dropped, observation = self._act(site, decision, snapshot, images)
         if shown:
             karpenter.offer(site)
         self._comments.say(site, observation, decision)
@@ -200,8 +207,57 @@ class Controller:
 
     def site(self, document: ClusterDocument) -> Site:
         """What a tick works with. Raises CloudError."""
-        late_s = self.clock.now() + document.burst.tick_s
-        instances = {instance.id: instance for instance in self.cloud.instances(document.cluster)}
+        began = self.clock.now()
+        return self._made(document, began, self.cloud.instances(document.cluster))
+
+    def _seen(self, document: ClusterDocument) -> Site:
+        """`site`; without a list of instances what is known counts on, as long as the clock goes with the uptime."""
+        now, uptime = self.clock.now(), self.clock.uptime()  # of one moment: a call may take a minute
+        try:
+            site = self.site(document)
+            self._unlisted = None
+            return site
+        except CloudError as error:
+            if not clock_repair.goes_on(self.ledger, now, uptime):
+                raise
+            since_s, why = self._unlisted.at_s if self._unlisted else now, "the cloud doesn't list its instances"
+            site = self._made(document, now, [])
+            self._unlisted = site.unlisted = Halt("ironburst", f"{why}: {error}", since_s)
+            told = f"what is rented goes on by what is known, nothing new is rented: {error}"
+            if now - since_s >= _UNLISTED_S:
+                self.tell("needs_a_person", f"{why} for half an hour: {told}")
+            else:
+                self.tell("trouble", f"{why}: {told}")
+            return site
+
+    def _say(self, site: Site) -> None:
+        if not self._said:
+            ownership.say(site)
+            self._said = True
+
+    def _enforce(self, site: Site, observation: Observation) -> None:
+        """What ends leases that went well so far: a state that lasts, a ceiling, a person's order."""
+        ending = False
+        with self._trouble(site):
+            ending |= lasting.look(site, observation)
+        self._heartbeat.beat(site, observation)
+        for enforce in (ceilings.enforce, orders.enforce):
+            with self._trouble(site):
+                ending |= enforce(site, observation)
+        if ending:
+            leases.advance(site, observation)
+
+    @contextmanager
+    def _trouble(self, site: Site) -> Iterator[None]:
+        """What fails here is told, and stops nothing that follows."""
+        try:
+            yield
+        except (SchedulerError, CloudError) as error:
+            site.tell("trouble", str(error))
+
+    def _made(self, document: ClusterDocument, began: float, listed: Iterable[Instance]) -> Site:
+        late_s = began + document.burst.tick_s
+        instances = {instance.id: instance for instance in listed}
         told, way = self._told, self.karpenter
         site = Site(document, self.scheduler, self.cloud, self.ledger, self.clock, instances, told, late_s, way)
         site.spare = self._spare
@@ -212,7 +268,9 @@ class Controller:
     ) -> tuple[Decision, list[str], Observation]:
         """Re-check and apply: what was done, what was dropped and why, and what is there then."""
         observation, budget = self.scheduler.observe(), karpenter.budget_of(site)
-        checked, dropped = recheck(decision, observation, budget, snapshot.leases, site.now, snapshot.spare)
+        checked, dropped = recheck(
+            decision, observation, budget, snapshot.leases, site.now, snapshot.spare, snapshot.jobs
+        )
         for text in dropped:
             site.event("dropped", text)
         apply(site, checked, observation, images)

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any
 
 from ironburst import naming
 from ironburst.burst import Job, Node, explain, from_json, to_json
 from ironburst.burst import unstarted as rule
+from ironburst.burst.slots import Room, jobs_on
 from ironburst.burst.unstarted import GivesUp, Unstarted
 from ironburst.controller import records
 from ironburst.controller.ledger import Ledger
@@ -22,18 +26,40 @@ def look(site: Site, observation: Observation) -> None:
     if observation.silent:
         return  # whose jobs aren't seen would start anew
     before = _read(site.ledger)
-    after, gives_up = rule.look(before, _offered(site, observation), observation.jobs, site.now)
+    offered, beside = _offered(site, observation)
+    at_home = _at_home(site, observation, before)
+    after, gives_up = rule.look(before, offered, observation.jobs, site.now, beside, at_home)
     if after == before:
         return
     with site.ledger.transaction():
-        site.ledger.note(_KEY, json.dumps(to_json(after), separators=(",", ":")))
+        _write(site.ledger, after)
         for each in gives_up:
-            site.event("needs_a_person", _told(each), job=each.job.id)
+            if each.apart or each.home:
+                site.event("unstarted", _told(each), job=each.job.id)
+            else:
+                site.event("needs_a_person", _told(each), job=each.job.id)
 
 
-def jobs(ledger: Ledger) -> tuple[int, ...]:
+def not_begun(site: Site, job: Job) -> str:
+    """It had rented nodes and didn't begin to work there. What has to happen before any are rented for it again."""
+    _write(site.ledger, rule.not_begun(_read(site.ledger), job, site.now))
+    return "it is made anew" if job.id >= naming.FIRST_POD_JOB else "it is changed, or held and released"
+
+
+def jobs(ledger: Ledger, queue: Iterable[Job]) -> tuple[int, ...]:
     """Ids of the jobs that none are rented for."""
-    return tuple(sorted(map(int, _read(ledger).given_up)))
+    known = _read(ledger)
+    not_begun = (job.id for job in queue if job.pending and rule.key(job) in known.not_begun)
+    return tuple(sorted({*map(int, known.given_up), *not_begun}))
+
+
+def guessed(ledger: Ledger) -> dict[int, dict[str, Any]]:
+    """What is guessed of jobs that didn't start, as fields of Job, by id."""
+    kept = _read(ledger)
+    found: dict[int, dict[str, Any]] = {int(id): {"exclusive": "node"} for id in kept.apart}
+    for id, over in kept.passed_over.items():
+        found.setdefault(int(id), {})["passed_over"] = over.nodes
+    return found
 
 
 def _read(ledger: Ledger) -> Unstarted:
@@ -43,31 +69,63 @@ def _read(ledger: Ledger) -> Unstarted:
         return Unstarted()
 
 
-def _offered(site: Site, observation: Observation) -> list[int]:
-    """Pending jobs whose rented nodes are up, open, with room, and in a partition that the job may start in."""
+def _write(ledger: Ledger, kept: Unstarted) -> None:
+    ledger.note(_KEY, json.dumps(to_json(kept), separators=(",", ":")))
+
+
+def _offered(site: Site, observation: Observation) -> tuple[list[int], set[int]]:
+    """Pending jobs whose rented nodes are up, open, with room, and in a partition that the job may start in; and those
+    of them that have others on such a node.
+    """
     pending = {job.id: job for job in observation.jobs if job.pending and job.since_s <= site.now and not job.held}
     nodes = {node.name: node for node in observation.nodes} if pending else {}
     partitions = {pool.name: pool.partition for pool in site.document.pools}
     room: Counter[int] = Counter()
+    beside: set[int] = set()
     for lease in site.ledger.leases() if pending else []:
         node = nodes.get(lease.node)
         if lease.state == records.READY and node and node.open:
             for id in site.ledger.jobs_of(lease.id):
                 job = pending.get(id)
-                if job and partitions.get(lease.pool) in job.partitions and _has_room(node, job, observation):
+                there = observation.on(node.name)
+                if job and partitions.get(lease.pool) in job.partitions and _has_room(node, job, there):
                     room[id] += 1
-    return [id for id, count in room.items() if count >= pending[id].nodes]
+                    beside |= {id} if there else set()
+    return [id for id, count in room.items() if count >= pending[id].nodes], beside
 
 
-def _has_room(node: Node, job: Job, observation: Observation) -> bool:
-    free = node.total
-    for there in observation.on(node.name):
-        free = free - there.each
-    return node.name not in job.excluded and job.each.within(free)
+def _has_room(node: Node, job: Job, there: Iterable[Job]) -> bool:
+    return node.name not in job.excluded and Room.of(node.total, there).fits(job)
+
+
+def _at_home(site: Site, observation: Observation, before: Unstarted) -> dict[int, tuple[str, ...]]:
+    """Of the pending jobs that the scheduler says wait for resources alone, so stand first: the nodes at home that have
+    room for them now, where those are enough.
+    """
+    first = [job for job in observation.jobs if job.pending and job.reason == "Resources" and job.since_s <= site.now]
+    if not (first := [job for job in first if not (job.held or job.dependency)]):
+        return {}
+    rentable = {name for pool in site.document.pools for name in pool.nodes}
+    on = jobs_on(observation.jobs)
+    nodes = [node for node in observation.nodes if node.open and node.name not in rentable]
+    rooms = [(node, room) for node in nodes if (room := Room.of(node.total, on.get(node.name, ()))).free.gpus > 0]
+    found = {}
+    for job in first if rooms else ():
+        over = before.passed_over.get(str(job.id))
+        known = replace(job, passed_over=over.nodes if over else ())
+        names = tuple(node.name for node, room in rooms if room.fits(known) and node.could_take(known))
+        if len(names) >= job.nodes:
+            found[job.id] = names
+    return found
 
 
 def _told(each: GivesUp) -> str:
     job, says = each.job, each.job.reason or "nothing"
     long = f"rented nodes were open to it for {explain.duration(each.open_s)}"
     again = "nothing more is rented for it until it is changed, or held and released"
+    if each.apart:
+        long, again = f"{long}, beside other jobs", "it gets nodes of its own"
+    if each.home:
+        long = f"{explain.listed(each.home)} at home had room for it for {explain.duration(each.open_s)}"
+        again = "it isn't expected there any more"
     return f"job {naming.called(job.id)} of {job.user} didn't start though {long}; the scheduler says: {says}; {again}"

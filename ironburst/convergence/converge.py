@@ -143,10 +143,13 @@ class _Convergence:
         nodes = [name for name in todo if name in self._of]
         if not nodes:
             return {}
+        # then a scheduler that is missing isn't there yet
+        new = not any(self.outcomes.before[name].receipt.history for name in nodes)
         try:
             return self._service().occupancy()
         except SchedulerMissing:
-            return {}
+            if new:
+                return {}
         except SchedulerError:
             pass
         # the head may be among the others: converging it may be what lets the scheduler answer

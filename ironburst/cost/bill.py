@@ -5,7 +5,7 @@ Two kinds of files, told apart by their columns, as CSV, packed with gzip or not
 - Cost and Usage Report, 2.0 or legacy. Columns and line types: AWS Data Exports, "Line item columns" (CUR 2.0) and
   "Line item details" (legacy); resource_tags is a JSON map. What a Savings Plan or a Reserved Instance covers counts
   with its effective cost, as in AWS' own formula of amortized cost, and a SavingsPlanNegation with 0.
-- FOCUS 1.0 to 1.2 with AWS columns: EffectiveCost, by ChargeCategory and PricingCategory; x_UsageType is AWS' own.
+- FOCUS 1.0 to 1.2 of any provider: EffectiveCost, by ChargeCategory and PricingCategory; x_UsageType is AWS' own.
 
 Tags show only where they are active for cost allocation (Billing console). Keys are written in several ways
 (user:ironburst:pool, user_ironburst_pool): they are compared without prefix and punctuation.
@@ -30,6 +30,7 @@ class BillError(ValueError):
 UNITS = 10**10
 """of a dollar: AWS writes ten decimals"""
 Kind = Literal["usage", "savings_plan", "reserved", "negation", "discount", "credit", "refund", "tax", "fee", "unknown"]
+_NULLS = ("NULL", "null")  # FOCUS' published sample, BigQuery's and Snowflake's exports
 _CUR = ("line_item_line_item_type", "line_item_usage_start_date", "line_item_unblended_cost", "line_item_usage_type")
 _FOCUS = ("ChargeCategory", "ChargePeriodStart", "ChargePeriodEnd", "BilledCost")
 _CUR_KINDS: dict[str, Kind] = {
@@ -91,7 +92,8 @@ def read(text: Iterable[str], path: str) -> Iterator[Line]:
                 if len(values) != len(names):
                     has = f"{len(values)} values; the first line names {len(names)}"
                     raise BillError(f"{path}, line {rows.line_num} has {has}")
-                yield to_line(_Row(path, rows.line_num, dict(zip(names, values, strict=True))))
+                said = ("" if value in _NULLS else value for value in values)
+                yield to_line(_Row(path, rows.line_num, dict(zip(names, said, strict=True))))
     except csv.Error as error:
         raise BillError(f"{path}, line {rows.line_num} is no CSV: {error}") from None
     except UnicodeDecodeError:
@@ -146,9 +148,12 @@ class _Row:
             if column.lower().startswith(("resourcetags/", "resource_tags_")) and value
         }
         try:
-            whole = json.loads(self.values.get(name) or "{}")
+            text = self.values.get(name) or "{}"
+            whole = json.loads(text if text[0] in "{[" else f"{{{text}}}")  # Azure's older exports leave out the braces
+            if isinstance(whole, list):  # Google's
+                whole = {each["key"]: each["value"] for each in whole}
             return {plain(key): str(value) for key, value in {**whole, **single}.items()}
-        except (ValueError, TypeError):
+        except (ValueError, TypeError, KeyError):
             raise self.bad(name, 'a JSON object, such as {"user_ironburst_pool": "p5"}') from None
 
     def in_dollars(self, name: str) -> None:

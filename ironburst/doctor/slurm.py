@@ -22,6 +22,9 @@ JOIN = "join the lines of `ironburst slurm snippet` to slurm.conf and gres.conf,
 INSTALL = "run the install.sh of `ironburst slurm snippet STACK --folder FOLDER` on the head"
 
 
+_AT_LEAST = ("ResumeTimeout", "SuspendTimeout")
+
+
 @dataclass(frozen=True)
 class Held:
     """A file or folder on the head: whose, its mode in octal, and a file's SHA-256."""
@@ -69,6 +72,8 @@ def _settings(cluster: ClusterDocument, head: SlurmHead) -> Iterator[Finding]:
         seen = config.get(key, "")
         if key in ("SlurmctldParameters", "GresTypes"):
             missing = [each for each in wanted.split(",") if each not in seen.split(",")]
+        elif key in _AT_LEAST and seen.split()[:1] and seen.split()[0].isdigit():
+            missing = [] if int(seen.split()[0]) >= int(wanted) else [f"the {wanted} that its pools need"]
         else:
             missing = [] if seen.split()[:1] == [wanted] else [wanted]
         if missing:

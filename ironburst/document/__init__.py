@@ -188,7 +188,9 @@ def publish(document: ClusterDocument, path: Path) -> ClusterDocument:
                 f"{path} is the document of cluster {before.cluster!r}, not of {document.cluster!r}: "
                 "publish to another path"
             )
-        same = before.model_copy(update={"serial": 0}) == document.model_copy(update={"serial": 0})
+        # a commit that changes nothing here is no new declaration
+        origin = {"serial": 0, "commit": "", "committed_s": None}
+        same = before.model_copy(update=origin) == document.model_copy(update=origin)
         serial = before.serial if same else before.serial + 1
     published = document.model_copy(update={"serial": serial})
     _write(path, published.model_dump(mode="json"))

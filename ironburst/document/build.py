@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Literal, TypedDict
 
@@ -217,7 +218,7 @@ def _bare_metal(config: ClusterConfig, hall: Hall, nodes: Nodes, solution: Solut
     if nodes.role == "gpu":
         assert nodes.platform is not None  # config.checks.metal
         platform = catalog.platform(nodes.platform)
-        gpu = Gpu(count=platform.gpu_count, **asdict(gpu_models.of(platform.gpu)))
+        gpu = Gpu(count=platform.gpu_count, **asdict(gpu_models.of(platform.gpu)), pcie_width=0)
     links = nodes.infiniband_links or 0
     its: _OfSoftware = {"os": nodes.os, "software": None, "mig": None, "scratch": None}
     if nodes.managed:
@@ -259,13 +260,19 @@ def _of_instances(config: ClusterConfig, given: Group | Pool, name: str, solutio
     its = _of_software(solution, name, given.scratch)
     return {
         **its,
-        "gpu": Gpu(count=kind.gpu_count, **asdict(gpu_models.rented(kind, given.mig))),
+        "gpu": Gpu(count=kind.gpu_count, **asdict(gpu_models.rented(kind, given.mig)), pcie_width=_lanes(kinds)),
         "fabric": "efa" if efa else "none",
         "fabric_links": efa,
         "slurm": told(kinds, given.slurm),
         "instance_type": kind.name,
         "roles": _roles(config, given, its, gpu=True, data=_has_data(config, given)),
     }
+
+
+def _lanes(kinds: Sequence[catalog.InstanceType]) -> int | None:
+    """Of a pool with several types the fewest; None: of one they aren't known."""
+    lanes = [kind.pcie_lanes for kind in kinds]
+    return None if None in lanes else min(each for each in lanes if each is not None)
 
 
 def _has_data(config: ClusterConfig, given: Group | Pool) -> bool:

@@ -112,6 +112,9 @@ class Gpu(Part):
         default=None, description="of each, as marketed; of rented ones the smallest part of one; null: unknown"
     )
     nvlink: bool | None = Field(default=None, description="it joins all GPUs of the node; null: unknown")
+    pcie_width: int | None = Field(
+        default=None, description="PCIe lanes that the machine wires to each; 0: all that a GPU has; null: unknown"
+    )
 
 
 LOGIN_USERS = {"debian": "admin", "ubuntu": "ubuntu", "rhel": "ec2-user"}
@@ -324,6 +327,8 @@ class ClusterDocument(Part):
         "takes any of them for a Slurm alone that is managed"
     )
     serial: int
+    commit: str = Field(default="", description="git's id of what it was published from; empty: not known")
+    committed_s: float | None = Field(default=None, description="when that was committed, seconds since 1970")
     cluster: str
     region: str | None
     software: Software

@@ -6,6 +6,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterator
 
+from ironburst.hall import switch_ports
 from ironburst.hall.model import SPEEDS, UNIT_MM, Cable, Device, End, Finding, Hall
 
 REACHES = ("dac", "acc", "aoc", "twisted-pair", "multimode", "single-mode")
@@ -72,15 +73,17 @@ def reach(hall: Hall) -> Iterator[Finding]:
 def ports(hall: Hall) -> Iterator[Finding]:
     """HAL-008: both ends of a cable are ports that exist and have no other cable."""
     taken: dict[End, Cable] = {}
-    for cable in hall.cables:
-        for end, other in ((cable.a, cable.b), (cable.b, cable.a)):
-            wrong = _no_port(hall, end)
-            if not wrong and end in taken:
-                before = taken[end]
-                wrong = f"has the cable to {other} and the one to {before.b if before.a == end else before.a}"
-            taken.setdefault(end, cable)
-            if wrong:
-                yield Finding("HAL-008", cable.where, str(end), wrong, {}, ("take another port",))
+    ends = ((end, other, cable) for cable in hall.cables for end, other in ((cable.a, cable.b), (cable.b, cable.a)))
+    for end, other, cable in sorted(ends, key=lambda each: "/" in each[0].port):  # parts of ports behind whole ones
+        wrong = _no_port(hall, end)
+        if not wrong and end in taken:
+            before = taken[end]
+            wrong = f"has the cable to {other} and the one to {before.b if before.a == end else before.a}"
+        elif not wrong and (port := End(end.device, switch_ports.whole(end.port))) in taken:
+            wrong = f"is a part of {port}, which has a cable as a whole"
+        taken.setdefault(end, cable)
+        if wrong:
+            yield Finding("HAL-008", cable.where, str(end), wrong, {}, ("take another port",))
 
 
 def _no_port(hall: Hall, end: End) -> str:
@@ -89,10 +92,12 @@ def _no_port(hall: Hall, end: End) -> str:
         return f"is of no node or switch of {hall.name}"
     if not end.port:
         return "names no port (write NAME/PORT)"
-    if device.is_switch and not (end.port.isdecimal() and 1 <= int(end.port) <= device.ports):
-        return f"is no port: {device.name} has ports 1 to {device.ports}"
-    number = hca(end.port)
-    if not device.is_switch and number is not None and device.hcas is not None and not 1 <= number <= device.hcas:
+    number = switch_ports.whole(end.port)
+    least = 0 if device.kind in ("ethernet", "management") else 1  # Juniper's et-0/0/0
+    if device.is_switch and not (number.isdecimal() and least <= int(number) <= device.ports):
+        return f"is no port: {device.name} has ports 1 to {device.ports}, and parts of them, as in {device.name}/1/2"
+    n = hca(end.port)
+    if not device.is_switch and n is not None and device.hcas is not None and not 1 <= n <= device.hcas:
         return f"is no port: {device.name} has {device.hcas} HCAs (infiniband_links)"
     return ""
 

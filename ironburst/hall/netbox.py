@@ -13,7 +13,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 
-from ironburst.hall import power
+from ironburst.hall import power, switch_ports
 from ironburst.hall.model import PHASES, SPEEDS, Cable, Circuit, Device, End, Hall
 from ironburst.hall.tables import Table
 
@@ -179,7 +179,9 @@ def _interfaces(hall: Hall) -> Iterator[tuple[object, ...]]:
         for end in (cable.a, cable.b):
             cabled[end.device].setdefault(end.port, cable)
     for device in hall.devices:
-        own = [str(n) for n in range(1, device.ports + 1)] or [f"ib{n}" for n in range(1, (device.hcas or 0) + 1)]
+        split = {switch_ports.whole(port) for port in cabled[device.name] if "/" in port}
+        own = [str(n) for n in range(1, device.ports + 1) if str(n) not in split]
+        own = own or [f"ib{n}" for n in range(1, (device.hcas or 0) + 1)]
         for port in dict.fromkeys((*own, *cabled[device.name])):
             its = cabled[device.name].get(port)
             yield device.name, port, *((_interface(its), int(SPEEDS[its.speed].gb_s * KBPS)) if its else (FREE, None))

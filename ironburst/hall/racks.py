@@ -151,9 +151,15 @@ def cooling_kind(hall: Hall) -> Iterator[Finding]:
 
 
 def inlet(hall: Hall) -> Iterator[Finding]:
-    """HW-006: the air at the racks is within what each device takes."""
+    """HW-006: the air at the racks is within what each device takes; a node of whom that isn't known: warning, one for
+    all of its kind.
+    """
     if hall.inlet_c is None:
         return
+    unknown = [device for device in hall.devices if device.platform and device.inlet_max_c is None]
+    for device in {each.where: each for each in reversed(unknown)}.values():
+        text = f"is a {device.platform}, and how warm its air may be isn't known: {hall.inlet_c:g} °C isn't judged"
+        yield Finding("HW-006", device.where, device.name, text, {}, ("write chassis: {inlet_max_c: ...}",), "warning")
     for device in hall.devices:
         low, high = device.inlet_min_c, device.inlet_max_c
         if (low is not None and hall.inlet_c < low) or (high is not None and hall.inlet_c > high):

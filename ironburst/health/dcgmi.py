@@ -8,8 +8,8 @@ from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
 from . import dcgmi_diag
 from .expectation import Expectation, count_finding
 from .findings import Finding, Unreadable, bad, good, judged
-from .models import NAME, UUID
-from .reading import ERROR_TEXT, clean, in_sequence, shown, whole
+from .models import NAME, UUID, declared_model, named_as_declared, nvlinks
+from .reading import ERROR_TEXT, clean, in_sequence, note, shown, whole
 
 BORDER = dcgmi_diag.BORDER
 BUS_ID = re.compile(r"^[0-9A-F]{8}:[0-9A-F]{2}:[0-9A-F]{2}\.0$")
@@ -59,6 +59,7 @@ def _health(lines: Sequence[str]) -> List[Finding]:
     overall: List[str] = []
     watches: List[str] = []
     for line in lines:
+        note(line, "a watch")
         match = re.match(r"^\|\s*Overall Health\s*[:|]\s*(.*?)\s*\|$", line)
         if match:
             overall.append(match.group(1))
@@ -93,6 +94,7 @@ class _Discovery:
     def read(self, line: str) -> None:
         """One line. Raises Unreadable for one that is not understood, or out of place."""
         count = COUNT.match(line)
+        note(line, f"a row of the {self.kind or 'first'} table")
         if count:
             self.kind = count.group(2)
             self.announced[self.kind] = int(count.group(1))
@@ -145,7 +147,7 @@ def _discovery(lines: Sequence[str], expected: Expectation) -> List[Finding]:
             raise Unreadable(f"{tables.rows[kind]} of {announced[kind]} NVSwitches are listed")
     names = sorted({told["Name"] for _, told in gpus})
     differ = [bad("gpu_model", f"the GPUs differ: {', '.join(names)}")] if len(names) > 1 else []
-    return [count_finding(len(gpus), expected), *differ]
+    return [count_finding(len(gpus), expected), *named_as_declared(names, expected), *differ]
 
 
 def _nvlink(lines: Sequence[str], expected: Expectation) -> List[Finding]:
@@ -153,6 +155,7 @@ def _nvlink(lines: Sequence[str], expected: Expectation) -> List[Finding]:
     part, keyed = "", False
     current: Optional[List[str]] = None
     for line in lines:
+        note(line, f"of {part or 'the list'}")
         who = re.match(r"^\s+(gpuId|physicalId|nvSwitchId) (\d+):$", line)
         title = re.match(r"^\|\s+NvLink Link Status\s+\|$", line) or re.match(r"^\s+No NvSwitches found\.$", line)
         if not line or BORDER.match(line) or title:
@@ -172,7 +175,13 @@ def _nvlink(lines: Sequence[str], expected: Expectation) -> List[Finding]:
         raise Unreadable("the list of NVLinks is cut")
     in_sequence(gpus, "GPU")
     problems: List[str] = []
+    needed = nvlinks(declared_model(expected.gpu_model, expected.models), len(gpus))
     for (kind, number), states in links.items():
+        if kind == "GPUs" and expected.mig and "U" not in states:
+            continue  # cut up
+        if kind == "GPUs" and needed and states.count("U") != needed:
+            problems.append(f"{states.count('U')} of {needed} links of GPU {number} are up")
+            continue
         down = [state for state in states if state in "DX"]
         if down or "U" not in states:
             problems.append(f"{len(down) or 'all'} links of {kind[:-1]} {number} are not up")

@@ -10,7 +10,8 @@ from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 from .expectation import Expectation, count_finding, driver_finding
 from .findings import Finding, Unreadable, bad, judged
-from .reading import in_sequence, shown, whole
+from .models import numbered_as_declared
+from .reading import in_sequence, note, shown, whole
 
 BORDER = re.compile(r"^[+|][-=+]+[+|]$")
 SECTION = re.compile(r"^[+|]-----  ([A-Z][a-z]+)  -+[+][-]+[+|]$")
@@ -91,6 +92,7 @@ class _Table:
     def read(self, line: str) -> None:
         """One line. Raises Unreadable for one that is not understood, or out of place."""
         title, cells = SECTION.match(line), CELLS.match(line)
+        note(line, f"a row of {self.section or 'the head'}")
         if not line or BORDER.match(line) or line == "Successfully ran diagnostic for group.":
             return
         if title:
@@ -213,6 +215,7 @@ def parse_json(data: Dict[str, Any], expected: Expectation) -> List[Finding]:
 
 def _json_test(section: str, test: Any) -> Test:
     name = test.get("name") if isinstance(test, dict) else None
+    note(f'"name": {json.dumps(name)},', f"a test of {section}")
     if not isinstance(name, str) or not isinstance(test.get("results"), list) or not test["results"]:
         raise Unreadable(f"a test of the JSON is not understood: {shown(str(test)[:80])}")
     gpus: Dict[int, str] = {}
@@ -290,6 +293,7 @@ def _judge(diagnostic: Diagnostic, expected: Expectation) -> List[Finding]:
         count = len(ids)
         driver = diagnostic.metadata["Driver Version Detected"]
         findings += [count_finding(count, expected), driver_finding(driver, expected)]
+        findings += numbered_as_declared(ids, expected)
     _refuse_missing_deployment(diagnostic)
     level = _level(diagnostic)
     if expected.level is not None and level < expected.level:

@@ -44,7 +44,7 @@ class Expectation(NamedTuple):
     gpus: Optional[int] = None
     driver: Optional[str] = None
     pcie_width: Optional[int] = None
-    """lanes; declared where a board wires fewer than the GPU could use (AWS g4dn and g5: 8)"""
+    """lanes that the machine wires to each GPU; 0: all that it has; None: nobody says what machine it is"""
     accepted_uncorrectable: int = 0
     """historic uncorrectable errors (aggregate ECC, remapped rows, retired pages) a person has accepted, a GPU"""
     power_limit_w: Optional[float] = None
@@ -53,6 +53,8 @@ class Expectation(NamedTuple):
     """RDMA ports that must be active; others may be down"""
     rate_gb_s: Optional[float] = None
     """Gb/s of each of these ports"""
+    mig: bool = False
+    """GPUs may be cut up by MIG: such a one has no NVLink"""
     columns: Tuple[str, ...] = ()
     """names of the columns of a CSV without header"""
     threshold_id: Optional[str] = None

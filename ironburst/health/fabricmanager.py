@@ -9,7 +9,7 @@ from typing import Dict, List
 from . import smi, smi_csv
 from .expectation import Expectation, unusual_number
 from .findings import Finding, Unreadable, bad, good, judged
-from .reading import clean, ends_open, not_available, shown
+from .reading import clean, ends_open, not_available, note, shown
 
 # A journal line; "-o short-iso" has its own time
 JOURNAL = re.compile(r"^(?:[A-Z][a-z]{2} [ \d]?\d \d\d:\d\d:\d\d|\d{4}-\d\d-\d\dT\S+) \S+ (\S+?)(?:\[\d+\])?: (.*)$")
@@ -78,9 +78,11 @@ def _from_smi(findings: List[Finding], text: str) -> List[Finding]:
         stated = sorted({in_text or in_xml for in_text, in_xml in states})
         if stated != ["Completed"]:
             return [*findings, bad("fabric", f"the fabric's state is {', '.join(stated) or 'not stated'}")]
-    elif "fabric.state" not in text:
+        return [*findings, good("fabric", "the fabric is completed")]
+    head, *rows = [[cell.strip() for cell in line.split(",")] for line in text.strip().splitlines()]
+    if "fabric.state" not in head:
         return [*findings, bad("fabric", "the fabric's state is not asked for")]
-    elif not_available(text.strip().splitlines()[-1].split(",")[-1].strip()) or "N/A" in text:
+    if any(not_available(row[head.index("fabric.state")]) for row in rows if len(row) == len(head)):
         return [*findings, bad("fabric", "the fabric's state is not available")]
     return [*findings, good("fabric", "the fabric is completed")]
 
@@ -105,21 +107,22 @@ def _bare(lines: List[str], expected: Expectation) -> List[Finding]:
 
 def _section(lines: List[str], expected: Expectation) -> List[Finding]:
     """nvidia-smi -q | grep -A 2 Fabric"""
-    states: List[str] = []
-    statuses: List[str] = []
-    count = 0
+    fabrics: List[Dict[str, str]] = []
     for line in lines:
         pair = re.match(r"^\s+(State|Status|CliqueId|ClusterUUID|Summary|Bandwidth)\s+: (.*)$", line)
         if re.match(r"^\s*Fabric$", line):
-            count += 1
-        elif pair:
-            states += [pair.group(2).strip()] if pair.group(1) == "State" else []
-            statuses += [pair.group(2).strip()] if pair.group(1) == "Status" else []
+            fabrics.append({})
+        elif pair and fabrics and pair.group(1) not in fabrics[-1]:
+            fabrics[-1][pair.group(1)] = pair.group(2).strip()
+            note(line, f"of the fabric of GPU {len(fabrics) - 1}")
         elif line.strip() not in ("--", "", "Health"):
             raise Unreadable(f"a line of the fabric's section is not understood: {shown(line)}")
-    if len(states) != count or len(statuses) != count or (expected.gpus is not None and count != expected.gpus):
+    count = len(fabrics)
+    lacking = [fabric for fabric in fabrics if not {"State", "Status"} <= set(fabric)]
+    if not fabrics or lacking or (expected.gpus is not None and count != expected.gpus):
         raise Unreadable("the fabric's section is cut: each needs State and Status")
-    wrong = {pair for pair in zip(states, statuses) if pair != ("Completed", "Success")}
+    pairs = {(fabric["State"], fabric["Status"]) for fabric in fabrics}
+    wrong = pairs - {("Completed", "Success")}
     problems = [f"the fabric is {text}" for text in sorted(f"{state}, {status}" for state, status in wrong)]
     return judged("fabric", problems, f"the fabric is completed on {count} GPUs")
 
@@ -131,6 +134,7 @@ def _show(lines: List[str]) -> List[Finding]:
         if not match or match.group(1) in values:
             raise Unreadable(f"systemctl show prints a line that is not understood: {shown(line)}")
         values[match.group(1)] = match.group(2)
+        note(line, "a value of the service")
     for key, wanted in SHOWN_WHEN_GOOD.items():
         if key in values and values[key] != wanted:
             return [bad("fabric_manager", f"{key} is {values[key] or 'empty'}, not {wanted}")]
@@ -159,6 +163,7 @@ def _status(lines: List[str], cut: bool) -> List[Finding]:
             tree.append(line)
         elif entry and not blank:
             values.setdefault(entry.group(1), entry.group(2))
+            note(line, "a value of the service")
         elif re.match(r"^ +(Drop-In: .*|/\S+|[\w.-]+\.conf)$", line) or re.match(r"^TriggeredBy: ", line):
             continue
         else:
@@ -198,6 +203,7 @@ def _lines(lines: List[str], cut: bool, running: bool) -> None:
             if line.startswith("-- ") or not line.strip():
                 continue
             raise Unreadable(f"the journal has a line that is not understood: {shown(line)}")
+        note(line, "a line of the journal")
         if not JOURNAL_UNIT.match(match.group(1)):
             raise Unreadable(f"the journal has a line of {match.group(1)}, which is not the fabric manager")
         messages.append(match.group(2))
@@ -231,6 +237,7 @@ def _log(lines: List[str], cut: bool) -> List[Finding]:
                     raise Unreadable(f"the fabric manager names trouble: {shown(line)}")
                 continue
             raise Unreadable(f"the log has a line that is not understood: {shown(line)}")
+        note(line, "a line of its log")
         level, message = match.groups()
         if level not in ("INFO", "NOTICE", "DEBUG"):
             raise Unreadable(f"the fabric manager names trouble ({level}): {shown(message)}")

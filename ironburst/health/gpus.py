@@ -6,10 +6,10 @@ import re
 from typing import List, Optional, Sequence, Tuple
 
 from .expectation import Expectation, count_finding, driver_finding
-from .findings import Finding, Unreadable, bad, judged
+from .findings import Finding, Unreadable, bad, good, judged
 from .models import NAME, UUID, board_of, find_models, fits_memory, memory_sizes, model_matches
-from .reading import is_error, not_available, quantity, shown
-from .rules import NEVER, Facts, Judge, rule_for
+from .reading import is_error, is_lost, not_available, quantity, shown
+from .rules import NEVER, OF_UNIFIED, UNIFIED, Facts, Judge, row_for
 
 # What GPUs of one name must have alike
 EVEN = (
@@ -39,28 +39,46 @@ def judge_all(gpus: Sequence[Facts], expected: Expectation) -> List[Finding]:
     findings = [count_finding(len(gpus), expected, board_of(names, expected.models))]
     if len(names) > 1 and expected.gpu_model is None:
         findings.append(bad("gpu_model", f"the GPUs differ: {', '.join(names)}"))
+    findings += _model_findings(gpus, expected)
     versions = sorted({facts["driver_version"] for facts in gpus if "driver_version" in facts})
     if len(versions) > 1:
         findings.append(bad("driver", f"the GPUs name different drivers: {', '.join(versions)}"))
     findings += [driver_finding(version, expected) for version in versions]
     problems: List[str] = []
     own: List[Finding] = []
+    narrow = False
     for position, facts in enumerate(gpus):
         if "name" in facts and not NAME.match(facts["name"]) and not is_error(facts["name"]):
             raise Unreadable(f"{facts['name']!r} is not the name of an NVIDIA GPU")
         who = f"GPU {facts.get('index', position)}"
         judge = Judge(who, facts, expected, mig=facts.get("mig.mode.current") == "Enabled")
-        for text, field in judge_gpu(judge):
+        of_gpu = judge_gpu(judge)
+        narrow = narrow or any(field.startswith("pcie.link.width") for _, field in of_gpu)
+        for text, field in of_gpu:
             if _is_own(field, facts):
                 own.append(Finding("gpu_health", False, f"{who}: {text}", (facts["uuid"],)))
             else:
                 problems.append(f"{who}: {text}")
-        if expected.gpu_model and "name" in facts and not _is_model(expected.gpu_model, facts, expected):
-            problems.append(f"{who}: it is {facts['name']}, declared is {expected.gpu_model}")
     problems += uneven(gpus)
+    told = any(not not_available(facts.get("pcie.link.width.current", "N/A")) for facts in gpus)
+    if expected.pcie_width is not None and told and not narrow:
+        findings.append(good("pcie_width", "each GPU has its lanes"))
     if own and not problems:
         return findings + own
     return findings + own + judged("gpu_health", problems, f"nothing is wrong with {len(gpus)} GPUs")
+
+
+def _model_findings(gpus: Sequence[Facts], expected: Expectation) -> List[Finding]:
+    """Whether each GPU is of the declared model; none, where nothing is declared or no GPU says its name."""
+    model, named = expected.gpu_model, [facts for facts in gpus if "name" in facts and not is_error(facts["name"])]
+    if not model or not named:
+        return []
+    other = [
+        f"GPU {facts.get('index', position)}: it is {facts['name']}, declared is {model}"
+        for position, facts in enumerate(named)
+        if not _is_model(model, facts, expected)
+    ]
+    return judged("gpu_model", other, f"all are {model}")
 
 
 def _is_own(field: str, facts: Facts) -> bool:
@@ -76,20 +94,24 @@ def judge_gpu(judge: Judge) -> List[Tuple[str, str]]:
     """
     problems: List[Tuple[str, str]] = []
     for field, value in judge.facts.items():
-        if is_error(value):
+        row = row_for(field)
+        if is_lost(value) or (is_error(value) and (row or NEVER.match(field))):
             problems.append((f"{field} is {shown(value)}", ""))
         elif not_available(value):
             if _must_be_available(field, judge):
                 problems.append((f"{field} is not available", ""))
-        else:
-            rule = rule_for(field)
-            problem = rule(field, value, judge) if rule else None
+        elif row:
+            problem = row[0](field, value, judge)
             problems += [(problem, field)] if problem else []
     memory = _memory(judge)
     return problems + [(text, "") for text in ([memory] if memory else []) + _pairs(judge)]
 
 
 def _must_be_available(field: str, judge: Judge) -> bool:
+    if UNIFIED.search(judge.facts.get("name", "")) and OF_UNIFIED.match(field):
+        return False
+    if field == "persistence_mode" and not not_available(judge.facts.get("driver_model.current", "N/A")):
+        return False  # Windows
     if judge.mig and (field in ("memory.used", "memory.free") or field.startswith("utilization.gpu")):
         return False
     return bool(NEVER.match(field)) or field.startswith("utilization.gpu")
@@ -106,7 +128,7 @@ def _is_model(model: str, facts: Facts, expected: Expectation) -> bool:
 def _memory(judge: Judge) -> Optional[str]:
     """What is wrong with the memory: a size that this product has not, or parts that do not add up."""
     facts = judge.facts
-    if "memory.total" not in facts:
+    if not_available(facts.get("memory.total", "N/A")):
         return None
     total = quantity(facts["memory.total"], "MiB", f"memory.total of {judge.who}")
     sizes = memory_sizes(facts.get("name", ""), judge.expected.models)
@@ -136,6 +158,11 @@ def _pairs(judge: Judge) -> List[str]:
         current, pending = facts.get(what + ".current"), facts.get(what + ".pending")
         if current and pending and current != pending:
             problems.append(f"{what} changes from {current} to {pending} at the next reset")
+    for group in ("remapped_rows", "retired_pages"):  # a GPU has them all, or none
+        of_group = {field: value for field, value in facts.items() if re.match(group + r"\.\w+$", field)}
+        missing = [field for field, value in of_group.items() if not_available(value)]
+        if 0 < len(missing) < len(of_group):
+            problems.append(f"{missing[0]} is not available, and others of {group} are")
     if facts.get("ecc.mode.current") == "Enabled" and not judge.mig:
         problems += [
             f"ECC is on, but {field} is not available"

@@ -9,7 +9,7 @@ from typing import Dict, List, NamedTuple
 
 from .expectation import Expectation, Threshold
 from .findings import Finding, Unreadable, bad, good
-from .reading import clean, decimal, ends_open, shown, whole
+from .reading import clean, decimal, ends_open, note, shown, whole
 from .thresholds import judge, rows_for, size_bytes
 
 HEADER = re.compile(
@@ -89,6 +89,7 @@ class _Run:
     def read(self, line: str) -> None:
         """One line. Raises Unreadable for one that is not understood, or stands in the wrong place."""
         header, setting = HEADER.match(line), SETTING.match(line)
+        note(line, "columns" if header else "a size" if ROW.match(line) else "the run's head")
         if header:
             if self.unit or not self.settings or not self.local_addresses:
                 raise Unreadable("two runs are mixed up, or the run's head is missing")

@@ -10,7 +10,7 @@ from typing import Dict, List, NamedTuple, Set, Tuple
 
 from .expectation import Expectation
 from .findings import Finding, Unreadable, judged
-from .reading import clean, decimal, ends_open, shown, whole
+from .reading import clean, decimal, ends_open, note, shown, whole
 
 DEVICE = re.compile(r"^CA '([A-Za-z0-9_]+)'$")
 ENTRY = re.compile(r"^([A-Z][A-Za-z ]*): ?(.*)$")
@@ -57,7 +57,7 @@ class Port(NamedTuple):
     @property
     def rate_gb_s(self) -> float:
         """Gb/s; only of a port that _refuse_strange() has let through."""
-        return float(self.values["Rate"])
+        return float(self.values["Rate"].replace(" (FDR10)", ""))
 
 
 def parse(text: str, expected: Expectation) -> List[Finding]:
@@ -81,6 +81,8 @@ def _devices(text: str) -> List[Device]:
         told, indented = line.strip(), line.startswith((" ", "\t"))
         if not told:
             continue
+        if devices:
+            note(told, f"of {devices[-1].name}" + (f", port {devices[-1].ports[-1][0]}" if devices[-1].ports else ""))
         device, port, entry = DEVICE.match(told), re.match(r"^Port (\d+):$", told), ENTRY.match(told)
         if device and not indented:
             if any(device.group(1) == listed.name for listed in devices):
@@ -98,7 +100,7 @@ def _devices(text: str) -> List[Device]:
 def _keep(device: Device, key: str, value: str) -> bool:
     """Add a value to the device, or to its last port. False for a key that is not known, or that it has already."""
     values = device.ports[-1][1] if device.ports else device.values
-    if key in values or key not in (PORT_KEYS if device.ports else DEVICE_KEYS):
+    if key in values or "N/A" in value or key not in (PORT_KEYS if device.ports else DEVICE_KEYS):
         return False
     values[key] = value
     return True
@@ -147,7 +149,7 @@ def _refuse_strange(port: Port) -> None:
     layer = values["Link layer"]
     if layer not in ("InfiniBand", "Ethernet"):
         raise Unreadable(f"the link layer of port {port.name} is {layer!r}, not InfiniBand or Ethernet")
-    rate = decimal(values["Rate"], f"the rate of port {port.name}")
+    rate = decimal(re.sub(r"^40 \(FDR10\)$", "40", values["Rate"]), f"the rate of port {port.name}")
     if rate not in RATES:
         raise Unreadable(f"the rate of port {port.name} is {rate:g}, which no link has")
     if layer == "InfiniBand" or not re.match(r"^0x0{16}$", values["Port GUID"]):  # RoCE may have none

@@ -9,7 +9,7 @@ kind of machine cannot answer (a container has no kernel log) is left out only w
 import re
 from typing import Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple, Union
 
-from . import smi_csv, smi_query, xid
+from . import models, smi, smi_csv, smi_query, xid
 from .expectation import Expectation
 from .findings import Finding, Unreadable, Verdict, healthy, merged, run_checks
 from .lspci import NVIDIA_DEVICES, gpus_on_bus
@@ -99,8 +99,7 @@ def needed(settings: Settings, tables: Tables) -> List[str]:
 
 def nvlinks(settings: Settings, tables: Tables) -> int:
     """NVLinks that each GPU must have up: those of an SXM board, where the node has more than one of its GPUs."""
-    model = next((model for model in tables.models if model.name == settings.gpu_model), None)
-    return model.links or 0 if model and "PCIe" not in model.form_factor and settings.gpu_count > 1 else 0
+    return models.nvlinks(models.declared_model(settings.gpu_model, tables.models), settings.gpu_count)
 
 
 def _gpus(node: Node) -> List[smi_csv.Gpu]:
@@ -159,12 +158,18 @@ def _check_gpu_health(node: Node) -> Finding:
 
 
 def _check_nvlink(node: Node) -> Verdict:
-    links = nvlinks(node.settings, node.tables) * node.settings.gpu_count
-    if not links:
+    if node.settings.gpu_model not in [model.name for model in node.tables.models]:
+        raise Unreadable(
+            f"whether a {node.settings.gpu_model} has NVLinks is not known: it is no model of the catalogue"
+        )
+    of_each = nvlinks(node.settings, node.tables)
+    if not of_each:
         return True, "no NVLink board is declared"
     text = node.said("nvidia-smi nvlink", "nvlink")
-    up = text.count("GB/s")
-    if find_models(node.settings.gpu_model, node.tables.models) and up != links:
+    cut_up = text.count(smi.MIG_LINKS) if node.settings.mig else 0
+    links, up = of_each * (node.settings.gpu_count - cut_up), text.count("GB/s")
+    undeclared = smi.MIG_LINKS in text and not node.settings.mig  # said better by the parser
+    if find_models(node.settings.gpu_model, node.tables.models) and up != links and not undeclared:
         return False, f"{up} of {links} NVLinks are up"
     return verdict("nvidia-smi", text, node.expected)
 

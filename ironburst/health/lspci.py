@@ -9,9 +9,9 @@ import re
 from typing import Dict, List, Match, NamedTuple, Optional, Sequence, Tuple
 
 from .expectation import Expectation, count_finding
-from .findings import Finding, Unreadable, bad, judged
-from .models import EIGHT_LANES
-from .reading import ERROR_TEXT, clean, ends_open, shown
+from .findings import Finding, Unreadable, bad, good, judged
+from .models import WIRED_NARROW, numbered_as_declared, wanted_lanes
+from .reading import ERROR_TEXT, clean, ends_open, note, shown
 
 NVIDIA_DEVICES = ("lspci", "-Dn", "-d", "10de:")  # what the gate asks: gpus_on_bus() reads the answer
 ADDRESS = r"((?:[0-9a-f]{4,8}:)?[0-9a-f]{2}:[0-1][0-9a-f]\.[0-7])"
@@ -33,7 +33,7 @@ BY_CODE = {"0302": "3D controller", "0300": "VGA compatible controller"}
 CLASS_WORD = re.compile(r"^[A-Z0-9][A-Za-z0-9 /.,()-]{2,48}$")
 GPU_CLASSES = ("0302", "0300")
 NVSWITCH = {"1ac2": (6, 12), "1af1": (6, 12), "22a3": (4,)}  # device id -> how many stand on a board, or on two
-EIGHT_LANE_IDS = ("1eb8", "2237")  # T4, A10G
+NARROW_IDS = ("1eb8", "2237", "26b9")  # WIRED_NARROW: T4, A10G, L40S
 SPEEDS = (2.5, 5, 8, 16, 32, 64)  # GT/s
 LINK_CAPABLE = re.compile(r"(?m)^LnkCap:\s.*Speed ([\d.]+|unknown)(?:GT/s)?, Width x(\d+)")
 LINK_STATE = re.compile(
@@ -107,9 +107,9 @@ def _counts(devices: Sequence[Device], compute: Sequence[Device], expected: Expe
         findings.append(bad("nvswitch", f"{len(switches)} NVSwitches are on the bus, a board has {usual[0]}"))
     if len(ids) > 1 or (not ids and len(texts) > 1):
         findings.append(bad("gpu_model", f"the GPUs differ: {', '.join(sorted(ids or texts))}"))
-    if expected.gpu_model and models and expected.gpu_model not in [model.name for model in models]:
-        findings.append(bad("gpu_model", f"the GPUs are {models[0].name}, declared is {expected.gpu_model}"))
-    return findings
+    if expected.pcie_width is not None and any("LnkSta:" in line for gpu in compute for line in gpu.details):
+        findings.append(good("pcie_width", "judged with each GPU's link"))
+    return findings + numbered_as_declared({device_id for device_id in ids if device_id}, expected)
 
 
 def _devices(text: str) -> List[Device]:
@@ -126,8 +126,10 @@ def _devices(text: str) -> List[Device]:
             if not heads:
                 raise Unreadable("the output begins within a device")
             details[-1].append(line.strip())
+            note(line, f"of {heads[-1].address}")
             continue
         heads.append(_device(line))
+        note(line, "a GPU of NVIDIA" if heads[-1].is_gpu else "another device")
         details.append([])
         if ends_open(text) and number == len(lines) - 1 and not WHOLE_END.search(line.rstrip()):
             raise Unreadable("the output ends in the middle of a line")
@@ -212,8 +214,8 @@ def _link(device: Device, expected: Expectation) -> List[str]:
 def _gpu_link(device: Device, capable: Match[str], state: Match[str], expected: Expectation) -> List[str]:
     """What is wrong with a GPU's lanes. Raises Unreadable for a width or speed that contradicts itself."""
     who, lanes, most = device.address, int(state.group(3)), int(capable.group(2))
-    eight = device.device in EIGHT_LANE_IDS or EIGHT_LANES.search(device.text) is not None
-    wanted = expected.pcie_width or min(most, 8 if eight else 32)
+    narrow = device.device in NARROW_IDS or WIRED_NARROW.search(device.text) is not None
+    wanted = wanted_lanes(expected.pcie_width, most, narrow)
     if lanes >= wanted and state.group(4) == "downgraded" and lanes == most:
         raise Unreadable(f"the width of {who} is called downgraded, and is not")
     if float(state.group(1)) > float(capable.group(1)) or float(state.group(1)) not in SPEEDS:

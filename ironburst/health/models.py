@@ -2,17 +2,28 @@
 
 import functools
 import re
-from typing import List, Optional, Sequence, Tuple
+from typing import Iterable, List, Optional, Sequence, Tuple
 
-from .expectation import Model
+from .expectation import Expectation, Model
+from .findings import Finding, judged
 
 MEMORY_TOLERANCE = 0.1  # catalogues say GB, drivers report usable MiB: H100 80GB has 81559
 FORM_WORDS = re.compile(r"^(SXM\d*|PCIe|NVL|SE|\d+(/\d+)*GB|variants)$")
 UUID = re.compile(r"^GPU-[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$")
-NAME = re.compile(r"^(NVIDIA|Tesla|Quadro|GeForce|GRID|RTX|A100|A800|H100|H800)[ -]\S.*$|^[AHLBVTP]\d{1,3}\w?$")
+NAME = re.compile(
+    r"^(?!.*N/A)(?:(NVIDIA|Tesla|Quadro|GeForce|GRID|RTX|A100|A800|H100|H800)[ -]\S.*|[AHLBVTP]\d{1,3}\w?)$"
+)
 HBM = re.compile(r"\b(P100|V100S?|A100|A800|A30|H100|H800|H20|H200|GH200|B200|B300|GB200|GB300)\b")
-# cards that clouds wire with eight of their sixteen lanes (seen in public captures of EC2 g4dn and g5)
-EIGHT_LANES = re.compile(r"\b(T4|A10G)\b")
+# Cards that a cloud wires with eight of their sixteen lanes (EC2's g4dn, g5, g6e): only where nobody says what machine
+# it is. The lanes are the machine's: column `pcie_lanes` of aws_instance_types.csv
+WIRED_NARROW = re.compile(r"\b(T4|A10G|L40S)\b")
+
+
+def wanted_lanes(declared: Optional[int], most: int, narrow: bool) -> int:
+    """PCIe lanes that a GPU with `most` must have. declared: of the machine; 0: all; None: nobody says. narrow: it is
+    one of WIRED_NARROW.
+    """
+    return declared or (min(most, 8) if declared is None and narrow else most)
 
 
 def _words(name: str) -> List[str]:
@@ -77,3 +88,36 @@ def model_matches(model: str, name: str, memory_mib: float) -> bool:
         return False
     sizes = re.search(r"(\d+(?:/\d+)*)GB", model)
     return not sizes or any(fits_memory(memory_mib, int(size)) for size in sizes.group(1).split("/"))
+
+
+def declared_model(name: Optional[str], models: Iterable[Model]) -> Optional[Model]:
+    """The catalogue's model of exactly this name, as a stack declares it; None: it has none."""
+    return next((model for model in models if model.name == name), None)
+
+
+def nvlinks(model: Optional[Model], gpus: int) -> int:
+    """NVLinks that each of so many GPUs must have up: those of an SXM board, where there is more than one."""
+    return (model.links or 0) if model and "PCIe" not in model.form_factor and gpus > 1 else 0
+
+
+def named_as_declared(names: Iterable[str], expected: Expectation) -> List[Finding]:
+    """Whether GPUs of these product names are of the declared model, where the output tells no memory; none: nothing is
+    declared.
+    """
+    model = expected.gpu_model
+    if not model:
+        return []
+    known = declared_model(model, expected.models)
+    memory_mib = (known.memory_gb or 0) * 1024.0 if known else 0.0
+    wrong = [name for name in sorted(set(names)) if not model_matches(model, name, memory_mib)]
+    return judged("gpu_model", [f"{wrong[0]} is listed, declared is {model}"] if wrong else [], f"all are {model}")
+
+
+def numbered_as_declared(ids: Iterable[str], expected: Expectation) -> List[Finding]:
+    """The same by the PCI ids of the GPUs (4 hexadecimal digits); none, too, where the catalogue does not know them."""
+    model, told = expected.gpu_model, set(ids)
+    models = [known.name for known in expected.models if told and told <= set(known.pci_ids)]
+    if not model or not models:
+        return []
+    wrong = [f"the GPUs are {models[0]}, declared is {model}"] if model not in models else []
+    return judged("gpu_model", wrong, f"all are {model}")

@@ -12,8 +12,8 @@ from typing import Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 from .expectation import Expectation
 from .findings import Finding, Unreadable, bad, good, judged
-from .models import NAME, find_models, memory_sizes
-from .reading import clean, decimal, ends_open, shown, whole
+from .models import NAME, find_models, memory_sizes, named_as_declared
+from .reading import clean, decimal, ends_open, note, shown, whole
 from .thresholds import judge, rows_for, size_bytes
 
 PREFIX = re.compile(r"^(\[\d+,\d+\]<std(out|err)>: ?|\d+: )")
@@ -55,11 +55,14 @@ class Half(NamedTuple):
 
 
 class Row(NamedTuple):
-    """One message size: bytes, elements of a type, out of place and in place."""
+    """One message size: bytes, elements of a type, what they are reduced with ("sum", "none"), out of place and in
+    place.
+    """
 
     size: int
     elements: int
     kind: str
+    operation: str
     halves: Tuple[Half, ...]
 
 
@@ -94,8 +97,17 @@ class Run(NamedTuple):
 
     @property
     def collective(self) -> Optional[str]:
-        """all_reduce, all_gather ..., where the program is known."""
-        return next((name for name in FACTORS if name in self.program), None)
+        """all_reduce, all_gather ..., where the program is known, or its factor tells that it is no all_reduce."""
+        named = next((name for name in FACTORS if name in self.program), None)
+        return named or ("another collective" if not self.program and not self._may_be_all_reduce else None)
+
+    @property
+    def _may_be_all_reduce(self) -> bool:
+        """By busbw over algbw, and by having an operation to reduce with."""
+        ratios = [half.busbw / half.algbw for row in self.rows for half in row.halves if half.algbw >= 1]
+        wanted = FACTORS["all_reduce"] * (len(self.ranks) - 1) / len(self.ranks)
+        near = not ratios or abs(ratios[-1] - wanted) <= TOLERANCE * max(wanted, 0.01)
+        return near and all(row.operation not in ("", "none") for row in self.rows)
 
     @property
     def nodes(self) -> int:
@@ -113,7 +125,8 @@ def parse(text: str, expected: Expectation) -> List[Finding]:
     run = reader.run(text)
     _refuse_missing_ranks(run)
     _refuse_missing_sizes(run.rows, run.settings)
-    return [*_consistent(run), *_correctness(run, expected), _bandwidth(run, expected)]
+    models = named_as_declared((rank.gpu for rank in run.ranks), expected)
+    return [*models, *_consistent(run), *_correctness(run, expected), _bandwidth(run, expected)]
 
 
 class _Reader:
@@ -133,6 +146,8 @@ class _Reader:
     def read(self, line: str) -> None:
         """One line. Raises Unreadable for one that is not understood, or stands in the wrong place."""
         rank, settings = RANK.match(line), SETTINGS.match(line)
+        kinds = {"settings": settings, "a rank": rank, "columns": HEADER.match(line), "a size": ROW.match(line)}
+        note(line, next((kind for kind, match in kinds.items() if match), "around the table"))
         if self.average is not None and not ALLOWED.match(line):
             raise Unreadable(f"nccl-tests prints more after its end: {shown(line)}")
         if "NCCL WARN" in line:
@@ -224,7 +239,8 @@ def _row(line: str, columns: Sequence[str]) -> Row:
         raise Unreadable("the table has not both out of place and in place")
     if named["type"] not in TYPE_BYTES:
         raise Unreadable(f"the type {named['type']!r} is not known")
-    return Row(whole(named["size"], "a size"), whole(named["count"], "a count"), named["type"], tuple(halves))
+    size, count = whole(named["size"], "a size"), whole(named["count"], "a count")
+    return Row(size, count, named["type"], named.get("redop", ""), tuple(halves))
 
 
 def _number(value: str) -> float:
@@ -298,7 +314,7 @@ def _refuse_other_factor(ratios: Sequence[float], run: Run) -> None:
         raise Unreadable("busbw is not the same multiple of algbw in all rows")
     count = len(run.ranks)
     share = (count - 1) / count
-    factors = [FACTORS[run.collective] * share] if run.collective else [2 * share, share, 1.0]
+    factors = [FACTORS[run.collective] * share] if run.collective in FACTORS else [2 * share, share, 1.0]
     if not any(abs(ratios[-1] - factor) <= 0.02 * max(factor, 0.01) for factor in factors):
         what = f"{count} ranks of {run.program or 'no collective'}"
         raise Unreadable(f"busbw is {ratios[-1]:.3f} times algbw, which {what} do not give")
@@ -335,8 +351,9 @@ def _bandwidth(run: Run, expected: Expectation) -> Finding:
     if expected.message_size and asked not in busbw:
         return bad("bandwidth", f"the table has no row of {expected.message_size}")
     declared = bool(expected.threshold_id or expected.platform or expected.message_size)
-    if run.program and run.collective != "all_reduce":
-        return Finding("bandwidth", not declared, f"not judged: the acceptance table has no row for {run.program}")
+    if (run.program or run.collective) and run.collective != "all_reduce":
+        what = run.program or run.collective
+        return Finding("bandwidth", not declared, f"not judged: the acceptance table has no row for {what}")
     if expected.gpu_model is None:
         expected = expected._replace(gpu_model=_model_of_board(run, expected))
     if expected.nodes is None:

@@ -1,8 +1,9 @@
 """Small readers of a tool's output that every parser uses. They refuse whatever they do not understand."""
 
+import contextlib
 import functools
 import re
-from typing import List, Sequence
+from typing import Iterator, List, NamedTuple, Sequence
 
 from .findings import Unreadable
 
@@ -21,7 +22,36 @@ ERROR_TEXT = re.compile(
     r"core dumped|killed|traceback|exception|NVRM|xid|permission denied|not found|error",
     re.IGNORECASE,
 )
+# What says that the GPU itself is gone or ill: bad wherever it stands
+LOST = re.compile(r"unknown error|ERR!|is lost|requires? reset|reset required\]|no devices|\bxid\b", re.IGNORECASE)
 MAX_TEXT = 64 << 20  # bytes: a capture is never larger
+
+
+class Note(NamedTuple):
+    """A part of an output, and what a parser has understood it as."""
+
+    part: str
+    meaning: str
+
+
+_listeners: List[List[Note]] = []
+
+
+@contextlib.contextmanager
+def noting() -> Iterator[List[Note]]:
+    """Collect what the parsers understand meanwhile (`--explain`)."""
+    notes: List[Note] = []
+    _listeners.append(notes)
+    try:
+        yield notes
+    finally:
+        _listeners.remove(notes)
+
+
+def note(part: str, meaning: str) -> None:
+    """Say what a part of the output was understood as, to who listens."""
+    for notes in _listeners:
+        notes.append(Note(part.strip(), meaning))
 
 
 def shown(line: str) -> str:
@@ -40,6 +70,9 @@ def clean(text: str) -> List[str]:
     broken = re.search("[\x00-\x08\x0b\x0e-\x1a\x1c-\x1f\ufffd\x7f]", text)
     if broken:
         raise Unreadable(f"the output holds a character that is no text ({broken.group(0)!r})")
+    foreign = re.search(r"(?![0-9])\d", text)
+    if foreign:
+        raise Unreadable(f"the output has digits of another script ({foreign.group()!r}): run the tool with LC_ALL=C")
     return text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
 
 
@@ -57,6 +90,12 @@ def not_available(value: str) -> bool:
 def is_error(value: str) -> bool:
     """Whether a value is an error text instead of a value."""
     return bool(ERROR_TEXT.search(value)) and not not_available(value)
+
+
+@functools.lru_cache(maxsize=65536)
+def is_lost(value: str) -> bool:
+    """Whether a value says so that the GPU is lost, of whatever field it is."""
+    return bool(LOST.search(value)) and not not_available(value)
 
 
 def whole(value: str, what: str) -> int:

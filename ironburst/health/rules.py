@@ -1,7 +1,7 @@
 """What is good for each field that nvidia-smi tells of a GPU: a table of rules by the names of --query-gpu.
 
-A field that is not in RULES is only held to have no error text. A value that is not available must be so for every GPU
-of this name, and never for the fields in NEVER.
+A field that is not in RULES is only held not to tell of a lost GPU. A value that is not available must be so for every
+GPU of this name, and never for the fields in NEVER.
 """
 
 import functools
@@ -10,7 +10,7 @@ from typing import Callable, Dict, NamedTuple, Optional, Tuple
 
 from .expectation import Expectation
 from .findings import Unreadable
-from .models import EIGHT_LANES, HBM, UUID
+from .models import HBM, UUID, WIRED_NARROW, wanted_lanes
 from .reading import decimal, quantity
 
 Facts = Dict[str, str]  # name of nvidia-smi's --query-gpu field -> value as printed, units included
@@ -104,12 +104,9 @@ def width(field: str, value: str, judge: Judge) -> Optional[str]:
     lanes = int(match.group(1))
     if field.endswith("max"):
         return None
-    wanted = judge.expected.pcie_width
-    if wanted is None:
-        most = re.match(r"^(\d+)x?$", judge.facts.get("pcie.link.width.max", "16"))
-        wanted = int(most.group(1)) if most else 16
-        if EIGHT_LANES.search(judge.facts.get("name", "")):
-            wanted = min(wanted, 8)
+    most = re.match(r"^(\d+)x?$", judge.facts.get("pcie.link.width.max", "16"))
+    narrow = bool(WIRED_NARROW.search(judge.facts.get("name", "")))
+    wanted = wanted_lanes(judge.expected.pcie_width, int(most.group(1)) if most else 16, narrow)
     return None if lanes >= wanted else f"the PCIe link has {lanes} of {wanted} lanes"
 
 
@@ -131,6 +128,12 @@ def tlimit(field: str, value: str, judge: Judge) -> Optional[str]:
     """Degrees Celsius that are left to the limit."""
     left = decimal(re.sub(r" C$", "", value), f"{field} of {judge.who}")
     return None if left > 0 else f"{left:g} C are left to the temperature limit"
+
+
+def sram_threshold(field: str, value: str, judge: Judge) -> Optional[str]:
+    """NVIDIA's own limit for errors of the SRAM."""
+    bad = YES_NO(field, value, judge)
+    return "its SRAM has had more errors than NVIDIA allows: replace the GPU (RMA)" if bad else None
 
 
 def reasons(field: str, value: str, judge: Judge) -> Optional[str]:
@@ -160,7 +163,7 @@ def ecc_mode(field: str, value: str, judge: Judge) -> Optional[str]:
 
 
 MHZ, WATT, MIB, PERCENT = (
-    measure("MHz", 1, 20000),
+    measure("MHz", 0, 20000),  # 0: a GPU that sleeps
     measure("W", 0.1, 5000),
     measure("MiB", 0, 4e6),
     measure("%", 0, 100),
@@ -175,72 +178,88 @@ COMPUTE_MODE = one_of(
 RECOVERY = one_of("None|Reset|Reboot|GPU Reset|Node Reboot|Drain P2P|Drain and Reset", healthy="None")
 FABRIC_STATE = one_of("Completed|In Progress|Not Started|Not Supported", healthy="Completed|Not Supported")
 BANDWIDTH = one_of("Full|Normal|Degraded|False|True", healthy="Full|Normal|False")
-# the first row whose form is the whole name of a field
-RULES: Tuple[Tuple[str, Rule], ...] = (
-    (r"(gpu_)?uuid", pattern(UUID.pattern[1:-1])),
-    (r"(pci|gpu_bus_id|pci\.bus_id)", pattern(BUS_ID.pattern[1:-1])),
-    (r"(name|gpu_name)", pattern(r"\S.*")),
-    (r"memory\.total", measure("MiB", 1, 4e6)),
-    (r"memory\.(used|free|reserved)", MIB),
-    (r"temperature\.(gpu|memory)", temperature),
-    (r"temperature\.gpu\.tlimit", tlimit),
-    (r"power\.limit", power_limit),
-    (r"(power\.(draw|default_limit|max_limit|min_limit)|enforced\.power\.limit|power\.draw\.\w+)", WATT),
-    (r"pstate", pattern(r"P(\d|1[0-5])")),
-    (r"fan\.speed", measure("%", 0, 110)),
-    (r"utilization\.\w+", PERCENT),
-    (r"clocks\.(current\.|max\.|applications\.|default_applications\.)?\w+", MHZ),
-    (r"compute_cap", pattern(r"\d{1,2}\.\d")),
-    (r"(persistence_mode|accounting\.mode|display_mode|display_active)", ON_OFF),
-    (r"compute_mode", COMPUTE_MODE),
-    (r"mig\.mode\.\w+", ON_OFF),
-    (r"ecc\.mode\.\w+", ecc_mode),
-    (r"ecc\.errors\.corrected\..*", COUNT),
-    (r"ecc\.errors\.uncorrected\.volatile\..*", zero),
-    (r"ecc\.errors\.uncorrected\.aggregate\..*", historic),
-    (r"ecc\.sram_threshold_exceeded", YES_NO),
-    (r"ecc\.(repair|unrepairable)\.\w+", YES_NO),
-    (r"retired_pages\.(single_bit_ecc\.count|sbe)", measure("", 0, 59)),
-    (r"retired_pages\.(double_bit\.count|dbe)", historic),
-    (r"retired_pages\.pending", YES_NO),
-    (r"remapped_rows\.(pending|failure)", YES_NO),
-    (r"remapped_rows\.correctable", COUNT),
-    (r"remapped_rows\.uncorrectable", historic),
-    (r"pcie\.link\.width\.(current|max)", width),
-    (r"pcie\.link\.gen(\.\w+)?\.?(current|max|gpucurrent|gpumax|hostmax)", measure("", 1, 8)),
-    (r"clocks_(event|throttle)_reasons\.(active|supported)", reasons),
-    (r"clocks_(event|throttle)_reasons\.\w+", reason),
-    (r"reset_status\.\w+", YES_NO),
-    (r"gpu_recovery_action", RECOVERY),
-    (r"fabric\.state", FABRIC_STATE),
-    (r"fabric\.status", one_of("Success|Failure|Not Supported", healthy="Success|Not Supported")),
-    (r"fabric\.health\.summary", one_of("Healthy|Unhealthy|Limited Capacity", healthy="Healthy")),
-    (r"fabric\.health\.bandwidth", BANDWIDTH),
-    (r"fabric\.health\.(route_\w+|access_\w+)", one_of("True|False", healthy="False")),
-    (r"fabric\.health\.incorrect_config\w*", one_of("None|False|True", healthy="None|False")),
+# form of a field's name, what is good for it, in words what it is held against: the first row that fits the whole name
+RULES: Tuple[Tuple[str, Rule, str], ...] = (
+    (r"(gpu_)?uuid", pattern(UUID.pattern[1:-1]), "a UUID"),
+    (r"(pci|gpu_bus_id|pci\.bus_id)", pattern(BUS_ID.pattern[1:-1]), "an address"),
+    (r"(name|gpu_name)", pattern(r"\S.*"), "the model"),
+    (r"memory\.total", measure("MiB", 1, 4e6), "the model's memory"),
+    (r"memory\.(used|free|reserved)", MIB, "adds up"),
+    (r"temperature\.(gpu|memory)", temperature, "below the limit"),
+    (r"temperature\.gpu\.tlimit", tlimit, "some degrees left"),
+    (r"power\.limit", power_limit, "no more than declared"),
+    (r"(power\.(draw|default_limit|max_limit|min_limit)|enforced\.power\.limit|power\.draw\.\w+)", WATT, "watts"),
+    (r"pstate", pattern(r"P(\d|1[0-5])"), "a performance state"),
+    (r"fan\.speed", measure("%", 0, 110), "percent"),
+    (r"utilization\.\w+", PERCENT, "percent"),
+    (r"clocks\.(current\.|max\.|applications\.|default_applications\.)?\w+", MHZ, "megahertz"),
+    (r"compute_cap", pattern(r"\d{1,2}\.\d"), "a version"),
+    (r"(persistence_mode|accounting\.mode|display_mode|display_active)", ON_OFF, "on or off"),
+    (r"compute_mode", COMPUTE_MODE, "not prohibited"),
+    (r"mig\.mode\.\w+", ON_OFF, "the same now and after a reset"),
+    (r"ecc\.mode\.\w+", ecc_mode, "on for HBM"),
+    (r"ecc\.errors\.corrected\..*", COUNT, "a count"),
+    (r"ecc\.errors\.uncorrected\.volatile\..*", zero, "0"),
+    (r"ecc\.(errors\.uncorrected\.aggregate\.sram\.thresholdExceeded|sram_threshold_exceeded)", sram_threshold, "No"),
+    (r"ecc\.errors\.uncorrected\.aggregate\..*", historic, "accepted"),
+    (r"ecc\.(repair|unrepairable)\.\w+", YES_NO, "No"),
+    (r"retired_pages\.(single_bit_ecc\.count|sbe)", measure("", 0, 59), "fewer than 60"),
+    (r"retired_pages\.(double_bit\.count|dbe)", historic, "accepted"),
+    (r"retired_pages\.pending", YES_NO, "No"),
+    (r"remapped_rows\.(pending|failure)", YES_NO, "No"),
+    (r"remapped_rows\.(correctable|sbe)(_inactive)?", COUNT, "a count"),
+    (r"remapped_rows\.(uncorrectable|dbe)(_inactive)?", historic, "accepted"),
+    (r"pcie\.link\.width\.(current|max)", width, "all lanes"),
+    (r"pcie\.link\.gen(\.\w+)?\.?(current|max|gpucurrent|gpumax|hostmax)", measure("", 1, 8), "a generation"),
+    (r"clocks_(event|throttle)_reasons\.active", reasons, "no slowdown"),
+    (r"clocks_(event|throttle)_reasons\.(?!supported)\w+", reason, "no slowdown"),
+    (r"reset_status\.\w+", YES_NO, "No"),
+    (r"gpu_recovery_action", RECOVERY, "None"),
+    (r"fabric\.state", FABRIC_STATE, "completed"),
+    (r"fabric\.status", one_of("Success|Failure|Not Supported", healthy="Success|Not Supported"), "success"),
+    (r"fabric\.health\.summary", one_of("Healthy|Unhealthy|Limited Capacity", healthy="Healthy"), "healthy"),
+    (r"fabric\.health\.bandwidth", BANDWIDTH, "not degraded"),
+    (r"fabric\.health\.(route_\w+|access_\w+)", one_of("True|False", healthy="False"), "False"),
+    (r"fabric\.health\.incorrect_config\w*", one_of("None|False|True", healthy="None|False"), "None"),
 )
-PLAIN = re.compile(  # fields without a rule of their own: only held to be no error
-    r"^(index|count|serial|minor_number|vbios_version|timestamp|driver_version|cuda_version|display_attached|"
-    r"gpu_part_number|board_\w+|module_id|addressing_mode|hostname|kmd_version|c2c\.mode|"
-    r"inforom\..*|gom\..*|gsp\..*|pci\..*|driver_model\..*|platform\.\w+|product\.\w+|encoder\..*|mem(ory)?\..*|"
-    r"fabric\..*|protected_memory\..*|accounting\..*|power\.\w+|conf_compute\..*|dramEncryption\..*|vgpu_.*|"
-    r"temperature\..*|gpu_.*|retired_pages\..*|remapped_rows\..*|ecc\..*|pcie\..*|module\..*|"
-    r"clocks_event_reasons_counters\..*)$"
+PLAIN = re.compile(  # what nobody judges: families of columns of --query-gpu, and the fields that are judged elsewhere
+    r"^(index|count|serial|minor_number|vbios_version|timestamp|driver_version|cuda_version|kmd_version|hostname|"
+    r"display_attached|gpu_part_number|board_\w+|module_id|addressing_mode|c2c\.mode|edpp_multiplier|power\.management|"
+    r"clocks_(event|throttle)_reasons\.supported|fabric\.(cliqueId|clusterUuid)|fabric\.health\.\w+|"
+    r"remapped_rows\.histogram\.\w+|ecc\.\w+|"
+    r"(inforom|gom|gpu_operation_mode|gsp|pci|driver_model|platform|product|encoder|module|gpu\.base|power_smoothing|bbx|"
+    r"protected_memory|accounting|conf_compute|dramEncryption|vgpu_\w+|clocks_event_reasons_counters)\..*)$"
 )
 NEVER = re.compile(
     r"^(name|gpu_name|uuid|gpu_uuid|pci\.bus_id|gpu_bus_id|index|count|driver_version|"
     r"memory\.(total|used|free)|temperature\.gpu|pstate|compute_mode|persistence_mode|compute_cap|"
     r"power\.(draw|limit)|clocks\.(current\.)?(sm|gr|graphics|mem|memory)|gpu_recovery_action|"
-    r"pcie\.link\.(width|gen)(\.\w+)?\.?(current|max)|clocks_(event|throttle)_reasons\..*)$"
+    r"pcie\.link\.(width|gen)\.(gpu)?(current|max)|clocks_(event|throttle)_reasons\.(?!supported).*)$"
 )
+# Its memory is the host's, and its limits are, too
+UNIFIED = re.compile(r"\b(GB10|Thor|Orin)\b")
+OF_UNIFIED = re.compile(r"^(memory\.\w+|power\.limit|pcie\.link\..*|fan\.speed)$")
 
 
 @functools.lru_cache(maxsize=4096)
-def rule_for(field: str) -> Optional[Rule]:
-    """The rule of a field, if it has one."""
-    return next((rule for form, rule in RULES if re.match(form + "$", field)), None)
+def row_for(field: str) -> Optional[Tuple[Rule, str]]:
+    """The rule of a field and in words what it is held against, if somebody judges it."""
+    return next(((rule, words) for form, rule, words in RULES if re.match(form + "$", field)), None)
+
+
+def held_against(field: str) -> str:
+    """In words what a field is held against; empty: nobody judges it."""
+    row = row_for(field)
+    return row[1] if row else ""
+
+
+def meaning(field: str) -> str:
+    """What a field is, and what it is held against, in words."""
+    words = held_against(field)
+    name = "" if field.startswith(("raw.", "mem.")) else field + ": "
+    return f"{name}held against: {words}" if words else f"{name}not judged"
 
 
 def known(field: str) -> bool:
     """Whether the gate knows what this field is."""
-    return rule_for(field) is not None or bool(PLAIN.match(field))
+    return row_for(field) is not None or bool(PLAIN.match(field))

@@ -22,6 +22,7 @@ OPTIONAL: Dict[str, Any] = {
     "fabric_manager": bool,
     "fabric_rate_gb_s": NUMBER,
     "pcie_width": int,
+    "mig": bool,
     "accepted_uncorrectable": int,
     "power_limit_w": NUMBER,
     "memory_gib": NUMBER,
@@ -38,7 +39,8 @@ OPTIONAL: Dict[str, Any] = {
 
 class Settings(NamedTuple):
     """gate.json. not_applicable: names of checks that this kind of machine cannot answer; fabric_rate_gb_s: Gb/s of
-    each link; baseline_tolerance: a share of the baseline.
+    each link; pcie_width: lanes, 0: all that a GPU has, None: not known; mig: its GPUs may be cut up;
+    baseline_tolerance: a share of the baseline.
     """
 
     driver: str
@@ -51,6 +53,7 @@ class Settings(NamedTuple):
     fabric_manager: bool = False
     fabric_rate_gb_s: Optional[float] = None
     pcie_width: Optional[int] = None
+    mig: bool = False
     accepted_uncorrectable: int = 0
     power_limit_w: Optional[float] = None
     memory_gib: Optional[float] = None
@@ -108,6 +111,7 @@ def expectation(settings: Settings, tables: Tables) -> Expectation:
         gpus=settings.gpu_count,
         driver=settings.driver,
         pcie_width=settings.pcie_width,
+        mig=settings.mig,
         accepted_uncorrectable=settings.accepted_uncorrectable,
         power_limit_w=settings.power_limit_w,
         platform=settings.platform,

@@ -11,12 +11,16 @@ from typing import Dict, List, NamedTuple, Sequence, Set
 from . import smi_csv, smi_query, smi_table, smi_topo
 from .expectation import Expectation, count_finding
 from .findings import Finding, Unreadable, bad, judged
-from .models import NAME, UUID, board_of, find_models, model_matches
-from .reading import clean, decimal, ends_open, in_sequence, shown
+from .models import NAME, UUID, board_of, find_models, named_as_declared
+from .reading import clean, decimal, ends_open, in_sequence, note, shown
 
 LIST = re.compile(r"^GPU (\d+): (\S.*?) \(UUID: (GPU-[^)]*)\)$")
 LIST_MIG = re.compile(r"^  MIG (\S+) +Device +(\d+): \(UUID: (MIG-[0-9A-Za-z/-]+)\)$")
 LINK = re.compile(r"^\s+Link (\d+): (\S.*)$")
+MIG_LINKS = "Nvlink queries are not supported for Devices in MIG mode"
+NO_LINKS = re.compile(
+    r"^(NVML: Unable to retrieve Nvlink information as all links are in[Aa]ctive|Device does not .*Nvlink)$"
+)
 LINK_DOWN = re.compile(r"^<?(inactive|disabled|down)>?$", re.IGNORECASE)
 
 
@@ -48,7 +52,7 @@ def parse(text: str, expected: Expectation) -> List[Finding]:
     if smi_topo.looks_like(lines):
         return smi_topo.parse(text, expected)
     if re.match(r"^GPU \d+: ", first):
-        links = any(LINK.match(line) for line in lines)
+        links = any(LINK.match(line) or MIG_LINKS in line or NO_LINKS.match(line.strip()) for line in lines)
         return _nvlink(text, expected) if links else _list(text, expected)
     return smi_csv.parse(text, expected)
 
@@ -57,6 +61,7 @@ def _listed(line: str) -> Listed:
     match = LIST.match(line.rstrip())
     if not match or not UUID.match(match.group(3)) or not NAME.match(match.group(2)):
         raise Unreadable(f"nvidia-smi prints a line that is not understood: {shown(line)}")
+    note(line, f"GPU {match.group(1)}")
     return Listed(int(match.group(1)), match.group(2), match.group(3))
 
 
@@ -66,13 +71,8 @@ def _judge_listed(gpus: Sequence[Listed], expected: Expectation) -> List[Finding
         raise Unreadable("one GPU is listed twice (the same UUID)")
     names = sorted({gpu.name for gpu in gpus})
     findings = [count_finding(len(gpus), expected, board_of(names, expected.models))]
-    if expected.gpu_model:
-        sizes_gb = [model.memory_gb for model in expected.models if model.name == expected.gpu_model]
-        memory_mib = (sizes_gb[0] or 0) * 1024.0 if sizes_gb else 0.0  # a list tells no memory: as declared
-        wrong = [name for name in names if not model_matches(expected.gpu_model, name, memory_mib)]
-        problems = [f"{wrong[0]} is listed, declared is {expected.gpu_model}"] if wrong else []
-        findings += judged("gpu_model", problems, f"all are {expected.gpu_model}")
-    elif len(names) > 1:
+    findings += named_as_declared(names, expected)
+    if not expected.gpu_model and len(names) > 1:
         findings.append(bad("gpu_model", f"the GPUs differ: {', '.join(names)}"))
     return findings
 
@@ -88,6 +88,7 @@ def _list(text: str, expected: Expectation) -> List[Finding]:
             if mig.group(3) in migs:
                 raise Unreadable(f"the MIG device {mig.group(3)} is listed twice")
             migs.add(mig.group(3))
+            note(line, f"a MIG device of GPU {gpus[-1].number}")
         else:
             gpus.append(_listed(line))
     return _judge_listed(gpus, expected)
@@ -96,12 +97,17 @@ def _list(text: str, expected: Expectation) -> List[Finding]:
 def _nvlink(text: str, expected: Expectation) -> List[Finding]:
     gpus: List[Listed] = []
     links: Dict[int, List[Link]] = {}
+    said: Dict[int, str] = {}  # what stands in the place of a GPU's links
     for line in clean(text):
         if not line.strip():
             continue
-        link = LINK.match(line.rstrip())
-        if link and gpus:
+        link, told = LINK.match(line.rstrip()), line.strip()
+        if link and gpus and gpus[-1].number not in said:
             links[gpus[-1].number].append(Link(int(link.group(1)), link.group(2)))
+            note(line, f"link {link.group(1)} of GPU {gpus[-1].number}")
+        elif gpus and not links[gpus[-1].number] and (told == MIG_LINKS or NO_LINKS.match(told)):
+            said[gpus[-1].number] = told
+            note(line, f"why GPU {gpus[-1].number} lists no link")
         else:
             gpus.append(_listed(line))
             links[gpus[-1].number] = []
@@ -109,6 +115,9 @@ def _nvlink(text: str, expected: Expectation) -> List[Finding]:
     problems: List[str] = []
     speeds: Dict[str, Set[str]] = {}
     for gpu in gpus:
+        if gpu.number in said:
+            problems += _judge_silent(gpu, said[gpu.number], expected)
+            continue
         in_sequence([link.number for link in links[gpu.number]], f"link of GPU {gpu.number}")
         problems += _judge_links(gpu, links[gpu.number], expected)
         up = {link.value for link in links[gpu.number] if not LINK_DOWN.match(link.value)}
@@ -118,12 +127,26 @@ def _nvlink(text: str, expected: Expectation) -> List[Finding]:
         for name, values in speeds.items()
         if len(values) > 1
     ]
-    counts = sorted({len(of_gpu) for of_gpu in links.values()})
+    counts = sorted({len(of_gpu) for number, of_gpu in links.items() if number not in said})
     if len(counts) > 1 and len({gpu.name for gpu in gpus}) == 1:
         problems.append(f"the GPUs have different numbers of links: {', '.join(str(count) for count in counts)}")
-    if ends_open(text) and not text.endswith(("GB/s", "GB/s ")):
+    if ends_open(text) and not text.rstrip(" ").endswith(("GB/s", *said.values())):
         raise Unreadable("the output ends in the middle of a line")
-    return findings + judged("nvlink", problems, f"{sum(len(of_gpu) for of_gpu in links.values())} NVLinks are up")
+    cut_up = [number for number, line in said.items() if line == MIG_LINKS]
+    text = f"{sum(len(of_gpu) for of_gpu in links.values())} NVLinks are up"
+    text += f"; {len(cut_up)} GPUs are cut up by MIG and have none" if cut_up else ""
+    return findings + judged("nvlink", problems, text)
+
+
+def _judge_silent(gpu: Listed, said: str, expected: Expectation) -> List[str]:
+    """What is wrong with a GPU that lists no link, and says why."""
+    models = find_models(gpu.name, expected.models)
+    if said == MIG_LINKS:
+        return [] if expected.mig else [f"GPU {gpu.number}: it is in MIG mode, and has no NVLink; MIG is not declared"]
+    if any("PCIe" not in model.form_factor for model in models):
+        return [f"GPU {gpu.number}: {said}"]
+    known = models or re.search(r"\b(GeForce|RTX|Quadro)\b", gpu.name)
+    return [] if known else [f"GPU {gpu.number}: {said}; whether a {gpu.name} has NVLinks is not known"]
 
 
 def _judge_links(gpu: Listed, links: Sequence[Link], expected: Expectation) -> List[str]:

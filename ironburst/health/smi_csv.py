@@ -11,11 +11,11 @@ from .expectation import Expectation
 from .findings import Finding, Unreadable
 from .gpus import judge_all
 from .models import NAME, UUID, fits_memory, memory_sizes
-from .reading import clean, ends_open, in_sequence, is_error, not_available, shown, whole
-from .rules import BUS_ID, Facts, known
+from .reading import clean, ends_open, in_sequence, is_error, not_available, note, shown, whole
+from .rules import BUS_ID, Facts, held_against, known, meaning
 
 GPU_LIST = ("nvidia-smi", "--query-gpu=index,name,driver_version,memory.total", "--format=csv,noheader,nounits")
-HEADER = re.compile(r"^[a-z][A-Za-z0-9_.]*( \[(MiB|W|%|MHz|us|KB/s|C)\])?$")
+HEADER = re.compile(r"^[a-z][A-Za-z0-9_.]*( \[[A-Za-z%/]+\])?$")
 UNITS = (
     ("memory", "MiB"),
     ("power", "W"),
@@ -23,14 +23,25 @@ UNITS = (
     ("utilization", "%"),
     ("fan", "%"),
     ("clocks", "MHz"),
-    ("protected_memory", "MiB"),
 )
 DEFAULT = ("index", "name", "driver_version", "memory.total")  # the columns of GPU_LIST
 CLOSED = re.compile(
     r" (MiB|W|%|MHz)$|^(GPU-.{36})$|"
     r"^(Enabled|Disabled|Default|Active|Not Active|Yes|No|None|Completed|Success|P\d|P1[0-5]|0x\w{16}|0)$"
 )
-ALIASES = {"gpu_name": "name", "gpu_uuid": "uuid", "gpu_bus_id": "pci.bus_id"}
+ALIASES = {
+    "gpu_name": "name",
+    "gpu_uuid": "uuid",
+    "gpu_bus_id": "pci.bus_id",
+    "gpu_serial": "serial",
+    "gpu.power.draw.average": "power.draw.average",
+    "gpu.power.draw.instant": "power.draw.instant",
+    "gpu.power.requested_limit": "power.limit",
+    "gpu.power.current_limit": "enforced.power.limit",
+    "gpu.power.default_limit": "power.default_limit",
+    "gpu.power.min_limit": "power.min_limit",
+    "gpu.power.max_limit": "power.max_limit",
+}
 # what a column of an output without header must be, by the form of its values
 FORMS = (
     ("uuid", UUID.pattern),
@@ -85,7 +96,7 @@ def parse(text: str, expected: Expectation) -> List[Finding]:
         fields, rows = _fields(rows[0]), rows[1:]
         if not rows:
             raise Unreadable("nvidia-smi prints a header and no GPU")
-        _whole_rows(rows, len(fields))
+        _whole_rows(rows, len(fields), [bool(held_against(field)) for field in fields])
     else:
         _whole_rows(rows, len(rows[0]))
         fields = list(expected.columns) or _guess(rows, expected)
@@ -93,8 +104,10 @@ def parse(text: str, expected: Expectation) -> List[Finding]:
         raise Unreadable(f"{len(fields)} columns are named, {len(rows[0])} are printed")
     if ends_open(text) and not _ends_whole(rows, header or bool(expected.columns)):
         raise Unreadable("the output has no newline at its end: its last column may be cut")
+    for field, column in zip(fields, zip(*rows)):
+        note(f"{field}: {', '.join(column)}", meaning(field))
     gpus: List[Facts] = [{field: _with_unit(field, value) for field, value in zip(fields, row)} for row in rows]
-    if not {"index", "name", "uuid", "pci.bus_id", "memory.total"} & set(fields) and len(fields) < 2:
+    if not header and not {"index", "name", "uuid", "pci.bus_id", "memory.total"} & set(fields) and len(fields) < 2:
         raise Unreadable("the columns do not tell the GPUs apart: ask for index or name too")
     if "index" in fields:
         in_sequence([whole(facts["index"], "the index of a GPU") for facts in gpus], "GPU")
@@ -107,12 +120,12 @@ def _cells(lines: Sequence[str]) -> List[List[str]]:
     return [[cell.strip() for cell in line.split(",")] for line in lines]
 
 
-def _whole_rows(rows: List[List[str]], columns: int) -> List[List[str]]:
-    """The rows as they are. Raises Unreadable for one with more or fewer columns, or an empty one."""
+def _whole_rows(rows: List[List[str]], columns: int, needed: Sequence[bool] = ()) -> List[List[str]]:
+    """The rows as they are. Raises Unreadable for one with more or fewer columns, or an empty one that is `needed`."""
     for row in rows:
         if len(row) != columns:
             raise _not_understood(row)
-        if not all(row):
+        if not all(cell or not need for cell, need in zip(row, needed or [True] * columns)):
             raise Unreadable(f"nvidia-smi prints a line with an empty column: {shown(', '.join(row))}")
     return rows
 
@@ -131,9 +144,7 @@ def _ends_whole(rows: Sequence[Sequence[str]], named: bool) -> bool:
 
 
 def unit_of(field: str) -> str:
-    """The unit that nvidia-smi writes behind the values of a field; "" for none."""
-    if re.match(r"^clocks_|^power\.management|^clocks_event", field):
-        return ""
+    """The unit that nvidia-smi writes behind the values of a field that is judged; "" for none."""
     return next((unit for prefix, unit in UNITS if field == prefix or field.startswith(prefix + ".")), "")
 
 
@@ -145,7 +156,7 @@ def _fields(row: Sequence[str]) -> List[str]:
         field = ALIASES.get(field, field)
         if not known(field):
             raise Unreadable(f"the column {field!r} is not known")
-        if unit != unit_of(field):
+        if held_against(field) and unit != unit_of(field):
             raise Unreadable(f"the column {field} is in {unit or 'no unit'}, not in {unit_of(field) or 'no unit'}")
         fields.append(field)
     if len(set(fields)) != len(fields):

@@ -1,14 +1,14 @@
 """nvidia-smi -q, whole or by section (`-d`), as text and as XML (`-x`): both become the facts that gpus.py judges."""
 
 import re
-from typing import Dict, List, NamedTuple, Optional, Sequence, Tuple
+from typing import Dict, List, NamedTuple, Optional, Sequence, Set, Tuple
 from xml.etree import ElementTree
 
 from .expectation import Expectation, driver_finding
 from .findings import Finding, Unreadable, bad
 from .gpus import judge_all
-from .reading import clean, ends_open, not_available, shown, whole
-from .rules import BAD_REASON_NAMES, Facts
+from .reading import clean, ends_open, not_available, note, shown, whole
+from .rules import BAD_REASON_NAMES, Facts, meaning
 from .smi_fields import TEXT, XML
 
 LINE = re.compile(r"^( *)(\S.*?)\s+: ?(.*?)\s*$")
@@ -83,7 +83,11 @@ def parse_text(text: str, expected: Expectation) -> List[Finding]:
     facts = [_facts(gpu) for gpu in gpus]
     whole_form = any("name" in of_gpu for of_gpu in facts)
     if whole_form:
-        if stack[0][1] not in ("processes", "capabilities") or (ends_open(text) and not _closed(text, last)):
+        if (
+            not stack
+            or stack[0][1] not in ("processes", "capabilities")
+            or (ends_open(text) and not _closed(text, last))
+        ):
             raise Unreadable("nvidia-smi -q is cut: its last GPU has no list of processes")
     elif ends_open(text) and not WHOLE_VALUE.search(text):
         raise Unreadable("nvidia-smi -q is cut in the middle of a line")
@@ -108,11 +112,16 @@ def _closed(text: str, last: str) -> bool:
 
 def _facts(gpu: Section) -> Facts:
     facts = {"pci.bus_id": gpu.bus}
+    told: Set[Path] = set()
     for path, value in gpu.pairs:
         section, key = (path[0] if len(path) > 1 else ""), path[-1]
         if section in FREE or key in FREE:
             continue
+        if path in told:
+            raise Unreadable(f"nvidia-smi -q says {key} twice of GPU {gpu.bus}")
+        told.add(path)
         field = _field(path, section, key) or "raw." + "/".join(path)
+        note(f"{key}: {value}", meaning(field))
         if field in facts and facts[field] != value:
             if field != "pci.bus_id":
                 raise Unreadable(f"nvidia-smi -q says {key} twice of GPU {gpu.bus}")
@@ -197,6 +206,7 @@ def _walk(element: ElementTree.Element, path: str, facts: Facts) -> None:
             _walk(child, here, facts)
             continue
         field = _field_of_path(here)
+        note(f"<{child.tag}>{value}</{child.tag}>", meaning(field or "raw."))
         if not value and (field or here in ("minor_number", "serial")):
             raise Unreadable(f"{here} is empty")
         if field and field in facts:

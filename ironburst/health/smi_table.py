@@ -6,8 +6,8 @@ from typing import List
 from .expectation import Expectation, driver_finding
 from .findings import Finding, Unreadable
 from .gpus import judge_all
-from .reading import clean, in_sequence, is_error, not_available, shown
-from .rules import Facts
+from .reading import clean, in_sequence, is_error, not_available, note, shown
+from .rules import UNIFIED, Facts
 
 HEAD = re.compile(r"^\| NVIDIA-SMI (\S+) +(?:Driver|KMD) Version: (\S+) +CUDA (?:UMD )?Version: (\d+\.\d+|N/A) +\|$")
 BORDER = re.compile(r"^[+|][-=+]+[+|]$")
@@ -69,6 +69,8 @@ class _Table:
 
     def _border(self) -> None:
         if self.rows:
+            for number, row in enumerate(self.rows):
+                note(f"|{'|'.join(row)}|", f"row {number + 1} of GPU {len(self.gpus)}")
             self.gpus.append(_facts(self.rows, self.rows_of_a_gpu))
             self.rows = []
 
@@ -99,6 +101,7 @@ class _Table:
             raise _not_understood(line)
         if not none and is_error(line.strip("| ")):
             raise _not_understood(line)
+        note(line, "a process, not judged" if not none else "no process")
         self.processes += 1
 
 
@@ -109,6 +112,7 @@ def _not_understood(line: str) -> Unreadable:
 def _refuse_bad_mig(line: str) -> None:
     """Raises Unreadable for a MIG device with errors, and for a line that is none."""
     device = MIG_ROW.match(line)
+    note(line, "a MIG device" if device else "a MIG device, second row")
     if device and device.group(1) not in ("0", "N/A"):
         raise Unreadable(f"a MIG device has {device.group(1)} uncorrected ECC errors")
     if not device and not MIG_ROW2.match(line) and not MIG_TITLES.match(line) and "No MIG devices found" not in line:
@@ -130,7 +134,7 @@ def _facts(rows: List[List[str]], height: int) -> Facts:
     bus = re.match(r"^ +(\S+) +(On|Off|N/A)$", rows[0][1].rstrip())
     memory = re.match(r"^ +(\d+MiB|N/A) / +(\d+MiB)$", rows[1][1].rstrip())
     use = re.match(r"^ +(\d+%|N/A) +(\S.*)$", rows[1][2].rstrip())
-    if not first or not second or not bus or (not memory and rows[1][1].strip() != "N/A") or not use:
+    if not first or not second or not bus or (not memory and not not_available(rows[1][1].strip())) or not use:
         both = f"{shown('|'.join(rows[0]))} and {shown('|'.join(rows[1]))}"
         raise Unreadable(f"nvidia-smi prints a GPU that is not understood: {both}")
     fan, temperature, state, draw, limit = second.groups()
@@ -154,7 +158,7 @@ def _facts(rows: List[List[str]], height: int) -> Facts:
     if memory:
         facts["memory.total"] = _unit(memory.group(2), "MiB")
         facts["memory.used"] = _unit(memory.group(1), "MiB")
-    elif mig != "Enabled":
+    elif mig != "Enabled" and not UNIFIED.search(facts["name"]):
         raise Unreadable(f"GPU {facts['index']} shows no memory")
     facts.update(_ecc(rows[0][2].strip(), mig == "Enabled", facts["index"], facts["name"]))
     return facts

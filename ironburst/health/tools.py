@@ -2,11 +2,13 @@
 A new one is a module with `parse(text, expectation) -> findings`, named here.
 """
 
-from typing import Callable, Dict, List, NamedTuple, Optional
+import re
+from typing import Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 from . import dcgmi, fabricmanager, ib_write_bw, ibstat, lspci, nccl_tests, smi
 from .expectation import Expectation
-from .findings import Finding, Unreadable, Verdict, as_verdict, fail_closed
+from .findings import Finding, Unreadable, Verdict, as_verdict, fail_closed, good, healthy
+from .reading import Note, noting
 
 Parser = Callable[[str, Expectation], List[Finding]]
 TOOLS: Dict[str, Parser] = {
@@ -17,6 +19,18 @@ TOOLS: Dict[str, Parser] = {
     "nccl-tests": nccl_tests.parse,
     "ib_write_bw": ib_write_bw.parse,
     "lspci": lspci.parse,
+}
+
+
+# field of Expectation -> its option, and the checks that hold an output against it
+OPTIONS: Dict[str, Tuple[str, Tuple[str, ...]]] = {
+    "gpu_model": ("gpu_model", ("gpu_model", "nvlink", "bandwidth")),
+    "gpus": ("gpus", ("gpu_count", "fabric")),
+    "driver": ("driver", ("driver",)),
+    "pcie_width": ("pcie_width", ("pcie_width",)),
+    "links": ("links", ("links",)),
+    "rate_gb_s": ("rate", ("links",)),
+    "level": ("level", ("dcgm",)),
 }
 
 
@@ -44,8 +58,46 @@ def parse(tool: str, text: str, expected: Optional[Expectation] = None) -> List[
     """Findings of one captured output, at least one. Never raises for what the text holds:
     what is not understood is a failed finding.
     """
-    parser = TOOLS[tool]
-    return fail_closed("understood", "parser", lambda captured: parser(captured, expected or Expectation()), text)
+    parser, declared = TOOLS[tool], expected or Expectation()
+    findings = fail_closed("understood", "parser", lambda captured: parser(captured, declared), text)
+    return [*not_judged(findings, declared), *findings]
+
+
+def explain(tool: str, text: str, expected: Optional[Expectation] = None) -> List[Note]:
+    """Each line of a captured output (of a CSV: each column) with what it was understood as. meaning "": as nothing
+    that is judged, or not read because of a line before it.
+    """
+    with noting() as notes:
+        parse(tool, text, expected)
+    told: Dict[str, List[str]] = {}
+    for part, meaning in notes:
+        told.setdefault(_bare(part), []).append(meaning)
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    if not any(_bare(line) in told for line in lines):
+        return notes
+    explained: List[Note] = []
+    for line in lines:
+        meanings = told.get(_bare(line), [""])
+        explained.append(Note(line, meanings.pop(0) if len(meanings) > 1 else meanings[0]))
+    return explained
+
+
+def _bare(line: str) -> str:
+    return re.sub(r"\s+", "", line).lower()
+
+
+def not_judged(findings: Sequence[Finding], declared: Expectation) -> List[Finding]:
+    """A finding for each declaration that this form of a healthy output can't be held against, so that nobody takes it
+    for kept.
+    """
+    said = {finding.check for finding in findings}
+    if not healthy(findings):
+        return []
+    return [
+        good("not judged", f"--{option.replace('_', '-')} {getattr(declared, field)}: this output does not tell it")
+        for field, (option, checks) in OPTIONS.items()
+        if getattr(declared, field) is not None and not said & set(checks)
+    ]
 
 
 def verdict(tool: str, text: str, expected: Expectation) -> Verdict:

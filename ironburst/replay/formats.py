@@ -5,6 +5,7 @@ A file's columns tell its format.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -12,9 +13,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ironburst.burst.explain import FAR_S
+from ironburst.gpus import whole
 
 MOST_GPUS = 1_000_000  # of one job; more is a damaged line
 NO_GPU, NOT_STARTED, RUNNING = "wants no GPU", "never started", "still running"
+SLICES = "has parts of GPUs (MIG) alone"
 
 
 class TraceError(ValueError):
@@ -41,10 +44,12 @@ class Row:
     path: Path
     line: int
     values: Mapping[str, str]
+    what: str = "line"  # that `line` counts
 
     def bad(self, name: str, allowed: str) -> TraceError:
         """The complaint about the value of this column."""
-        return TraceError(f"{self.path}, line {self.line}: {name} is {self.values.get(name)!r}; allowed is {allowed}")
+        given = self.values.get(name)
+        return TraceError(f"{self.path}, {self.what} {self.line}: {name} is {given!r}; allowed is {allowed}")
 
     def number(self, name: str) -> float:
         """A finite number of 0 or more. Raises TraceError."""
@@ -92,7 +97,7 @@ def sacct(row: Row) -> Job | str | None:
     TZ=UTC SLURM_TIME_FORMAT=%s sacct --allusers --allocations --parsable2 --starttime=2026-01-01
     --format=JobIDRaw,Submit,Start,End,ElapsedRaw,TimelimitRaw,AllocTRES,ReqTRES,User,Partition,Account,State
     """
-    if "." in row.values.get("JobIDRaw", ""):
+    if "." in (row.values.get("JobIDRaw") or row.values.get("JobID", "")):
         return None
     state = row.values.get("State", "").split(" ")[0]  # "CANCELLED by 1001"
     start = sacct_time(row, "Start")
@@ -102,16 +107,43 @@ def sacct(row: Row) -> Job | str | None:
         return RUNNING
     gpus = tres_gpus(row, "AllocTRES") or (tres_gpus(row, "ReqTRES") if row.values.get("ReqTRES") else 0)
     if not gpus:
-        return NO_GPU
-    submit, elapsed = sacct_time(row, "Submit"), row.number("ElapsedRaw")
+        return SLICES if "gres/gpu:" in row.values["AllocTRES"] + row.values.get("ReqTRES", "") else NO_GPU
+    submit, elapsed = sacct_time(row, "Submit"), _elapsed(row, start)
     if submit is None:
         raise row.bad("Submit", "a time such as 2026-03-01T12:00:00, or seconds since 1970")
     if not elapsed:
         return NOT_STARTED
-    limit = row.values.get("TimelimitRaw", "")  # minutes, or one of Slurm's words for "none of its own"
-    limit_s = math.nan if limit in ("", "UNLIMITED", "Partition_Limit") else 60 * row.number("TimelimitRaw") or math.nan
     queue = row.values.get("Partition") or row.values.get("Account", "")
-    return Job(submit, elapsed, gpus, queue, row.values.get("User", ""), limit_s, start_s=start)
+    return Job(submit, elapsed, gpus, queue, row.values.get("User", ""), _limit(row), start_s=start)
+
+
+def _elapsed(row: Row, start: float) -> float:
+    """Seconds: as they stand, as [D-]HH:MM:SS, or from Start to End."""
+    if "ElapsedRaw" in row.values:
+        return row.number("ElapsedRaw")
+    if "Elapsed" in row.values:
+        return _span(row, "Elapsed")
+    end = sacct_time(row, "End")
+    if end is None or end < start:
+        raise row.bad("End", "a time behind Start")
+    return end - start
+
+
+def _limit(row: Row) -> float:
+    """Seconds; TimelimitRaw is in minutes. NaN: one of Slurm's words for "none of its own"."""
+    name = "TimelimitRaw" if "TimelimitRaw" in row.values else "Timelimit"
+    if row.values.get(name, "") in ("", "UNLIMITED", "Partition_Limit"):
+        return math.nan
+    return (60 * row.number(name) if name == "TimelimitRaw" else _span(row, name)) or math.nan
+
+
+def _span(row: Row, name: str) -> float:
+    """Slurm's [D-]HH:MM:SS, in seconds."""
+    found = re.fullmatch(r"(?:(\d+)-)?(?:(\d+):)?(\d+):(\d+)(?:\.\d+)?", row.values[name])
+    if not found:
+        raise row.bad(name, "a span such as 1-02:03:04 (days, hours, minutes, seconds)")
+    days, hours, minutes, seconds = (int(part or 0) for part in found.groups())
+    return float(((days * 24 + hours) * 60 + minutes) * 60 + seconds)
 
 
 def sacct_time(row: Row, name: str) -> float | None:
@@ -129,14 +161,9 @@ def sacct_time(row: Row, name: str) -> float | None:
 
 
 def tres_gpus(row: Row, name: str) -> int:
-    """GPUs of "cpu=8,gres/gpu:a100=4,gres/gpu=4,node=1": the total where
-    Slurm gives it, else the sum over the types.
-    """
-    counts = dict(
-        part.partition("=")[::2] for part in row.values[name].split(",") if part.startswith(("gres/gpu=", "gres/gpu:"))
-    )
+    """Whole GPUs of Slurm's list of resources."""
     try:
-        return int(counts["gres/gpu"]) if "gres/gpu" in counts else sum(int(count) for count in counts.values())
+        return whole(row.values[name])
     except ValueError:
         raise row.bad(name, "Slurm's list of resources, such as cpu=8,gres/gpu=4,node=1") from None
 
@@ -168,9 +195,30 @@ def openb(row: Row) -> Job | str:
     return Job(row.number("creation_time"), ended - scheduled, gpus, row.values.get("qos", ""))
 
 
+def helios(row: Row) -> Job | str:
+    """SenseTime's Helios, and Acme with the same columns. `queue` is how long a job waited; its virtual cluster is what
+    a queue is here.
+    """
+    if not (gpus := row.whole("gpu_num")):
+        return NO_GPU
+    submit, start = sacct_time(row, "submit_time"), sacct_time(row, "start_time")
+    if submit is None:
+        raise row.bad("submit_time", "a time such as 2020-04-01 12:00:00")
+    if start is None:
+        return NOT_STARTED
+    if row.values.get("state", "").upper() == "RUNNING":
+        return RUNNING
+    return Job(
+        submit, row.number("duration"), gpus, row.values.get("vc", ""), row.values.get("user", ""), start_s=start
+    )
+
+
 FORMATS: tuple[tuple[str, tuple[str, ...], Callable[[Row], Job | str | None]], ...] = (
     ("plain", ("submit_s", "duration_s", "num_gpus"), plain),
     ("sacct", ("JobIDRaw", "Submit", "Start", "ElapsedRaw", "AllocTRES"), sacct),
+    ("sacct", ("JobID", "Submit", "Start", "Elapsed", "AllocTRES"), sacct),
+    ("sacct", ("JobID", "Submit", "Start", "End", "AllocTRES"), sacct),
+    ("helios", ("gpu_num", "submit_time", "start_time", "duration"), helios),
     ("chronus", ("submit_time", "duration", "num_gpu", "expect_time_list"), chronus),
     ("openb", ("num_gpu", "gpu_milli", "creation_time", "deletion_time", "scheduled_time"), openb),
 )

@@ -5,9 +5,11 @@ A file's columns tell its format (ironburst.replay.formats):
 - plain: submit_s, duration_s, num_gpus; if there: vc (or queue), user, limit_s, deadline_s. It is taken as it stands.
 - sacct: JobIDRaw, Submit, Start, ElapsedRaw, AllocTRES, split by a bar. Slurm's accounting (`formats.sacct`).
 - chronus: submit_time, duration, num_gpu, expect_time_list. Minutes, by all appearances.
+- helios: gpu_num, submit_time, start_time, duration. Helios and Acme, as published.
 - openb: num_gpu, gpu_milli, creation_time, deletion_time, scheduled_time. A part of a GPU counts as one.
 
-Each may be packed (.xz).
+Without columns (ironburst.replay.foreign): `sacct --json`, Philly's cluster_job_log, and the Standard Workload Format,
+whose processors count as GPUs. Each may be packed (.xz).
 Jobs that can't be played again (no GPU, never started, still running) are left out, counted by reason.
 """
 
@@ -17,7 +19,7 @@ import csv
 import lzma
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TypeAlias
@@ -25,10 +27,12 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ironburst.replay import formats
+from ironburst.replay import foreign, formats
 from ironburst.replay.formats import TraceError
 
 JITTER_S = 0.5
+TORN = "a bar or a line end in one of its texts"
+_MANY = 20  # columns: with free texts among them, as `sacct -o ALL` has
 Floats: TypeAlias = NDArray[np.float64]
 Integers: TypeAlias = NDArray[np.int64]
 Flags: TypeAlias = NDArray[np.bool_]
@@ -42,7 +46,7 @@ class Trace:
     where the trace knows them for no job; `limit_s` (the time limit that the user gave) and `deadline_s` (on the clock
     of `submit_s`) are NaN where it doesn't know them for one job, as is `start_s`, when it began there; `requeue`
     (bool): the user allows that it is started again (None: all do). `left_out`: how many jobs of the file aren't here,
-    by reason.
+    by reason; `note`: what else was done to it.
     """
 
     submit_s: Floats
@@ -55,6 +59,7 @@ class Trace:
     requeue: Flags | None = None
     start_s: Floats | None = None
     left_out: Mapping[str, int] = field(default_factory=dict)
+    note: str = ""
 
     def __post_init__(self) -> None:
         for name in ("submit_s", "duration_s", "limit_s", "deadline_s", "start_s"):
@@ -118,6 +123,7 @@ def in_order(
     requeue: ArrayLike | None = None,
     start_s: ArrayLike | None = None,
     left_out: Mapping[str, int] | None = None,
+    note: str = "",
 ) -> Trace:
     """A Trace of these columns, sorted by submit; jobs of the same instant keep their order."""
     order = np.argsort(np.asarray(submit_s, float), kind="stable")
@@ -132,6 +138,7 @@ def in_order(
         requeue=None if requeue is None else np.asarray(requeue)[order],
         start_s=None if start_s is None else np.asarray(start_s)[order],
         left_out=left_out or {},
+        note=note,
     )
 
 
@@ -166,6 +173,10 @@ def read(path: Path | str) -> Trace:
     try:
         with (lzma.open if path.suffix == ".xz" else open)(path, "rt", encoding="utf-8-sig", newline="") as file:
             first_line = file.readline()
+            if first_line.lstrip()[:1] in ("{", "["):
+                return _of_jobs(path, foreign.of_json(path, first_line + file.read()), slurms=first_line[:1] == "{")
+            if foreign.is_swf(first_line):
+                return replace(_of_jobs(path, foreign.swf(path, first_line, file)), note="processors count as GPUs")
             dialect = _Barred if "|" in first_line else csv.excel
             columns = next(csv.reader([first_line], dialect), [])
             lines = csv.reader(file, dialect)
@@ -192,22 +203,46 @@ def _trace(path: Path, columns: list[str], lines: Iterator[tuple[int, list[str]]
         known = "; or ".join(f"{', '.join(needs)} ({name})" for name, needs, _ in formats.FORMATS)
         has = ", ".join(columns) or "nothing"
         raise TraceError(f"{path} is no known trace: its first line has {has}; known are the columns {known}")
-    jobs: list[formats.Job] = []
-    left_out: Counter[str] = Counter()
+    is_sacct = to_job is formats.sacct
+    return _of_jobs(path, _jobs(path, columns, lines, to_job, told_apart=not is_sacct), slurms=is_sacct)
+
+
+def _jobs(
+    path: Path,
+    columns: list[str],
+    lines: Iterable[tuple[int, list[str]]],
+    to_job: Callable[[formats.Row], formats.Job | str | None],
+    told_apart: bool,
+) -> Iterator[formats.Job | str | None]:
+    """`told_apart`: texts with the sign between columns in them are quoted; sacct quotes nothing, and its job names and
+    comments may have bars and line ends in them.
+    """
     for number, values in lines:
         if not values:
             continue
-        if len(values) != len(columns):
+        if len(values) == len(columns):
+            yield to_job(formats.Row(path, number, dict(zip(columns, values, strict=True))))
+        elif told_apart or len(columns) < _MANY:
             but = f"has {len(values)} values, but the first line names {len(columns)}"
             raise TraceError(f"{path}, line {number} {but}: {','.join(values)[:80]!r}")
-        job = to_job(formats.Row(path, number, dict(zip(columns, values, strict=True))))
+        else:
+            yield TORN
+
+
+def _of_jobs(path: Path, found: Iterable[formats.Job | str | None], slurms: bool = False) -> Trace:
+    """The trace of jobs, and of reasons why some are left out. Raises TraceError."""
+    jobs: list[formats.Job] = []
+    left_out: Counter[str] = Counter()
+    for job in found:
         if isinstance(job, str):
             left_out[job] += 1
         elif job:
             jobs.append(job)
+    if left_out[TORN] > max(1, len(jobs)):
+        raise TraceError(f"{path} has {left_out[TORN]} lines with another number of values than its first line names")
     if not jobs:
         why = "".join(f"; left out: {count} ({reason})" for reason, count in left_out.items())
-        if to_job is formats.sacct and formats.NO_GPU in left_out:
+        if slurms and formats.NO_GPU in left_out:
             why += "; sacct knows GPUs only of jobs that ran while slurm.conf had AccountingStorageTRES=gres/gpu"
         raise TraceError(f"{path} has no job that could be played again{why}")
     submit, duration, gpus, queue, user, limit, deadline, start = zip(*jobs, strict=True)

@@ -12,8 +12,8 @@ from ironburst.document import ClusterDocument, PoolDocument
 
 FOLDER = "/usr/local/sbin"
 RESUME_S, SUSPEND_S, BACKSTOP_S, DEFAULT_S = 1800, 300, 86400, 3600
-"""seconds, as the role slurm_head has them: a boot; how long a name rests; a burst node that idles without
-a controller; a job without a time limit"""
+"""seconds, as the role slurm_head has them: a boot, at least; how long a name rests; a burst node that idles without
+a controller, at least; a job without a time limit"""
 ADDED = (
     "enable_configless",
     "idle_on_node_suspend",
@@ -86,7 +86,7 @@ def slurm_conf(cluster: ClusterDocument) -> Iterator[str]:
     yield f"ResumeProgram={FOLDER}/ironburst-resume"
     yield f"SuspendProgram={FOLDER}/ironburst-suspend"
     yield f"ResumeFailProgram={FOLDER}/ironburst-resume-fail"
-    yield f"ResumeTimeout={RESUME_S}"
+    yield f"ResumeTimeout={resume_s(cluster)}"
     yield f"SuspendTimeout={SUSPEND_S}"
     yield "# INFINITE: Slurm never powers down the nodes that are there. Burst partitions have their own"
     yield "SuspendTime=INFINITE"
@@ -102,9 +102,17 @@ def slurm_conf(cluster: ClusterDocument) -> Iterator[str]:
         times = f"DefaultTime={min(DEFAULT_S, pool.max_run_s) // 60} MaxTime={pool.max_run_s // 60}"
         cpus, memory_mb = max(1, pool.slurm.cpus // pool.gpu.count), pool.slurm.memory_mb // pool.gpu.count
         share = f"DefCpuPerGPU={cpus} DefMemPerGPU={memory_mb}"
-        yield f"PartitionName={pool.partition} Nodes={names} {times} SuspendTime={BACKSTOP_S} {share}"
+        times += f" SuspendTime={max(BACKSTOP_S, 2 * pool.idle_s)}"
+        yield f"PartitionName={pool.partition} Nodes={names} {times} {share}"
     yield "# With TopologyPlugin=topology/tree a node that no switch has is given no job. Then add to topology.conf:"
     yield from (f"# SwitchName={pool.name} Nodes={','.join(pool.nodes)}" for pool in its_pools(cluster))
+
+
+def resume_s(cluster: ClusterDocument) -> int:
+    """ResumeTimeout. Slurm's clock runs from the power_up on, a pool's boot from the launch on: a fifth more, or Slurm
+    gives up a node that is in time.
+    """
+    return max(RESUME_S, *(pool.boot_s * 6 // 5 for pool in its_pools(cluster)), 0)
 
 
 def gres_conf(cluster: ClusterDocument) -> Iterator[str]:

@@ -91,9 +91,11 @@ class Media:
         host |= self.lamp
         if path == at:
             host["PowerState"] = self.shown("power", host["PowerState"])
-        if "no-clean-off" in quirks:
+        lacks = ("GracefulShutdown", "GracefulRestart") if "no-clean-off" in quirks else ()
+        lacks += ("GracefulRestart", "PowerCycle") if "no-clean-restart" in quirks else ()
+        if lacks:
             reset = host["Actions"]["#ComputerSystem.Reset"]
-            kinds = [kind for kind in reset["ResetType@Redfish.AllowableValues"] if "Graceful" not in kind]
+            kinds = [kind for kind in reset["ResetType@Redfish.AllowableValues"] if kind not in lacks]
             reset = reset | {"ResetType@Redfish.AllowableValues": kinds}
             host["Actions"] = host["Actions"] | {"#ComputerSystem.Reset": reset}
         host["@odata.etag"] = etag(host)

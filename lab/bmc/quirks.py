@@ -21,6 +21,7 @@ QUIRKS = {
     "once-kept": "an override for one start stays for all",
     "power-lags": "PowerState shows the old state for some reads after a reset",
     "no-clean-off": "no GracefulShutdown or GracefulRestart among its ResetType values",
+    "no-clean-restart": "no GracefulRestart, PowerCycle among its ResetType values (DGX H100)",
     "on-twice-refused": "On while it is on: HTTP 409 or 400 (HPE iLO InvalidOperationForSystemState)",
     "few-sessions": "two sessions at most",
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 from lab.bmc import readings
@@ -145,7 +146,9 @@ def _as_processors(documents: Documents, machine: Machine, vendor: Vendor, gpus:
 
 
 def _as_devices(documents: Documents, machine: Machine) -> None:
-    """HPE: everything in a slot is a server device; GPUs are nowhere else."""
+    """HPE: everything in a slot is a server device; GPUs are nowhere else. An HGX board and its switches are listed as
+    GPUs, too (recorded of an XL675d Gen10+ with iLO 5).
+    """
     path = f"{CHASSIS}/Devices"
     for each in [each for each in documents if each.startswith(f"{CHASSIS}/PCIeDevices/GPU")]:
         del documents[each]
@@ -163,6 +166,11 @@ def _as_devices(documents: Documents, machine: Machine) -> None:
             "FirmwareVersion": {"Current": {"VersionString": machine.gpu_firmware}},
             **lost,
         }
+    if sxm := re.search(r"A100-SXM4|H[12]00(?! NVL| PCIe)|B[23]00", machine.gpu_model):
+        board = {"DeviceType": "GPU", "Manufacturer": "NVIDIA", "SerialNumber": f"{machine.uuid[-4:]}-B"}
+        name = f"NVIDIA HGX {sxm[0][:4]} {machine.gpus} GPU 40"
+        found["90"] = {**board, "Name": name, "Location": "GPU Baseboard"}
+        found["91"] = {**board, "Name": "NVIDIA NV Switch", "Location": "PCI-E Slot 9", "SerialNumber": ""}
     plain = members(path, "HpeServerDevice", "v2_1_0", found)
     documents |= {where: {"@odata.id": where} | document for where, document in plain.items()}
     documents[CHASSIS]["Oem"] = {"Hpe": {"Links": {"Devices": link(path)}}}

@@ -123,6 +123,7 @@ class Forge:
         name = job.said.get("environment")
         where = whole(name, {"matrix": job.matrix}, {}) if name else None
         github = {"event": said, "event_name": event, "repository": self.name, "token": token, "api_url": self.url}
+        github["ref_name"] = f"{pull.number}/merge" if pull else branch
         environment = self.environments.get(where or "", Environment())
         subject = f"environment:{where}" if where else "pull_request" if pull else f"ref:refs/heads/{branch}"
         signs_in = job.may("id-token", "write") and not (pull and pull.fork)

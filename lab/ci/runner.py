@@ -152,6 +152,7 @@ def _script(this: _Run, step: Mapping[str, Any], n: int) -> bool:
     own = {
         "CI": "true",
         "GITHUB_ACTIONS": "true",
+        "GITHUB_REF_NAME": github["ref_name"],
         "GITHUB_API_URL": github["api_url"],
         "GITHUB_REPOSITORY": github["repository"],
         "GITHUB_WORKSPACE": str(this.workspace),

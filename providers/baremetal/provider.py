@@ -20,7 +20,7 @@ from pulumi.provider.experimental import provider as sdk
 from pulumi.provider.experimental.property_value import PropertyValue
 
 from ironburst import secrets
-from ironburst.adapters import metal_cycle, redfish
+from ironburst.adapters import metal_cycle, redfish, redfish_power
 from ironburst.adapters.metal_cycle import Record
 from ironburst.baremetal import drift, node
 from ironburst.baremetal.hardware import Hardware
@@ -109,6 +109,9 @@ class BaremetalProvider(sdk.Provider):
                 f"{request.resource_id}: a node cannot be imported: declare it and run up, which changes nothing on it"
             )
         declared = state.get("declared") or inputs
+        if _typed(declared).in_maintenance(_today()):
+            aside = await self._left_aside(request.urn, declared, state, _record(state))
+            return sdk.ReadResponse(request.resource_id, values(aside), values(declared))
         try:
             hardware, verdict = await _compared(declared)
             standing = await _standing(declared, _record(state), as_declared=not verdict.mismatches, act=False)
@@ -135,7 +138,7 @@ class BaremetalProvider(sdk.Provider):
             except (redfish.BmcUnreachable, redfish.BmcIncompleteAnswer, redfish.BmcUnavailable) as error:
                 await self._warn(request.urn, f"{error}; an install medium may still be in it")
         if state.get("powerOffOnDelete"):
-            await asyncio.to_thread(lambda: redfish.power_off(_access(_typed(state["declared"]))))
+            await asyncio.to_thread(lambda: redfish_power.power_off(_access(_typed(state["declared"])), force=True))
 
     async def _accepted(
         self, urn: str, inputs: dict[str, Any], before: dict[str, Any], record: Record
@@ -143,8 +146,10 @@ class BaremetalProvider(sdk.Provider):
         """The outputs of a node that is as declared, and of which nothing is gone since `before`; its installation is
         begun. Raises NodeError with every mismatch, or a BmcError.
         """
-        hardware, verdict = await _compared(inputs)
         declared = _typed(inputs)
+        if declared.in_maintenance(_today()):
+            return await self._left_aside(urn, inputs, before, record)
+        hardware, verdict = await _compared(inputs)
         gone = node.lost(before.get("accepted") or {}, hardware, declared.allowances(), _today())
         mismatches = [*verdict.mismatches, *gone]
         standing = await _standing(inputs, record, as_declared=not mismatches)
@@ -157,6 +162,22 @@ class BaremetalProvider(sdk.Provider):
         if standing["state"] not in ("ready", "installing"):
             await self._warn(urn, f"{inputs['name']} is {standing['state']}: {standing['stateReason']}")
         return node.outputs(inputs, hardware, [], drift.accepted(hardware)) | standing
+
+    async def _left_aside(
+        self, urn: str, inputs: dict[str, Any], before: dict[str, Any], record: Record
+    ) -> dict[str, Any]:
+        """The outputs of a node in maintenance: what is wrong is told, what was accepted stays; nothing is done."""
+        known = inputs | {"declared": inputs, "reachable": False}
+        try:
+            hardware, verdict = await _compared(inputs)
+            known = node.outputs(inputs, hardware, [], before.get("accepted") or {})
+            wrong = [each.sentence for each in verdict.mismatches]
+        except redfish.BmcError as error:
+            wrong = [str(error)]
+        why = f"in maintenance until {inputs['allowed']['maintenance']}: {'; '.join(wrong) or 'it is as declared'}"
+        await self._warn(urn, f"{inputs['name']} is {why}")
+        standing = {"state": "maintenance", "stateReason": why, "installed": record.installed}
+        return {key: before[key] for key in ("accepted", "observed") if key in before} | known | standing
 
 
 def _record(state: dict[str, Any]) -> Record:

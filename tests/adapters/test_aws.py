@@ -8,15 +8,23 @@ from datetime import UTC, datetime
 import boto3
 import botocore.session
 import pytest
-from botocore.exceptions import ClientError, ReadTimeoutError
+from botocore.exceptions import ClientError, NoCredentialsError, ParamValidationError, ReadTimeoutError
+from botocore.parsers import ResponseParserError
+from botocore.retries.standard import ThrottledRetryableChecker
 
 from ironburst import ports
 from ironburst.adapters import aws_errors
 from ironburst.adapters.aws import Aws, parameters
 from ironburst.ports import Interruption, LaunchRequest
 from lab.aws.testing import REGION, live, network
+from tests.adapters import ec2_errors
 
 P5, ZONE, IMAGE = "p5.48xlarge", "us-east-1a", "ami-0123456789abcdef0"
+
+
+def refusal(code):
+    said = {"Error": {"Code": code, "Message": "no"}, "ResponseMetadata": {"HTTPStatusCode": 400}}
+    return ClientError(said, "Action")
 
 
 @pytest.fixture(scope="module")
@@ -218,6 +226,12 @@ def test_each_type_of_a_pool_has_a_template_and_a_capacity_of_its_own(aws, cloud
         ("InternalError", 500, ports.OutcomeUnknown),
         ("SomethingNew", 500, ports.OutcomeUnknown),
         ("SomethingNew", 400, ports.Refused),
+        ("SomethingLimitExceeded", 400, ports.QuotaReached),
+        ("SomethingSlow", 429, ports.Throttled),
+        ("ExpiredToken", 400, ports.Refused),
+        ("InvalidParameterValue", 400, ports.Refused),  # EC2's answer to an instance profile that is new
+        ("IdempotentInstanceTerminated", 400, ports.TokenMismatch),
+        ("InvalidParameterCombination", 400, ports.Malformed),
         ("UnauthorizedOperation", 403, ports.Refused),
         ("InvalidLaunchTemplateId.NotFound", 400, ports.Refused),
     ],
@@ -230,14 +244,82 @@ def test_errors_by_what_to_do_next(aws, cloud, request_of, code, status, kind):
 
 
 def test_every_code_has_one_meaning():
-    groups = (aws_errors.ELSEWHERE, aws_errors.QUOTA, aws_errors.SLOWED, aws_errors.SAME, aws_errors.MISMATCH)
-    assert sum(map(len, groups)) == len(set().union(*groups))
+    groups = [value for name, value in vars(aws_errors).items() if name.isupper()]
+    assert len(groups) == 7 and sum(map(len, groups)) == len(set().union(*groups))
+
+
+def kinds(codes, status=400):
+    return {code: type(aws_errors.by_code(code, status, code)) for code in codes}
+
+
+def test_of_the_codes_that_ec2_documents_only_the_named_ones_close_a_pool():
+    found = kinds(ec2_errors.CLIENT) | kinds(ec2_errors.SERVER, 500)
+    closing = {code for code, kind in found.items() if kind is ports.Malformed}
+    assert closing == aws_errors.MALFORMED - {"ParamValidationError"}, "EC2 knows each, or botocore"
+    cured_by_time = ("NotFound", "Unavailable", "Expired", "InUse", "Exceeded", "Insufficient", "State", "Unauthorized")
+    assert not any(word in code for code in closing for word in cured_by_time)
+    assert found["InvalidParameterValue"] is ports.Refused
+
+
+def test_the_codes_that_ec2_documents_by_what_they_are():
+    client, server = kinds(ec2_errors.CLIENT), kinds(ec2_errors.SERVER, 500)
+    assert not any(issubclass(kind, ports.Refused) for kind in server.values()), "a server's fault is no refusal"
+    all = client | server
+    assert {kind for code, kind in all.items() if code.startswith("Insufficient")} == {ports.InsufficientCapacity}
+    limits = {code for code in client if code.endswith("LimitExceeded")}
+    assert {client[code] for code in limits} == {ports.QuotaReached} and len(limits) > 50
+    assert {code for code, kind in all.items() if kind is ports.Throttled} == {
+        "RequestLimitExceeded",
+        "BandwidthLimitExceeded",
+    }
+    named = set().union(*(value for name, value in vars(aws_errors).items() if name.isupper()))
+    assert {client[code] for code in client.keys() - named - limits} == {ports.Refused}, "asked again later"
+
+
+@pytest.mark.parametrize("code", ["Client.RequestLimitExceeded", "Server.RequestLimitExceeded"])
+def test_a_code_as_ec2_writes_it_in_other_places(code):
+    error = aws_errors.by_code(code, 503, code)
+    assert type(error) is ports.Throttled and error.code == "RequestLimitExceeded"
+
+
+ASKED = {  # beside EC2's actions, whose codes botocore's model doesn't have
+    "sqs": ("ReceiveMessage", "DeleteMessageBatch"),
+    "ssm": ("GetParameter", "PutParameter"),
+    "sts": ("GetCallerIdentity", "AssumeRole", "AssumeRoleWithWebIdentity"),
+    "iam": ("SimulatePrincipalPolicy", "GetInstanceProfile"),
+}
+SLOW = {"RequestThrottled", "KmsThrottled", "OverLimit", "TooManyUpdates"}
+OWN_FAULT = {"InternalServerError", "ServiceFailure", "IDPCommunicationError", "PolicyEvaluation"}
+LIMITS = {"ParameterLimitExceeded", "ParameterMaxVersionLimitExceeded"}
+
+
+def test_no_code_of_the_other_services_ends_anything_for_good():
+    session, found = botocore.session.get_session(), {}
+    for service, actions in ASKED.items():
+        for action in actions:
+            for shape in session.get_service_model(service).operation_model(action).error_shapes:
+                said = shape.metadata.get("error", {})
+                code, status = said.get("code", shape.name), said.get("httpStatusCode", 400)
+                found[code] = type(aws_errors.by_code(code, status, code))
+    expected = dict.fromkeys(found, ports.Refused)
+    expected |= dict.fromkeys(SLOW, ports.Throttled) | dict.fromkeys(OWN_FAULT, ports.OutcomeUnknown)
+    assert found == expected | dict.fromkeys(LIMITS, ports.QuotaReached) and len(found) > 35
+
+
+def test_what_botocore_takes_for_throttling_is_throttling():
+    codes = ThrottledRetryableChecker._THROTTLED_ERROR_CODES
+    mistaken = {code for code, kind in kinds(codes).items() if not issubclass(kind, ports.OutcomeUnknown)}
+    assert mistaken <= {"ProvisionedThroughputExceededException", "TransactionInProgressException"}, "DynamoDB's"
 
 
 def test_a_read_timeout_is_unknown_and_missing_credentials_are_refused():
     assert type(aws_errors.of(ReadTimeoutError(endpoint_url="x"), "RunInstances")) is ports.OutcomeUnknown
     no_code = ClientError({"Error": {}, "ResponseMetadata": {"HTTPStatusCode": 502}}, "RunInstances")
     assert type(aws_errors.of(no_code, "RunInstances")) is ports.OutcomeUnknown
+    garbled = ResponseParserError("Unable to parse response (syntax error), invalid XML received")
+    assert type(aws_errors.of(garbled, "RunInstances")) is ports.OutcomeUnknown
+    assert type(aws_errors.of(NoCredentialsError(), "RunInstances")) is ports.Refused
+    assert type(aws_errors.of(ParamValidationError(report="x"), "RunInstances")) is ports.Malformed
 
 
 def test_only_what_a_controller_launched_is_found_on_all_pages(aws, clients, request_of):
@@ -376,11 +458,13 @@ def test_a_fault_of_ours_in_one_launch_costs_no_other_its_answer(aws, request_of
 class Ec2:
     """DescribeInstanceStatus as EC2 answers: only for 100 ids, all of them known."""
 
-    def __init__(self, statuses):
-        self.statuses, self.asked = statuses, []
+    def __init__(self, statuses, unknown=()):
+        self.statuses, self.asked, self.unknown = statuses, [], set(unknown)
 
     def describe_instance_status(self, InstanceIds):
         assert len(InstanceIds) <= 100
+        if self.unknown & set(InstanceIds):
+            raise refusal("InvalidInstanceID.NotFound")
         self.asked += InstanceIds
         return {"InstanceStatuses": [each for each in self.statuses if each["InstanceId"] in InstanceIds]}
 
@@ -413,6 +497,33 @@ def test_failed_checks_and_scheduled_events_that_are_not_over(aws, monkeypatch):
     assert {"InstanceId", "SystemStatus", "InstanceStatus", "AttachedEbsStatus", "Events"} <= member.keys()
     assert "impaired" in member["SystemStatus"].members["Status"].enum
     assert event["Code"] in member["Events"].member.members["Code"].enum
+
+
+def test_an_id_that_is_not_known_hides_no_other_ones_trouble(aws, monkeypatch):
+    ill = [{"InstanceId": f"i-{n}", "SystemStatus": {"Status": "impaired"}} for n in (3, 120)]
+    monkeypatch.setattr(aws, "_ec2", Ec2(ill, unknown=["i-4", "i-119"]))
+    assert [each.instance_id for each in aws.troubles([f"i-{n}" for n in range(130)])] == ["i-3", "i-120"]
+
+
+class Protected:
+    """TerminateInstances where some are protected: one of them fails the whole call."""
+
+    def __init__(self, protected):
+        self.protected, self.ended = protected, set()
+
+    def terminate_instances(self, InstanceIds):
+        if self.protected & set(InstanceIds):
+            raise refusal("OperationNotPermitted")
+        self.ended |= set(InstanceIds)
+        return {"TerminatingInstances": [{"InstanceId": id, "CurrentState": {"Name": "x"}} for id in InstanceIds]}
+
+
+def test_a_protected_instance_keeps_no_other_and_is_no_success(aws, monkeypatch):
+    ec2 = Protected({"i-3"})
+    monkeypatch.setattr(aws, "_ec2", ec2)
+    with pytest.raises(ports.Refused, match="OperationNotPermitted"):
+        aws.terminate([f"i-{n}" for n in range(7)])
+    assert ec2.ended == {f"i-{n}" for n in range(7)} - {"i-3"}
 
 
 def test_status_checks_reach_the_labs_cloud(aws, request_of):

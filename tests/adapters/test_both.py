@@ -121,3 +121,10 @@ def test_a_lost_claim_is_looked_at_before_it_is_made_again():
     assert real["slurm"].claimed[1] == clock.now() - 300.0  # ours ages
     assert both.claim("me", "", -1.0).owner == "stranger"  # taken over by force: at both
     assert {side.claimed[0] for side in real.values()} == {"me"}
+
+
+def test_a_side_that_lets_nobody_in_keeps_no_node_of_the_other(both, sides):
+    sides["slurm"].refuses = ("admit",)
+    with pytest.raises(SchedulerError, match="no admit"):
+        both.admit()
+    assert ("admit",) in sides["kubernetes"].calls

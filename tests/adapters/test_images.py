@@ -146,6 +146,17 @@ def test_the_parameter_cannot_be_written(world):
     assert live(world.ec2) == [] and len(made_images(world)) == 1
 
 
+def test_a_parameter_that_another_bake_wrote_meanwhile_stays(world):
+    faster = "ami-0bbbbbbbbbbbbbbbb"
+
+    def playbook(address):
+        world.ssm.put_parameter(Name=world.pool.image_parameter, Value=faster, Type="String")
+
+    with pytest.raises(BakeError, match=f"is made and kept, but /ironburst/lab/p5/image was set to {faster}"):
+        world.run(playbook=playbook)
+    assert parameter(world) == faster and live(world.ec2) == [] and len(made_images(world)) == 1
+
+
 def test_it_says_so_when_the_end_cannot_be_made_sure(world):
     world.cloud.fault("TerminateInstances", "UnauthorizedOperation", status=403)
     with pytest.raises(BakeError, match="may still run"):

@@ -12,7 +12,7 @@ import pytest
 from ironburst import naming
 from ironburst.adapters import slurm_json
 from ironburst.adapters.slurm import Slurm
-from ironburst.ports import Claim, SchedulerError, WrongShape
+from ironburst.ports import Claim, SchedulerError, SchedulerMissing, WrongShape
 from ironburst.shares import Quota, Share
 from ironburst.shares.slurm import OURS, SHOW_QOS, qos_of
 
@@ -104,7 +104,9 @@ def test_limits_are_written_where_slurm_has_others(recorder):
     assert show == list(SHOW_QOS) and shell[:2] == ["sh", "-c"]
     write = "sacctmgr --immediate --quiet modify qos where Name="
     wanted = (("vision-guaranteed", 6), ("vision-over", 2))
-    assert shell[2] == " && ".join(f"{write}{name} set GrpTRES=gres/gpu={gpus}" for name, gpus in wanted)
+    assert shell[2] == "; ".join(
+        [*(f"{write}{name} set GrpTRES=gres/gpu={gpus} || failed=$?" for name, gpus in wanted), "exit $failed"]
+    )
 
 
 def test_what_is_so_already_is_not_written(recorder):
@@ -120,7 +122,7 @@ def test_a_qos_that_is_missing_is_told_after_the_others_are_written(recorder):
     shown(recorder, "vision-over|share of ironburst|1||", "nlp-guaranteed|somebody's|5|gres/gpu=9|")
     with pytest.raises(SchedulerError, match="no QOS nlp-guaranteed, nlp-over, vision-guaranteed: converge the head"):
         Slurm([str(recorder / "prefix")]).limit(TEAMS, NOW, 16)
-    assert said(recorder)[-1].endswith("Name=vision-over set GrpTRES=gres/gpu=2")
+    assert "Name=vision-over set GrpTRES=gres/gpu=2 " in said(recorder)[-1]
 
 
 @pytest.mark.parametrize("version", VERSIONS)
@@ -297,3 +299,16 @@ def test_a_claim_that_cannot_be_written_is_an_error(tmp_path):
     aged(tmp_path, 500)
     assert Slurm([], spool=str(tmp_path)).claim("a1", "y", 600).age_s >= 500
     assert Slurm([], spool=str(tmp_path)).claim("b2", "", 100) == Claim("a1", 0, "x")  # it is kept fresh at least
+
+
+def test_slurm_that_is_there_and_not_on_the_path_is_not_missing(tmp_path):
+    """A converge takes a missing one for a first installation, and converges all nodes at once."""
+    prefix = tmp_path / "prefix"
+    prefix.write_text('#!/bin/sh\ncase "$1" in sh) echo 4711 ;; *) exit 127 ;; esac\n')
+    prefix.chmod(0o755)
+    with pytest.raises(SchedulerError, match="Slurm is there all the same") as told:
+        Slurm([str(prefix)]).occupancy()
+    assert not isinstance(told.value, SchedulerMissing)
+    prefix.write_text("#!/bin/sh\nexit 127\n")
+    with pytest.raises(SchedulerMissing):
+        Slurm([str(prefix)]).occupancy()

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from ironburst import naming
-from ironburst.adapters import slurm_json
+from ironburst.adapters import slurm_json, slurm_occupancy
 from ironburst.burst import Resources
 from ironburst.ports import WrongShape
 
@@ -70,7 +70,7 @@ def test_since_when_slurm_holds_a_node_for_dead(version, reason, states, known):
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_who_is_on_which_node_reads_the_same_in_every_version(version):
-    nodes = slurm_json.occupancy(load(version, "squeue"), load(version, "nodes"))
+    nodes = slurm_occupancy.occupancy(load(version, "squeue"), load(version, "nodes"))
     assert nodes["gpu2"].jobs == (1,) and nodes["gpu2"].busy and nodes["gpu2"].registered and nodes["gpu2"].available
     assert nodes["gpu8"].drained and not nodes["gpu8"].available and nodes["gpu8"].reason == "no lease"
     assert not nodes["gpu8"].registered
@@ -116,7 +116,7 @@ def test_a_running_job_of_an_unknown_shape_keeps_its_nodes(damage):
     next(job for job in answer["jobs"] if job["job_id"] == 1).update(damage)
     job = next(job for job in slurm_json.jobs(answer) if job.id == 1)
     assert job.on == ("gpu2", "gpu3") and not job.pending
-    nodes = slurm_json.occupancy(answer, load("24.11", "nodes"))
+    nodes = slurm_occupancy.occupancy(answer, load("24.11", "nodes"))
     assert nodes["gpu2"].busy and nodes["gpu2"].jobs == (1,) and nodes["gpu2"].end_s in (math.inf, job.end_s)
 
 
@@ -154,7 +154,7 @@ def test_one_node_of_an_unknown_shape_is_told_and_used_by_nobody(damage):
     node = next(node for node in read.items if node.name == "gpu2")
     assert told.startswith("node gpu2 ") and not node.open and not node.launchable
     assert len(read.items) == len(answer["nodes"])
-    occupancy = slurm_json.occupancy(load("24.11", "squeue"), answer)["gpu2"]
+    occupancy = slurm_occupancy.occupancy(load("24.11", "squeue"), answer)["gpu2"]
     assert occupancy.busy and not occupancy.available
 
 
@@ -321,6 +321,12 @@ def test_no_more_tasks_are_shown_than_may_run_at_a_time(at_once, more, shown):
 def test_a_task_that_may_not_run_yet_says_so():
     waiting = array("4-9%1", 1, t1="RUNNING")[0]
     assert (waiting.called, waiting.reason_word) == ("3_4", "JobArrayTaskLimit")
+
+
+def test_what_slurm_does_not_count_takes_no_place_under_the_throttle():
+    """job_array_start_test: tasks that are ending (it may take hours) or have ended run no more."""
+    found = array("4-9%2", 2, t1="COMPLETED", t2="COMPLETING")
+    assert [(job.called, job.reason_word) for job in found if job.pending] == [("3_4", "None"), ("3_5", "None")]
 
 
 def test_an_array_of_an_unknown_shape_is_one_job():

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from benchmarks import days
-from ironburst.controller import sightings
+from ironburst.controller import lasting, sightings
 from tests.fakes import FakeCloud
 
 
@@ -14,6 +14,19 @@ def test_a_few_hours_with_accidents_lose_no_job_and_no_money():
     figures = days.figures(outcomes)
     assert {key: value for key, value in figures.items() if key.endswith("(0)") and value} == {}
     assert figures["launches"] > 5 and len(figures["accidents"]) > 4
+
+
+def test_a_state_that_lasts_costs_what_the_table_allows():
+    outcomes = list(days.play(range(9031, 9037), hours=5, only="a state lasts"))
+    seen = days.figures(outcomes)
+    assert sum(outcome.lasting_usd for outcome in outcomes) > 100
+    assert (seen[days.LASTING], seen[days.SILENT], seen[days.LOST], seen[days.AGAIN]) == (0.0, [], [], [])
+
+
+def test_a_state_that_is_believed_for_ever_is_noticed(monkeypatch):
+    monkeypatch.setattr(lasting, "look", lambda site, observation: False)
+    seen = days.figures(list(days.play(range(9031, 9034), hours=5, only="a state lasts")))
+    assert seen[days.LASTING] > 100 and seen[days.SILENT]
 
 
 def test_a_controller_that_is_killed_for_ever_leaves_nothing():

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import pytest
 
-from ironburst.adapters import redfish
+from ironburst.adapters import redfish, redfish_power
 from ironburst.baremetal.hardware import GpuGroup
 from lab.bmc import Bmc, Fault, write_fault
 from tests.contract import emulator
@@ -128,24 +128,24 @@ def test_a_bmc_that_repeats_the_login_does_not_put_it_into_the_error(site):
 
 
 def test_the_power_button(site):
-    redfish.power_off(site.access())
+    redfish_power.power_off(site.access())
     assert site.power.calls == ["stop"] and not site.power.on
-    redfish.power_off(site.access())
+    redfish_power.power_off(site.access())
     assert site.power.calls == ["stop"]
 
 
 def test_the_machine_among_two_systems_is_told_by_its_first_cpu_or_known(site):
-    redfish.power_off(site.access())
+    redfish_power.power_off(site.access())
     asked = [each["path"].rsplit("/", 1)[1] for each in site.requests() if "/Processors/" in each["path"]]
     assert asked == ["CPU0", *(f"GPU_SXM_{n}" for n in range(1, 9))]
     before = len(site.requests())
-    redfish.power_off(site.access(), host="/redfish/v1/Systems/1")
+    redfish_power.power_off(site.access(), host="/redfish/v1/Systems/1")
     assert len(site.requests()) - before == 4  # the root, the session and its end, the machine
 
 
 def test_a_node_that_ignores_the_shutdown_is_forced(site):
     site.power.stubborn = True
-    redfish.power_off(site.access(), graceful_s=0.5)
+    redfish_power.power_off(site.access(), clean_s=0.5, force=True)
     assert site.power.calls == ["stop", "off"]
 
 

@@ -15,11 +15,11 @@ from lab.system import LabError, wait_for
 
 CLIENT = """
 import dataclasses, json, sys, sushy
-from ironburst.adapters import redfish
+from ironburst.adapters import redfish, redfish_power
 verb, address = sys.argv[1:3]
 access = redfish.BmcAccess("dgx01", address, "admin", "a-lab-password", timeout_s=20)
 if verb == "off":
-    redfish.power_off(access)
+    redfish_power.power_off(access)
 if verb == "on":
     with redfish._login(access) as root:
         root.get_system("/redfish/v1/Systems/1").reset_system(sushy.RESET_ON)

@@ -10,11 +10,11 @@ import pytest
 import yaml
 
 from ironburst import cli
-from ironburst.adapters import metal_cycle
+from ironburst.adapters import metal_cycle, redfish_power
 from ironburst.baremetal import install_scripts
 from ironburst.cli import node_cycle, node_guard
 from ironburst.service import Occupancy, SchedulerError, SchedulerMissing
-from lab.bmc import Machine
+from lab.bmc import Fault, Machine, write_fault
 from tests.contract.emulator import PASSWORD, InstallableMachine, serving
 
 LAB = yaml.safe_load((Path(__file__).parents[2] / "stacks/Pulumi.lab.yaml").read_text())
@@ -172,14 +172,50 @@ def test_power_of_a_node_that_nobody_can_ask_about(site, monkeypatch):
 
     service.occupancy = unreachable
     code, _, err = site.run("power", "off")
-    assert (code, err) == (3, "ironburst: slurmctld does not answer") and site.machine.on
+    assert code == 3 and "isn't known: slurmctld does not answer" in err and site.machine.on
 
     def missing():
         raise SchedulerMissing("no slurm here")
 
     service.occupancy = missing
     code, _, err = site.run("power", "off")
-    assert code == 0 and "no scheduler yet" in err and not site.machine.on
+    assert code == 3 and "give --no-scheduler-yet" in err and site.machine.on
+    code, _, err = site.run("power", "off", "--no-scheduler-yet")
+    assert code == 0 and "no scheduler knows it yet" in err and not site.machine.on
+
+
+@pytest.mark.parametrize("quirks", [[], ["no-clean-restart"], ["power-lags"]])
+def test_a_restart_is_a_shutdown_and_a_start(site, monkeypatch, quirks):
+    """DGX H100's BMC offers no GracefulRestart, and of one nobody sees that it was done."""
+    site.machine.on = True
+    scheduled(monkeypatch, Service())
+    write_fault(site.folder / "faults.json", "dgx01", Fault(quirks=quirks))
+    code, _, err = site.run("power", "restart")
+    assert code == 0 and site.machine.on and site.machine.calls == ["stop", "start"], err
+
+
+@pytest.mark.parametrize("verb", [["power", "off"], ["power", "restart"], ["replace"]])
+@pytest.mark.parametrize("quirks", [[], ["no-clean-off"], ["no-clean-restart"]])
+def test_nothing_is_cut_off_unless_that_is_asked_for(site, monkeypatch, verb, quirks):
+    site.machine.on = site.machine.stubborn = True
+    scheduled(monkeypatch, Service())
+    monkeypatch.setattr(redfish_power, "CLEAN_S", 0.1)
+    write_fault(site.folder / "faults.json", "dgx01", Fault(quirks=quirks))
+    code, _, err = site.run(*verb)
+    assert code == 3 and site.machine.on and "off" not in site.machine.calls and "--force" in err
+    site.machine.stubborn = "no-clean-off" not in quirks
+    assert site.run(*verb, "--force")[0] == 0 and "off" in site.machine.calls
+    assert site.machine.on is ("restart" in verb)
+
+
+@pytest.mark.parametrize("verb", [["power", "off"], ["power", "restart", "--force"], ["replace"]])
+def test_a_bmc_of_another_machine_is_told_nothing(site, monkeypatch, verb):
+    """Two BMCs' addresses that were mixed up: the jobs are on the other one."""
+    site.machine.on = True
+    scheduled(monkeypatch, Service())
+    (site.folder / "faults.json").write_text(json.dumps({"dgx01": {"hardware": {"serial": "LAB-DGX09"}}}))
+    code, _, err = site.run(*verb)
+    assert code == 3 and "LAB-DGX09" in err and site.machine.on and not site.machine.calls
 
 
 def test_power_on_asks_nobody(site, monkeypatch):

@@ -166,6 +166,16 @@ def test_a_rack_at_once_and_a_start_when_it_is_asked_for(site):
     assert [each.power.calls for each in site.bmcs] == [["stop", "start"]] * 2
 
 
+@pytest.mark.parametrize(("quirk", "pressed"), [("few-sessions", 1), ("no-clean-restart", 2)])
+def test_a_start_is_clean_with_a_bmc_that_offers_no_clean_restart(site, quirk, pressed):
+    site.quirks("dgx01", "task-waits-for-a-start", quirk)
+    assert site.run("dgx01", "--update", "--restart")[0] == 0
+    log = (site.folder / "dgx01/requests.jsonl").read_text().splitlines()
+    presses = [each for each in map(json.loads, log) if each["path"].endswith("ComputerSystem.Reset")]
+    assert [each["status"] < 300 for each in presses] == [True] * pressed, "a shutdown and a start, or both in one"
+    assert site.bmcs[0].power.calls == ["stop", "start"]
+
+
 @pytest.mark.parametrize(
     ("words", "allow", "sentence"),
     [
@@ -196,7 +206,7 @@ def test_another_image_drains_nobody(site, service):
 def test_a_scheduler_that_does_not_answer_and_a_bmc(site, service, monkeypatch):
     monkeypatch.setattr(service, "occupancy", lambda: (_ for _ in ()).throw(SchedulerError("slurmctld is away")))
     code, out, _ = site.run("--update")
-    assert code == 3 and "not done       slurmctld is away" in out and site.flashed() == [[], []]
+    assert code == 3 and "isn't known: slurmctld is away" in out and site.flashed() == [[], []]
     write_fault(site.folder / "dgx01/faults.json", "dgx01", Fault(wrong_password=True))
     code, out, _ = site.run("--update")
     assert code == 3 and "refuses the login" in out

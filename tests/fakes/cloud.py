@@ -50,6 +50,8 @@ class FakeCloud:
         self.lost: set[str] = set()  # not shown by their ids either
         self.partial: list[int | None] = []  # of the next lists: only so many are shown (paging broke off); None: all
         self.broken_queues: set[str] = set()
+        self.unlisted: ports.CloudError | None = None  # of DescribeInstances: by tags, ids and tokens
+        self.protected: dict[str, ports.CloudError] = {}  # instances that can't be ended, and how EC2 says so
         self.ill: list[InstanceTrouble] = []  # failed status checks and scheduled events
         self.most_at_once = 0  # launches
         self.spot_usd: dict[str, float] = {}  # what spot costs an hour now, by zone; missing: less than anybody offers
@@ -159,17 +161,22 @@ class FakeCloud:
             raise ports.OutcomeUnknown("no answer")
         return [self.all[id].instance for id in ids]
 
-    def instances(self, cluster):
+    def _lists(self):
         self._takes()
+        if self.unlisted:
+            raise self.unlisted
+
+    def instances(self, cluster):
+        self._lists()
         shown = [fake.instance for id, fake in self.all.items() if id not in self.hidden and self._known(id)]
         return shown[: self.partial.pop(0) if self.partial else None]
 
     def described(self, ids):
-        self._takes()
+        self._lists()
         return [self.all[id].instance for id in ids if self._known(id)]
 
     def by_token(self, token):
-        self._takes()
+        self._lists()
         shown = {id: fake.instance for id, fake in self.all.items() if id not in self.hidden and self._known(id)}
         return [instance for instance in shown.values() if instance.token == token]
 
@@ -182,8 +189,10 @@ class FakeCloud:
     def terminate(self, ids):
         self._takes()
         for id in ids:
-            if id in self.all and self.all[id].instance.alive:
+            if id in self.all and self.all[id].instance.alive and id not in self.protected:
                 self.die(id, "Client.UserInitiatedShutdown")
+        for id in self.protected.keys() & set(ids):
+            raise self.protected[id]
         return {id for id in ids if id in self.all and not self.all[id].instance.alive}
 
     def interruptions(self, queues):

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 
 from ironburst import naming
 from ironburst.burst import Job, Node, Resources, drains
+from ironburst.burst.slots import Room
 from ironburst.ports import Claim, Observation, SchedulerError
 from tests.fakes.clock import FakeClock
 
@@ -28,6 +29,7 @@ class FakeNode:
     comment: str = ""
     reason_by: str = ""  # who set the reason
     reason_s: float = 0.0  # when it was set
+    gpu_types: dict[str, int] = field(default_factory=dict)
 
     def adds(self, words: str, now_s: float) -> None:
         """As set_node_reason of slurmctld: behind what somebody said before, and it signs for all of it."""
@@ -37,7 +39,8 @@ class FakeNode:
     def record(self) -> Node:
         silent_s = self.reason_s if "DOWN" in self.states and self.reason.endswith("Not responding") else None
         states = tuple(sorted(self.states))
-        return Node(self.name, self.partitions, NODE, states, self.reason, self.address, self.reason_by, silent_s)
+        said = (self.reason, self.address, self.reason_by, silent_s)
+        return Node(self.name, self.partitions, NODE, states, *said, gpu_types=self.gpu_types)
 
 
 @dataclass
@@ -148,7 +151,8 @@ class FakeSlurm:
                 node.states -= {"POWERING_UP", "NOT_RESPONDING"}
                 node.address = up.address or ""
             self._listen(node, now)
-            if "POWER_DOWN" in node.states and "POWERING_DOWN" not in node.states and not self._on(node.name):
+            busy = self._on(node.name) or "COMPLETING" in node.states  # by its own count, too
+            if "POWER_DOWN" in node.states and "POWERING_DOWN" not in node.states and not busy:
                 self._power_down(node)
             if "POWERING_DOWN" in node.states and now - node.since >= self.suspend_s:
                 node.states = {"IDLE", "CLOUD", "DRAIN", "POWERED_DOWN"}
@@ -195,10 +199,11 @@ class FakeSlurm:
                 if said != "Resources":
                     continue
                 there = [name for name in members.get(partition, ()) if name in left and name not in job.excluded]
-                free = [name for name in there if job.each.within(left[name]) and self._may(name, job)]
+                free = [name for name in there if left[name].fits(job) and self._may(name, job)]
                 if len(free) >= job.nodes:
                     on = tuple(free[: job.nodes])
-                    left |= {name: left[name] - job.each for name in on}
+                    for name in on:
+                        left[name].take(job)
                     fake.ends = self.clock.at + fake.runs_s
                     fake.started.append((now, on))
                     end = now + job.time_limit_s if job.time_limit_s else None
@@ -210,13 +215,11 @@ class FakeSlurm:
 
     def _may(self, name: str, job: Job) -> bool:
         """Whether anything else than its room keeps a job from a node."""
-        return True
+        types = self.nodes[name].gpu_types
+        return not types or not job.gpu_type or types.get(job.gpu_type, 0) >= job.each.gpus
 
-    def _left(self, name: str) -> Resources:
-        left = NODE
-        for other in self._on(name):
-            left = left - other.job.each
-        return left
+    def _left(self, name: str) -> Room:
+        return Room.of(NODE, [other.job for other in self._on(name)])
 
     def _record(self, node: FakeNode) -> Node:
         """As `scontrol show node` has it: a maintenance reservation is a flag beside the power's states."""
@@ -302,6 +305,9 @@ class FakeSlurm:
             self.nodes[name].reason, self.nodes[name].reason_by = reason, "root"
             for fake in self._on(name):
                 self.forced.append((name, fake.job.id))
+                if fake.job.state == "COMPLETING" and fake.completes is None:  # it had ended already
+                    self._end(fake, "COMPLETED")
+                    continue
                 self._end(fake, "NODE_FAIL") if not fake.job.requeue else self._requeued(fake)
             self._power_down(self.nodes[name])
 
@@ -351,9 +357,10 @@ class FakeSlurm:
     def _requeue(self, fake: FakeJob) -> None:
         """Its processes are ended first: it holds its nodes for a moment."""
         fake.ends, fake.completes = None, self.clock.now() + self.complete_s
-        fake.job = replace(fake.job, state="COMPLETING")
+        fake.job = replace(fake.job, state="COMPLETING", end_s=self.clock.now())
 
     def _requeued(self, fake: FakeJob) -> None:
+        """As batch_requeue_fini of slurmctld: it is put off, unless its user has put it off for longer."""
         now, fake.completes, fake.ends = self.clock.now(), None, None
         fake.job = replace(
             fake.job,
@@ -362,6 +369,6 @@ class FakeSlurm:
             start_s=None,
             end_s=None,
             submit_s=now,
-            eligible_s=now + self.requeue_s,
+            eligible_s=eligible if (eligible := fake.job.eligible_s or 0.0) > now else now + self.requeue_s,
             restarts=fake.job.restarts + 1,
         )

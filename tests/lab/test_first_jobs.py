@@ -73,7 +73,7 @@ def test_a_job_that_is_put_back_has_time_to_save(head):
 
     wait_for(says("ready"), 60, "the job's start", pause=0.5)
     head.ssh(f"scontrol requeue {job}; scontrol hold {job}")
-    wait_for(says("saved"), SAVES_S + 20, "the checkpoint", pause=1)
+    assert wait_for(says("saved"), SAVES_S + 20, "the checkpoint", pause=1)
 
 
 def test_mail_of_a_job_waits_for_the_relay_and_arrives(site, head):

@@ -200,7 +200,9 @@ def test_a_rented_node_is_found_by_its_name_on_the_head_and_on_the_login_node(si
     address = site.host(rented).spec.address
     for host in ("head", "login01"):
         look = f"getent ahostsv4 p5-1 | grep -q '^{address} '"
-        wait_for(lambda host=host, look=look: site.ssh(host, look, check=False).returncode == 0, 15, f"p5-1 on {host}")
+        assert wait_for(
+            lambda host=host, look=look: site.ssh(host, look, check=False).returncode == 0, 15, f"p5-1 on {host}"
+        )
 
 
 def test_the_same_user_submits_from_the_head_to_a_rented_node(site, rented):

@@ -101,7 +101,8 @@ def test_sudos_password_is_in_no_listing(tmp_path):
 def test_host_variables(listed):
     dgx = listed["_meta"]["hostvars"]["dgx01"]
     assert (dgx["ansible_host"], dgx["ansible_user"], dgx["node_serial"]) == ("10.78.0.11", "root", "LAB-DGX01")
-    assert dgx["node_gpu"] == {"model": "H100 SXM5 80GB", "count": 8, "memory_gb": 80.0, "nvlink": True}
+    gpu = {"model": "H100 SXM5 80GB", "count": 8, "memory_gb": 80.0, "nvlink": True, "pcie_width": 0}
+    assert dgx["node_gpu"] == gpu
     assert (dgx["node_fabric"], dgx["node_fabric_links"]) == ("infiniband", 8)
     assert dgx["cluster_software"]["driver"] == "580.95.05"
     fixed = listed["_meta"]["hostvars"]["fixed-1"]

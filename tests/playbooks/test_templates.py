@@ -16,6 +16,8 @@ import yaml
 from sample import lab_document
 
 from ironburst import document as documents
+from ironburst.burst import drains
+from ironburst.slurm_programs import snippet
 
 ROLE = Path(__file__).resolve().parents[2] / "playbooks/roles/slurm_head"
 share_rules = programs.load("plugins/filter/shares.py").share_rules
@@ -327,6 +329,10 @@ def test_the_programs_hold_no_credentials_and_write_down_what_was_asked(name):
         ("   Reason=no lease : Not responding [slurm@2026-11-22T10:00:00]\n", "no lease"),
         ("   Reason=Not responding : Not responding [slurm@2026-11-22T10:00:00]\n", "no lease"),
         ("   Reason=ironburst: spot : ResumeTimeout reached [slurm@2026-11-22T10:00:00]\n", "no lease"),
+        ("   Reason=held: NHC: 7 GPUs of 8 [slurm@2026-11-22T10:00:00]\n", "no lease"),
+        ("   Reason=Low priority, Bob [root@2026-11-22T10:00:00]\n", "held: Low priority, Bob"),
+        *((f"   Reason={words}7 < 8 [root@2026-11-22T10:00:00]\n", "no lease") for words in drains.PROGRAMS),
+        *((f"   Reason={words} [root@2026-11-22T10:00:00]\n", "no lease") for words in drains.OURS if words),
         ("   Reason=fan : loud [bob@2026-11-22T10:00:00]\n", "held: fan : loud"),
         ("   Reason=its fan [again] is loud [bob@2026-11-22T10:00:00]\n", "held: its fan [again] is loud"),
     ],
@@ -423,3 +429,23 @@ def test_the_mailer_hands_on_what_slurmctld_calls_it_with(tmp_path):
     assert (tmp_path / "arguments").read_text().split() == ["-i", "-f", mail["sender"], "--", "anna@example.org"]
     assert (sent["To"], sent["From"], sent["Bcc"]) == ("anna@example.org", mail["sender"], None)
     assert sent["Subject"] == " ".join(subject.split()) and "ironburst explain 4" in sent.get_content()
+
+
+@pytest.mark.parametrize(
+    ("boot_s", "idle_s", "resume", "suspend"), [(900, 600, 1800, 86400), (3000, 172800, 3600, 345600)]
+)
+def test_slurm_is_as_patient_as_the_pools(boot_s, idle_s, resume, suspend):
+    """Else it gives up a node that boots in time, or powers down one that may idle. The snippet says the same."""
+    document = lab_document()
+    pools = [pool.model_copy(update={"boot_s": boot_s, "idle_s": idle_s}) for pool in document.pools]
+    document = document.model_copy(update={"pools": pools})
+    for text in (render("slurm.conf.j2", document), "\n".join(snippet.slurm_conf(document))):
+        assert re.findall(r"^ResumeTimeout=(\d+)", text, re.MULTILINE) == [str(resume)]
+        burst = re.findall(r"^PartitionName=burst-p5 .*SuspendTime=(\d+)", text, re.MULTILINE)
+        assert burst == [str(suspend)]
+
+
+def test_slurm_without_pools_has_the_least():
+    document = lab_document().model_copy(update={"pools": []})
+    for text in (render("slurm.conf.j2", document), "\n".join(snippet.slurm_conf(document))):
+        assert "\nResumeTimeout=1800\n" in text

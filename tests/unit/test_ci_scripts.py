@@ -125,3 +125,102 @@ def test_a_refusal_and_a_text_that_is_not_there_are_one_sentence(gitlab, tmp_pat
     assert code == 1 and "was refused (404)" in said and len(said.splitlines()) == 1
     code, said = forge(gitlab, "comment", str(tmp_path / "none.md"), PULL="7")
     assert code == 1 and "isn't there" in said and len(said.splitlines()) == 1
+
+
+# ---- ci/up.sh: only the tip of the branch
+
+
+def git(folder, *arguments):
+    who = {"GIT_AUTHOR_NAME": "a", "GIT_AUTHOR_EMAIL": "a@b", "GIT_COMMITTER_NAME": "a", "GIT_COMMITTER_EMAIL": "a@b"}
+    env = {"PATH": os.environ["PATH"], "GIT_CONFIG_GLOBAL": "/dev/null", **who}
+    return subprocess.run(
+        ["git", *arguments], cwd=folder, env=env, check=True, capture_output=True, text=True
+    ).stdout.strip()
+
+
+class Repository:
+    """A bare `origin`, a person's clone of it, and checkouts as a forge makes them: shallow, HEAD detached."""
+
+    def __init__(self, folder):
+        self.folder, self.clone, self.calls = folder, folder / "clone", folder / "calls"
+        git(folder, "init", "--quiet", "--bare", "--initial-branch=main", "origin")
+        git(folder, "clone", "--quiet", "origin", "clone")
+        git(self.clone, "checkout", "--quiet", "-B", "main")
+        (folder / "bin").mkdir()
+        for tool in ("pulumi", "ironburst"):
+            path = folder / "bin" / tool
+            path.write_text(f'#!/bin/sh\necho "{tool} $*" >> {self.calls}\n')
+            path.chmod(0o755)
+
+    def push(self, text):
+        (self.clone / "ceiling").write_text(text)
+        git(self.clone, "add", "ceiling")
+        git(self.clone, "commit", "--quiet", "-m", text)
+        git(self.clone, "push", "--quiet", "origin", "main")
+        return git(self.clone, "rev-parse", "HEAD")
+
+    def checkout(self, commit, name="checkout"):
+        folder = self.folder / name
+        git(self.folder, "init", "--quiet", name)
+        git(folder, "remote", "add", "origin", f"file://{self.folder}/origin")
+        git(self.folder / "origin", "config", "uploadpack.allowAnySHA1InWant", "true")
+        git(folder, "fetch", "--quiet", "--depth", "1", "origin", commit)
+        git(folder, "checkout", "--quiet", "--detach", "FETCH_HEAD")
+        return folder
+
+    def up(self, folder, **more):
+        """Exit code, what was said, and the calls of pulumi and ironburst."""
+        self.calls.write_text("")
+        path = f"{self.folder / 'bin'}:{os.environ['PATH']}"
+        env = {"PATH": path, "STACK": "prod", "DOCUMENT": "/srv/prod.json", "OUT": str(self.folder / "out"), **more}
+        done = subprocess.run([CI / "up.sh"], cwd=folder, env=env, capture_output=True, text=True)
+        return done.returncode, done.stderr.strip(), self.calls.read_text().splitlines()
+
+
+@pytest.fixture
+def repository(tmp_path):
+    return Repository(tmp_path)
+
+
+@pytest.mark.parametrize("named", [{}, {"GITHUB_REF_NAME": "main"}, {"CI_COMMIT_BRANCH": "main"}, {"BRANCH": "main"}])
+def test_an_old_run_that_is_started_again_does_nothing(repository, named):
+    old, tip = repository.push("1000"), repository.push("10")
+    code, said, calls = repository.up(repository.checkout(old), **named)
+    assert code == 3 and calls == [] and f"{old} isn't the tip" in said and tip in said and len(said.splitlines()) == 1
+    code, said, calls = repository.up(repository.checkout(tip, "tip"), **named)
+    assert (code, said) == (0, "") and calls[-1] == "ironburst publish --to /srv/prod.json"
+    assert any(call.startswith("pulumi up --stack prod") for call in calls)
+
+
+def test_a_person_s_clone_that_is_behind_does_nothing(repository):
+    repository.push("1000")
+    git(repository.folder, "clone", "--quiet", "origin", "behind")
+    repository.push("10")
+    code, said, calls = repository.up(repository.folder / "behind")
+    assert code == 3 and calls == [] and "isn't the tip of main" in said
+    assert repository.up(repository.clone)[0] == 0
+
+
+def test_a_wanted_rollback_is_named_by_its_commit(repository):
+    old, _ = repository.push("1000"), repository.push("10")
+    folder = repository.checkout(old)
+    code, _, calls = repository.up(folder, ROLLBACK=old)
+    assert code == 0 and calls[-1] == "ironburst publish --to /srv/prod.json --older"
+    assert repository.up(folder, ROLLBACK=old[:12])[0] == 3, "a name that was left behind lets nothing else through"
+
+
+def test_a_tip_that_can_not_be_asked_is_none(repository):
+    folder = repository.checkout(repository.push("10"))
+    git(folder, "remote", "set-url", "origin", f"file://{repository.folder}/gone")
+    code, said, calls = repository.up(folder, GITHUB_TOKEN="ghs_x")
+    assert code == 3 and calls == [] and "can't be asked of origin" in said
+    git(folder, "remote", "set-url", "origin", f"file://{repository.folder}/origin")
+    assert repository.up(folder, BRANCH="deleted")[0] == 3
+
+
+def test_a_repository_without_origin_has_its_own_tip(repository):
+    old, _ = repository.push("1000"), repository.push("10")
+    git(repository.clone, "remote", "remove", "origin")
+    assert repository.up(repository.clone)[0] == 0
+    git(repository.clone, "checkout", "--quiet", old)
+    assert repository.up(repository.clone)[0] == 3

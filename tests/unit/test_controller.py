@@ -14,7 +14,7 @@ from ironburst.controller.launch_request import token
 from ironburst.controller.runtime_store import ended, experience
 from ironburst.controller.spending import budget
 from ironburst.document import Budget
-from ironburst.ports import LaunchRequest, OutcomeUnknown, QuotaReached, Refused, SchedulerError, Throttled
+from ironburst.ports import LaunchRequest, Malformed, OutcomeUnknown, QuotaReached, SchedulerError, Throttled
 from tests.fakes import Crash, document
 from tests.fakes.world import World
 from tests.parts import in_parts
@@ -130,8 +130,8 @@ def test_a_quota_closes_every_zone_of_the_market_at_once(world):
     assert {c.zone for c in world.ledger.cool_downs(world.clock.now())} == {"us-east-1a", "us-east-1b"}
 
 
-def test_a_refused_request_closes_the_pool_until_the_document_changes(world):
-    world.cloud.errors = [Refused("bad template", "InvalidLaunchTemplateId.NotFound")]
+def test_a_malformed_request_closes_the_pool_until_the_document_changes(world):
+    world.cloud.errors = [Malformed("no such thing", "InvalidParameterCombination")]
     world.fill_home()
     job = world.slurm.submit(limit_s=600, requeue=False)
     world.tick(60)

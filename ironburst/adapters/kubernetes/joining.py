@@ -80,7 +80,7 @@ class Joining:
         `given`: node to the uid of the request that was approved, or is to be; `give`: writes another one down, which
         comes first: a controller that starts anew approves no second one.
         """
-        mine, odd = dict(given), []
+        mine, odd, failed = dict(given), list[str](), list[ApiError]()
         for raw in self._client.get(REQUESTS, {"fieldSelector": f"spec.signerName={SIGNER}"}).body["items"] or ():
             if (asked := _asked(raw)) is None:
                 continue
@@ -90,15 +90,20 @@ class Joining:
                 why = f"node {asked.node} was not asked for, or no more, or is there already"
             elif not why and mine.setdefault(asked.node, uid) != uid:
                 why = f"another one is for node {asked.node}"
-            if why:
-                if denied := asked.node in ours:
-                    self._answer(name, raw, "Denied", "NotRented", why)
-                done = "is denied" if denied else "isn't approved"
-                odd.append(f"the certificate request {name} of {asked.user} {done}: {why}")
-            else:
-                if asked.node not in given:
-                    give({asked.node: uid})
-                self._answer(name, raw, "Approved", "Rented", "ironburst asked for this node")
+            try:
+                if why:
+                    done = "is denied" if asked.node in ours else "isn't approved"
+                    odd.append(f"the certificate request {name} of {asked.user} {done}: {why}")
+                    if asked.node in ours:
+                        self._answer(name, raw, "Denied", "NotRented", why)
+                else:
+                    if asked.node not in given:
+                        give({asked.node: uid})
+                    self._answer(name, raw, "Approved", "Rented", "ironburst asked for this node")
+            except ApiError as error:  # of this one: the others may be answered
+                failed.append(error)
+        if failed:
+            raise failed[0]
         return odd
 
     def _answer(self, name: str, raw: Json, what: str, reason: str, message: str) -> None:

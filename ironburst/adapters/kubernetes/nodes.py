@@ -8,6 +8,7 @@
 | gate passed, still with the taint that it registered with | DRAIN IDLE, "no lease" |
 | in service | IDLE, MIXED or ALLOCATED |
 | its gate has stopped passing, or it is cordoned | DRAIN |
+| kubelet has too little memory, disk or process ids, or no network | FAIL |
 | its kubelet isn't ready; for more than 5 minutes | NOT_RESPONDING; DOWN |
 | the latter, and not asked for: left over | DOWN DRAIN POWERED_DOWN |
 | its Node object is being deleted | DRAIN POWERING_DOWN |
@@ -29,6 +30,7 @@ _MIB = 1 << 20
 _UNUSED = "no lease"  # of a node that waits behind its drain for nobody; the controller knows it by this word
 # kubelet's and the node controller's own taints: Ready and the cordon say the same
 _BUILT_IN = "node.kubernetes.io/"
+_PRESSURE = [_BUILT_IN + what for what in ("memory-pressure", "disk-pressure", "pid-pressure", "network-unavailable")]
 
 
 @dataclass(frozen=True)
@@ -107,6 +109,8 @@ def _flags(view: NodeView, pool: Pool | None, now_s: float) -> tuple[set[str], s
             flags |= {"NOT_RESPONDING", "POWERING_UP"}
     elif pool and (lost := gate_lost(view, now_s)):
         flags, reason = flags | {"DRAIN"}, reason or f"ironburst: its gate stopped passing: {lost}"
+    if pool and (under := [key.removeprefix(_BUILT_IN) for key, _, _ in view.taints if key in _PRESSURE]):
+        flags, reason = flags | {"FAIL"}, reason or f"ironburst: {', '.join(under)}"
     if view.ready != "True" and "POWERING_UP" not in flags:
         flags |= {"NOT_RESPONDING"}
         if now_s - view.ready_since_s > _DOWN_S:

@@ -7,6 +7,7 @@ containers'; and the overhead of the runtime class.
 
 from __future__ import annotations
 
+import hashlib
 import re
 from typing import Any
 
@@ -24,6 +25,7 @@ _ON_ANY_NODE = ("emptyDir", "configMap", "secret", "projected", "downwardAPI", "
 _SETS = "leaderworkerset.sigs.k8s.io"
 _JOBSET = "jobset.sigs.k8s.io"
 _KUEUE = "kueue.x-k8s.io"
+_STARTS = ("ContainerCreating", "PodInitializing")  # kubelet's words while nothing is wrong yet
 _MOST_REASON = 200  # characters: it names a reason for every kind of node
 
 
@@ -90,8 +92,11 @@ def _fields(raw: Json, site: Site) -> Json:
         "jobset": labels.get(f"{_JOBSET}/jobset-name", ""),
         "jobset_jobs": int(labels.get(f"{_JOBSET}/global-replicas") or notes.get(f"{_JOBSET}/global-replicas") or 0),
         "index": notes.get("batch.kubernetes.io/job-completion-index", ""),
+        "gone_s": moment(meta.get("deletionTimestamp")),
         "waits": waits,
         "reason": reason,
+        "begins": _begins(status) if spec.get("nodeName") else "",
+        "origin": _origin(owner, spec),
         "priority": int(spec.get("priority") or 0),
         "account": (labels.get(site.account_label) if site.account_label else "") or meta["namespace"],
         "user": (labels.get(site.user_label) if site.user_label else "") or meta["namespace"],
@@ -186,6 +191,28 @@ def _scheduled(spec: Json, status: Json) -> tuple[str, str]:
     if nominated := status.get("nominatedNodeName"):
         return f"the scheduler makes room for it on {nominated}", f"Nominated: {nominated}"
     return "", reason
+
+
+def _begins(status: Json) -> str:
+    """What a pod that has a node waits for, in kubelet's word and what it says behind it; empty: it works. An init
+    container that runs works, too.
+    """
+    containers = [*(status.get("initContainerStatuses") or ()), *(status.get("containerStatuses") or ())]
+    states = [each.get("state") or {} for each in containers]
+    waiting = [state["waiting"] for state in states if "waiting" in state]
+    said = next((each for each in waiting if each.get("reason") not in (*_STARTS, None)), None)
+    if said is None:
+        if status.get("phase") != "Pending" or any("running" in state for state in states):
+            return ""
+        said = next((each for each in waiting if each.get("reason")), {"reason": _STARTS[0]})
+    behind = " ".join(str(said.get("message") or "").split())[:_MOST_REASON]
+    return f"{said['reason']}: {behind}" if behind else str(said["reason"])
+
+
+def _origin(owner: Owner | None, spec: Json) -> str:
+    """What the pods that a controller makes one after the other have in common; empty: nothing makes it anew."""
+    images = [each.get("image") or "" for each in (*spec["containers"], *(spec.get("initContainers") or ()))]
+    return hashlib.sha256(" ".join((owner.uid, *images)).encode()).hexdigest()[:16] if owner else ""
 
 
 def _tolerated(tolerations: Any) -> tuple[frozenset[str], bool]:

@@ -19,6 +19,7 @@ from ironburst.adapters.kubernetes.gangs import Gang, grouped
 from ironburst.adapters.kubernetes.site import HOSTNAME_KEY, SITE_KEY, Pool, Site
 from ironburst.adapters.kubernetes.views import ClaimView, GroupView, JobView, NodeView, PodView, View, VolumeView
 from ironburst.ports import Job, Resources, WrongShape
+from ironburst.state_times import INCOMPLETE, SOME_END, SOME_WAIT
 
 _MIB = 1 << 20
 LIVE = "status.phase!=Succeeded,status.phase!=Failed"  # field selector: pods that haven't ended
@@ -122,12 +123,13 @@ def job_of(gang: Gang, objects: Objects, site: Site, *, twice: bool = False) -> 
     partitions, excluded = _places(gang, bound, objects, site)
     limit = _limit_s(gang, objects)
     lasting = [pod for pod in bound if not pod.deleting]
+    begins = bool(lasting) and all(pod.begins for pod in lasting)
     gpu_type = "" if bound else _gpu_type(gang, objects, site)
     return Job(
         id=gang.id,
         name=gang.name,
         user=first.user,
-        state="PENDING" if not bound else "RUNNING" if lasting else "COMPLETING",
+        state="PENDING" if not bound else "COMPLETING" if not lasting else "CONFIGURING" if begins else "RUNNING",
         submit_s=first.created_s,
         nodes=count,
         each=each,
@@ -137,15 +139,17 @@ def job_of(gang: Gang, objects: Objects, site: Site, *, twice: bool = False) -> 
         requeue=gang.remade,
         reason=_reason(gang, bound),
         held=not bound and bool(waits),
+        held_by="" if bound or not waits else f": {waits}",
         gpu_type=gpu_type,
         gpu_by_place=bool(gpu_type) and not _chooses_gpu(gang),
         demands="" if bound else "; ".join(dict.fromkeys(demands_of(gang, objects, site))),
         excluded=excluded,
         start_s=min((pod.started_s for pod in bound if pod.started_s is not None), default=None),
-        end_s=_end_s(bound, objects) if limit is not None else None,
+        end_s=_gone_s(bound) if bound and not lasting else _end_s(bound, objects) if limit is not None else None,
         on=tuple(sorted({pod.node for pod in bound})),
         restarts=math.ceil(sum(job.failed for job in gang.jobs) / gang.size),  # each of its pods counts as failed
         account=first.account,
+        origin=first.origin,
     )
 
 
@@ -211,6 +215,11 @@ def _pod_limit_s(pod: PodView, jobs: Mapping[str, JobView]) -> float | None:
     return min(limits, default=None)
 
 
+def _gone_s(bound: list[PodView]) -> float | None:
+    """When the grace periods of all that are being deleted are over."""
+    return max((pod.gone_s for pod in bound if pod.gone_s is not None), default=None)
+
+
 def _end_s(bound: list[PodView], objects: Objects) -> float | None:
     """When the last of them ends by its limit; None: not known yet."""
     jobs, ends = objects.jobs_by_uid, []
@@ -238,11 +247,25 @@ def _waits(gang: Gang, twice: bool) -> str:
 def _reason(gang: Gang, bound: list[PodView]) -> str:
     waiting = gang.unbound
     if bound:
-        return f"{len(bound)} of its {gang.size} pods have a node" if waiting else ""
+        return _reason_there(gang, bound)
     if len(gang.pods) < gang.size:
-        return f"Incomplete: {_waits(gang, False)}"
+        return f"{INCOMPLETE}: {_waits(gang, False)}"
     shown = next((pod for pod in waiting if pod.waits), waiting[0])
     return shown.reason or f"Waiting: {shown.waits}"
+
+
+def _reason_there(gang: Gang, bound: list[PodView]) -> str:
+    """What its pods that have a node wait for; empty: they work."""
+    lasting = [pod for pod in bound if not pod.deleting]
+    begin = [pod.begins for pod in lasting if pod.begins]
+    ending = len(bound) - len(lasting)
+    if begin and len(begin) == len(lasting):
+        return begin[0]
+    if begin:
+        return f"{SOME_WAIT}: {len(begin)} of its {gang.size} pods can't start ({begin[0]})"
+    if lasting and ending:
+        return f"{SOME_END}: {ending} of its {gang.size} pods are being deleted"
+    return f"{INCOMPLETE}: {len(bound)} of its {gang.size} pods have a node" if gang.unbound else ""
 
 
 # ---- where

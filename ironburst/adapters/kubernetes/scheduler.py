@@ -322,7 +322,7 @@ class Kubernetes:
         """Evict all pods of each job that its controller makes anew, or none of it: budgets (PodDisruptionBudget) are
         asked for all of them first.
         """
-        seen, refused = self.objects(), dict[int, str]()
+        seen, refused, failed = self.objects(), dict[int, str](), list[ApiError]()
         for job in jobs:
             try:
                 gang = self._gang(job, seen)
@@ -332,12 +332,11 @@ class Kubernetes:
                 if len(there) > 1:
                     self._evict(job, gang, there, dry=True)
                 self._evict(job, gang, there)
-            except _Refused as error:
-                refused[job] = str(error)
-            except ApiError:
-                raise
             except SchedulerError as error:
                 refused[job] = str(error)
+                failed += [error] if isinstance(error, ApiError) else []
+        if failed and len(failed) == len(jobs):
+            raise failed[0]
         return refused
 
     def _evict(self, job: int, gang: Gang, there: Sequence[PodView], *, dry: bool = False) -> None:

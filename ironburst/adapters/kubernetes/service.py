@@ -73,6 +73,7 @@ def occupancy_of(seen: Objects, site: Site, now_s: float) -> dict[str, Occupancy
             states=frozenset(node.states),
             reason=node.reason,
             jobs=tuple(sorted({pod.key for pod in on.get(node.name, ())})),
+            address=node.address,
             end_s=max((_end_s(pod, seen.jobs_by_uid) for pod in on.get(node.name, ())), default=0.0),
         )
         for node in found

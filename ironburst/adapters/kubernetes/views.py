@@ -30,6 +30,7 @@ class PodView:
     error: str = ""
     workload: bool = True  # False: a DaemonSet's, or a static pod: it goes with its node
     deleting: bool = False
+    gone_s: float | None = None  # when its grace period is over; None: it isn't being deleted
     created_s: float = 0.0
     started_s: float | None = None  # its kubelet took it
     limit_s: float | None = None  # its own activeDeadlineSeconds
@@ -44,6 +45,8 @@ class PodView:
     index: str = ""  # in an Indexed Job
     waits: str = ""  # why nothing is to be done for it though it is pending; empty: it is unschedulable
     reason: str = ""  # the scheduler's words
+    begins: str = ""  # bound: what its containers wait for, kubelet's word first; empty: they work
+    origin: str = ""  # what its controller's other pods of the same images share; empty: it has none
     priority: int = 0
     account: str = ""
     user: str = ""

@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from ironburst.hall import switch_ports
 from ironburst.hall.cabling import hca
 from ironburst.hall.model import SPEEDS, End
 from ironburst.hall.netbox import IS, KBPS, PDU
@@ -88,12 +89,15 @@ def _of_node(machine: Machine, interfaces: Sequence[Thing], notes: Notes) -> tup
 
 
 def _of_switch(machine: Machine, interfaces: Sequence[Thing], notes: Notes) -> tuple[dict[int, str], int]:
-    """By the last numbers of their names, where each has another one from 1 on. Its management port is none of them."""
+    """By the numbers of their names (7, 7/1 of a split port), where each has another one from 1 on. Its management port
+    is none of them.
+    """
     own = [each for each in interfaces if each.get("mgmt_only") is not True]
-    numbers = [re.findall(r"\d+", each.text("name"))[-1:] for each in own]
-    known = [int(number[0]) for number in numbers if number]
-    if len(set(known)) == len(own) and all(known):
-        return {each.id: str(number) for each, number in zip(own, known, strict=True)}, max(known, default=0)
+    numbers = {each.id: switch_ports.number(each.text("name")) for each in own}
+    wholes = [switch_ports.whole(number) for number in numbers.values()]
+    known = [int(whole) for whole in wholes if whole.isdecimal()]
+    if len(known) == len(own) == len(set(numbers.values())) and all(known):
+        return numbers, max(known, default=0)
     shown = ", ".join(each.text("name") for each in own[:3])
     notes.declare(machine.name, f"numbers of its ports: {shown}, ... of NetBox don't end in a number each, from 1 on")
     return {each.id: re.sub(r"[^A-Za-z0-9._/-]+", "-", each.text("name")) for each in own}, len(own)
@@ -182,7 +186,7 @@ def alike(found: Sequence[Link]) -> Iterator[list[Link]]:
     """Those that can be written as ranges: equal, and between the same port of nodes (or one switch) and one device."""
     groups: dict[tuple[object, ...], list[Link]] = defaultdict(list)
     for link in found:
-        numbered = link.a.port.isdecimal()
+        numbered = switch_ports.whole(link.a.port).isdecimal()
         near = link.a.device if numbered else link.a.port
         groups[numbered, near, link.b.device, link.type, link.speed, link.length_m].append(link)
     yield from groups.values()

@@ -37,6 +37,7 @@ options:
     choices: [drained, in_service, unused]
     required: true
   reason: {description: what people read of the drain, type: str}
+  new: {description: it may be unknown to the cluster, which then runs nothing on it, type: bool}
   timeout: {description: seconds that its pods may take; then it takes pods again, type: int}
   poll: {description: seconds between two looks, type: float}
 """
@@ -47,6 +48,7 @@ SPEC = {
     "region": {"type": "str"},
     "state": {"type": "str", "choices": ["drained", "in_service", "unused"], "required": True},
     "reason": {"type": "str", "default": "playbooks/upgrade.yml"},
+    "new": {"type": "bool", "default": False},
     "timeout": {"type": "int", "default": 86400},
     "poll": {"type": "float", "default": 5.0},
 }
@@ -79,7 +81,11 @@ def drained(service, given, check):
     name, timeout = given["node"], given["timeout"]
     seen = service.occupancy()
     if name not in seen:
-        return False
+        if given["new"]:
+            return False
+        raise SchedulerError(
+            "the cluster does not list it, so nobody says whether pods run on it: is it the right one?"
+        )
     if check:
         return not seen[name].drained
     tools = SimpleNamespace(clock=time.time, pause=time.sleep, say=Display().display)

@@ -34,6 +34,7 @@ class KubeWorld(World):
         self.api, self.kube = api, Kubernetes(client, replace(SITE, by_instance=eks), first_s=10.0, **given)
         self.eks = eks
         self.runs_s, self.started, self.tries, self.registered = {}, {}, itertools.count(1), set()
+        self.begin_as, self.lingers = {}, set()  # by job: the status of its pods once bound; whose pods never go
         super().__init__(tmp_path, home=0, **burst)
         api.now = self.clock.now
         for n in (1, 2):
@@ -105,7 +106,9 @@ class KubeWorld(World):
         if raw["status"]["phase"] == "Succeeded":
             return
         gone = raw["spec"].get("nodeName") and not self.api.get(NODES, "", raw["spec"]["nodeName"])
-        if meta.get("deletionTimestamp") or gone:  # the kubelet, or pod garbage collection; then the Job's next try
+        if (
+            meta.get("deletionTimestamp") and of not in self.lingers
+        ) or gone:  # the kubelet, or pod garbage collection; then the Job's next try
             self.api.remove(PODS, meta["namespace"], meta["name"])
             again = self.fresh({**raw, "metadata": {**meta, "name": f"{meta['name']}-{next(self.tries)}"}})
             again["metadata"].pop("uid")
@@ -116,7 +119,7 @@ class KubeWorld(World):
             self.api.edit(
                 JOBS, "team-a", of, lambda job: job["status"].update(failed=job["status"].get("failed", 0) + 1)
             )
-        elif raw["spec"].get("nodeName") and now >= self.started[of][-1][0] + self.runs_s[of]:
+        elif raw["status"]["phase"] == "Running" and now >= self.started[of][-1][0] + self.runs_s[of]:
             self.api.edit(PODS, meta["namespace"], meta["name"], lambda pod: pod["status"].update(phase="Succeeded"))
             self.api.edit(JOBS, "team-a", of, lambda job: job["status"].update(succeeded=1))
 
@@ -154,7 +157,8 @@ class KubeWorld(World):
 
             def bound(raw, there=there):
                 raw["spec"]["nodeName"] = there
-                raw["status"] = {"phase": "Running", "startTime": stamp(now), "conditions": []}
+                status = self.begin_as.get(name, {"phase": "Running"})
+                raw["status"] = {"startTime": stamp(now), "conditions": [], **status}
 
             self.api.edit(PODS, "team-a", pod["metadata"]["name"], bound)
 

@@ -137,6 +137,15 @@ def test_a_second_machine_that_calls_itself_the_same_gets_nothing(api, door):
     assert door.approve({"p5-1"}) == [] and approved(api, "csr-3")
 
 
+def test_a_request_that_can_not_be_answered_keeps_no_other(api, door):
+    ask(api)
+    ask(api, "csr-2")
+    api.allowed = lambda verb, group, resource, namespace, name: name != "node-csr-Ab1_x"
+    with pytest.raises(SchedulerError):
+        door.approve(set())
+    assert denied(api, "csr-2")
+
+
 def test_a_request_is_written_down_before_it_is_approved(api, door):
     """A controller that dies in between approves the same one, and no other."""
     ask(api)

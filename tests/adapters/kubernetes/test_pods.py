@@ -403,13 +403,13 @@ def test_a_gang_without_all_of_its_pods_is_held():
 
 def test_a_gang_of_which_some_run_is_running_and_says_how_many():
     raw, its = gang("train", 3)
-    its[0]["spec"]["nodeName"] = "dgx01"
+    its[0]["spec"]["nodeName"], its[0]["status"]["phase"] = "dgx01", "Running"
     found = only(its, [raw])
     assert (found.state, found.on, found.nodes, found.reason) == (
         "RUNNING",
         ("dgx01",),
         1,
-        "1 of its 3 pods have a node",
+        "Incomplete: 1 of its 3 pods have a node",
     )
 
 

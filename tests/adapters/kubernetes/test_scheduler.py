@@ -476,6 +476,19 @@ def test_a_missing_right_to_evict_is_no_refusal_of_a_job(api, kube):
         kube.requeue(train)
 
 
+def test_one_job_that_the_server_refuses_keeps_no_other_from_the_queue(api, kube):
+    in_service(kube, api, "p5-1")
+    in_service(kube, api, "p5-2")
+    for n, name in enumerate(("first", "second"), 1):
+        one_pod_job(api, name)
+        until(lambda n=n: len(kube.observe().jobs) == n)
+        bind(api, f"{name}-0", f"p5-{n}")
+    jobs = until(lambda: len(found := [each.id for each in kube.observe().jobs if each.on]) == 2 and found)
+    api.allowed = lambda *call: call[2:] != ("pods/eviction", "team-a", "first-0") and may(*call)
+    refused = kube.requeue(*jobs)
+    assert len(refused) == 1 and leaves(api, "second-0") and not leaves(api, "first-0")
+
+
 # ---- rights
 
 

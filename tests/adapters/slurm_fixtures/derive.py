@@ -1,9 +1,11 @@
 """Makes the fixtures of the Slurm versions that were not run here out of the captured ones of 24.11.
 
 24.11/ is captured: `squeue --json` and `scontrol show node --json` of Slurm 24.11.5 (data_parser v0.0.42) in the lab,
-minified. The others are DERIVED, not captured: the captured values, with the fields that each version's data_parser
-adds, drops or writes in another form, as read in the field tables (JOB_INFO, NODE in parsers.c) of Slurm's public
-source at these tags:
+minified. 24.11/unusual.json is `squeue --json` of a slurmctld 24.11.5 with four nodes of 8 GPUs that no slurmd runs on,
+without accounting, after twelve unusual submissions, all of which wait (recorded for issue 44,
+shared/cases/accidents/squeue_24.11.5_real.json). The others are DERIVED, not captured: the captured values, with the
+fields that each version's data_parser adds, drops or writes in another form, as read in the field tables (JOB_INFO,
+NODE in parsers.c) of Slurm's public source at these tags:
   23.02  v0.0.39  (slurm-23-11-10-1 carries it)   23.11  v0.0.40  slurm-23-11-10-1
   25.05  v0.0.43  slurm-25-05-5-1                 26.05  v0.0.45  slurm-26-05-3-1
 Run from this folder: python3 derive.py
@@ -110,7 +112,7 @@ VERSIONS = {
 
 def main():
     for version, (parser, job, node) in VERSIONS.items():
-        for name, key, change in (("squeue", "jobs", job), ("nodes", "nodes", node)):
+        for name, key, change in (("squeue", "jobs", job), ("unusual", "jobs", job), ("nodes", "nodes", node)):
             answer = copy.deepcopy(json.loads((HERE / "24.11" / f"{name}.json").read_text()))
             for row in answer[key]:
                 change(row)

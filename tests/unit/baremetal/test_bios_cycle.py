@@ -81,7 +81,7 @@ def test_off_it_is_set_started_into_its_setup_and_off_again():
 def test_on_its_users_are_asked_first_and_it_is_on_again():
     console = Console("on")
     assert run(console, {"A": 2})[0] == "in force" and console.view.power == "on"
-    assert console.done == ["take", "off, cleanly", "set", "setup", "on", "off", "usual", "on"]
+    assert console.done == ["take", "take", "off, cleanly", "set", "setup", "on", "off", "usual", "on"]
 
 
 def test_nothing_differs_nothing_is_done():
@@ -137,7 +137,7 @@ def test_what_is_refused_for_good_is_asked_once_and_a_busy_bmc_again():
     console = Console("on", set=SaidNo("no"))
     with pytest.raises(SaidNo):
         run(console, {"A": 2})
-    assert console.done == ["take", "off, cleanly", "set", "on"]  # it was in use, and is again
+    assert console.done == ["take", "take", "off, cleanly", "set", "on"]  # it was in use, and is again
     console = Console(set=Silent("busy"))
     with pytest.raises(Silent):
         run(console, {"A": 2})

@@ -1,5 +1,7 @@
 """Healthy documents of every maker's shape are read, and none is refused."""
 
+from dataclasses import replace
+
 import pytest
 
 from ironburst.baremetal.verify import Declaration, examine
@@ -109,6 +111,21 @@ def test_gpus_whose_cards_name_no_maker_are_seen():
     """As recorded of Supermicro's SYS-821GE-TNHR."""
     seen = changed("dell-idrac8", "PCIeDevices/GPU", {"Manufacturer": None, "Model": "H100 80GB HBM3"})
     assert seen.gpu_count == 8 and "gpus" not in seen.not_said
+
+
+OTHERS = ("NVIDIA HGX A100 8 GPU 40", "NVIDIA HGX H200 141GB 700W 8-GPU Board", "NVIDIA NV Switch", "NVSwitch 2")
+
+
+@pytest.mark.parametrize("name", OTHERS)
+@pytest.mark.parametrize(
+    ("vendor", "kind"),
+    [("supermicro-x14", "Processors/GPU_SXM_3"), ("hpe-ilo5", "Devices/4"), ("dell-idrac8", "PCIeDevices/GPU3")],
+)
+def test_a_board_and_its_switches_are_no_gpus_wherever_gpus_are_listed(vendor, kind, name):
+    docs = redfish.served(redfish.machine(vendor))
+    (path,) = [path for path in docs if path.endswith(kind)]
+    docs[path] |= {"Name": name, "Model": name}
+    assert redfish.read(docs, vendor).gpu_count == 7
 
 
 def test_virtual_media_is_no_local_storage():
@@ -293,3 +310,10 @@ def test_no_supply_that_is_needed_is_no_claim():
     (group,) = docs["/redfish/v1/Chassis/Chassis_0/PowerSubsystem"]["PowerSupplyRedundancy"]
     group["MinNeededInGroup"] = 0
     assert redfish.read(docs, "nvidia-hgx").redundant is None
+
+
+def test_hpes_bmc_lists_the_board_of_the_gpus_and_its_switches_as_gpus():
+    """The stand-in does, as recorded; else no test would see that they are counted."""
+    machine = replace(redfish.MACHINE, vendor="hpe-ilo5", **redfish.SERVERS["HGX A100"])
+    listed = [body["Name"] for body in redfish.served(machine).values() if body.get("DeviceType") == "GPU"]
+    assert len(listed) == 8 + 2 and {"NVIDIA HGX A100 8 GPU 40", "NVIDIA NV Switch"} <= set(listed)

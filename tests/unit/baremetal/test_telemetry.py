@@ -124,6 +124,14 @@ def test_inlets_of_parts_are_not_the_nodes():
     assert inlet(("PDB_0_Inlet_Temp_0", None, 34)) is None
 
 
+def test_where_every_sensor_is_called_intake_none_is_the_inlet():
+    """As recorded of Gigabyte: its CPUs have Intake, too."""
+    board = [("MB_TEMP1", "Intake", 37), ("MB_TEMP2", "Intake", 38)]
+    assert inlet(("CPU0_DTS", "Intake", 60), ("DIMMG0_TEMP", "Intake", 34), *board) is None
+    assert inlet(*board, ("SYS_INLET", "Intake", 24)) == 24
+    assert inlet(("CPU0_DTS", "Intake", 60), ("Front", "Intake", 24)) == 24
+
+
 def test_an_empty_place_has_no_temperature():
     """As recorded of HPE and of Supermicro's X10: 0 degrees, and Absent."""
     temperatures = [

@@ -1,15 +1,16 @@
 """The comparison of a declared node with what its BMC reports: every kind of mismatch, all of them listed."""
 
 import re
-from dataclasses import replace
+from dataclasses import fields, replace
 from datetime import date
 from pathlib import Path
 
 import pytest
 
+from ironburst.baremetal import hardware, health
 from ironburst.baremetal.drift import LOST
 from ironburst.baremetal.gpu_names import possible_models
-from ironburst.baremetal.hardware import Drive, GpuDevice, GpuGroup, Hardware, Port, PowerSupply
+from ironburst.baremetal.hardware import Drive, GpuDevice, GpuGroup, Hardware, Ill, Port, PowerSupply
 from ironburst.baremetal.verify import Declaration, examine
 from ironburst.catalog.hardware import gpus, platform
 from ironburst.config.allowance_models import MISMATCHES
@@ -225,7 +226,9 @@ def test_a_superchips_gpu_is_not_on_pcie():
 def test_a_trays_gpus_and_power_are_its_racks():
     tray = platform("dgx-gb200-compute-tray")
     unnamed = tuple(GpuDevice(f"GPU_{n}", None, None, None, None, "OK") for n in range(4))
-    observed = replace(OBSERVED, gpu_devices=unnamed, gpus=(GpuGroup("", 4),), power_supplies=(), redundant=None)
+    observed = replace(
+        OBSERVED, gpu_devices=unnamed, gpus=(GpuGroup("", 4),), power_supplies=(), redundant=None, height_u=1
+    )
     verdict = examine(Declaration("x", platform=tray), observed, gpus().values())
     assert verdict.mismatches == () and [each.field for each in verdict.not_said] == ["gpu_driver"]
 
@@ -361,4 +364,59 @@ def test_the_stack_file_can_name_every_mismatch():
     literal = re.findall(r'Mismatch\(\s*"(\w+)"|_least\("(\w+)"', "".join(path.read_text() for path in sources))
     only_told = {"machine", "replaced", "added", "health", "firmware"}
     texts = {"serial", "uuid", "manufacturer", "model"}
-    assert {a or b for a, b in literal} - only_told | texts | LOST == set(MISMATCHES)
+    broken = {*health.FIELD_OF.values(), "cpu_health", "gpu_health", "part_health", "maintenance"}
+    assert {a or b for a, b in literal} - only_told | texts | LOST | broken == set(MISMATCHES)
+
+
+# of the inventory: mismatches that a field can be, or why it is none
+JUDGED = {
+    "serial": "serial", "serial_of": "serial", "service_tag": "serial", "manufacturer": "manufacturer",
+    "model": "model", "uuid": "uuid", "macs": "macs", "gpus": "gpu_count gpu_model gpu_driver",
+    "cpu_count": "cpu_count", "memory_gib": "memory_gib memory_minimum", "bios": "bios", "height_u": "form_factor",
+    "gpu_devices": "gpu_lanes gpus", "dimms": "memory_modules", "ports": "network_ports",
+    "drives": "local_storage drives", "power_supplies": "psu_count psu_input power_supplies",
+    "psus_needed": "psu_redundancy", "redundant": "psu_redundancy", "components": "firmware_minimum",
+    "firmware": "firmware_minimum",
+    "ill": "system_health cpu_health gpu_health memory_health drive_health network_health power_health "
+    "cooling_health part_health",
+    "power_state": "-: a machine may be off", "bios_version": "-: firmware's minimums are declared, drift tells it",
+    "bmc_version": "-: the same", "free_sockets": "-: memory is what is there", "slots": "-: what may be plugged in",
+    "sensors": "-: readings, watched by hall metrics", "chassis_type": "-: only tells chassis apart",
+    "not_said": "-: what nobody can judge; shown", "unread": "-: the same, in sentences; shown",
+    "GpuDevice.id": "-", "GpuDevice.model": "gpu_model", "GpuDevice.serial": "-: drift", "GpuDevice.lanes": "gpu_lanes",
+    "GpuDevice.max_lanes": "gpu_lanes", "GpuDevice.health": "gpu_health", "Dimm.id": "-", "Dimm.gib": "memory_minimum",
+    "Dimm.serial": "-: drift", "Dimm.health": "memory_health", "Drive.id": "-", "Drive.gb": "-: shown",
+    "Drive.model": "-: drift", "Drive.serial": "-: drift", "Drive.health": "drive_health", "PowerSupply.id": "-",
+    "PowerSupply.watts": "psu_redundancy", "PowerSupply.has_input": "psu_input", "PowerSupply.health": "power_health",
+    "Port.id": "-", "Port.mac": "macs", "Port.gbps": "-: shown", "Port.link": "-: a cable is hall verify's",
+}  # fmt: skip
+
+
+def test_every_field_of_the_inventory_names_who_judges_it():
+    parts = [hardware.GpuDevice, hardware.Dimm, hardware.Drive, hardware.PowerSupply, hardware.Port]
+    has = {each.name for each in fields(Hardware)} | {f"{p.__name__}.{each.name}" for p in parts for each in fields(p)}
+    assert set(JUDGED) == has
+    named = {word for said in JUDGED.values() if not said.startswith("-") for word in said.split()}
+    assert named == set(MISMATCHES) - {"maintenance"}
+
+
+def test_what_is_critical_is_a_mismatch_until_somebody_answers_for_it():
+    broken = replace(OBSERVED, ill=(Ill("drive_health", "Disk1", "is Critical"), Ill("system_health", "1", "x", True)))
+    (found,) = mismatches(DECLARED, broken)
+    assert (found.field, found.sentence) == ("drive_health", "dgx01: by its BMC Disk1 is Critical")
+    day = date(2026, 12, 1)
+    for today, refused in ((day, 0), (date(2026, 12, 2), 1)):
+        verdict = examine(DECLARED, broken, gpus().values(), allowed={"drive_health": day}, today=today)
+        assert len(verdict.mismatches) == refused and len(verdict.allowed) == 1 - refused
+
+
+def test_a_machine_that_is_critical_as_a_whole_is_one_without_a_part_that_says_why():
+    (found,) = mismatches(DECLARED, replace(OBSERVED, ill=(Ill("system_health", "1", "is Critical", True),)))
+    assert found.field == "system_health" and "no part that was read says why" in found.sentence
+
+
+def test_a_lost_gpu_that_no_count_misses_is_broken():
+    lost = replace(OBSERVED, ill=(Ill("gpu_count", "GPU3", "is Critical"),))
+    assert mismatches(DECLARED, lost) == []
+    (found,) = mismatches(replace(DECLARED, gpu_model=None, gpu_count=None), lost)
+    assert found.field == "gpu_health"

@@ -141,13 +141,12 @@ def test_a_node_in_a_reservation_is_not_launched(states):
     assert decide(asked, POLICY).launches != ()
 
 
-@pytest.mark.parametrize(
-    ("restarts", "markets"), [(0, ["spot"]), (2, ["spot"]), (3, ["on-demand"]), (9, ["on-demand"])]
-)
-def test_a_job_that_was_started_anew_too_often_goes_on_demand(restarts, markets):
-    decision = decide(snapshot([*BUSY, job(restarts=restarts)]), POLICY)
+@pytest.mark.parametrize(("losses", "markets"), [(0, ["spot"]), (2, ["spot"]), (3, ["on-demand"]), (9, ["on-demand"])])
+def test_a_job_that_spot_was_taken_from_too_often_goes_on_demand(losses, markets):
+    """Other restarts (preemption, an administrator's requeue) say nothing of spot."""
+    decision = decide(snapshot([*BUSY, job(restarts=9, spot_losses=losses)]), POLICY)
     assert [launch.market for launch in decision.launches] == markets
-    spot_alone = decide(snapshot([*BUSY, job(restarts=restarts)], pools=[pool(markets=("spot",))]), POLICY)
+    spot_alone = decide(snapshot([*BUSY, job(restarts=9, spot_losses=losses)], pools=[pool(markets=("spot",))]), POLICY)
     assert code_of(spot_alone, 1) == ("renting" if markets == ["spot"] else "spot_restarts")
 
 

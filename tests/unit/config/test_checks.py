@@ -69,7 +69,7 @@ BAD_HERE = {
     "fitted limits without a wait target": ("burst", {"hours_per_gpu_hour": 0.08}, "without the wait_target"),
     "a wait limit beside a wait target": ("burst", {"wait_limit": "2h", "wait_target": "20m"}, "leave one out"),
     "an empty type": ("cloud.pools[0].instance_type", "", "'' is empty; write a value"),
-    "a maker's name for a board": ("halls[0].nodes[1].platform", "hgx-h100", "did you mean 'generic-hgx-h100-8-gpu'?"),
+    "a maker's name for a board": ("halls[0].nodes[1].platform", "hgx-h100", "or 'generic-hgx-h100-8-gpu'?"),
     "less than the fixed nodes cost": ("budget.total_usd_per_month", 20, "costs at worst, 40,289 a month (fixed group"),
     "a day with more than its month": ("budget.usd_per_day", 3000, "more than usd_per_month, 2000"),
     "not a secret reference": ("halls[0].nodes[0].bmc.password", "hunter2", "not a secret reference"),

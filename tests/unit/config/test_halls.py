@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from ironburst import catalog
-from ironburst.config import halls, load
+from ironburst.config import halls, load, ranges
 from ironburst.config.checks import CHECKS
 from ironburst.hall import capacity
 from tests.unit.config.test_checks import findings, put
@@ -52,6 +52,27 @@ def test_what_the_catalogue_does_not_say_stays_unknown(example):
     figures = {"power_w": 10000, "weight_kg": 120, "psus": 6, "psu_w": 4000, "psus_needed": 3}
     put(example, "halls[0].nodes[1].chassis", figures)
     assert of(example, "HAL-001") == []
+
+
+def test_an_inlet_limit_that_nobody_knows_is_told_once_for_all_of_a_kind(example):
+    put(example, "halls[0].nodes[1].platform", "generic-hgx-h100-8-gpu")
+    assert of(example, "HW-006") == [(".nodes[1]", "warning")]
+    put(example, "halls[0].nodes[1].chassis", {"inlet_max_c": 35})
+    assert of(example, "HW-006") == []
+    put(example, "halls[0].nodes[1].chassis", {"inlet_max_c": 23})
+    assert (".nodes[1]", "error") in of(example, "HW-006")
+
+
+@pytest.mark.parametrize("port", ["eth1/swp31s1", "eth1/31/1", "eth1/31:1", "eth1/Ethernet1/31/1"])
+def test_a_part_of_a_split_port_is_named_as_one_likes(example, port):
+    switch = next(each for each in example["halls"][0]["switches"] if each["kind"] == "ethernet")
+    names = switch["names"]
+    name = port.replace("eth1", ranges.expand(names)[0] if isinstance(names, str) else names[0])
+    more = {"ends": ["dgx01/eth77", name], "type": "dac", "speed": "400GbE", "length_m": 3}
+    example["halls"][0]["cables"].append(more)
+    (hall,) = halls.declared(load.from_value(example))
+    assert hall.cables[-1].b.port == "31/1"
+    assert not of(example, "HAL-008")
 
 
 def test_a_capped_node_is_taken_at_its_cap(example):

@@ -41,6 +41,12 @@ def world(tmp_path):
         (drains.PREFIX + "spot interruption : Not responding", "slurm", False),
         ("Not responding : ResumeTimeout reached", "slurm", False),
         ("Low RealMemory (reported:1 < 100.00% of configured:2)", "slurm", False),
+        ("something that a later Slurm says", "slurm", False),
+        ("Low priority: looking at it", "root", True),
+        ("looking at the NHC: it is wrong", "root", True),
+        (drains.HELD + "NHC: check_nv_gpu_count: 7 GPUs of 8", "slurm", False),  # by an older SuspendProgram
+        *((words + "7 of 8", user, False) for words in drains.PROGRAMS for user in ("root", "slurm", "slurmadm", "")),
+        *((f"{WORDS} : {words}", "slurm", True) for words in drains.PROGRAMS),
     ],
 )
 def test_whose_a_drain_is(reason, by, person):
@@ -131,3 +137,77 @@ def test_a_job_that_ends_for_ever_on_a_node_without_an_instance_is_ended(world, 
     world.tick(3)
     assert healed == ([["p5-3"]] if ended else [])
     assert by == "root" or world.slurm.nodes["p5-3"].reason == WORDS
+
+
+# ---- what a program says of a machine ends with it
+
+# as Slurm 24.11.5, LBNL's NHC and the role node_health write them
+VERDICTS = [
+    ("health: GPU 3: 1 uncorrectable ECC error", "root"),
+    ("NHC: check_nv_gpu_count: 7 GPUs of 8", "root"),
+    ("Kill task failed", "root"),
+    ("gres/gpu count reported lower than configured (7 < 8)", "slurm"),
+    ("Low RealMemory (reported:1 < 100.00% of configured:2)", "slurm"),
+    ("batch job complete failure", "slurm"),
+    ("Prolog error", "slurm"),
+    ("Epilog error", "slurm"),
+    ("Duplicate jobid", "slurm"),
+]
+
+
+def drained(world, name, words, by):
+    world.slurm.drain([name], words)
+    world.slurm.nodes[name].reason_by = by
+
+
+@pytest.mark.parametrize(("words", "by"), VERDICTS)
+def test_a_machine_that_a_program_drained_goes_after_its_job_and_its_name_comes_back(world, words, by):
+    world.until(lambda: world.slurm.state(world.job) == "RUNNING", 120)
+    (lease,) = world.ledger.leases()
+    drained(world, lease.node, words, by)
+    world.tick(2)
+    assert world.states() == [records.RELEASING] and world.slurm.state(world.job) == "RUNNING"
+    world.until(lambda: not world.ledger.leases(), 900)
+    assert world.slurm.state(world.job) == "COMPLETED"
+    world.until(lambda: world.slurm.nodes[lease.node].record().launchable, 60)
+    assert [text for text in world.events("drained") if words in text] and not world.events("needs_a_person")
+
+
+@pytest.mark.parametrize(("words", "by"), VERDICTS)
+def test_a_machine_that_a_program_drained_before_it_was_used_is_not_used(world, words, by):
+    """The check runs when slurmd starts; its drain isn't ours to lift."""
+    observe, seen = world.slurm.observe, []
+
+    def observed():
+        """It was joined at the tick's first look, and the tick looks once more before it acts."""
+        if world.states() == [records.JOINED] and not seen:
+            seen.append(world.ledger.leases()[0].id)
+            drained(world, world.ledger.leases()[0].node, words, by)
+        return observe()
+
+    world.slurm.observe = observed
+    world.until(lambda: seen and seen[0] not in {lease.id for lease in world.ledger.leases()}, 600)
+    assert world.slurm.jobs[world.job].started == []
+    assert [text for text in world.events("drained") if words in text]
+    world.until(lambda: world.slurm.state(world.job) == "COMPLETED", 3600)
+
+
+def test_a_pool_that_keeps_producing_drained_nodes_is_told_by_cause_and_image(world):
+    for n in range(4):
+        job = world.job if not n else world.slurm.submit(limit_s=600, runs_s=60)
+        world.until(lambda job=job: world.slurm.state(job) == "RUNNING", 3600)
+        drained(world, world.slurm.jobs[job].job.on[0], f"health: GPU {n}: {n + 1} uncorrectable ECC errors", "root")
+        world.until(lambda: not world.ledger.leases(), 3600)
+    (told,) = world.events("needs_a_person")
+    assert "3 nodes of pool p5 with ami-1" in told and "GPU #: # uncorrectable ECC errors" in told
+    assert len(world.events("drained")) == 4
+
+
+def test_a_pool_that_people_drained_half_of_is_told_once(world):
+    world.slurm.drain(["p5-1"], WORDS)
+    world.tick(3)
+    assert not world.events("needs_a_person")
+    world.slurm.drain(["p5-2"], WORDS)
+    world.tick(3)
+    (told,) = world.events("needs_a_person")
+    assert "2 of the 3 nodes of pool p5" in told and WORDS in told

@@ -1,8 +1,12 @@
 """What the cloud refuses frees its names at once, also beside a Slurm that takes 300 s to power a node down."""
 
+from itertools import pairwise
+
 import pytest
 
+from ironburst.adapters.aws_errors import by_code
 from ironburst.burst import to_json
+from ironburst.ports import QuotaReached, Refused
 from tests.fakes.world import World
 
 ZONES = "us-east-1a", "us-east-1b"
@@ -117,3 +121,72 @@ def test_snapshots_without_refusals_are_written_as_before(world):
     world.slurm.submit(limit_s=600)
     world.tick()
     assert not {"spare", "refused_s"} & set(to_json(world.rounds()[0].snapshot))
+
+
+DAY_S, HOUR_S = 86400.0, 3600.0
+# what AWS may say for a while: until when at the latest the same place is asked again at first, and later
+FOR_A_WHILE = {
+    "RequestLimitExceeded": (2.0, 60.0),
+    "InternalError": (2.0, 60.0),
+    "InsufficientInstanceCapacity": (300.0, HOUR_S),
+    "VcpuLimitExceeded": (HOUR_S, HOUR_S),
+    "UnauthorizedOperation": (60.0, HOUR_S),
+    "ExpiredToken": (60.0, HOUR_S),
+    "RequestExpired": (60.0, HOUR_S),
+    "PendingVerification": (60.0, HOUR_S),
+    "InvalidAMIID.NotFound": (60.0, HOUR_S),
+    "NobodyHasEverSeenThis": (60.0, HOUR_S),
+}
+
+
+@pytest.mark.parametrize("code", FOR_A_WHILE)
+def test_what_time_cures_is_asked_again_however_long_it_takes_and_told_if_it_stays(tmp_path, code):
+    world = World(tmp_path, markets=["on-demand"], usd_per_month=1e6, tick_s=10)
+    world.fill_home(9e5)
+    asked = dict[str, list[float]]()
+
+    def refuse(request):
+        asked.setdefault(request.zone, []).append(world.clock.now())
+        raise by_code(code, 400, f"RunInstances: {code}")
+
+    launch, world.cloud.launch = world.cloud.launch, refuse
+    job = world.slurm.submit(limit_s=600, runs_s=60)
+    world.pass_by(3 * HOUR_S, 60.0)
+    first_s, later_s = FOR_A_WHILE[code]
+    for moments in asked.values():
+        gaps = [after - before for before, after in pairwise(moments)]
+        assert gaps[0] <= first_s + 60 and max(gaps) <= later_s + 60
+    if issubclass(type(by_code(code, 400, "")), Refused | QuotaReached):
+        assert len(world.events("needs_a_person")) == 1 and code in world.events("needs_a_person")[0]
+    world.cloud.launch = launch
+    world.until(lambda: world.slurm.state(job) in ("RUNNING", "COMPLETED"), later_s + 180, 20.0)
+
+
+@pytest.mark.parametrize("code", ["InvalidParameterCombination", "MissingParameter", "InvalidAMIID.Malformed"])
+def test_what_no_time_cures_is_asked_once(world, code):
+    world.cloud.errors = [by_code(code, 400, code)] * 9
+    world.slurm.submit(limit_s=600, requeue=False)
+    world.pass_by(DAY_S, 60.0)
+    assert len(world.cloud.requests) == 1 and len(world.events("needs_a_person")) == 1
+
+
+def test_one_zone_that_is_refused_leaves_the_other_one(world):
+    world.cloud.errors = [by_code("InvalidSubnetID.NotFound", 400, "no subnet")]
+    job = world.slurm.submit(limit_s=600, requeue=False)
+    world.until(lambda: world.slurm.state(job) == "RUNNING", 60)
+    assert [request.zone for request in world.cloud.requests] == list(ZONES)
+    assert world.events("needs_a_person") == []
+
+
+def test_a_token_whose_instance_has_ended_is_given_up_at_once_for_a_new_one(world):
+    """The answer was lost, and somebody ended the instance before it was asked for again."""
+    world.cloud.lost_answers = 1
+    job = world.slurm.submit(limit_s=600, requeue=False)
+    world.until(lambda: world.cloud.all, 60)
+    world.cloud.hidden.add("i-1")
+    world.cloud.die("i-1", "Client.UserInitiatedShutdown")
+    world.cloud.errors = [by_code("IdempotentInstanceTerminated", 400, "the instance of this token has ended")]
+    world.tick()
+    world.cloud.hidden.clear()
+    world.until(lambda: world.slurm.state(job) == "RUNNING", 120)
+    assert len({request.token for request in world.cloud.requests}) == 2 and len(world.cloud.alive()) == 1

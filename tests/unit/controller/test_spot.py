@@ -130,6 +130,6 @@ def test_a_job_that_spot_failed_shares_no_spot_node_either(world):
     young = world.slurm.submit(limit_s=HOUR, runs_s=60.0)
     world.until(lambda: world.slurm.state(young) == "COMPLETED", HOUR, 15.0)
     assert rented_spot(world)
-    world.slurm.submit(limit_s=HOUR, runs_s=60.0, restarts=SPOT_RESTARTS)
+    world.slurm.submit(limit_s=HOUR, runs_s=60.0, spot_losses=SPOT_RESTARTS)
     world.tick(2)
     assert world.cloud.requests[-1].market == "on-demand"

@@ -5,7 +5,7 @@ import pytest
 from ironburst.controller import spending
 from ironburst.controller.ledger import Ledger
 from ironburst.document import Budget, PoolType
-from ironburst.ports import QuotaReached, Refused
+from ironburst.ports import Malformed, QuotaReached
 from tests.fakes import Crash
 from tests.fakes.world import World
 
@@ -112,13 +112,13 @@ def test_the_cheapest_or_the_first_declared(tmp_path, prefer, first):
     assert tried(world) == [(first, ZONES[0])] and world.ledger.leases()[0].instance_type == first
 
 
-@pytest.mark.parametrize("error", [QuotaReached("vCPUs", "VcpuLimitExceeded"), Refused("cards", "InvalidParameter")])
+@pytest.mark.parametrize("error", [QuotaReached("vCPUs", "VcpuLimitExceeded"), Malformed("cards", "InvalidParameter")])
 def test_what_refuses_one_type_everywhere_leaves_the_others_open(world, error):
     world.cloud.errors = [error]
     job = world.slurm.submit(limit_s=600, runs_s=60, requeue=False)
     world.until(lambda: world.slurm.state(job) == "COMPLETED", 300)
     assert tried(world) == [(SMALL, ZONES[0]), (BIG, ZONES[0])]
-    assert (len(world.events("needs_a_person")) > 0) is isinstance(error, Refused)
+    assert (len(world.events("needs_a_person")) > 0) is isinstance(error, Malformed)
 
 
 def test_the_other_type_of_the_pool_is_not_what_was_asked_for(world):

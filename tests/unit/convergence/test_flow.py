@@ -233,6 +233,14 @@ def test_nodes_that_slurm_has_not_seen_yet_are_converged_without_a_drain(tmp_pat
     assert site.sites() == [("site", ("head", *NODES), ())] and not site.calls
 
 
+def test_nodes_that_were_converged_before_are_left_alone_where_slurm_is_not_found(site):
+    """Its commands are not on the PATH any more: jobs may run all the same."""
+    upgrade(site)
+    site.installed = False
+    assert states(site.converge()) == {"head": "converged"} | dict.fromkeys(NODES, "unknown")
+    assert not site.hurt and not site.calls
+
+
 def test_a_node_that_slurm_forgot_in_a_restart_counts_as_one_that_has_joined(site, monkeypatch):
     upgrade(site)
     real = site.occupancy

@@ -3,6 +3,7 @@
 from collections import Counter
 from dataclasses import replace
 from decimal import Decimal
+from pathlib import Path
 
 import pytest
 
@@ -162,3 +163,27 @@ def test_legacy_columns_and_tags():
     (line,) = bill.read(text.splitlines(keepends=True), "old.csv")
     assert (line.units, line.resource, line.tag("ironburst:cluster")) == (15 * 10**9, "i-1", "lab")
     assert line.to_s - line.from_s == 3600 and STACK.owns(line)
+
+
+def test_the_published_focus_sample_of_three_providers():
+    """A slice of FOCUS-Sample-Data 1.0 (FinOps Foundation, CC-BY-4.0): it writes NULL for what is not there."""
+    with (Path(__file__).parent / "samples/focus-1.0.csv").open(newline="") as file:
+        lines = list(bill.read(file, "focus.csv"))
+    assert [line.kind for line in lines] == ["usage", "usage", "savings_plan", "usage", "usage", "credit"]
+    assert lines[0].tags == {} and lines[1].tag("business_unit") and lines[3].tag("CostCenter")
+    assert all(line.resource != "NULL" and line.to_s > line.from_s for line in lines)
+
+
+@pytest.mark.parametrize(
+    "tags",
+    [
+        '{"ironburst:pool": "p5"}',
+        '"ironburst:pool": "p5"',
+        '[{"key": "ironburst:pool", "value": "p5", "inherited": false}]',
+    ],
+)
+def test_tags_as_each_provider_exports_them(tags):
+    quoted = tags.replace('"', '""')
+    text = f'{",".join(bill._FOCUS)},Tags\nUsage,2026-03-01,2026-03-02,1.5,"{quoted}"\n'
+    (line,) = bill.read(text.splitlines(keepends=True), "focus.csv")
+    assert line.tag("ironburst:pool") == "p5"

@@ -290,3 +290,15 @@ def test_a_foreign_slurm_that_loses_work_is_told_and_works(key, said, seen):
     found = [each for each in slurm.examine(spot, head) if each.looked_at == key]
     assert [each.state for each in found] == ["warn"] and seen in found[0].seen and key + "=" in found[0].todo
     assert key == "MpiDefault" or findings(head) == []  # without spot nobody takes a node back
+
+
+@pytest.mark.parametrize(
+    ("said", "state"), [("600 sec", "fail"), ("3599 sec", "fail"), ("3600 sec", "ok"), ("7200 sec", "ok")]
+)
+def test_a_foreign_slurm_waits_for_a_boot_as_long_as_its_pools_may_take(said, state):
+    """It may wait longer."""
+    head = Head()
+    head.said["ResumeTimeout"] = said
+    slow = CLUSTER.model_copy(update={"pools": [CLUSTER.pools[0].model_copy(update={"boot_s": 3000})]})
+    (found,) = [each for each in slurm.examine(slow, head) if each.looked_at == "ResumeTimeout"]
+    assert found.state == state and (state == "ok" or "without the 3600 that its pools need" in found.seen)

@@ -360,7 +360,7 @@ def test_a_pool_of_several_types():
 
     pool = built(change).pools[0]
     assert (pool.instance_type, pool.prefer, pool.fabric_links) == ("g6e.24xlarge", "order", 1)
-    assert (pool.gpu.model, pool.gpu.count) == ("L40S", 4)
+    assert (pool.gpu.model, pool.gpu.count, pool.gpu.pcie_width) == ("L40S", 4, 8)
     assert (pool.slurm.cpus, pool.slurm.memory_mb) == (48, int(393216 * 0.95))
     (other,) = pool.other_types
     assert (pool.usd_per_hour["on-demand"], other.usd_per_hour["on-demand"]) == (15.06559, 10.49264)

@@ -3,13 +3,14 @@ a fabric that ibsim simulated: n1 and n2 are crossed at leaf1, n2 is at another 
 """
 
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from ironburst.hall import seen
-from ironburst.hall.model import End
+from ironburst.hall.model import Cable, End
 from tests.unit.hall.halls import NODE, SWITCH, cable, sound
 
 TEXT = (Path(__file__).parent / "samples/ibnetdiscover.txt").read_text()
@@ -98,6 +99,65 @@ def test_what_is_no_lldpctl_is_said(text):
         seen.lldp("n1", text)
 
 
+ETHERNET = replace(
+    sound(),
+    devices=(
+        *(replace(NODE, name=f"n{n}") for n in (1, 2)),
+        *(replace(SWITCH, name=f"eth{n}", kind="ethernet") for n in (1, 2)),
+    ),
+    cables=tuple(cable(f"n1/e{n}", f"eth1/{n}", speed="400GbE") for n in (1, 2, 3)),
+)
+SPLIT = [("n1/e1", "eth1/1/0"), ("n1/e2", "eth1/1/1"), ("n1/e3", "eth1/2/0")]
+
+
+def split(*ends):
+    its = tuple(Cable(*map(switch_end, pair), "dac", "400GbE", 2) for pair in ends)
+    return replace(ETHERNET, cables=its)
+
+
+def switch_end(text):
+    return End(*text.split("/", 1))
+
+
+def test_a_port_that_is_declared_as_a_whole_is_any_part_of_it():
+    seen_ = seen.lldp("n1", neighbours(e1=("eth1", "swp1s0"), e2=("eth1", "swp2s0"), e3=("eth1", "Ethernet1/3/1")))
+    assert said(ETHERNET, seen_, "ethernet", ["n1"]) == []
+
+
+def test_cables_name_parts_of_a_split_port():
+    right = neighbours(e1=("eth1", "swp1s0"), e2=("eth1", "swp1s1"), e3=("eth1", "swp2s0"))
+    assert said(split(*SPLIT), seen.lldp("n1", right), "ethernet", ["n1"]) == []
+    crossed = right.replace("swp1s1", "x").replace("swp2s0", "swp1s1").replace('"x"', '"swp2s0"')
+    assert said(split(*SPLIT), seen.lldp("n1", crossed), "ethernet", ["n1"]) == [
+        "n1/e2 and n1/e3 are swapped: it is at eth1/2/0, and n1/e3 at eth1/1/1: swap them at eth1"
+    ]
+
+
+def test_parts_that_may_be_counted_through_are_told_and_nobody_is_sent_to_move_a_cable():
+    """Port 2 of a switch whose 32 ports are split in two may be the second part of the first one."""
+    right = neighbours(e1=("eth1", "swp1s0"), e2=("eth1", "swp1s1"), e3=("eth1", "swp2s0"))
+    found = seen.compared(ETHERNET, seen.lldp("n1", right), "ethernet", ["n1"])
+    assert found and {each.severity for each in found} == {"warning"}
+    assert all("counted through" in str(each) and "move it" not in str(each) for each in found)
+    elsewhere = seen.compared(ETHERNET, seen.lldp("n1", neighbours(e1=("eth1", "swp9s0"))), "ethernet", ["n1"])
+    assert any("is at eth1/9/0: move it to eth1/1" in str(each) for each in elsewhere)
+
+
+def test_two_ends_at_one_port_are_told():
+    twice = seen.merged(
+        [seen.lldp("n1", neighbours(e1=("eth1", "swp1"))), seen.lldp("n2", neighbours(e9=("eth1", "swp1")))]
+    )
+    found = [str(each) for each in seen.compared(ETHERNET, twice, "ethernet", ["n1"])]
+    assert "eth1/1 is at n1/e1 and at n2/e9, as the network says, and a port has one cable" in found[0]
+    slots = seen.lldp("n1", neighbours(e1=("eth1", "Ethernet3/9/1"), e2=("eth1", "Ethernet4/9/1")))
+    assert {slots[End("n1", "e1")].port, slots[End("n1", "e2")].port} == {"Ethernet3/9/1", "Ethernet4/9/1"}
+
+
+def test_a_switch_that_is_asked_itself_has_numbers_too():
+    text = neighbours(swp2=("n1", "e2"))
+    assert seen.lldp("eth1", text, ETHERNET)[End("eth1", "2")] == End("n1", "e2")
+
+
 # Four hosts, eight rails, two spines (ibsim 0.10, ibnetdiscover 44.0). Crossed: dgx02's and dgx03's mlx5_3, two rails
 # of dgx01; and dgx04's mlx5_7 isn't plugged in, so that it isn't in the fabric at all
 HOSTS = [f"dgx0{n}" for n in range(1, 5)]
@@ -121,6 +181,121 @@ RAILS = replace(
 
 def sample(name):
     return (Path(__file__).parent / "samples" / name).read_text()
+
+
+SAMPLES = ("rails.txt", "rails-crossed.txt", "ibnetdiscover.txt")
+HALLS = {"ibnetdiscover.txt": HALL}
+
+
+def judged(name, text):
+    """What `hall verify` would make of it: None, it refuses."""
+    hall = HALLS.get(name, RAILS)
+    try:
+        return said(hall, seen.ibnetdiscover(text, hall))
+    except seen.NotUnderstood:
+        return None
+
+
+@pytest.mark.parametrize("name", SAMPLES)
+def test_a_fabric_that_was_cut_is_never_as_it_was_declared(name):
+    lines = sample(name).splitlines(keepends=True)
+    last = max(n for n, line in enumerate(lines) if line.startswith("Ca"))
+    step = 1 if len(lines) < 100 else 7
+    assert all(judged(name, "".join(lines[:n])) != [] for n in range(0, last, step))
+
+
+@pytest.mark.parametrize("name", SAMPLES)
+def test_each_line_twice_says_the_same(name):
+    doubled = "".join(line * 2 for line in sample(name).splitlines(keepends=True))
+    assert judged(name, doubled) == judged(name, sample(name))
+
+
+@pytest.mark.parametrize("name", ["rails.txt", "ibnetdiscover.txt"])
+def test_a_line_whose_numbers_are_lost_is_never_as_it_was_declared(name):
+    lines = sample(name).splitlines(keepends=True)
+    hit = [n for n, line in enumerate(lines) if line.startswith(("[", "Switch", "Ca"))]
+    for n in hit[:: max(1, len(hit) // 30)]:
+        lost = re.sub(r"\d+", "N/A", lines[n])
+        assert judged(name, "".join([*lines[:n], lost, *lines[n + 1 :]])) != []
+
+
+def test_a_peer_that_is_named_and_not_described_is_one_sentence():
+    text = "\n".join(TEXT.split("Ca\t")[0].splitlines()[:-4])
+    with pytest.raises(seen.NotUnderstood, match=r"it is cut, or of a part of the fabric: .*isn't described"):
+        seen.ibnetdiscover(text, HALL)
+
+
+@pytest.mark.parametrize("hcas", [(), ("mlx5_0", "mlx5_1"), ("mlx5_9",)])
+def test_hosts_that_are_not_declared_and_hcas_that_are_not_named(hcas):
+    storage = sample("rails.txt").replace("dgx04", "storage1")
+    links = seen.ibnetdiscover(storage, RAILS, hcas)
+    assert "storage1" in {end.device for end in links}
+    found = said(RAILS, seen.ibnetdiscover(sample("rails.txt"), RAILS, [f"mlx5_{n}" for n in range(7)]))
+    assert [each for each in found if "no link" in each and "ib8" in each]
+
+
+def test_what_nobody_has_named_yet_sends_nobody_to_move_a_cable():
+    default = "MT4129 ConnectX7   Mellanox Technologies"
+    for name in (default, "localhost mlx5_0", "(none) mlx5_0", ""):
+        text = sample("rails.txt").replace("dgx02 mlx5_0", name)
+        found = seen.compared(RAILS, seen.ibnetdiscover(text, RAILS, [f"mlx5_{n}" for n in range(8)]), "infiniband")
+        assert [each.severity for each in found] == ["warning"]
+        assert "names no host" in str(found[0]) and str(found[0]).startswith("leaf1/2 ")
+
+
+def test_switches_with_the_makers_text_are_not_one_switch():
+    text = sample("rails.txt").replace('"spine1"', '"Quantum Mellanox Technologies"')
+    text = text.replace('"spine2"', '"Quantum Mellanox Technologies"')
+    links = seen.ibnetdiscover(text, RAILS)
+    assert len({end.device for end in links if "Quantum" in end.device}) == 2
+
+
+def test_a_switchs_own_aggregation_node_is_no_link():
+    peer = '[41]\t"H-0000000000ffff01"[1](ffff01) \t\t# "Mellanox Technologies Aggregation Node" lid 99 4xNDR\n'
+    own = (
+        'Ca\t1 "H-0000000000ffff01"\t\t# "Mellanox Technologies Aggregation Node"\n[1](ffff01) \t"{}"[41]\t\t# lid 99\n'
+    )
+    text = sample("rails.txt")
+    line = next(line for line in text.splitlines(keepends=True) if line.startswith("Switch"))
+    guid = line.split('"')[1]
+    with_node = text.replace(line, line + peer)
+    for several in (with_node, with_node + "\n" + own.format(guid)):
+        assert said(RAILS, seen.ibnetdiscover(several, RAILS)) == []
+
+
+def test_a_dead_leaf_and_a_dead_node_are_one_sentence_each():
+    for name in ("leaf3", "dgx02"):
+        text = without(sample("rails.txt"), name)
+        (found,) = said(RAILS, seen.ibnetdiscover(text, RAILS))
+        count = 6 if name == "leaf3" else 8
+        assert found.startswith(f"{name} isn't there: none of its {count} cables has a link")
+
+
+def without(text, name):
+    """The fabric without a device: its sections, and the lines that name it."""
+    sections = [
+        each for each in text.split("\n\n") if not re.search(rf'^(Switch|Ca)\s.*# "{name}[ "]', each, re.MULTILINE)
+    ]
+    lines = "\n\n".join(sections).splitlines()
+    return "\n".join(line for line in lines if not re.search(rf'^\[.*"{name}[ "]', line)) + "\n"
+
+
+@pytest.mark.parametrize(("runs", "said_"), [("4xHDR", "200 Gb/s"), ("1xNDR", "100 Gb/s"), ("4xEDR", "100 Gb/s")])
+def test_a_link_below_its_declared_speed_is_an_error(runs, said_):
+    fast = sample("rails.txt").replace("4xSDR", "4xNDR")
+    assert said(RAILS, seen.ibnetdiscover(fast, RAILS)) == []
+    slow = "\n".join(line.replace("4xNDR", runs) if "dgx03 mlx5_4" in line else line for line in fast.splitlines())
+    (found,) = seen.compared(RAILS, seen.ibnetdiscover(slow, RAILS), "infiniband")
+    assert found.severity == "error" and "dgx03/ib5 runs at" in str(found) and f"{runs}, {said_}" in str(found)
+    faster = replace(RAILS, cables=tuple(replace(each, speed="HDR") for each in RAILS.cables))
+    assert said(faster, seen.ibnetdiscover(fast, faster)) == []
+
+
+def test_a_speed_that_is_not_understood_is_told():
+    text = sample("rails.txt").replace("4xSDR", "4xNDR")
+    odd = "\n".join(line.replace("4xNDR", "4x???") if "dgx03 mlx5_4" in line else line for line in text.splitlines())
+    (found,) = seen.compared(RAILS, seen.ibnetdiscover(odd, RAILS), "infiniband")
+    assert found.severity == "warning" and "isn't understood" in str(found)
 
 
 def test_a_whole_fabric():

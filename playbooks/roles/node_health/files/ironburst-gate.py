@@ -77,7 +77,12 @@ class Running:
         self.error = None
         try:
             self.process = subprocess.Popen(
-                command, stdin=subprocess.DEVNULL, stdout=self.output, stderr=subprocess.STDOUT, start_new_session=True
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=self.output,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+                env={**os.environ, "LC_ALL": "C"},  # the tools' own words and numbers, not the site's language
             )
         except FileNotFoundError:
             self.error = "is not installed"
@@ -300,7 +305,8 @@ def tell(report, findings, as_one_line):
         print(json.dumps(report))
         return
     for finding in findings:
-        print("gate: {} {}: {}".format("ok    " if finding.passed else "FAILED", finding.check, finding.text))
+        text = finding.text.encode("ascii", "backslashreplace").decode()  # whatever the locale of the one who asks
+        print("gate: {} {}: {}".format("ok    " if finding.passed else "FAILED", finding.check, text))
     print("gate: {}".format("passed" if report["passed"] else "not passed, this node takes no jobs"))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import NamedTuple
 from xml.sax.saxutils import escape
 
@@ -90,6 +91,7 @@ Temperature                 | temperature
   Memory Current Temp       | memory_temp                                       | {memory_temp}
   Memory Max Operating Temp | gpu_temp_max_mem_threshold                        | {memory_limit}
 [power]
+[smoothing]
 Clocks                      | clocks
   Graphics                  | graphics_clock                                    | 345 MHz
   SM                        | sm_clock                                          | 345 MHz
@@ -184,6 +186,9 @@ DRAW_R570 = """
 Average Power Draw          | average_power_draw                                | {draw} W
 Instantaneous Power Draw    | instant_power_draw                                | {draw} W
 """
+SMOOTHING = """
+Power Smoothing             | power_smoothing                                   | {smoothing}
+"""
 FABRIC = """
 Fabric                      | fabric
   State                     | state                                             | {fabric_state}
@@ -212,6 +217,7 @@ def _blocks(spec: Spec) -> dict[str, str]:
         "limits": LIMITS_R550 if since_r550 else LIMITS,
         "power": POWER_R535 if release >= 535 else POWER,
         "draw": DRAW_R570 if release >= 570 else DRAW_R535,
+        "smoothing": SMOOTHING if release >= 580 and hbm(spec) else "",
         "fabric": FABRIC if release >= 535 else "",
     }
 
@@ -224,6 +230,7 @@ def _values(spec: Spec, n: int) -> dict[str, str]:
         "name": spec.name,
         "brand": spec.name.split()[0],
         "mig": "Disabled" if spec.mig else NA,
+        "smoothing": "Insufficient Permissions" if re.search(r"\bG?B[23]00\b", spec.name) else NA,  # of root, too
         "serial": f"16500000000{n:02d}",
         "uuid": uuid(spec, n),
         "number": str(n),

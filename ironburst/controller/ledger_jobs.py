@@ -1,0 +1,134 @@
+"""What the ledger knows of jobs, beside what was decided for them."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import fields
+from typing import Any
+
+from ironburst import naming
+from ironburst.burst import Job
+from ironburst.controller import records
+from ironburst.controller.records import JobRow, LeaseRow, storable
+
+_SEEN = [field.name for field in fields(JobRow) if field.name not in ("spot_losses", "since_s")]
+
+# by the index of states, which != would not use
+_IN_QUEUE = "state IN ('PENDING', 'RUNNING', 'COMPLETING', 'CONFIGURING', 'SUSPENDED', 'STOPPED', 'STAGE_OUT')"
+
+
+class JobRecords:
+    """The part of a Ledger that is about jobs, on its file."""
+
+    def __init__(self, db: sqlite3.Connection):
+        self._db = db
+
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        """All or nothing; transactions may nest."""
+        if self._db.in_transaction:
+            yield
+            return
+        self._db.execute("BEGIN IMMEDIATE")
+        try:
+            yield
+        except BaseException:
+            if self._db.in_transaction:  # after a full disk SQLite has done it itself
+                self._db.execute("ROLLBACK")
+            raise
+        self._db.execute("COMMIT")
+
+    def _rows(self, query: str, *values: Any) -> list[sqlite3.Row]:
+        return self._db.execute(query, values).fetchall()
+
+    def saw_jobs(self, jobs: Iterable[Job], now_s: float) -> None:
+        """Remember jobs, so that they can be explained after they have left the queue."""
+        names = ", ".join(_SEEN)
+        query = f"""INSERT INTO jobs ({names}) VALUES ({", ".join("?" * len(_SEEN))}) ON CONFLICT (job) DO UPDATE SET
+            state = excluded.state, last_s = excluded.last_s, time_limit_s = excluded.time_limit_s,
+            start_s = coalesce(excluded.start_s, start_s), called = excluded.called,
+            ran_on = CASE excluded.ran_on WHEN '' THEN ran_on ELSE excluded.ran_on END"""
+        with self.transaction():
+            for job in jobs:
+                size = (job.nodes, job.each.gpus, job.time_limit_s)
+                who = (job.id, storable(job.name), storable(job.user), job.submit_s)
+                self._db.execute(query, (*who, *size, job.state, job.start_s, ",".join(job.on), now_s, job.called))
+
+    def left_queue(self, job: int, now_s: float) -> None:
+        """Remember that a job has left."""
+        self._db.execute("UPDATE jobs SET state = 'LEFT_QUEUE', last_s = ? WHERE job = ?", (now_s, job))
+
+    def job(self, job: int | str) -> JobRow | None:
+        """By its number, or its name (of several the last). None: it was never seen, or is forgotten."""
+        which = "job = ?" if isinstance(job, int) else "name = ? ORDER BY submit_s DESC LIMIT 1"
+        rows = self._rows(f"SELECT * FROM jobs WHERE {which}", job)
+        return records.of(JobRow, rows[0]) if rows else None
+
+    def jobs_since(self, at_s: float) -> list[JobRow]:
+        """Those that were seen in the queue then or later."""
+        return [records.of(JobRow, row) for row in self._rows("SELECT * FROM jobs WHERE last_s >= ?", at_s)]
+
+    def parts(self, whole: int) -> list[JobRow]:
+        """The tasks of an array, and the parts of a heterogeneous job, by the number of the whole."""
+        # an older ledger has no column to ask for
+        found = (records.of(JobRow, row) for row in self._rows("SELECT * FROM jobs ORDER BY job"))
+        return [row for row in found if row.called.startswith((f"{whole}_", f"{whole}+"))]
+
+    def in_queue(self) -> set[int]:
+        """The jobs that were in the queue when it was last seen; those that have left stay, for `explain`."""
+        return {row["job"] for row in self._rows(f"SELECT job FROM jobs WHERE {_IN_QUEUE}")}
+
+    # ---- whose an id is
+    def _since_s(self, job: int) -> float:
+        """What is older isn't this job's."""
+        row = self.job(job)
+        return row.since_s if row else 0.0
+
+    def forget_others(self, jobs: Iterable[Job], now_s: float) -> list[int]:
+        """Where the scheduler counts its ids anew (a slurmctld that was set up again): what is kept of a job that had
+        the id of one of these is no longer taken for its. Returns those ids.
+        """
+        taken = [job for job in jobs if (before := self.job(job.id)) and _another(before, job)]
+        for job in taken:
+            id = job.id
+            self._db.execute("DELETE FROM decisions WHERE job = ?", (id,))
+            self._db.execute(
+                "DELETE FROM assignments WHERE job = ? AND lease IN (SELECT id FROM leases WHERE state != 'ended')",
+                (id,),
+            )
+            who = (storable(job.name), storable(job.user), job.submit_s, job.nodes, job.each.gpus)
+            self._db.execute(
+                "UPDATE jobs SET since_s = ?, name = ?, user = ?, submit_s = ?, nodes = ?, gpus = ?, spot_losses = 0,"
+                " start_s = NULL, ran_on = '' WHERE job = ?",
+                (now_s, *who, id),
+            )
+        return [job.id for job in taken]
+
+    # ---- spot
+    def lost_spot(self, lease: LeaseRow) -> None:
+        """The provider takes a spot node back: the jobs that were on it when they were seen last lose it, each start
+        of one once, with however many nodes.
+        """
+        on = f"{_IN_QUEUE} AND state NOT IN ('PENDING', 'COMPLETING')"
+        query = f"SELECT job, ran_on FROM jobs WHERE {on} AND start_s >= ?"
+        lost = [row["job"] for row in self._rows(query, lease.made_s) if lease.node in row["ran_on"].split(",")]
+        count = (
+            "UPDATE jobs SET spot_losses = spot_losses + 1, lost_start_s = start_s"
+            " WHERE job = ? AND lost_start_s IS NOT start_s"
+        )
+        self._db.executemany(count, [(job,) for job in lost])
+
+    def spot_losses(self) -> dict[int, int]:
+        """How often it happened to each job that is in the queue, where it did."""
+        query = f"SELECT job, spot_losses FROM jobs WHERE {_IN_QUEUE} AND spot_losses > 0"
+        return {row["job"]: row["spot_losses"] for row in self._rows(query)}
+
+
+def _another(before: JobRow, job: Job) -> bool:
+    """A requeue gives a job another submit time, and counts as a restart; nothing gives it another user."""
+    if naming.scheduler_of(job.id) != "slurm" or not job.submit_s:  # an unreadable row says neither
+        return False
+    submitted = abs(before.submit_s - job.submit_s) > 1 and not job.restarts
+    return submitted or before.user != storable(job.user)

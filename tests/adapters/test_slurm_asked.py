@@ -1,0 +1,184 @@
+"""What jobs with unusual options ask for, in the words of a real slurmctld, with accounting of GPUs and without."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from ironburst.adapters import slurm_arrays, slurm_asked, slurm_defaults, slurm_json
+from ironburst.ports import Node, Resources
+
+FIXTURES = Path(__file__).parent / "slurm_fixtures"
+VERSIONS = ("23.02", "23.11", "24.11", "25.05", "26.05")
+NODES = [Node(f"n{n}", ("home",), Resources(8, 192, 1_000_000), ("IDLE",)) for n in range(1, 5)]
+# by job of unusual.json: (nodes, GPUs of each, CPUs of each, MiB of each, with 100000 MiB for each GPU by default)
+ASKED = {
+    1: (1, 1, 1, 100_000),
+    2: (1, 1, 1, 1000),  # --mem=1000
+    3: (2, 8, 1, 800_000),  # --gpus=16
+    4: (2, 8, 32, 800_000),  # -n16 --gpus-per-task=1 --cpus-per-task=4
+    5: (2, 8, 8, 800_000),  # -N2 --ntasks-per-node=8
+    6: (2, 8, 1, 800_000),  # -N2-4
+    7: (1, 4, 4, 400_000),  # -n4 --ntasks-per-gpu=1
+    8: (1, 8, 2, 800_000),  # --gpus-per-socket=4 --sockets-per-node=2
+    9: (1, 8, 1, 800_000),
+    10: (1, 1, 1, 100_000),
+    11: (1, 1, 1, 100_000),
+    12: (2, 8, 96, 800_000),  # -n192 --gpus=16
+}
+
+
+def number(n):
+    return {"set": True, "infinite": False, "number": n}
+
+
+def queue(version="24.11"):
+    return json.loads((FIXTURES / version / "unusual.json").read_text())
+
+
+def row(id=1, **changes):
+    return next(raw for raw in queue()["jobs"] if raw["job_id"] == id) | changes
+
+
+def read(raw):
+    (job,) = slurm_json.jobs(slurm_defaults.applied({"jobs": [raw]}, NODES))
+    return job
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_unusual_submissions_are_read_as_what_they_need(version):
+    jobs = slurm_json.jobs(slurm_defaults.applied(queue(version), NODES))
+    found = {job.id: (job.nodes, job.each.gpus, job.each.cpus, job.each.memory_mb) for job in jobs}
+    assert found == ASKED
+
+
+@pytest.mark.parametrize("id", ASKED)
+def test_they_read_the_same_where_accounting_counts_gpus(id):
+    """AccountingStorageTRES=gres/gpu: `tres_req_str` has those of the fewest nodes."""
+    bare = row(id)
+    nodes, gpus, *_ = ASKED[id]
+    counted = row(id, tres_req_str=f"{bare['tres_req_str']},gres/gpu={nodes * gpus}")
+    assert read(counted) == read(bare)
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_who_shares_a_node(version):
+    """26.05 says nothing of it: there a job that doesn't start beside others gets nodes of its own."""
+    said = {job.id: job.exclusive for job in slurm_json.jobs(queue(version))}
+    exclusive = {1: "node", 2: "node", 10: "user"} if version != "26.05" else {}
+    assert {id: word for id, word in said.items() if word} == exclusive
+
+
+@pytest.mark.parametrize(
+    ("shared", "exclusive", "insists"),
+    [
+        (["mcs"], "node", False),
+        (["oversubscribe"], "", False),
+        ([], "", False),
+        ("none", "node", False),
+        (["topo"], "", True),
+    ],
+)
+def test_other_ways_to_share(shared, exclusive, insists):
+    job = read(row(shared=shared))
+    assert (job.exclusive, bool(job.demands)) == (exclusive, insists)
+
+
+@pytest.mark.parametrize(
+    ("gpus", "least", "most", "guess", "nodes"),
+    [
+        (8, 1, 4, 4, 1),  # -N1-4 --gpus=8: Slurm would spread it, one node has them
+        (20, 1, 4, 4, 3),
+        (20, 2, 0, 2, 3),  # a slurmctld that hasn't guessed yet
+        (64, 1, 4, 4, 4),  # too large: what its user allows at most
+        (16, 2, 2, 2, 2),
+    ],
+)
+def test_gpus_in_all_take_the_fewest_nodes_that_have_them(gpus, least, most, guess, nodes):
+    asked = f"cpu={least},mem=1000M,node={least},billing=1"
+    raw = row(3, tres_per_job=f"gres/gpu:{gpus}", node_count=number(guess), max_nodes=number(most), tres_req_str=asked)
+    assert read(raw).nodes == nodes
+
+
+def test_what_it_asks_of_each_node_is_at_least_what_it_says_of_each_node():
+    assert read(row(minimum_cpus_per_node=number(64))).each.cpus == 64  # --mincpus
+    assert read(row(5, cpus_per_tres="gres/gpu:12")).each.cpus == 96  # --cpus-per-gpu
+
+
+def test_a_running_job_has_what_gres_detail_says():
+    """--gpus-per-socket, without accounting of GPUs."""
+    raw = row(8, job_state=["RUNNING"], nodes="n1", tres_alloc_str="cpu=2,mem=1000M,node=1", sockets_per_node=number(0))
+    assert slurm_json.jobs({"jobs": [raw | {"gres_detail": ["gpu:h100:8(IDX:0-7)"]}]})[0].each.gpus == 8
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"tres_per_node": "gres/gpu:h100:4,gres/gpu:a100:4"}, "GPUs of the types h100, a100 together"),
+        ({"minimum_tmp_disk_per_node": number(5000)}, "5000 MiB of temporary disk"),
+        ({"features": "a100*2&ib"}, "the features a100*2&ib"),
+        ({"batch_features": "big"}, "the batch host's features big"),
+        ({"required_nodes": "n1"}, "the nodes n1"),
+    ],
+)
+def test_what_a_rented_node_cannot_promise(changes, words):
+    assert read(row(**changes)).demands == words
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"state_reason": "JobHeldUser"}, " by its user (scontrol release)"),
+        ({"state_reason": "JobHeldAdmin"}, " by an administrator, or by Slurm itself (an administrator releases it)"),
+        (
+            {"state_reason": "JobHeldUser", "state_description": "launch failed requeued held"},
+            " by Slurm (launch failed requeued held)",
+        ),
+        ({"state_reason": "BadConstraints"}, " (BadConstraints)"),
+    ],
+)
+def test_who_holds_a_job(changes, words):
+    job = read(row(priority=number(0), **({"state_description": ""} | changes)))
+    assert job.held and job.held_by == words
+
+
+def test_nobody_holds_one_with_a_priority():
+    assert (read(row()).held, read(row()).held_by) == (False, "")
+
+
+def test_the_least_limit():
+    assert read(row(time_minimum=number(30))).time_min_s == 1800.0 and read(row()).time_min_s is None
+
+
+def test_the_types_of_a_nodes_gpus():
+    nodes = json.loads((FIXTURES / "24.11" / "nodes.json").read_text())
+    for gres, types in (
+        ("gpu:H100:8(S:0-1)", {"h100": 8}),
+        ("gpu:h100:4,gpu:a100:4", {"h100": 4, "a100": 4}),
+        ("gpu:8", {}),
+    ):
+        raw = next(raw for raw in nodes["nodes"] if raw["name"] == "gpu2") | {"gres": gres}
+        assert slurm_json.nodes(nodes | {"nodes": [raw]})[0].gpu_types == types
+
+
+def test_an_arrays_throttle_is_slurms_own():
+    """And not how many tasks are looked at; tasks that were put back and are held take nobody's place."""
+
+    def task(n, state, priority=1):
+        split = {"job_id": 5000 + n, "array_job_id": number(5000), "array_task_id": number(n), "array_task_string": ""}
+        return row(**split, job_state=[state], priority=number(priority))
+
+    def waiting(busy, at_once):
+        whole = {"job_id": 5000, "array_job_id": number(5000), "array_task_string": "500-999"}
+        rows = slurm_arrays.tasks_apart([*busy, row(**whole, array_max_tasks=number(at_once))])
+        shown = [raw for raw in rows if slurm_arrays.TOGETHER in raw]
+        return len(shown), shown[0]["state_reason"] == "JobArrayTaskLimit"
+
+    running = [task(n, "RUNNING") for n in range(150)]
+    assert waiting(running, 0) == (slurm_arrays.TASKS_SHOWN, False)
+    assert waiting(running, 160) == (10, False) and waiting(running, 150) == (1, True)
+    assert waiting([task(1, "RUNNING"), task(2, "PENDING", 0), task(3, "PENDING", 0)], 2) == (1, False)
+
+
+def test_sizes_have_a_least_and_a_most():
+    assert slurm_asked.sizes_of(row(6))[:2] == (2, 4) and slurm_asked.sizes_of(row(5))[:2] == (2, 2)

@@ -1,0 +1,98 @@
+"""Every sample of every reader cut after each line, each line doubled, each number replaced by N/A, and as four locales
+would write it: never a traceback, and nothing ill becomes healthy by it.
+"""
+
+import re
+from collections import Counter
+
+import pytest
+
+from ironburst.health import tools, xid
+from ironburst.health.expectation import Expectation
+from ironburst.health.findings import healthy
+from tests.unit.health import damage
+from tests.unit.health.catalogue import TABLES
+
+WHOLE = damage.samples()
+EXPECTED = Expectation(models=TABLES.models, thresholds=TABLES.thresholds)
+NUMBER = re.compile(r"\d+(\.\d+)?")
+GPUS = re.compile(
+    r"(?m)^GPU \d+:|^\d+, |^\| +\d+ +(?:NVIDIA|Tesla)|^GPU \w+:\w+:|^[0-9a-f:.]+ (?:0302|3D|VGA)|^\s*Fabric$"
+)
+LOCALES = {
+    "de_DE": lambda text: re.sub(r"(\d)\.(\d\d?\b)", r"\1,\2", text),
+    "fr_FR": lambda text: re.sub(r"(\d)(\d{3}\b)", "\\1\u202f\\2", text).replace("Nov", "nov."),
+    "ja_JP": lambda text: text.replace("Nov 21", "11\u6708 21").replace("Sat", "\u571f"),
+    "ar_EG": lambda text: re.sub(r"[0-9]", lambda digit: chr(0x660 + int(digit.group())), text),
+}
+
+
+def declared(tool, text):
+    """What is said of the node, so that a list without an end can't be taken for a smaller one."""
+    if tool == "ibstat":
+        return EXPECTED._replace(links=text.count("CA '"))
+    count = len(GPUS.findall(text))
+    return EXPECTED._replace(gpus=count) if tool in ("nvidia-smi", "lspci", "fabricmanager") and count else EXPECTED
+
+
+def spoiled(text):
+    """(what was done, the text); of lines that are alike but for their numbers, to the first and the last."""
+    lines = text.splitlines(keepends=True)
+    kinds = [re.sub(r"[0-9a-f]*\d[0-9a-f]*", "#", line) for line in lines]
+    last = {kind: place for place, kind in enumerate(kinds)}
+    seen = Counter()
+    for place, (line, kind) in enumerate(zip(lines, kinds, strict=True)):
+        seen[kind] += 1
+        if seen[kind] != 1 and place != last[kind]:
+            continue
+        before, after = "".join(lines[:place]), "".join(lines[place + 1 :])
+        if after:
+            yield f"cut after {line!r}", before + line
+        yield f"doubled {line!r}", before + line * 2 + after
+        for number in NUMBER.finditer(line):
+            cut_out = line[: number.start()] + "N/A" + line[number.end() :]
+            yield f"N/A in {line!r}", before + cut_out + after
+
+
+def crashed(findings):
+    return any("itself failed" in finding.text for finding in findings)
+
+
+@pytest.mark.parametrize("name", WHOLE)
+def test_no_sample_makes_a_parser_crash(name):
+    tool = damage.tool_of(name)
+    for what, text in spoiled(WHOLE[name]):
+        assert not crashed(tools.parse(tool, text, EXPECTED)), what
+    for locale, written in LOCALES.items():
+        assert not crashed(tools.parse(tool, written(WHOLE[name]), EXPECTED)), locale
+
+
+def test_nothing_ill_becomes_healthy_by_it():
+    """One sample of each illness."""
+    tried, let_through, done = 0, [], set()
+    for ill in damage.damages():
+        if ill.sample == "-" or len(ill.text) > 4000 or (ill.tool, ill.what) in done or "it is of" in ill.what:
+            continue
+        done.add((ill.tool, ill.what))
+        expected = declared(ill.tool, WHOLE[ill.sample])._replace(**ill.declared)
+        spoils = [*spoiled(ill.text), *((locale, written(ill.text)) for locale, written in LOCALES.items())]
+        for what, text in spoils:
+            tried += 1
+            sound = WHOLE[ill.sample].startswith(text.rstrip())  # the illness was cut off
+            if healthy(tools.parse(ill.tool, text, expected)) and not sound:
+                let_through.append((ill.sample, ill.what, what))
+    assert let_through == []
+    assert tried > 20000 and len(done) > 200
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "NVRM: Xid (PCI:0000:1b:00): 79, pid=12, name=x, GPU has fallen off the bus.",
+        "nvidia-nvswitch0: SXid (PCI:0000:c1:00.0): 24007, Fatal, Link 28",
+    ],
+)
+def test_an_xid_stays_one(line):
+    text = f"[   12.250000] node07 kernel: {line}\n"
+    for what, spoilt in [*spoiled(text), *((locale, written(text)) for locale, written in LOCALES.items())]:
+        assert not healthy(xid.judge(spoilt, TABLES.xids)), what
