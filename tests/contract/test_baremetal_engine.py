@@ -5,12 +5,12 @@ holds.
 import json
 import os
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from lab.bmc import Fault, write_fault
+from lab.pulumi import binary
 from tests.contract.emulator import PASSWORD, serving
 
 ROOT = Path(__file__).parents[2]
@@ -46,7 +46,7 @@ class Project:
             "LAB_BMC_PASSWORD": PASSWORD,
             "BMC": self.bmc.url,
         }
-        argv = [sys.executable, "-m", "lab.engine", *verb, "--stack", "dev", "--non-interactive"]
+        argv = [str(binary.path()), *verb, "--stack", "dev", "--non-interactive"]
         done = subprocess.run(argv, cwd=self.folder, env=environment, capture_output=True, text=True, timeout=60)
         self.said += done.stdout + done.stderr
         assert done.returncode == code, f"{verb}: exit {done.returncode}, not {code}\n{done.stdout}\n{done.stderr}"
