@@ -7,6 +7,7 @@ import os
 import runpy
 import signal
 import sys
+import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -48,12 +49,14 @@ class Host(LanguageServer):
 
 def main() -> None:
     signal.signal(signal.SIGINT, lambda *_: os._exit(0))  # the engine ends its plugins so
+    parent = os.getppid()
     server = grpc.server(ThreadPoolExecutor(8), options=[("grpc.max_receive_message_length", -1)])
     language_pb2_grpc.add_LanguageRuntimeServicer_to_server(Host(sys.argv[-1]), server)
     port = server.add_insecure_port("127.0.0.1:0")
     server.start()
     print(port, flush=True)
-    server.wait_for_termination()
+    while os.getppid() == parent:  # the engine may be killed
+        time.sleep(1)
 
 
 if __name__ == "__main__":

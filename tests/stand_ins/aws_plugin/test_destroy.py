@@ -1,4 +1,6 @@
-"""A `destroy` with rented nodes up, on the aws stand-in with the real components: it stops at what the nodes hold, and the controller can still end them."""
+"""A `destroy` with rented nodes up, on the aws stand-in with the real components: it stops at what the nodes hold, and
+the controller can still end them.
+"""
 
 from __future__ import annotations
 
