@@ -1,7 +1,7 @@
 """No secret leaves its place: one is planted behind every reference that a declaration can have, by each scheme, and
 then searched for in all that comes of it (tests/planted.py says how).
 
-Here that is what needs no root: the program on the lab's engine and cloud, CI's scripts, document, inventory,
+Here that is what needs no root: the program on the lab's cloud, CI's scripts, document, inventory,
 controller, doctor. Hosts, images and Ansible: tests/lab/test_planted_secrets.py.
 """
 

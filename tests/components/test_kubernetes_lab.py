@@ -1,5 +1,5 @@
-"""What is declared in a cluster, by the lab's engine and its stand-in for the kubernetes plugin, on a real API server:
-it comes, stays, shows drift and goes; and what the controller may not do is refused.
+"""What is declared in a cluster, by the pulumi CLI and the lab's stand-in for the kubernetes plugin, on a real API
+server: it comes, stays, shows drift and goes; and what the controller may not do is refused.
 """
 
 import json
