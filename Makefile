@@ -9,13 +9,13 @@ SPREAD := -n auto --no-loadscope-reorder # tests/conftest.py says how
 export LAB_PREFIX ENGINE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup lab-packages browser kubernetes demo demo-kubernetes test test-fast test-slow test-faults test-systems bench docs check check-code check-playbooks check-docs actionlint schema lock clean-lab
+.PHONY: help setup lab-packages browser pulumi kubernetes demo demo-kubernetes test test-fast test-slow test-faults test-systems bench docs check check-code check-playbooks check-docs actionlint schema lock clean-lab
 
 help: ## list the commands
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | sort | expand -t 18
 	@echo
 	@echo "LAB_PREFIX=name    the lab to use (two names run side by side); default lab"
-	@echo "ENGINE=embedded|pulumi    force the deployment engine; default: pulumi where it is on PATH"
+	@echo "ENGINE=built    the pulumi CLI that the lab builds, also where there is one on PATH"
 	@echo "FULL=1    the long benchmarks (a night); default: those that end within an hour on two cores"
 
 setup: $(VENV)/ready ## Python environment from pinned, hashed requirements
@@ -31,30 +31,33 @@ $(VENV)/ready: requirements/dev.txt pyproject.toml
 lab-packages: ## Debian packages that the lab needs on this machine (root)
 	@sh lab/packages.sh
 
-kubernetes: setup ## build the lab's Kubernetes control plane from Go modules, once (minutes; needs Go, no root)
+pulumi: setup ## the pulumi CLI: the one on PATH, else built from its Go modules, once (6 minutes of processor; no root)
+	@$(PY) -m lab.pulumi.binary >/dev/null
+
+kubernetes: setup ## build the lab's Kubernetes control plane from Go modules, once (minutes; no root)
 	@$(PY) -m lab.kubernetes build
 
 browser: lab-packages
 	@sh lab/packages.sh chromium chromium-driver || echo "no Chromium: its tests are skipped"
 
-demo: setup lab-packages ## the main job on the lab, end to end (root, 3 GB of disk); KEEP=1: the lab stays, to play with
+demo: setup lab-packages pulumi ## the main job on the lab, end to end (root, 3 GB of disk); KEEP=1: the lab stays, to play with
 	$(PY) -m lab.demo $(if $(KEEP),--keep)
 
-demo-kubernetes: setup lab-packages kubernetes ## the same with pods on a real Kubernetes control plane (root, 4 minutes)
+demo-kubernetes: setup lab-packages pulumi kubernetes ## the same with pods on a real Kubernetes control plane (root, 4 minutes)
 	$(PY) -m lab.demo.kubernetes
 
-test: setup lab-packages browser ## all tests but the slow ones; those with hosts need root (what CI runs)
+test: setup lab-packages pulumi browser ## all tests but the slow ones; those with hosts need root (what CI runs)
 	$(PY) -m pytest $(SPREAD) -m "not slow"
 
-test-fast: setup ## the tests that need no lab
+test-fast: setup pulumi ## the tests that need no lab
 	$(PY) -m pytest $(SPREAD) -m "not lab and not slow"
 
-test-slow: setup lab-packages ## the slow tests: whole demos, every role, 50 converges under load (hours, root)
+test-slow: setup lab-packages pulumi ## the slow tests: whole demos, every role, 50 converges under load (hours, root)
 	-@$(PY) -m lab.kubernetes build && $(PY) -m lab.kubernetes kubeadm # without them those tests are skipped, and say so
 	-@sh lab/packages.sh qemu-system-x86 qemu-utils ovmf systemd-boot-efi binutils dnsmasq-base
 	$(PY) -m pytest -m slow
 
-test-faults: setup ## every fault at each place of a rented node's way, a death at each step, a day of 2,000 jobs with all of them; with root the same on a live site, too (25 minutes; DAY_SEED=n: another day)
+test-faults: setup pulumi ## every fault at each place of a rented node's way, a death at each step, a day of 2,000 jobs with all of them; with root the same on a live site, too (25 minutes; DAY_SEED=n: another day)
 	@[ "$$(id -u)" != 0 ] || sh lab/packages.sh libfaketime
 	$(PY) -m pytest $(SPREAD) -n 4 tests/faults # three of them have a lab each, and wait more than they work
 

@@ -7,12 +7,12 @@ import pulumi
 
 from components.cluster import Cluster
 from ironburst.config import lockfile
-from ironburst.config.load import ConfigError, from_value
+from ironburst.config.load import ConfigError, from_value, included
 from ironburst.config.stack import valid
 
 stack_file = Path(__file__).parent / "stacks" / f"Pulumi.{pulumi.get_stack()}.yaml"
 try:
-    declared = from_value(pulumi.Config("ironburst").require_object("cluster"))
+    declared = from_value(included(pulumi.Config("ironburst").require_object("cluster"), stack_file))
     stack = valid(declared, stack_file, now=datetime.now(UTC))
 except ConfigError as error:
     raise pulumi.RunError(str(error)) from None

@@ -12,8 +12,8 @@ if ! ironburst validate "$file" --no-secrets 2>"$out/errors"; then
 fi
 set --
 if [ -n "${BASE:-}" ] && git cat-file -e "$BASE:$file"; then
-  git show "$BASE:$file" >"$out/before/Pulumi.$STACK.yaml"
-  set -- "$@" --before "$out/before/Pulumi.$STACK.yaml"
+  git archive "$BASE" stacks | tar -x -C "$out/before" # with what the stack file names beside it
+  set -- "$@" --before "$out/before/$file"
 fi
 # The plan says what failed here, and refuses what it then can't know: so this goes on
 pulumi preview --stack "$STACK" --non-interactive --json >"$out/preview.json" || echo "pulumi preview: exit code $?" >&2

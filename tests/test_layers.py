@@ -81,7 +81,8 @@ RIGHTS = {
     # a site on one machine, room by room. The stand-ins know nothing of its hosts; their mains join them
     "lab.system": "",
     "lab.names": "",
-    "lab.engine": "cryptography google grpc pulumi yaml",
+    "lab.go": "lab.system",
+    "lab.pulumi": "grpc lab.go lab.hosts lab.system pulumi",
     "lab.aws": "boto3 botocore cryptography jmespath moto pydantic werkzeug",
     "lab.ci": "yaml",
     "lab.aws.__main__": "lab.hosts",
@@ -89,7 +90,7 @@ RIGHTS = {
     "lab.bmc": "",
     "lab.bmc.__main__": "lab.bmc.alone lab.hosts",
     "lab.hosts": "lab.aws lab.bmc lab.names lab.system",
-    "lab.kubernetes": "cryptography requests yaml lab.aws lab.hosts lab.names lab.system",
+    "lab.kubernetes": "cryptography requests yaml lab.aws lab.go lab.hosts lab.names lab.system",
     "lab.provider": "google grpc pulumi",
     "lab.kubernetes_plugin": "google pulumi pulumi_kubernetes requests yaml lab.provider",
     "lab.packages": "yaml lab.hosts lab.names lab.system",
@@ -97,9 +98,10 @@ RIGHTS = {
     "lab.packages.schedmd_rpms": ":adapters lab.hosts lab.names lab.packages lab.system",
     "lab.hall": ":document lab.names lab.system",
     "lab.site": "lab.hosts lab.names lab.packages lab.system",
-    "lab.demo": ":adapters :controller :document :naming :ports lab.hosts lab.names lab.packages lab.site lab.system",
+    "lab.demo": ":adapters :controller :document :naming :ports lab.hosts lab.names lab.packages lab.pulumi "
+    "lab.site lab.system",
     "lab.demo.kubernetes": ":adapters :controller :document :naming requests lab.demo lab.hosts lab.kubernetes "
-    "lab.names lab.system",
+    "lab.names lab.pulumi lab.system",
     "lab.play": ":controller :document :naming lab.bmc lab.demo lab.hosts lab.names lab.site lab.system",
     "lab.__main__": "lab.demo lab.hosts lab.kubernetes lab.play lab.site lab.system",
     "ci": "",  # on a bare runner

@@ -1,7 +1,7 @@
 """No secret leaves its place: one is planted behind every reference that a declaration can have, by each scheme, and
 then searched for in all that comes of it (tests/planted.py says how).
 
-Here that is what needs no root: the program on the lab's engine and cloud, CI's scripts, document, inventory,
+Here that is what needs no root: the program on the lab's cloud, CI's scripts, document, inventory,
 controller, doctor. Hosts, images and Ansible: tests/lab/test_planted_secrets.py.
 """
 
@@ -32,6 +32,7 @@ from lab.aws.cloud import Cloud
 from lab.aws.testing import client
 from lab.bmc import Bmc
 from lab.hosts.bmcs import machine_of
+from lab.pulumi import binary
 from tests.components.conftest import lab_value, record, valid
 from tests.components.projects import project
 from tests.contract.emulator import MemoryPower
@@ -51,7 +52,6 @@ TEXTS = {"kubeconfig": KUBECONFIG, "admin_kubeconfig": KUBECONFIG}  # others hav
 OF_ROLES = {"kubernetes_node_bootstrap_token", "kubernetes_head_ca_key", "shared_filesystem_beegfs_secret"}
 KEYS = {"AWS_ACCESS_KEY_ID": "lab", "AWS_SECRET_ACCESS_KEY": "lab", "AWS_DEFAULT_REGION": "us-east-1"}
 TOOLS = {  # ssh says what it was called with, and reaches nobody
-    "pulumi": f'exec {sys.executable} -m lab.engine "$@"',
     "ironburst": f'exec {sys.executable} -m ironburst.cli "$@"',
     "ssh": 'echo "$0 $*" >> "$SAID_TO_SSH"; exit 255',
     "scp": "exit 255",
@@ -326,7 +326,7 @@ def site(tmp_path, planted, bmcs, cloud):
         nodes["bmc"]["addresses"] = [bmcs[name] for name in names]
     tools, here = tmp_path / "tools", tmp_path / "project"
     tools.mkdir()
-    for name, text in TOOLS.items():
+    for name, text in {**TOOLS, "pulumi": f'exec {binary.path()} "$@"'}.items():
         (tools / name).write_text(f"#!/bin/sh\n{text}\n")
         (tools / name).chmod(0o755)
     project(tmp_path, "lab")

@@ -6,6 +6,7 @@ The CLI itself, not the Automation API: only the CLI honours `stackConfigDir`.
 import contextlib
 import json
 import os
+import re
 import signal
 import subprocess
 import threading
@@ -16,6 +17,8 @@ from pathlib import Path
 from typing import Any
 
 _TAIL_LINES = 30
+_NO_REASON = re.compile(r"(update|refresh|destroy|preview) failed|Resource monitor has terminated, shutting down")
+"""what the CLI says after the error that has the reason"""
 DO = ("--yes", "--skip-preview")
 """without a question; the CLI refuses each of them beside --preview-only"""
 Event = dict[str, Any]
@@ -187,7 +190,8 @@ class Pulumi:
 
     def _error(self, verb: str, code: int, diagnostics: list[Event], stderr: str) -> PulumiError:
         errors = [d for d in diagnostics if d.get("severity") == "error"]
-        lines = [f"{_name(d)}{d['message'].removeprefix('error: ').strip()}" for d in errors] or [
+        lines = [f"{_name(d)}{d['message'].removeprefix('error: ').strip()}" for d in errors]
+        lines = [line for line in lines if not _NO_REASON.fullmatch(line)] or [
             line for line in stderr.strip().splitlines()[-3:] if line
         ]
         why = "; ".join(dict.fromkeys(lines)) or "no reason given"

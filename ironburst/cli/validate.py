@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from ironburst.cli import Subparsers, waiting
-from ironburst.config import yaml_file
+from ironburst.config import load, yaml_file
 from ironburst.config.finding import ConfigError
 from ironburst.config.stack import load_valid
 
@@ -26,7 +26,7 @@ def add_parser(subparsers: Subparsers) -> None:
     )
     parser.add_argument("stack_file", type=Path, help="as in stacks/Pulumi.lab.yaml")
     parser.add_argument(
-        "--json", action="store_true", help="findings as JSON: path, value, rule, message, severity, line"
+        "--json", action="store_true", help="findings as JSON: path, value, rule, message, severity, file, line"
     )
     parser.add_argument(
         "--no-secrets",
@@ -44,27 +44,29 @@ def run(arguments: argparse.Namespace) -> int:
         findings, valid = stack.warnings, True
     except ConfigError as error:
         findings, valid = error.findings, False
-    lines = _lines(arguments.stack_file)
+    places = _places(arguments.stack_file)
+    where = [yaml_file.nearest(finding.path, places) or (arguments.stack_file, None) for finding in findings]
     if arguments.json:
         report = {
             "file": str(arguments.stack_file),
             "valid": valid,
-            "findings": [finding.as_json() | {"line": yaml_file.line_of(finding.path, lines)} for finding in findings],
+            "findings": [
+                finding.as_json() | {"file": str(file), "line": line}
+                for finding, (file, line) in zip(findings, where, strict=True)
+            ],
         }
         print(json.dumps(report, indent=1, default=str))
     else:
-        for finding in findings:
-            line = yaml_file.line_of(finding.path, lines)
-            where = f"{arguments.stack_file}:{line}" if line else str(arguments.stack_file)
-            said = finding.message if finding.path == str(arguments.stack_file) else str(finding)
-            print(f"{where}: {finding.severity}: {said}", file=sys.stderr)
+        for finding, (file, line) in zip(findings, where, strict=True):
+            said = finding.message if finding.path == str(file) else str(finding)
+            print(f"{file}:{line}" if line else file, f"{finding.severity}: {said}", sep=": ", file=sys.stderr)
         print(f"{arguments.stack_file}: {'valid' if valid else 'not valid'}")
     return 0 if valid else 2
 
 
-def _lines(path: Path) -> dict[str, int]:
-    """The lines of the stack file's keys; none where it is no YAML."""
+def _places(path: Path) -> dict[str, tuple[Path, int]]:
+    """Where the declaration's keys are written; none where it is no YAML."""
     try:
-        return yaml_file.lines(path)
+        return load.places(path)
     except ConfigError:
         return {}

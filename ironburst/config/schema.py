@@ -8,16 +8,25 @@ from typing import Any
 from ironburst.config.finding import KEY
 from ironburst.config.models import ClusterConfig
 
+FILE = {
+    "type": "object",
+    "description": "The declaration is in this file beside the stack file.",
+    "properties": {"file": {"type": "string", "pattern": r"^(?!Pulumi\.)[^/]+\.ya?ml$"}},
+    "required": ["file"],
+    "additionalProperties": False,
+}
+
 
 def schema() -> dict[str, Any]:
-    """Schema of a whole stack file: our key typed, other providers' keys free."""
+    """Schema of a whole stack file: our key typed, other providers' keys free. A file beside it is a ClusterConfig."""
     cluster = ClusterConfig.model_json_schema(ref_template="#/$defs/{model}", mode="validation")
-    definitions = cluster.pop("$defs")
+    definitions = cluster.pop("$defs") | {"ClusterConfig": cluster}
+    key = {"if": {"required": ["file"]}, "then": FILE, "else": {"$ref": "#/$defs/ClusterConfig"}}
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "ironburst stack configuration",
         "type": "object",
-        "properties": {"config": {"type": "object", "properties": {KEY: cluster}, "required": [KEY]}},
+        "properties": {"config": {"type": "object", "properties": {KEY: key}, "required": [KEY]}},
         "required": ["config"],
         "$defs": definitions,
     }

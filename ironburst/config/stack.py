@@ -35,7 +35,7 @@ class Stack:
 def load_valid(path: Path | str, *, now: datetime, resolve_secrets: bool = False) -> Stack:
     """The stack of a stack file and the lock beside it. Raises ConfigError with every error."""
     given = settings(Path(path))
-    config = from_value(value_in(given))
+    config = from_value(value_in(given, Path(path)))
     of_file = [*places.pulumis_region(config, given.get("aws:region")), *provider.settings(given)]
     of_file += provider.twins(config, Path(path))
     try:

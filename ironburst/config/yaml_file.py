@@ -7,9 +7,9 @@ from __future__ import annotations
 import contextlib
 import itertools
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import yaml
 from yaml.composer import Composer
@@ -42,6 +42,7 @@ PASTED = {
     "\uff1a": "a full-width colon",
 }
 """what wikis and word processors put in the place of ASCII, and no key of ours can hold"""
+Place = TypeVar("Place")
 _OCTAL = re.compile(r"[-+]?0\d[\d_]*")
 _MERGE = "tag:yaml.org,2002:merge"
 
@@ -129,8 +130,8 @@ def lines(path: Path) -> dict[str, int]:
         raise ConfigError([_too_deep(path)]) from None
 
 
-def line_of(path: str, known: dict[str, int]) -> int | None:
-    """The line of a finding's path, or of the nearest thing above it that is written; None: of nothing in the file."""
+def nearest(path: str, known: Mapping[str, Place]) -> Place | None:
+    """Where a finding's path is written, or the nearest thing above it; None: nothing of it is in the file."""
     while path not in known:
         shorter = re.sub(r"(\[\d+\]|\.[^.\[\]]*)$", "", path)
         if shorter == path:

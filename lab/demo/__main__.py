@@ -11,6 +11,7 @@ import shlex
 import sys
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 
 from ironburst import document
 from ironburst.controller.ledger import Ledger
@@ -32,18 +33,19 @@ from lab.demo.frame import Stage, play
 from lab.demo.history import History
 from lab.demo.steps import Steps
 from lab.hosts.check import check
+from lab.pulumi import binary
 from lab.site import Site
 from lab.system import LabError
 
 TITLE = "ironburst: the main job on the lab"
 
 
-def demo(prefix: str, engine_wanted: str, keep: bool = False) -> int:
+def demo(prefix: str, keep: bool = False) -> int:
     """The whole story. The lab is down when this returns, whatever happened; its report stays. `keep`: the story
     without its end, after which the lab stays up.
     """
     try:
-        engine, command = declare.choose_engine(engine_wanted)
+        engine = binary.path()
         site = Site(prefix)
         check(site.box.root)
         kept.refuse_second(site.box)
@@ -51,13 +53,13 @@ def demo(prefix: str, engine_wanted: str, keep: bool = False) -> int:
         print(f"demo: {error}", file=sys.stderr)
         return 2
     stage = Stage(site.box, site.down, figures.caches(site.box.root), TITLE, keep)
-    code = play(stage, summary.Summary(engine=engine, kept=keep), partial(tell, site, command))
+    code = play(stage, summary.Summary(engine=binary.name(engine), kept=keep), partial(tell, site, engine))
     if site.box.is_up():
         print(kept.next_steps(prefix))
     return code
 
 
-def tell(site: Site, engine: list[str], steps: Steps, result: summary.Summary) -> History:
+def tell(site: Site, engine: Path, steps: Steps, result: summary.Summary) -> History:
     """The eight steps, of a lab that is kept the first six. Raises LabError at the first that fails."""
     with steps.step("set up", "Set up: images, hosts, BMCs, the cloud"):
         inside = declare.start_world(site, steps.say, tied=not result.kept)
@@ -99,4 +101,4 @@ if __name__ == "__main__":
     told = "end before anything is given back, and leave the lab up to play with: docs/tutorial/play.md"
     parser.add_argument("--keep", action="store_true", help=told)
     keep = parser.parse_args().keep
-    sys.exit(demo(os.environ.get("LAB_PREFIX") or "lab", os.environ.get("ENGINE") or "auto", keep))
+    sys.exit(demo(os.environ.get("LAB_PREFIX") or "lab", keep))

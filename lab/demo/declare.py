@@ -5,9 +5,9 @@ from __future__ import annotations
 import base64
 import json
 import secrets
-import shutil
 import sys
 from collections.abc import Callable
+from pathlib import Path
 
 from ironburst.adapters.pulumi import Pulumi, PulumiError
 from lab.demo import rights
@@ -29,24 +29,6 @@ IMPORT_KEY = (
     "client.import_key_pair(KeyName=sys.argv[1], PublicKeyMaterial=sys.stdin.buffer.read())"
 )
 Say = Callable[[str], None]
-
-
-def choose_engine(wanted: str) -> tuple[str, list[str]]:
-    """(name for people, command) of the deployment engine: auto, embedded or pulumi. LabError if the forced one isn't
-    there.
-    """
-    cli = shutil.which("pulumi")
-    if wanted not in ("auto", "embedded", "pulumi"):
-        raise LabError(
-            f"ENGINE={wanted!r} is not known: use embedded (lab/engine), pulumi (the CLI on PATH), or leave it out"
-        )
-    if wanted == "pulumi" and not cli:
-        raise LabError(
-            "ENGINE=pulumi is asked for and there is no pulumi on PATH: install the Pulumi CLI, or use ENGINE=embedded"
-        )
-    if cli and wanted != "embedded":
-        return "the pulumi CLI on PATH", [cli]
-    return "lab/engine, a stand-in for the pulumi CLI", [sys.executable, "-m", "lab.engine"]
 
 
 def control(inside: Boxed, verb: str, path: str, **body: object) -> object:
@@ -79,11 +61,11 @@ def start_world(site: Site, say: Say, tied: bool = True) -> Inside:
     return inside
 
 
-def declare(inside: Boxed, engine: list[str], say: Say) -> Pulumi:
+def declare(inside: Boxed, engine: Path, say: Say) -> Pulumi:
     """validate, preview, up, publish: the product's own verbs."""
     inside.run(inside.ironburst("validate", f"stacks/Pulumi.{inside.stack}.yaml"), log="declare")
     say(f"stacks/Pulumi.{inside.stack}.yaml is valid")
-    pulumi = Pulumi(CHECKOUT, inside.stack, command=inside.argv(*engine), progress=lambda event: _tell(event, say))
+    pulumi = Pulumi(CHECKOUT, inside.stack, command=inside.argv(str(engine)), progress=lambda event: _tell(event, say))
     try:
         pulumi.stack_init()
         say(f"preview: {counts(pulumi.preview().changes)}")

@@ -4,19 +4,17 @@ They lie in .lab/cache/kubernetes-<hash of modules and flags>/. A build that is 
 kubelet is built apart, and only when it is asked for.
 """
 
-import os
-import subprocess
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
+from lab.go import STRIPPED, Program
+from lab.go import build as go_build
 from lab.hosts.cache import forget_older, path_of
-from lab.system import LAB_ROOT, LabError, locked
+from lab.system import LAB_ROOT, locked
 
 KUBERNETES = "1.36.3"
 MODULES = Path(__file__).parent / "modules"
 OPTIONAL = Path(__file__).parent / "optional"
-STRIPPED = "-s -w"
 NEWER = "1.37.2"  # what a kubeadm of the same source says, where an upgrade is tried
 
 
@@ -24,16 +22,6 @@ def _says(version: str) -> str:
     """The linker's flags. Without them the programs say v0.0.0 and clients take them for something ancient."""
     says, (major, minor, _) = "-X k8s.io/component-base/version.", version.split(".")
     return f"{STRIPPED} {says}gitVersion=v{version} {says}gitMajor={major} {says}gitMinor={minor}"
-
-
-@dataclass(frozen=True)
-class Program:
-    """A program, and the package of a module in modules/ that it is built from."""
-
-    name: str
-    module: str
-    package: str
-    link: str = STRIPPED
 
 
 def _kubernetes(name: str) -> Program:
@@ -73,7 +61,7 @@ def built(root: Path = LAB_ROOT) -> bool:
 def build(root: Path = LAB_ROOT) -> Iterator[str]:
     """Build what isn't there, and yield each program's name before its turn (minutes; nothing if all is there).
 
-    LabError without Go, without a module, or if a program doesn't compile.
+    LabError without a module's source, or if a program doesn't compile.
     """
     target, root = folder(root), Path(root).resolve()
     with locked(root / "locks" / "kubernetes.lock"):
@@ -83,7 +71,7 @@ def build(root: Path = LAB_ROOT) -> Iterator[str]:
         aside.mkdir(parents=True, exist_ok=True)
         for program in PROGRAMS:
             yield program.name
-            _build(program, aside / program.name, MODULES / program.module)
+            go_build(program, aside / program.name, MODULES / program.module)
         aside.rename(target)
         if not any(root.glob("*/kubernetes/settings.json")):  # else a control plane is up that uses them
             forget_older(root, target)
@@ -128,30 +116,7 @@ def _optional(name: str, programs: Sequence[Program], root: Path) -> Path:
             aside = target.with_suffix(".new")
             aside.mkdir(parents=True, exist_ok=True)
             for program in programs:
-                _build(program, aside / program.name, OPTIONAL / program.module)
+                go_build(program, aside / program.name, OPTIONAL / program.module)
             aside.rename(target)
             forget_older(root, target)
     return target
-
-
-def command(program: Program, target: Path) -> list[str]:
-    """The command that builds a program, to be run in its module's folder."""
-    flags = ["-mod=readonly", "-trimpath", "-buildvcs=false", "-ldflags", program.link]
-    return ["go", "build", *flags, "-o", str(target), program.package]
-
-
-def _build(program: Program, target: Path, module: Path) -> None:
-    environment = os.environ | {"CGO_ENABLED": "0", "GOWORK": "off"}
-    try:
-        done = subprocess.run(command(program, target), cwd=module, env=environment, text=True, capture_output=True)
-    except FileNotFoundError:
-        raise LabError(
-            "the lab's Kubernetes is built from source, and there is no 'go' on PATH: install Go 1.26 or newer "
-            "(from 1.21 on Go fetches that itself), then run the same again"
-        ) from None
-    if done.returncode:
-        lines = [line for line in done.stderr.splitlines() if line.strip() and not line.startswith("go: downloading")]
-        raise LabError(
-            f"building {program.name} failed: {lines[-1].strip() if lines else 'no message'} (it needs Go 1.26 and the "
-            f"modules' sources; see it whole: cd {module} && go build {program.package})"
-        )

@@ -1,20 +1,18 @@
-"""The unmodified program as a project of the lab's engine, in a folder of the test's own."""
+"""The unmodified program as a project of the pulumi CLI, in a folder of the test's own."""
 
 import os
 import subprocess
-import sys
-from collections.abc import Sequence
 from pathlib import Path
+
+from lab.pulumi import binary
 
 ROOT = Path(__file__).parents[2]
 PLUGINS = ("aws_plugin", "kubernetes_plugin")
-ENGINE = (sys.executable, "-m", "lab.engine")
 
 
-def project(folder: Path, stack: str, command: Sequence[str] = ENGINE, **more: str):
-    """`run(*arguments)` of an engine (`command`: the lab's, or the pulumi CLI) on a stack, with an empty state: the
-    finished process. The stack's file is the caller's to write, in `stacks` of the folder `project`. `more`:
-    environment.
+def project(folder: Path, stack: str, **more: str):
+    """`run(*arguments)` of the CLI on a stack, with an empty state: the finished process. The stack's file is the
+    caller's to write, in `stacks` of the folder `project`. `more`: environment.
     """
     here = folder / "project"
     (here / "stacks").mkdir(parents=True)
@@ -34,7 +32,7 @@ def project(folder: Path, stack: str, command: Sequence[str] = ENGINE, **more: s
     }
 
     def run(*arguments):
-        argv = [*command, *arguments, "--stack", stack, "--non-interactive"]
+        argv = [str(binary.path()), *arguments, "--stack", stack, "--non-interactive"]
         return subprocess.run(argv, cwd=here, env=environment, capture_output=True, text=True, timeout=600)
 
     return run

@@ -1,4 +1,4 @@
-"""The unmodified program on the lab's cloud and BMCs, through the lab's engine, on loopback: declare, again,
+"""The unmodified program on the lab's cloud and BMCs, through the pulumi CLI, on loopback: declare, again,
 destroy.
 """
 

@@ -1,4 +1,4 @@
-"""The unmodified program with a cluster of EKS, through the lab's engine: it comes in the lab's AWS, and behind it
+"""The unmodified program with a cluster of EKS, through the pulumi CLI: it comes in the lab's AWS, and behind it
 stands a real API server, where the same `up` declares what belongs into the cluster.
 """
 

@@ -1,11 +1,10 @@
-"""What is declared in a cluster, by the lab's engine and its stand-in for the kubernetes plugin, on a real API server:
-it comes, stays, shows drift and goes; and what the controller may not do is refused.
+"""What is declared in a cluster, by the pulumi CLI and the lab's stand-in for the kubernetes plugin, on a real API
+server: it comes, stays, shows drift and goes; and what the controller may not do is refused.
 """
 
 import json
 import os
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -19,6 +18,7 @@ from ironburst.shares import kubernetes as shares
 from lab.kubernetes import access
 from lab.kubernetes.access import Refused
 from lab.kubernetes_plugin.harness import BIN
+from lab.pulumi import binary
 from lab.system import wait_for
 from tests import planes
 from tests.components.projects import done
@@ -31,6 +31,7 @@ from components import cluster_kinds
 from components.kubernetes_cluster import KubernetesCluster, resolved
 from ironburst.config.karpenter_models import KarpenterPool
 from ironburst.config.scheduler_models import Kubernetes
+from lab.pulumi import binary
 
 declared = Kubernetes.model_validate(json.loads(os.environ["DECLARED"]))
 kubeconfig = resolved(declared, None)
@@ -112,7 +113,7 @@ def made_engine(plane, folder, *, program=PROGRAM, declared=None, karpenter=(), 
     }
 
     def run(*verb, **changed):
-        command = [sys.executable, "-m", "lab.engine", *verb, "--stack", "test", "--cwd", str(folder)]
+        command = [str(binary.path()), *verb, "--stack", "test", "--cwd", str(folder)]
         given = {**environment, "DECLARED": json.dumps({**declared, **changed})}
         return subprocess.run(command, env=given, capture_output=True, text=True, timeout=300)
 

@@ -52,6 +52,19 @@ def test_a_bad_declaration_is_one_sentence_and_touches_nothing(run, value, monke
     assert registered == []
 
 
+def test_the_declaration_may_be_in_a_file_beside_the_stack_file(run, value, monkeypatch, tmp_path):
+    (tmp_path / "stacks").mkdir()
+    (tmp_path / "stacks" / "lab.cluster.yaml").write_text(yaml.safe_dump(value))
+    (tmp_path / "__main__.py").write_text((ROOT / "__main__.py").read_text())
+    exported = {}
+    monkeypatch.setattr(pulumi, "export", exported.__setitem__)
+    configured(monkeypatch, {"file": "lab.cluster.yaml"})
+    assert run(lambda: runpy.run_path(str(tmp_path / "__main__.py")) and exported).result["cluster"]["cluster"] == "lab"
+    configured(monkeypatch, {"file": "nobodys.cluster.yaml"})
+    with pytest.raises(pulumi.RunError, match=r"nobodys.cluster.yaml: can't be read"):
+        run(lambda: runpy.run_path(str(tmp_path / "__main__.py")))
+
+
 def test_two_regions_are_refused(run, value, monkeypatch):
     configured(monkeypatch, value, region="eu-west-1")
     with pytest.raises(pulumi.RunError, match="aws:region"):

@@ -1,16 +1,17 @@
-"""A whole program with a bare-metal node through the engine: preview, up, drift, refresh, destroy; and what the state
-holds.
+"""A whole program with a bare-metal node through the pulumi CLI: preview, up, drift, refresh, destroy; what the state
+holds; and what ironburst/adapters/pulumi.py makes of it.
 """
 
 import json
 import os
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
+from ironburst.adapters.pulumi import Pulumi, PulumiError
 from lab.bmc import Fault, write_fault
+from lab.pulumi import binary
 from tests.contract.emulator import PASSWORD, serving
 
 ROOT = Path(__file__).parents[2]
@@ -38,15 +39,23 @@ class Project:
         self.folder, self.bmc, self.power = folder, bmc, power
         self.said = ""
 
-    def engine(self, *verb, code=0):
-        environment = os.environ | {
+    @property
+    def environment(self):
+        return {
             "PULUMI_BACKEND_URL": f"file://{self.folder}/state",
             "PULUMI_CONFIG_PASSPHRASE": "test",
+            "PULUMI_HOME": f"{self.folder}/home",
             "PYTHONPATH": str(ROOT),
             "LAB_BMC_PASSWORD": PASSWORD,
             "BMC": self.bmc.url,
         }
-        argv = [sys.executable, "-m", "lab.engine", *verb, "--stack", "dev", "--non-interactive"]
+
+    def pulumi(self, **more):
+        return Pulumi(self.folder, "dev", [str(binary.path())], self.environment, **more)
+
+    def engine(self, *verb, code=0):
+        environment = os.environ | self.environment
+        argv = [str(binary.path()), *verb, "--stack", "dev", "--non-interactive"]
         done = subprocess.run(argv, cwd=self.folder, env=environment, capture_output=True, text=True, timeout=60)
         self.said += done.stdout + done.stderr
         assert done.returncode == code, f"{verb}: exit {done.returncode}, not {code}\n{done.stdout}\n{done.stderr}"
@@ -104,3 +113,48 @@ def test_a_node_from_refusal_to_destroy(project):
     assert changed["detailedDiff"]["drift"]["kind"] == "add"  # that the next `up` would delete it is the CLI's inside
     project.engine("destroy", "--yes", "--skip-preview")
     assert project.power.on and project.state() == {}
+
+
+def test_a_stack_by_the_adapter(project):
+    events = []
+    pulumi = project.pulumi(progress=events.append)
+    pulumi.stack_init()  # it is there
+    (project.folder / "__main__.py").write_text(PROGRAM + 'pulumi.export("s", pulumi.Output.secret("x"))\n')
+    plan = pulumi.preview()
+    assert plan.changes == {"create": 2} and plan.changed and {step["op"] for step in plan.steps} == {"create"}
+    assert pulumi.up().changes == {"create": 2}
+    assert any(e.get("resOutputsEvent", {}).get("metadata", {}).get("urn", "").endswith("::dgx01") for e in events)
+    assert (pulumi.outputs()["reachable"], pulumi.outputs()["s"]) == (True, "[secret]")
+    assert pulumi.outputs(show_secrets=True)["s"] == "x"
+    project.fault(hardware={"gpus": 7})
+    assert pulumi.refresh(preview_only=True).changed
+    assert pulumi.export()["deployment"]["resources"]
+    assert pulumi.destroy().changes == {"delete": 2} and project.state() == {}
+    assert pulumi.stack_exists()
+
+
+def test_an_error_by_the_adapter_names_the_resource_and_its_reason(project):
+    project.fault(hardware={"gpus": 7})
+    with pytest.raises(PulumiError, match=r"`up` of stack dev failed .*: baremetal:index:Node dgx01: ") as failure:
+        project.pulumi().up()
+    assert failure.value.code and failure.value.diagnostics[0]["urn"].endswith("::dgx01")
+    assert str(failure.value).endswith("the BMC reports 7 x NVIDIA H100 80GB HBM3")
+    (project.folder / "__main__.py").write_text('import pulumi\nraise pulumi.RunError("hall-a has no rack r9")\n')
+    with pytest.raises(PulumiError, match="hall-a has no rack r9"):
+        project.pulumi().preview()
+    (project.folder / "__main__.py").write_text("import nowhere_at_all\n")
+    with pytest.raises(PulumiError, match="No module named 'nowhere_at_all'"):
+        project.pulumi().preview()
+    with pytest.raises(PulumiError, match="no stack named"):
+        Pulumi(project.folder, "none", [str(binary.path())], project.environment).up()
+    with pytest.raises(PulumiError, match="'no-such-command' is not there"):
+        Pulumi(project.folder, "dev", ["no-such-command"]).preview()
+
+
+def test_an_interrupted_caller_takes_the_command_with_it(project):
+    def stop(event):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        project.pulumi(progress=stop).up()
+    assert not list((project.folder / "state").rglob("locks/**/*.json"))

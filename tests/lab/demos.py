@@ -28,7 +28,7 @@ def demo(prefix, *command):
             stdout=file,
             stderr=file,
             start_new_session=True,
-            env=os.environ | {"LAB_PREFIX": prefix, "ENGINE": "embedded"},
+            env=os.environ | {"LAB_PREFIX": prefix},
         )
     try:
         yield process, output

@@ -17,6 +17,7 @@ from ironburst.adapters.pulumi import Pulumi
 from ironburst.document import read
 from lab import names
 from lab.demo import burst, converge, declare, giveback, service
+from lab.pulumi import binary
 from lab.site import Site
 from lab.system import CHECKOUT, wait_for
 from tests import sites
@@ -187,7 +188,7 @@ def test_init_reads_what_is_there(campus, inside, tmp_path):
 
 def test_the_snippet_is_enough(campus, inside, tmp_path):
     site = campus
-    pulumi = declare.declare(inside, declare.choose_engine("embedded")[1], print)
+    pulumi = declare.declare(inside, binary.path(), print)
     assert isinstance(pulumi, Pulumi)
     assert read(inside.document).managed_hosts == []
     folder = site.dir / "shared" / "snippet"

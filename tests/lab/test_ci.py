@@ -1,5 +1,5 @@
 """The workflow files for prod with real hosts behind its runner: nothing is applied before somebody approves it, and
-every night the hosts are asked. lab/ci stands in for GitHub, lab/engine for the pulumi CLI, moto for AWS.
+every night the hosts are asked. lab/ci stands in for GitHub, moto for AWS.
 """
 
 import shlex

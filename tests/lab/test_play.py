@@ -39,7 +39,7 @@ def lab(*words):
 def shell():
     need_lab()
     paths = os.pathsep.join([os.environ["PATH"], str(CHECKOUT / ".venv" / "bin")])
-    env = os.environ | {"LAB_PREFIX": PREFIX, "ENGINE": "embedded", "PATH": paths, "PYTHONPATH": str(CHECKOUT)}
+    env = os.environ | {"LAB_PREFIX": PREFIX, "PATH": paths, "PYTHONPATH": str(CHECKOUT)}
     try:
         yield Shell(CHECKOUT, env, limit_s=2400)
     finally:

@@ -67,7 +67,9 @@ def twins(config: ClusterConfig, stack_file: Path) -> Findings:
 
 
 def _name(stack_file: Path) -> str | None:
-    """Of the cluster, read from the text alone: the file may be of any kind."""
+    """Of the cluster, read from the text alone: the file may be of any kind. One that is in a file beside it isn't
+    looked for.
+    """
     try:
         _, found, text = stack_file.read_text(encoding="utf-8").partition(f"\n  {KEY}:\n")
     except (OSError, UnicodeDecodeError):

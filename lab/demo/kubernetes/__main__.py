@@ -11,6 +11,7 @@ import os
 import sys
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 
 from ironburst import document
 from ironburst.adapters.pulumi import Pulumi
@@ -28,15 +29,16 @@ from lab.hosts.box import Box
 from lab.hosts.check import check
 from lab.kubernetes import binaries
 from lab.kubernetes.control_plane import ControlPlane
+from lab.pulumi import binary
 from lab.system import LabError
 
 TITLE = "ironburst: the main job on the lab, with Kubernetes"
 
 
-def demo(prefix: str, engine_wanted: str, wanted: Wanted) -> int:
+def demo(prefix: str, wanted: Wanted) -> int:
     """The whole story. The lab is down when this returns, whatever happened; its report stays."""
     try:
-        engine, command = declare.choose_engine(engine_wanted)
+        engine = binary.path()
         box = Box(prefix)
         check(box.root)
         kept.refuse_second(box)
@@ -51,11 +53,11 @@ def demo(prefix: str, engine_wanted: str, wanted: Wanted) -> int:
         ControlPlane(prefix).down()
 
     stage = Stage(box, end, [binaries.folder(box.root)], TITLE)
-    result = summary.Summary(engine=engine, scheduler="Kubernetes")
-    return play(stage, result, partial(tell, box, command, wanted))
+    result = summary.Summary(engine=binary.name(engine), scheduler="Kubernetes")
+    return play(stage, result, partial(tell, box, engine, wanted))
 
 
-def tell(box: Box, engine: list[str], wanted: Wanted, steps: Steps, result: summary.Summary) -> History:
+def tell(box: Box, engine: Path, wanted: Wanted, steps: Steps, result: summary.Summary) -> History:
     """The steps. Raises LabError at the first that fails."""
     with steps.step("set up", "Set up: the control plane, home's nodes, BMCs, the cloud"):
         inside = world.start(box, steps.say)
@@ -103,4 +105,4 @@ if __name__ == "__main__":
     parser.add_argument("--difficult", action="store_true", help=told)
     given = parser.parse_args()
     wanted = Wanted(given.api_dies, given.difficult)
-    sys.exit(demo(os.environ.get("LAB_PREFIX") or "lab", os.environ.get("ENGINE") or "auto", wanted))
+    sys.exit(demo(os.environ.get("LAB_PREFIX") or "lab", wanted))

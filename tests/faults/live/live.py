@@ -29,6 +29,7 @@ from lab.demo import converge, declare, service
 from lab.demo.burst import Head
 from lab.demo.inside import Inside
 from lab.play.faults import MARKETS
+from lab.pulumi import binary
 from lab.site import Site
 from lab.system import LabError
 
@@ -93,7 +94,7 @@ def build(site: Site, tied: bool) -> None:
         print(f"{time.strftime('%H:%M:%S')} {line}", flush=True)
 
     inside = declare.start_world(site, say, tied=tied)
-    declare.declare(inside, [sys.executable, "-m", "lab.engine"], say)
+    declare.declare(inside, binary.path(), say)
     converge.once(inside, "first", say)
     converge.bake(inside, "p5", say)
     service.install(inside)

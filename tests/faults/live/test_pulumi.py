@@ -1,6 +1,5 @@
 """The engine, its providers and the BMCs fail in the middle of an `up` of a second, smaller cluster in the same account
-and hall. The engine is the lab's stand-in (lab/engine) where there is no Pulumi CLI; state, lock and pending operations
-are the CLI's.
+and hall.
 """
 
 import json
@@ -17,6 +16,7 @@ import pytest
 import yaml
 
 from lab.bmc import faults as bmc
+from lab.pulumi import binary
 from lab.system import CHECKOUT
 from tests.faults.live.live import until
 
@@ -50,7 +50,7 @@ class Second:
         self.run("stack", "init", NAME)
 
     def argv(self, *words):
-        argv = self.live.inside.argv(sys.executable, "-m", "lab.engine", *words, "--stack", NAME, "--non-interactive")
+        argv = self.live.inside.argv(str(binary.path()), *words, "--stack", NAME, "--non-interactive")
         return [f"--chdir={self.folder}" if word.startswith("--chdir=") else word for word in argv]
 
     def run(self, *words, code=0):
@@ -184,7 +184,7 @@ def second(live, tmp_path):
 def test_the_engine_is_killed_between_two_resources(second):
     run = second.start("up", *DO)
     second.in_the_middle(run)
-    os.kill(process_of(run, "lab.engine", "pulumi up"), signal.SIGKILL)
+    os.kill(process_of(run, "pulumi up"), signal.SIGKILL)
     run.communicate(timeout=60)
     assert "locked" in second.run("up", *DO, code=None)
     second.run("cancel", "--yes")
@@ -249,7 +249,7 @@ def test_the_engine_is_killed_while_ec2_launches_a_fixed_node(second):
     second.live.calls_fail("RunInstances", after=True, delay_s=20)
     run = second.start("up", *DO)
     until(second.instances, 180, "the instance")
-    os.kill(process_of(run, "lab.engine", "pulumi up"), signal.SIGKILL)
+    os.kill(process_of(run, "pulumi up"), signal.SIGKILL)
     run.communicate(timeout=60)
     second.run("cancel", "--yes")
     said = second.run("up", *DO)

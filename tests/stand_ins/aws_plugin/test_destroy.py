@@ -1,5 +1,5 @@
-"""A `destroy` with rented nodes up, on lab/engine and the aws stand-in with the real components: it stops at what the
-nodes hold, and the controller can still end them.
+"""A `destroy` with rented nodes up, on the aws stand-in with the real components: it stops at what the nodes hold, and
+the controller can still end them.
 """
 
 from __future__ import annotations
@@ -8,7 +8,6 @@ import json
 import os
 import re
 import subprocess
-import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,6 +21,7 @@ from lab.aws.cloud import Cloud
 from lab.aws.leftovers import leftovers
 from lab.aws.testing import REGION, Clients
 from lab.aws_plugin.harness import BIN, SERVICES
+from lab.pulumi import binary
 from tests.lab_cloud import allow_spot, assumed, user
 
 ROOT = Path(__file__).parents[3]
@@ -36,6 +36,7 @@ from pathlib import Path
 from components import cluster
 from ironburst.config import stack
 from ironburst.config.load import from_value, read_value
+from lab.pulumi import binary
 cluster.BareMetalNodes = lambda *_, **__: None
 value = read_value(Path("{ROOT}/stacks/Pulumi.lab.yaml"))
 if pulumi.Config().get_bool("removed"):
@@ -59,7 +60,7 @@ class Stack:
             "PULUMI_CONFIG_PASSPHRASE": "x",
             "PULUMI_BACKEND_URL": f"file://{self.folder}",
         }
-        command = [sys.executable, "-m", "lab.engine", *verb, "--stack", "test", "--cwd", str(self.folder)]
+        command = [str(binary.path()), *verb, "--stack", "test", "--cwd", str(self.folder)]
         return subprocess.run(command, env={**os.environ, **environment}, capture_output=True, text=True, timeout=240)
 
     def up(self) -> None:

@@ -1,11 +1,10 @@
-"""The aws stand-in under lab/engine, found on PATH, with an ordinary program of pulumi-aws."""
+"""The aws stand-in under the pulumi CLI, found on PATH, with an ordinary program of pulumi-aws."""
 
 from __future__ import annotations
 
 import json
 import os
 import subprocess
-import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +13,7 @@ import pytest
 
 from lab.aws.cloud import Cloud
 from lab.aws_plugin.harness import BIN, SERVICES
+from lab.pulumi import binary
 
 ROOT = Path(__file__).parents[3]
 PROGRAM = """
@@ -50,7 +50,7 @@ class Stack:
             "PULUMI_CONFIG_PASSPHRASE": "x",
             "PULUMI_BACKEND_URL": f"file://{self.folder}",
         }
-        command = [sys.executable, "-m", "lab.engine", *verb, "--stack", "test", "--cwd", str(self.folder)]
+        command = [str(binary.path()), *verb, "--stack", "test", "--cwd", str(self.folder)]
         return subprocess.run(command, env={**os.environ, **environment}, capture_output=True, text=True, timeout=60)
 
 

@@ -4,7 +4,6 @@ import json
 import os
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 
 import yaml
@@ -15,6 +14,7 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 from ironburst.cli import main
 from lab.aws.testing import client
 from lab.ci.forge import Environment, Forge, git
+from lab.pulumi import binary
 from tests import pki
 
 ROOT = Path(__file__).parents[3]
@@ -34,10 +34,9 @@ TRACKED = (
     ".github",
 )
 KEY = rsa.generate_private_key(65537, 2048)
-# What a runner in a hall has: the pulumi CLI, where this machine has it, else its stand-in; stand-ins of make, of which
+# What a runner in a hall has beside the pulumi CLI: stand-ins of make, of which
 # only `setup` does something, and of ssh to the head, where scontrol answers
 TOOLS = {
-    "pulumi": f'exec {shutil.which("pulumi") or f"{sys.executable} -m lab.engine"} "$@"',
     "make": f'[ "$*" != setup ] || ln -s {ROOT}/.venv .venv',
     "ssh": '[ "$5 $6" = "head scontrol" ] && cat "$LAB_NODES"',
 }
@@ -62,7 +61,7 @@ class Site:
         self.folder, self.cloud_url, self.stack = folder, cloud_url, stack
         tools = folder / "tools"
         tools.mkdir()
-        for name, text in TOOLS.items():
+        for name, text in {**TOOLS, "pulumi": f'exec {binary.path()} "$@"'}.items():
             (tools / name).write_text(f"#!/bin/sh\n{text}\n")
             (tools / name).chmod(0o755)
         (folder / "state").mkdir()

@@ -1,6 +1,6 @@
 """The workflow files, run: from a pull request to a published document, nightly drift, newer versions.
 
-The jobs' own commands run, on lab/ci (a stand-in for GitHub), lab/engine and the lab's AWS. There are no hosts here,
+The jobs' own commands run, on lab/ci (a stand-in for GitHub) and the lab's AWS. There are no hosts here,
 nor their secrets: `converge --check` says so, which is what the tests ask of it.
 """
 

@@ -8,9 +8,10 @@ from html.parser import HTMLParser
 import pytest
 
 from ironburst.controller.records import EventRow
-from lab.demo import boot, declare, figures, history, report, trace
+from lab.demo import boot, figures, history, report, trace
 from lab.demo.history import History, JobHistory, LeaseHistory, Mark, Run
 from lab.demo.steps import Steps
+from lab.pulumi import binary
 from lab.system import LabError
 
 
@@ -115,16 +116,15 @@ def test_plain_lines_without_a_terminal():
     assert "failed after" in text and list(steps.seconds) == ["one", "two"]
 
 
-def test_an_engine_that_is_not_there_is_an_error(monkeypatch):
-    monkeypatch.setattr("shutil.which", lambda name: None)
-    assert "stand-in" in declare.choose_engine("auto")[0]
-    with pytest.raises(LabError, match="no pulumi on PATH"):
-        declare.choose_engine("pulumi")
-    with pytest.raises(LabError, match="not known"):
-        declare.choose_engine("terraform")
+def test_the_pulumi_cli_is_that_on_path_or_the_labs(monkeypatch):
+    monkeypatch.delenv("ENGINE", raising=False)
     monkeypatch.setattr("shutil.which", lambda name: "/opt/pulumi")
-    assert declare.choose_engine("auto")[1] == ["/opt/pulumi"]
-    assert declare.choose_engine("embedded")[1][-1] == "lab.engine"
+    assert str(binary.path()) == "/opt/pulumi" and "on PATH" in binary.name(binary.path())
+    monkeypatch.setenv("ENGINE", "built")
+    assert binary.path().parent == binary.folder() and "built by the lab" in binary.name(binary.path())
+    monkeypatch.setenv("ENGINE", "terraform")
+    with pytest.raises(LabError, match="ENGINE='terraform' is not known"):
+        binary.path()
 
 
 def test_the_slowest_reaction_counts():

@@ -13,6 +13,7 @@ import yaml
 from cryptography import x509
 from cryptography.hazmat.primitives import serialization
 
+from lab import go as lab_go
 from lab.hosts.box import Box
 from lab.kubernetes import access, authority, binaries, commands, nodes, stages
 from lab.kubernetes.access import Account
@@ -227,11 +228,13 @@ def test_a_program_is_a_tool_of_its_module(program):
     assert (MODULES / program.module / "go.sum").stat().st_size > 0
 
 
-def fake_go(tmp_path, monkeypatch, script):
-    """A `go` that does what the script says: $target is what it shall write."""
+def fake_go(tmp_path, monkeypatch, script, version="go1.26.0"):
+    """A `go` of a version that does what the script says: $target is what it shall write."""
     go = tmp_path / "bin" / "go"
     go.parent.mkdir(exist_ok=True)
-    go.write_text(f'#!/bin/sh\nfor a; do [ "$b" = -o ] && target=$a; b=$a; done\nname=${{target##*/}}\n{script}\n')
+    version = f'[ "$1" != env ] || {{ echo {version}; exit; }}'
+    target = 'for a; do [ "$b" = -o ] && target=$a; b=$a; done\nname=${target##*/}'
+    go.write_text(f"#!/bin/sh\n{version}\n{target}\n{script}\n")
     go.chmod(0o755)
     monkeypatch.setenv("PATH", f"{go.parent}{os.pathsep}/usr/bin{os.pathsep}/bin")
 
@@ -251,10 +254,19 @@ def test_a_build_goes_on_where_it_was_and_is_done_only_at_its_end(tmp_path, monk
     assert binaries.built(tmp_path) and list(binaries.build(tmp_path)) == []
 
 
-def test_without_go_one_sentence_says_what_to_do(tmp_path, monkeypatch):
-    monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(LabError, match="no 'go' on PATH: install Go"):
-        list(binaries.build(tmp_path))
+@pytest.mark.parametrize("version", [None, "go1.25.11"])
+def test_without_a_go_that_is_new_enough_pypis_is_installed_once(tmp_path, monkeypatch, version):
+    def pip(command):
+        assert "--require-hashes" in command
+        (Path(command[command.index("--target") + 1]) / "go" / "bin").mkdir(parents=True)
+        asked.append(command)
+
+    asked = []
+    monkeypatch.setattr(lab_go, "run", pip)
+    monkeypatch.setenv("PATH", f"{tmp_path}")
+    if version:
+        fake_go(tmp_path, monkeypatch, ": >$target", version)
+    assert [lab_go.go(tmp_path) for _ in range(2)] == [f"{tmp_path}/cache/go/go/bin/go"] * 2 and len(asked) == 1
 
 
 # --- the plane -------------------------------------------------------------------------------------------------

@@ -40,7 +40,7 @@ def test_validate_exits_2_with_findings_as_json(tmp_path, capsys, declared):
     assert main(["validate", str(stack_file(tmp_path, declared)), "--json"]) == 2
     report = json.loads(capsys.readouterr().out)
     assert not report["valid"]
-    assert set(report["findings"][0]) == {"path", "value", "rule", "message", "severity", "line"}
+    assert set(report["findings"][0]) == {"path", "value", "rule", "message", "severity", "file", "line"}
     assert report["findings"][0]["value"] == 0
 
 
@@ -76,3 +76,59 @@ def test_el_8_is_refused_with_the_reason(tmp_path, capsys):
     assert main(["validate", str(path)]) == 2
     said = capsys.readouterr().err
     assert "software.os" in said and "rhel8 can't be managed (its Python is 3.6, Ansible needs 3.8)" in said
+
+
+def beside(folder, declared, name="lab.cluster.yaml"):
+    """A stack file whose declaration is in another one."""
+    if "/" not in name:
+        (folder / name).write_text(yaml.safe_dump(declared, sort_keys=False))
+    return stack_file(folder, {"file": name})
+
+
+def test_a_declaration_in_a_file_beside_the_stack_file(tmp_path, capsys, declared):
+    path = beside(tmp_path, declared)
+    assert load.load(path) == load.from_value(declared)
+    assert main(["validate", str(path)]) == 0
+    declared["budget"]["usd_per_month"] = 0
+    beside(tmp_path, declared)
+    capsys.readouterr()
+    assert main(["validate", str(path), "--json"]) == 2
+    finding = json.loads(capsys.readouterr().out)["findings"][0]
+    line = (tmp_path / "lab.cluster.yaml").read_text().splitlines().index("  usd_per_month: 0") + 1
+    assert (finding["file"], finding["line"]) == (str(tmp_path / "lab.cluster.yaml"), line)
+    assert main(["validate", str(path)]) == 2
+    assert f"{tmp_path / 'lab.cluster.yaml'}:{line}: error: config.ironburst:cluster.budget" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("nowhere/lab.cluster.yaml", "in the stack file's folder"),
+        ("../lab.cluster.yaml", "in the stack file's folder"),
+        ("Pulumi.other.yaml", "which Pulumi takes for a stack file"),
+        ("lab.cluster.json", "name a YAML file"),
+        (["lab.cluster.yaml"], "name a YAML file"),
+    ],
+)
+def test_a_file_that_cant_be_beside(tmp_path, capsys, declared, name, words):
+    assert (
+        main(
+            [
+                "validate",
+                str(
+                    beside(tmp_path, declared, name) if isinstance(name, str) else stack_file(tmp_path, {"file": name})
+                ),
+            ]
+        )
+        == 2
+    )
+    assert words in capsys.readouterr().err
+
+
+def test_a_file_beside_that_is_missing_or_no_yaml(tmp_path, capsys):
+    path = stack_file(tmp_path, {"file": "lab.cluster.yaml"})
+    assert main(["validate", str(path)]) == 2
+    assert "lab.cluster.yaml" in (said := capsys.readouterr().err) and "can't be read" in said
+    (tmp_path / "lab.cluster.yaml").write_text("name: [")
+    assert main(["validate", str(path)]) == 2
+    assert "lab.cluster.yaml" in capsys.readouterr().err

@@ -1,1 +1,0 @@
-"""A probe provider, its program side, and the harness of the engine's tests."""
