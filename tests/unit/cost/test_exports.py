@@ -2,8 +2,8 @@
 instances in it, so these lines are ours, under the columns that the export has.
 
 AWS: Data Exports' table dictionary (COST_AND_USAGE_REPORT without its rarer columns, FOCUS_1_0_AWS, FOCUS_1_2_AWS).
-Azure: Cost Management's FOCUS schemas 1.0, 1.0r2 and 1.2 (microsoft/finops-toolkit), some of its x_ columns. Google: its
-FOCUS view over the detailed BigQuery export.
+Azure: Cost Management's FOCUS schemas 1.0, 1.0r2 and 1.2 (microsoft/finops-toolkit), some of its x_ columns. Google:
+its FOCUS view over the detailed BigQuery export.
 """
 
 import csv
@@ -28,10 +28,12 @@ ConsumedQuantity ConsumedUnit ContractedCost ContractedUnitPrice EffectiveCost I
 PricingCategory PricingQuantity PricingUnit ProviderName PublisherName RegionId RegionName ResourceId ResourceName
 ResourceType ServiceCategory ServiceName SkuId SkuPriceId SubAccountId SubAccountName Tags
 """)
-ADDED_1_1 = names("""CapacityReservationId CapacityReservationStatus CommitmentDiscountQuantity CommitmentDiscountUnit 
+ADDED_1_1 = names("""CapacityReservationId CapacityReservationStatus CommitmentDiscountQuantity CommitmentDiscountUnit
 ServiceSubcategory SkuMeter SkuPriceDetails""")
-ADDED_1_2 = names("""BillingAccountType InvoiceId PricingCurrency PricingCurrencyContractedUnitPrice PricingCurrencyEffectiveCost 
-PricingCurrencyListUnitPrice SubAccountType""")
+ADDED_1_2 = names("""
+BillingAccountType InvoiceId PricingCurrency PricingCurrencyContractedUnitPrice PricingCurrencyEffectiveCost
+PricingCurrencyListUnitPrice SubAccountType
+""")
 FOCUS_1_1 = sorted(FOCUS_1_0 + ADDED_1_1)
 FOCUS_1_2 = sorted(FOCUS_1_1 + ADDED_1_2)
 GOOGLE = [
