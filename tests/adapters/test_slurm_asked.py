@@ -28,6 +28,14 @@ ASKED = {
 }
 
 
+# by job of allocated.json: (nodes, GPUs of each), as `scontrol -d show job` says it (JOB_GRES and GRES of each node)
+ALLOCATED = {id: asked[:2] for id, asked in ASKED.items()} | {
+    1: (1, 8),  # --exclusive: all that the node has
+    2: (1, 8),
+    6: (4, 8),  # -N2-4: four were idle
+}
+
+
 def number(n):
     return {"set": True, "infinite": False, "number": n}
 
@@ -50,6 +58,17 @@ def test_unusual_submissions_are_read_as_what_they_need(version):
     jobs = slurm_json.jobs(slurm_defaults.applied(queue(version), NODES))
     found = {job.id: (job.nodes, job.each.gpus, job.each.cpus, job.each.memory_mb) for job in jobs}
     assert found == ASKED
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_while_they_run_they_have_what_slurm_allocated(version):
+    answer = json.loads((FIXTURES / version / "allocated.json").read_text())
+    jobs = slurm_json.jobs(answer)
+    assert {job.id: (job.nodes, job.each.gpus) for job in jobs} == ALLOCATED
+    for job, raw in zip(jobs, answer["jobs"], strict=True):
+        assert job.nodes * job.each.gpus == sum(int(each.split(":")[2].split("(")[0]) for each in raw["gres_detail"])
+        least = job.exclusive == "node" or job.id in (1, 2)  # 26.05 doesn't say who shares
+        assert least or (job.each.cpus, job.each.memory_mb) == ASKED[job.id][2:]
 
 
 @pytest.mark.parametrize("id", ASKED)

@@ -183,7 +183,7 @@ READERS: dict[str, Reader] = {
             fewer_gpus,
         )
         for release in ("23.02", "23.11", "24.11", "25.05", "26.05")
-        for kind in ("nodes", "squeue", "unusual")
+        for kind in ("nodes", "squeue", "unusual", *(["allocated"] if release == "24.11" else []))
     },
 }
 
