@@ -6,6 +6,8 @@ without accounting, after twelve unusual submissions, all of which wait (recorde
 shared/cases/accidents/squeue_24.11.5_real.json). 24.11/allocated.json is the same submissions, one after the other, to
 a slurmctld 24.11.5 (Debian 13) of four such nodes with a slurmd each (192 CPUs in two sockets, 1,000,000 MiB, 8 GPUs,
 DefMemPerGPU=100000, no accounting), while each ran; the lists of cores are left out.
+24.11/allocated_sacct.txt and .json are what its `sacct` says of them with a slurmdbd, as the cost report asks and as
+`sacct -X --json` (steps left out); _typed: with AccountingStorageTRES=gres/gpu,gres/gpu:h100.
 
 The others are DERIVED, not captured: the captured values, with the fields that each version's data_parser adds, drops
 or writes in another form, as read in the field tables (JOB_INFO, NODE in parsers.c) of
