@@ -100,10 +100,10 @@ def board_of(names: Sequence[str], models: Tuple[Model, ...]) -> Optional[int]:
 
 def model_matches(model: str, name: str, memory_mib: float) -> bool:
     """Whether a GPU is of the catalogue's model:
-    "H100 SXM5 80GB" is nvidia-smi's "NVIDIA H100 80GB HBM3" with 81559 MiB.
+    "H100 SXM5 80GB" is nvidia-smi's "NVIDIA H100 80GB HBM3" with 81559 MiB. A vGPU is no whole card, and of none.
     """
     words = _words(name)
-    if not _is_family(model, words) or _other_form(model, words):
+    if VIRTUAL.search(name) or not _is_family(model, words) or _other_form(model, words):
         return False
     sizes = re.search(r"(\d+(?:/\d+)*)GB", model)
     return not sizes or any(fits_memory(memory_mib, int(size)) for size in sizes.group(1).split("/"))

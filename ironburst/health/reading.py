@@ -35,6 +35,7 @@ BEFORE = re.compile(
     rf"^(?:{WHERE} *\S|(?:# ?)?(?:sudo )?(?:\S*/)?(?:nvidia-smi|dcgmi|ibstat|lspci)(?: +-?[\w=,.:/-]+)*\s*$|"
     rf"Defaulted container |{BANNER.pattern[1:]})"
 )
+OF_GPUS = re.compile(rf"^GPU|^\||{ERROR_TEXT.pattern}", re.IGNORECASE)  # no word of a banner: a tool's own line
 MAX_TEXT = 64 << 20  # bytes: a capture is never larger
 
 
@@ -96,7 +97,7 @@ def captured(text: str) -> str:
     while start < len(lines) and (not lines[start].strip() or BEFORE.match(lines[start])):
         is_banner = BANNER.match(lines[start])
         start += 1
-        while is_banner and start < len(lines) and lines[start].strip():
+        while is_banner and start < len(lines) and lines[start].strip() and not OF_GPUS.search(lines[start]):
             start += 1
     end = len(lines)
     while end > start and (not lines[end - 1].strip() or PROMPT.match(lines[end - 1])):

@@ -73,6 +73,20 @@ def test_what_stands_before_an_output_in_a_container_or_a_report(before, form):
     assert not healthy(parse(f"{before}Failed to initialize NVML: Unknown Error\n{text}"))
 
 
+@pytest.mark.parametrize(
+    "said",
+    [
+        "GPU 00000000:41:00.0: GPU is lost",
+        "Unable to determine the device handle for GPU0000:41:00.0: Unknown Error",
+        "GPU 8: NVIDIA H100 80GB HBM3 (UUID: GPU-0a1b2c3d-0000-1111-2222-333344445556)",
+    ],
+)
+def test_a_banner_takes_no_line_of_the_tool_with_it(said):
+    listed = "GPU 0: NVIDIA H100 80GB HBM3 (UUID: GPU-0a1b2c3d-0000-1111-2222-333344445555)\n"
+    assert healthy(parse(BANNER + listed))
+    assert not healthy(parse(f"{BANNER.rstrip()}\n{said}\n\n{listed}"))
+
+
 def test_a_prompt_is_no_output():
     assert "empty" in why("root@node01:~# nvidia-smi\nroot@node01:~# \n")
 
