@@ -52,10 +52,11 @@ def runs(lines: Iterable[str], path: Path) -> list[Run]:
             f"{path}, line 1: it has no column {missing[0]}; as sacct --parsable2 prints them, these are needed: "
             f"{','.join(COLUMNS)}"
         )
-    found = []
+    found, said = [], set()
     for number, values in numbered:
-        if not values:
+        if not values or tuple(values) in said:  # the same try of the same job: two answers of sacct in one file
             continue
+        said.add(tuple(values))
         if len(values) != len(columns):
             raise TraceError(f"{path}, line {number} has {len(values)} values; the first line names {len(columns)}")
         if run := _run(Row(path, number, dict(zip(columns, values, strict=True)))):

@@ -18,6 +18,7 @@ from ironburst.ports import Resources
 
 Row = dict[str, Any]
 _GPUS = re.compile(r"\bgpu(?::([^:,=()]*[^:,=()\d][^:,=()]*))?(?:[:=](\d+))?(?=[,(]|$)")  # type, count
+_PART = re.compile(r"(gres[:/])?gpu(:[\w.+-]+)?([:=]\d+)?(\(.*\))?")
 _OPTIONS = ("tres_per_node", "tres_per_job", "tres_per_task", "tres_per_socket")
 # --exclusive and its kinds, as `shared` says them (26.05 has none), and `exclusive` where there is one. A label of mcs
 # isn't known: as if nobody had the same one.
@@ -133,6 +134,10 @@ def _types(raw: Row) -> list[str]:
 
 
 def _gpus(text: str) -> int:
+    """Raises ValueError for GPUs whose count or type is none."""
+    for part in re.split(r",(?![^()]*\))", text):
+        if re.search(r"\bgpu\b", part) and not _PART.fullmatch(part.strip()):
+            raise ValueError(f"{part!r} is no number of GPUs")
     return sum(int(count or 1) for type, count in _GPUS.findall(text) if not is_slice(type))
 
 

@@ -6,6 +6,8 @@ Two kinds of files, told apart by their columns, as CSV, packed with gzip or not
   "Line item details" (legacy); resource_tags is a JSON map. What a Savings Plan or a Reserved Instance covers counts
   with its effective cost, as in AWS' own formula of amortized cost, and a SavingsPlanNegation with 0.
 - FOCUS 1.0 to 1.2 of any provider: EffectiveCost, by ChargeCategory and PricingCategory; x_UsageType is AWS' own.
+  Google's BigQuery view writes its categories in small letters, and times as BigQuery does (2026-03-01 00:00:00 UTC);
+  Azure leaves out the seconds.
 
 Tags show only where they are active for cost allocation (Billing console). Keys are written in several ways
 (user:ironburst:pool, user_ironburst_pool): they are compared without prefix and punctuation.
@@ -135,7 +137,7 @@ class _Row:
 
     def time(self, name: str) -> float:
         try:
-            moment = datetime.fromisoformat(self.values[name].strip())
+            moment = datetime.fromisoformat(self.values[name].strip().removesuffix(" UTC"))
         except ValueError:
             raise self.bad(name, "a time such as 2026-03-01T12:00:00Z") from None
         return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
@@ -151,9 +153,10 @@ class _Row:
             text = self.values.get(name) or "{}"
             whole = json.loads(text if text[0] in "{[" else f"{{{text}}}")  # Azure's older exports leave out the braces
             if isinstance(whole, list):  # Google's
-                whole = {each["key"]: each["value"] for each in whole}
+                small = ({name.lower(): value for name, value in each.items()} for each in whole)
+                whole = {each["key"]: each["value"] for each in small}
             return {plain(key): str(value) for key, value in {**whole, **single}.items()}
-        except (ValueError, TypeError, KeyError):
+        except (ValueError, TypeError, KeyError, AttributeError):
             raise self.bad(name, 'a JSON object, such as {"user_ironburst_pool": "p5"}') from None
 
     def in_dollars(self, name: str) -> None:
@@ -201,11 +204,11 @@ def _cur(row: _Row) -> Line:
 
 
 def _focus(row: _Row) -> Line:
-    category, pricing = row.values["ChargeCategory"], row.values.get("PricingCategory", "")
+    category, pricing = row.values["ChargeCategory"].capitalize(), row.values.get("PricingCategory", "").capitalize()
     kind = _FOCUS_KINDS.get(category, "usage" if category == "Usage" else "unknown")
     if kind == "usage" and pricing == "Committed":
-        plan = "savings" in row.values.get("CommitmentDiscountType", "").lower()
-        kind = "savings_plan" if plan else "reserved"
+        said = row.values.get("CommitmentDiscountType") or row.values.get("CommitmentDiscountCategory", "")
+        kind = "savings_plan" if re.search("savings|spend", said, re.IGNORECASE) else "reserved"
     row.in_dollars("BillingCurrency")
     usage_type = row.values.get("x_UsageType") or row.values.get("SkuMeter", "")
     return Line(

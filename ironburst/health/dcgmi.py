@@ -13,7 +13,8 @@ from .reading import ERROR_TEXT, clean, in_sequence, note, shown, whole
 
 BORDER = dcgmi_diag.BORDER
 BUS_ID = re.compile(r"^[0-9A-F]{8}:[0-9A-F]{2}:[0-9A-F]{2}\.0$")
-COUNT = re.compile(r"^(\d+) (GPU|NvSwitch|Switch|ConnectX|CPU|CPU Core)(?:s|es)? found\.$")
+COUNT = re.compile(r"^(\d+) (GPU|NvSwitch|Switch|ConnectX|CPU|CPU Core)(?:s|es)? found(?: \((?:Active|All)\))?\.$")
+NOT_ALL = "Note: Use -a flag to show all GPUs"  # DCGM 4.5 on: some are lost, or kept out of use
 TITLES = re.compile(r"^\| (GPU ID|Switch ID|ConnectX|CPU ID|[A-Z]\w+ ID)\s*\|(.*\|)?$")
 OVERALL = ("Healthy", "Warning", "Failure")
 
@@ -28,7 +29,7 @@ def parse(text: str, expected: Expectation) -> List[Finding]:
         return _json(text.split("\n", text[: text.index("{")].count("\n"))[-1], expected)
     if first.startswith("{"):
         return _json(text, expected)
-    if re.match(r"^\d+ GPUs? found\.", first):
+    if COUNT.match(first):
         return _discovery(lines, expected)
     if any("NvLink Link Status" in line for line in lines[:3]):
         return _nvlink(lines, expected)
@@ -102,6 +103,10 @@ class _Discovery:
             self.borders[self.kind] = 0
         elif self.kind and BORDER.match(line):
             self.borders[self.kind] += 1
+        elif line.startswith(NOT_ALL):
+            raise Unreadable(
+                "DCGM knows of GPUs that are not active, and does not list them: ask dcgmi discovery -l -a"
+            )
         elif not line or TITLES.match(line):
             return
         elif self.kind == "GPU":
@@ -112,7 +117,9 @@ class _Discovery:
             raise Unreadable(f"dcgmi discovery prints a line that is not understood: {shown(line)}")
 
     def _gpu(self, line: str) -> None:
-        match = re.match(r"^\| (\d*) *\| (Name|PCI Bus ID|Device UUID): (.*?) *\|$", line)
+        match = re.match(r"^\| (\d*) *\| (Status|Name|PCI Bus ID|Device UUID): (.*?) *\|$", line)
+        if match and match.group(2) == "Status":  # with -a, of one that is not active
+            raise Unreadable(f"GPU {match.group(1)} is {match.group(3)}, as DCGM says")
         if not match:
             raise Unreadable(f"dcgmi discovery prints a line that is not understood: {shown(line)}")
         number, key, value = match.groups()
@@ -166,6 +173,8 @@ def _nvlink(lines: Sequence[str], expected: Expectation) -> List[Finding]:
             current = links[part, int(who.group(2))] = []
         elif re.match(r"^\s+[UDX_]( [UDX_])*$", line) and current is not None:
             current += line.split()
+        elif re.match(r"^\s+Link Entities: \S", line) and current:
+            continue
         elif line.startswith("Key: Up=U"):
             keyed = True
         else:

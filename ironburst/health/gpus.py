@@ -8,9 +8,9 @@ from typing import List, Optional, Sequence, Tuple
 from . import shared
 from .expectation import Expectation, count_finding, driver_finding
 from .findings import Finding, Unreadable, bad, good, judged
-from .models import NAME, UUID, board_of, find_models, fits_memory, memory_sizes, model_matches
+from .models import NAME, UUID, VIRTUAL, board_of, find_models, fits_memory, memory_sizes, model_matches
 from .reading import is_error, is_lost, not_available, quantity, shown
-from .rules import NEVER, OF_UNIFIED, UNIFIED, Facts, Judge, row_for
+from .rules import NEVER, OF_UNIFIED, OF_VIRTUAL, UNIFIED, Facts, Judge, row_for
 
 # What GPUs of one name must have alike
 EVEN = (
@@ -109,7 +109,8 @@ def judge_gpu(judge: Judge) -> List[Tuple[str, str]]:
 
 
 def _must_be_available(field: str, judge: Judge) -> bool:
-    if UNIFIED.search(judge.facts.get("name", "")) and OF_UNIFIED.match(field):
+    name = judge.facts.get("name", "")
+    if (UNIFIED.search(name) and OF_UNIFIED.match(field)) or (VIRTUAL.search(name) and OF_VIRTUAL.match(field)):
         return False
     if field == "persistence_mode" and not not_available(judge.facts.get("driver_model.current", "N/A")):
         return False  # Windows
@@ -164,7 +165,7 @@ def _pairs(judge: Judge) -> List[str]:
         missing = [field for field, value in of_group.items() if not_available(value)]
         if 0 < len(missing) < len(of_group):
             problems.append(f"{missing[0]} is not available, and others of {group} are")
-    if facts.get("ecc.mode.current") == "Enabled" and not judge.mig:
+    if facts.get("ecc.mode.current") == "Enabled" and not judge.mig and not VIRTUAL.search(facts.get("name", "")):
         problems += [
             f"ECC is on, but {field} is not available"
             for field, value in facts.items()

@@ -30,6 +30,7 @@ ADDRESS = re.compile(
 )
 ALLOWED = re.compile(
     r"^\s*$|^\*+$|^\* Waiting for client to connect\.\.\. \*$|"
+    r"^ ?Waiting for client rdma_cm QP to connect$|^ ?Please run the same command with the IB/RoCE interface IP$|"
     r"^ ?WARNING: BW peak won't be measured in this run\.$|"
     r"^ ?Conflicting CPU frequency values detected: [\d.]+ != [\d.]+\. CPU Frequency is not max\.$|"
     r"^ ?initializing CUDA$|^ ?Listing all CUDA devices in system:$|^ ?CUDA device \d+: PCIe address is \S+$|"

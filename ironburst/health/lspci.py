@@ -10,7 +10,7 @@ from typing import Dict, List, Match, NamedTuple, Optional, Sequence, Tuple
 
 from .expectation import Expectation, count_finding
 from .findings import Finding, Unreadable, bad, good, judged
-from .models import WIRED_NARROW, numbered_as_declared, wanted_lanes
+from .models import WIRED_NARROW, numbered_as_declared, refuse_others, wanted_lanes
 from .reading import ERROR_TEXT, clean, ends_open, note, shown
 
 NVIDIA_DEVICES = ("lspci", "-Dn", "-d", "10de:")  # what the gate asks: gpus_on_bus() reads the answer
@@ -74,6 +74,7 @@ def parse(text: str, expected: Expectation) -> List[Finding]:
     devices = _devices(text)
     gpus = [device for device in devices if device.is_gpu]
     if not gpus:
+        refuse_others(text)
         raise Unreadable("no NVIDIA GPU is on the bus")
     compute = [device for device in gpus if device.kind == "0302"] or gpus
     problems: List[str] = []

@@ -5,13 +5,16 @@ import re
 from typing import Iterable, List, Optional, Sequence, Tuple
 
 from .expectation import Expectation, Model
-from .findings import Finding, judged
+from .findings import Finding, Unreadable, judged
 
 MEMORY_TOLERANCE = 0.1  # catalogues say GB, drivers report usable MiB: H100 80GB has 81559
 FORM_WORDS = re.compile(r"^(SXM\d*|PCIe|NVL|SE|\d+(/\d+)*GB|variants)$")
+# A vGPU in a guest: NVIDIA A10-24Q, GRID V100D-32C, NVIDIA A100-2-10C. Its number is its memory; what the card does is
+# the host's to know
+VIRTUAL = re.compile(r"-(\d+)[ABCQ]\d?$")
 UUID = re.compile(r"^GPU-[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$")
 NAME = re.compile(
-    r"^(?!.*N/A)(?:(NVIDIA|Tesla|Quadro|GeForce|GRID|RTX|A100|A800|H100|H800)[ -]\S.*|[AHLBVTP]\d{1,3}\w?)$"
+    r"^(?!.*N/A)(?:(NVIDIA|Tesla|Quadro|GeForce|GRID|TITAN|RTX|A100|A800|H100|H800)[ -]\S.*|[AHLBVTP]\d{1,3}\w?)$"
 )
 HBM = re.compile(r"\b(P100|V100S?|A100|A800|A30|H100|H800|H20|H200|GH200|B200|B300|GB200|GB300)\b")
 # Cards that a cloud wires with eight of their sixteen lanes (EC2's g4dn, g5, g6e): only where nobody says what machine
@@ -19,11 +22,27 @@ HBM = re.compile(r"\b(P100|V100S?|A100|A800|A30|H100|H800|H20|H200|GH200|B200|B3
 WIRED_NARROW = re.compile(r"\b(T4|A10G|L40S)\b")
 
 
+def refuse_others(text: str) -> None:
+    """Raises Unreadable for what another maker's tool says, or lspci of another maker's accelerators."""
+    other = next((maker for maker, form in OTHERS.items() if form.search(text[:65536])), None)
+    if other:
+        raise Unreadable(f"this is of {other}, not NVIDIA: the gate judges NVIDIA's GPUs only")
+
+
 def wanted_lanes(declared: Optional[int], most: int, narrow: bool) -> int:
     """PCIe lanes that a GPU with `most` must have. declared: of the machine; 0: all; None: nobody says. narrow: it is
     one of WIRED_NARROW.
     """
     return declared or (min(most, 8) if declared is None and narrow else most)
+
+
+OTHERS = {
+    "AMD": re.compile(
+        r"\bAMD-SMI\b|ROCm System Management|ROCM-SMI|AMD Instinct|\[Instinct |\b12\d\d: 1002:|\[1002:74"
+    ),
+    "Intel": re.compile(r"\bHL-SMI\b|Habana Labs|\b12\d\d: 1da3:|Ponte Vecchio|XPU-?SMI", re.IGNORECASE),
+    "Huawei": re.compile(r"\bnpu-smi\b|\b12\d\d: 19e5:", re.IGNORECASE),
+}
 
 
 def _words(name: str) -> List[str]:
@@ -64,7 +83,7 @@ def find_models(name: str, models: Tuple[Model, ...]) -> Tuple[Model, ...]:
 
 def memory_sizes(name: str, models: Tuple[Model, ...]) -> List[int]:
     """Marketed sizes in GB that a GPU of this name may have; empty: not known."""
-    stated = re.search(r"\b(\d{2,3})\s?G(B|$| )", name)
+    stated = VIRTUAL.search(name) or re.search(r"\b(\d{2,3})\s?G(B|$| )", name)
     if stated and "GH200" not in name:  # GH200's number is the CPU's memory
         return [int(stated.group(1))]
     sizes = [model.memory_gb for model in find_models(name, models) if model.memory_gb]
@@ -81,10 +100,10 @@ def board_of(names: Sequence[str], models: Tuple[Model, ...]) -> Optional[int]:
 
 def model_matches(model: str, name: str, memory_mib: float) -> bool:
     """Whether a GPU is of the catalogue's model:
-    "H100 SXM5 80GB" is nvidia-smi's "NVIDIA H100 80GB HBM3" with 81559 MiB.
+    "H100 SXM5 80GB" is nvidia-smi's "NVIDIA H100 80GB HBM3" with 81559 MiB. A vGPU is no whole card, and of none.
     """
     words = _words(name)
-    if not _is_family(model, words) or _other_form(model, words):
+    if VIRTUAL.search(name) or not _is_family(model, words) or _other_form(model, words):
         return False
     sizes = re.search(r"(\d+(?:/\d+)*)GB", model)
     return not sizes or any(fits_memory(memory_mib, int(size)) for size in sizes.group(1).split("/"))

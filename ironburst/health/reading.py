@@ -24,6 +24,18 @@ ERROR_TEXT = re.compile(
 )
 # What says that the GPU itself is gone or ill: bad wherever it stands
 LOST = re.compile(r"unknown error|ERR!|is lost|requires? reset|reset required\]|no devices|\bxid\b", re.IGNORECASE)
+ESCAPE = re.compile("\x1b\\[[0-9;]*[A-Za-z]")
+WHERE = r"(?:\(\S+\) ?)?(?:\[?[\w.+-]+@[^\n#$%>]{1,80}[#$%>]|bash-[\d.]+[#$]|[$%>\u276f])"
+PROMPT = re.compile(rf"^{WHERE}\s*$")
+BANNER = re.compile(
+    r"^(=+$|== .* ==$|\*{25}$|NVIDIA Release |CUDA Version \d|Container image Copyright|Copyright \(c\)|"
+    r"This container image|Various files include|GOVERNING TERMS|A copy of this license)"
+)
+BEFORE = re.compile(
+    rf"^(?:{WHERE} *\S|(?:# ?)?(?:sudo )?(?:\S*/)?(?:nvidia-smi|dcgmi|ibstat|lspci)(?: +-?[\w=,.:/-]+)*\s*$|"
+    rf"Defaulted container |{BANNER.pattern[1:]})"
+)
+OF_GPUS = re.compile(rf"^GPU|^\||{ERROR_TEXT.pattern}", re.IGNORECASE)  # no word of a banner: a tool's own line
 MAX_TEXT = 64 << 20  # bytes: a capture is never larger
 
 
@@ -74,6 +86,24 @@ def clean(text: str) -> List[str]:
     if foreign:
         raise Unreadable(f"the output has digits of another script ({foreign.group()!r}): run the tool with LC_ALL=C")
     return text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
+
+
+def captured(text: str) -> str:
+    """A capture without what is the terminal's and not the tool's: colours, and the shell's prompt with the command
+    before and with nothing behind; and without what kubectl and NVIDIA's images say before it.
+    """
+    lines = ESCAPE.sub("", text.lstrip("\ufeff")).splitlines(keepends=True)
+    start = 0
+    while start < len(lines) and (not lines[start].strip() or BEFORE.match(lines[start])):
+        is_banner = BANNER.match(lines[start])
+        start += 1
+        while is_banner and start < len(lines) and lines[start].strip() and not OF_GPUS.search(lines[start]):
+            start += 1
+    end = len(lines)
+    while end > start and (not lines[end - 1].strip() or PROMPT.match(lines[end - 1])):
+        end -= 1
+    kept = end if any(PROMPT.match(line) for line in lines[end:]) else len(lines)
+    return "".join(lines[start:kept])
 
 
 def ends_open(text: str) -> bool:

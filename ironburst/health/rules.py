@@ -238,6 +238,10 @@ NEVER = re.compile(
 )
 # Its memory is the host's, and its limits are, too
 UNIFIED = re.compile(r"\b(GB10|Thor|Orin)\b")
+OF_VIRTUAL = re.compile(
+    r"^(temperature\..*|power\..*|enforced\.power\.limit|pcie\.link\..*|clocks(_(event|throttle)_reasons)?\..*|"
+    r"fan\.speed|utilization\..*|gpu_recovery_action|reset_status\..*|persistence_mode|compute_mode)$"
+)
 OF_UNIFIED = re.compile(r"^(memory\.\w+|power\.limit|pcie\.link\..*|fan\.speed)$")
 
 

@@ -11,7 +11,7 @@ from typing import Dict, List, NamedTuple, Sequence, Set
 from . import smi_csv, smi_query, smi_table, smi_topo
 from .expectation import Expectation, count_finding
 from .findings import Finding, Unreadable, bad, judged
-from .models import NAME, UUID, board_of, find_models, named_as_declared
+from .models import NAME, UUID, board_of, find_models, named_as_declared, refuse_others
 from .reading import clean, decimal, ends_open, in_sequence, note, shown
 
 LIST = re.compile(r"^GPU (\d+): (\S.*?) \(UUID: (GPU-[^)]*)\)$")
@@ -19,7 +19,8 @@ LIST_MIG = re.compile(r"^  MIG (\S+) +Device +(\d+): \(UUID: (MIG-[0-9A-Za-z/-]+
 LINK = re.compile(r"^\s+Link (\d+): (\S.*)$")
 MIG_LINKS = "Nvlink queries are not supported for Devices in MIG mode"
 NO_LINKS = re.compile(
-    r"^(NVML: Unable to retrieve Nvlink information as all links are in[Aa]ctive|Device does not .*Nvlink)$"
+    r"^(NVML: ?Unable to retrieve NVLink information as all links are inactive|Device does not .*NVLink)$",
+    re.IGNORECASE,
 )
 LINK_DOWN = re.compile(r"^<?(inactive|disabled|down)>?$", re.IGNORECASE)
 
@@ -41,6 +42,7 @@ class Link(NamedTuple):
 
 def parse(text: str, expected: Expectation) -> List[Finding]:
     """Findings of one output of nvidia-smi. Raises Unreadable."""
+    refuse_others(text)
     lines = clean(text)
     first = next(line for line in lines if line.strip()).strip()
     if first.startswith("<"):

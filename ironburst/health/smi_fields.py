@@ -13,6 +13,10 @@ fan.speed                       | fan speed                   | fan_speed
 pstate                          | performance state           | performance_state
 compute_mode                    | compute mode                | compute_mode
 gpu_recovery_action             | gpu recovery action         | gpu_recovery_action
+clocks_event_reasons.all        | clocks event reasons        | clocks_event_reasons
+clocks_event_reasons.all        | clocks throttle reasons     | clocks_throttle_reasons
+[driver model | driver_model]
+driver_model.current            | current                     | current_dm
 [mig mode | mig_mode]
 mig.mode.current                | current                     | current_mig
 mig.mode.pending                | pending                     | pending_mig

@@ -13,6 +13,7 @@ from .smi_fields import TEXT, XML
 
 LINE = re.compile(r"^( *)(\S.*?)\s+: ?(.*?)\s*$")
 HEADING = re.compile(r"^( {4,})([A-Za-z0-9][\w /().&.-]*?)\s*$")
+OF_HEAD = re.compile(r"^v?[A-Z][A-Za-z ]+$")  # a heading: "vGPU Driver Capability" of a host of vGPUs
 GPU = re.compile(r"^GPU ([0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-7])$")
 TIMESTAMP = re.compile(r"^[A-Z][a-z]{2} [A-Z][a-z]{2} [ \d]?\d \d\d:\d\d:\d\d \d{4}$")
 # how the last line of some sections (-d) may end without a newline
@@ -72,6 +73,8 @@ def parse_text(text: str, expected: Expectation) -> List[Finding]:
             stack = []
         elif pair and pair.group(1) == "" and not gpus:
             head[pair.group(2)] = pair.group(3)
+        elif "Attached GPUs" not in head and (pair or OF_HEAD.match(line)):
+            continue
         elif gpus and entry and len(entry.group(1)) >= 4:
             indent, last = len(entry.group(1)), entry.group(2)
             stack = [heading for heading in stack if heading[0] < indent] + [(indent, last.lower())]

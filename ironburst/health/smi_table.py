@@ -6,19 +6,24 @@ from typing import List
 from .expectation import Expectation, driver_finding
 from .findings import Finding, Unreadable
 from .gpus import judge_all
+from .models import VIRTUAL
 from .reading import clean, in_sequence, is_error, not_available, note, shown
 from .rules import UNIFIED, Facts
 
-HEAD = re.compile(r"^\| NVIDIA-SMI (\S+) +(?:Driver|KMD) Version: (\S+) +CUDA (?:UMD )?Version: (\d+\.\d+|N/A) +\|$")
+HEAD = re.compile(
+    r"^\| NVIDIA-SMI (\S+) +(?:Driver|KMD) Version: (\S+) +(?:CUDA (?:UMD )?Version: (?:\d+\.\d+|N/A|Not Found) +)?\|$"
+)
 BORDER = re.compile(r"^[+|][-=+]+[+|]$")
 TITLES = re.compile(r"^\| (GPU  Name|Fan  Temp|  +\|  +\| +MIG M\.)")
-GPU_LINE = re.compile(r"^ +(\d+)  (\S.*?) +(On|Off)$")
+GPU_LINE = re.compile(
+    r"^ +(\d+)  (\S.*?) +(On|Off|N/A|WDDM|TCC|MCDM)$"
+)  # persistence mode, on Windows the driver's model
 USE_LINE = re.compile(r"^ *(N/A|\d+%) +(\S+?)C? +(\S+) +(\S+) / +(\S+)$")
 DATE = re.compile(r"^[A-Z][a-z]{2} [A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d \d{4}$")
 MIG_ROW = re.compile(r"^\| +\d+ +\d+ +\d+ +\d+ +\| +\d+MiB / +\d+MiB +\| +\d+ +(\d+|N/A) +\|[ \d]+\|$")
 MIG_ROW2 = re.compile(r"^\| +\| +\d+MiB / +\d+MiB +\| +\| +\|$")
-PROCESS = re.compile(r"^\| +\d+ +(N/A +N/A|\d+ +\d+) +\d+ +[CGM](\+G)? +\S.*? +(\d+MiB|N/A) \|$")
-PROCESS_OLD = re.compile(r"^\| +\d+ +\d+ +[CGM](\+G)? +\S.*? +(\d+MiB|N/A) \|$")
+PROCESS = re.compile(r"^\| +\d+ +(N/A +N/A|\d+ +\d+) +\d+ +[CGM](\+G)? +\S.*? +(\d+MiB|N/A) +\|$")
+PROCESS_OLD = re.compile(r"^\| +\d+ +\d+ +[CGM](\+G)? +\S.*? +(\d+MiB|N/A) +\|$")
 TITLES_GPUS_BEGIN = "MIG M."  # in the last line of titles, from R450 on
 PROCESS_TITLES = re.compile(r"^\|  (GPU   GI|GPU       PID|      ID)")
 NO_PROCESS = re.compile(r"^\|  No running processes found +\|$")
@@ -38,9 +43,15 @@ def parse(text: str, expected: Expectation) -> List[Finding]:
         raise Unreadable("the table of nvidia-smi has no head that is understood")
     gpus = _Table(rows_of_a_gpu=3 if any(TITLES_GPUS_BEGIN in line for line in lines) else 2).read(lines)
     in_sequence([int(facts["index"]) for facts in gpus], "GPU")
-    if head.group(1) != head.group(2):
+    if head.group(1) != head.group(2) and not _is_wsl(*head.groups()):
         raise Unreadable(f"nvidia-smi {head.group(1)} does not belong to the driver {head.group(2)}")
     return [driver_finding(head.group(2), expected), *judge_all(gpus, expected)]
+
+
+def _is_wsl(tool: str, driver: str) -> bool:
+    """Whether these are a Linux nvidia-smi and the driver of the Windows around it, of one release or the next."""
+    of_windows = re.match(r"^\d{3}\.\d\d$", driver)
+    return bool(of_windows) and 0 <= int(driver[:3]) - int(tool[:3] if tool[:3].isdigit() else 0) < 5
 
 
 class _Table:
@@ -184,7 +195,7 @@ def _ecc(errors: str, mig: bool, index: str, name: str) -> Facts:
         return {"ecc.mode.current": "Enabled", "ecc.errors.uncorrected.volatile.total": errors}
     if errors != "N/A" and not (errors == "On" and mig):
         raise Unreadable(f"the ECC errors of GPU {index} are {errors!r}, not a number")
-    if not mig and NEEDS_ECC.search(name.replace("-", " ")):
+    if not mig and not VIRTUAL.search(name) and NEEDS_ECC.search(name.replace("-", " ")):
         raise Unreadable(f"the ECC errors of GPU {index} are not available, and a {name} counts them")
     return {}
 

@@ -8,7 +8,7 @@ from typing import Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple
 from . import dcgmi, fabricmanager, ib_write_bw, ibstat, lspci, nccl_tests, smi
 from .expectation import Expectation
 from .findings import Finding, Unreadable, Verdict, as_verdict, fail_closed, good, healthy
-from .reading import Note, noting
+from .reading import Note, captured, noting
 
 Parser = Callable[[str, Expectation], List[Finding]]
 TOOLS: Dict[str, Parser] = {
@@ -59,7 +59,7 @@ def parse(tool: str, text: str, expected: Optional[Expectation] = None) -> List[
     what is not understood is a failed finding.
     """
     parser, declared = TOOLS[tool], expected or Expectation()
-    findings = fail_closed("understood", "parser", lambda captured: parser(captured, declared), text)
+    findings = fail_closed("understood", "parser", lambda said: parser(captured(said), declared), text)
     return [*not_judged(findings, declared), *findings]
 
 

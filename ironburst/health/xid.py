@@ -8,7 +8,7 @@ import re
 from typing import Dict, List, Mapping, NamedTuple, Optional, Tuple
 
 from .findings import Finding, judged
-from .reading import shown
+from .reading import ESCAPE, shown
 
 # Drivers before R450 say no "PCI:"; a GPU that is cut up by MIG adds its instances
 LINE = re.compile(r"NVRM: Xid \((?:PCI:)?([0-9A-Fa-f:.]+)((?: GPU-C?I:\w+)*)\): (\d+)(?:, ?(.*))?$")
@@ -145,7 +145,7 @@ def read(log: str) -> Log:
     """What a kernel log (dmesg, or journalctl -k) says, in its order. An SXid of several lines is one."""
     said = Log([], [], [])
     open_ones: Dict[Tuple[str, int], int] = {}  # address and number of an SXid -> its place in the list
-    for line in log.splitlines():
+    for line in ESCAPE.sub("", log).splitlines():
         gpu, switch = LINE.search(line), SWITCH.search(line)
         if gpu:
             address, instances, number, text = gpu.groups()

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from itertools import chain
@@ -20,6 +21,7 @@ SWF = (
     *("requested_memory", "status", "user", "group", "executable", "queue", "partition", "preceding", "think_time"),
 )
 """fields of a line, from the Parallel Workloads Archive; -1: unknown"""
+_NUMBER = re.compile(r"-?[0-9]+(\.[0-9]*)?([eE][+-]?[0-9]+)?")
 PART = "part of a job that has a line of its own"
 NO_RUN_TIME = "its run time isn't known"
 NO_TIMES = "a run of it has no times"
@@ -35,6 +37,7 @@ def is_swf(line: str) -> bool:
 
 def swf(path: Path, first: str, rest: TextIO) -> Iterator[Job | str]:
     """Jobs of the Standard Workload Format. It knows processors and no GPUs: each counts as one."""
+    seen = set()
     for number, line in enumerate(chain([first], rest), 1):
         values = line.split()
         if not values or line.lstrip().startswith(";"):
@@ -43,6 +46,12 @@ def swf(path: Path, first: str, rest: TextIO) -> Iterator[Job | str]:
             raise TraceError(
                 f"{path}, line {number} has {len(values)} values; the Standard Workload Format has {len(SWF)}"
             )
+        if odd := [value for value in values if not _NUMBER.fullmatch(value)]:
+            raise TraceError(f"{path}, line {number} has {odd[0]!r}, and the Standard Workload Format only numbers")
+        if (same := hash(tuple(values))) in seen:
+            yield formats.TWICE
+            continue
+        seen.add(same)
         known = {name: value for name, value in zip(SWF, values, strict=True) if not value.startswith("-")}
         yield _of_swf(Row(path, number, {"run_time": "", "submit": "", **known}))
 
@@ -133,7 +142,7 @@ def _of_philly(path: Path, number: int, raw: dict[str, Any]) -> Job | str:
         return RUNNING
     if len(begun) < len(runs):  # "this could be the result of a logging error"
         return NO_TIMES
-    gpus = max(sum(len(host["gpus"]) for host in each["detail"]) for each in raw["attempts"])
+    gpus = max(sum(len(set(host["gpus"])) for host in each["detail"]) for each in raw["attempts"])
     if not gpus:
         return NO_GPU
     submit = _clock(raw["submitted_time"])

@@ -20,6 +20,9 @@ NO_GPU, NOT_STARTED, RUNNING = "wants no GPU", "never started", "still running"
 SLICES = "has parts of GPUs (MIG) alone"
 
 
+TWICE = "the same line is there twice"
+
+
 class TraceError(ValueError):
     """A trace that can't be used: one sentence that says where, what was found and what is allowed."""
 

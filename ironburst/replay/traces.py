@@ -32,6 +32,7 @@ from ironburst.replay.formats import TraceError
 
 JITTER_S = 0.5
 TORN = "a bar or a line end in one of its texts"
+_IDS = frozenset(("JobIDRaw", "JobID", "job_id"))  # where jobs have numbers, two lines that are alike are one job's
 _MANY = 20  # columns: with free texts among them, as `sacct -o ALL` has
 Floats: TypeAlias = NDArray[np.float64]
 Integers: TypeAlias = NDArray[np.int64]
@@ -217,10 +218,15 @@ def _jobs(
     """`told_apart`: texts with the sign between columns in them are quoted; sacct quotes nothing, and its job names and
     comments may have bars and line ends in them.
     """
+    has_ids, seen = not _IDS.isdisjoint(columns), set()
     for number, values in lines:
         if not values:
             continue
-        if len(values) == len(columns):
+        line = hash(tuple(values)) if has_ids else None
+        if len(values) == len(columns) and line in seen:
+            yield formats.TWICE
+        elif len(values) == len(columns):
+            seen |= {line} - {None}
             yield to_job(formats.Row(path, number, dict(zip(columns, values, strict=True))))
         elif told_apart or len(columns) < _MANY:
             but = f"has {len(values)} values, but the first line names {len(columns)}"

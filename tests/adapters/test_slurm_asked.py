@@ -5,8 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from ironburst.adapters import slurm_arrays, slurm_asked, slurm_defaults, slurm_json
+from ironburst.adapters import slurm_accounting, slurm_arrays, slurm_asked, slurm_defaults, slurm_json
 from ironburst.ports import Node, Resources
+from ironburst.replay import traces
 
 FIXTURES = Path(__file__).parent / "slurm_fixtures"
 VERSIONS = ("23.02", "23.11", "24.11", "25.05", "26.05")
@@ -25,6 +26,14 @@ ASKED = {
     10: (1, 1, 1, 100_000),
     11: (1, 1, 1, 100_000),
     12: (2, 8, 96, 800_000),  # -n192 --gpus=16
+}
+
+
+# by job of allocated.json: (nodes, GPUs of each), as `scontrol -d show job` says it (JOB_GRES and GRES of each node)
+ALLOCATED = {id: asked[:2] for id, asked in ASKED.items()} | {
+    1: (1, 8),  # --exclusive: all that the node has
+    2: (1, 8),
+    6: (4, 8),  # -N2-4: four were idle
 }
 
 
@@ -50,6 +59,30 @@ def test_unusual_submissions_are_read_as_what_they_need(version):
     jobs = slurm_json.jobs(slurm_defaults.applied(queue(version), NODES))
     found = {job.id: (job.nodes, job.each.gpus, job.each.cpus, job.each.memory_mb) for job in jobs}
     assert found == ASKED
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_while_they_run_they_have_what_slurm_allocated(version):
+    answer = json.loads((FIXTURES / version / "allocated.json").read_text())
+    jobs = slurm_json.jobs(answer)
+    assert {job.id: (job.nodes, job.each.gpus) for job in jobs} == ALLOCATED
+    for job, raw in zip(jobs, answer["jobs"], strict=True):
+        assert job.nodes * job.each.gpus == sum(int(each.split(":")[2].split("(")[0]) for each in raw["gres_detail"])
+        least = job.exclusive == "node" or job.id in (1, 2)  # 26.05 doesn't say who shares
+        assert least or (job.each.cpus, job.each.memory_mb) == ASKED[job.id][2:]
+
+
+@pytest.mark.parametrize("name", ["allocated_sacct.txt", "allocated_sacct_typed.txt"])
+def test_once_they_ran_the_accounting_has_what_slurm_allocated(name):
+    path = FIXTURES / "24.11" / name
+    tries = slurm_accounting.runs(path.read_text().splitlines(), path)
+    counted = {each.job: (len(each.nodes), each.gpus // len(each.nodes)) for each in tries}
+    assert counted == ALLOCATED and all(each.gpus % len(each.nodes) == 0 for each in tries)
+
+
+def test_their_history_as_json_has_the_gpus_that_slurm_allocated():
+    trace = traces.read(FIXTURES / "24.11" / "allocated_sacct.json")
+    assert list(trace.gpus) == [nodes * gpus for nodes, gpus in ALLOCATED.values()]
 
 
 @pytest.mark.parametrize("id", ASKED)

@@ -3,9 +3,15 @@
 24.11/ is captured: `squeue --json` and `scontrol show node --json` of Slurm 24.11.5 (data_parser v0.0.42) in the lab,
 minified. 24.11/unusual.json is `squeue --json` of a slurmctld 24.11.5 with four nodes of 8 GPUs that no slurmd runs on,
 without accounting, after twelve unusual submissions, all of which wait (recorded for issue 44,
-shared/cases/accidents/squeue_24.11.5_real.json). The others are DERIVED, not captured: the captured values, with the
-fields that each version's data_parser adds, drops or writes in another form, as read in the field tables (JOB_INFO,
-NODE in parsers.c) of Slurm's public source at these tags:
+shared/cases/accidents/squeue_24.11.5_real.json). 24.11/allocated.json is the same submissions, one after the other, to
+a slurmctld 24.11.5 (Debian 13) of four such nodes with a slurmd each (192 CPUs in two sockets, 1,000,000 MiB, 8 GPUs,
+DefMemPerGPU=100000, no accounting), while each ran; the lists of cores are left out.
+24.11/allocated_sacct.txt and .json are what its `sacct` says of them with a slurmdbd, as the cost report asks and as
+`sacct -X --json` (steps left out); _typed: with AccountingStorageTRES=gres/gpu,gres/gpu:h100.
+
+The others are DERIVED, not captured: the captured values, with the fields that each version's data_parser adds, drops
+or writes in another form, as read in the field tables (JOB_INFO, NODE in parsers.c) of
+Slurm's public source at these tags:
   23.02  v0.0.39  (slurm-23-11-10-1 carries it)   23.11  v0.0.40  slurm-23-11-10-1
   25.05  v0.0.43  slurm-25-05-5-1                 26.05  v0.0.45  slurm-26-05-3-1
 Run from this folder: python3 derive.py
@@ -112,7 +118,12 @@ VERSIONS = {
 
 def main():
     for version, (parser, job, node) in VERSIONS.items():
-        for name, key, change in (("squeue", "jobs", job), ("unusual", "jobs", job), ("nodes", "nodes", node)):
+        for name, key, change in (
+            ("squeue", "jobs", job),
+            ("unusual", "jobs", job),
+            ("allocated", "jobs", job),
+            ("nodes", "nodes", node),
+        ):
             answer = copy.deepcopy(json.loads((HERE / "24.11" / f"{name}.json").read_text()))
             for row in answer[key]:
                 change(row)

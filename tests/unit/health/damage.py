@@ -5,6 +5,7 @@ fault.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -335,3 +336,31 @@ def damages() -> list[Damage]:
             if other_tool != tool and not (tool == "fabricmanager" and other_tool == "nvidia-smi"):
                 out[(tool, whole[name], ())] = Damage(name, tool, f"it is of {other_tool}", whole[name], {})
     return list(out.values())
+
+
+NUMBER = re.compile(r"\d+(\.\d+)?")
+LOCALES = {
+    "de_DE": lambda text: re.sub(r"(\d)\.(\d\d?\b)", r"\1,\2", text),
+    "fr_FR": lambda text: re.sub(r"(\d)(\d{3}\b)", "\\1\u202f\\2", text).replace("Nov", "nov."),
+    "ja_JP": lambda text: text.replace("Nov 21", "11\u6708 21").replace("Sat", "\u571f"),
+    "ar_EG": lambda text: re.sub(r"[0-9]", lambda digit: chr(0x660 + int(digit.group())), text),
+}
+
+
+def spoiled(text):
+    """(what was done, the text); of lines that are alike but for their numbers, to the first and the last."""
+    lines = text.splitlines(keepends=True)
+    kinds = [re.sub(r"[0-9a-f]*\d[0-9a-f]*", "#", line) for line in lines]
+    last = {kind: place for place, kind in enumerate(kinds)}
+    seen = Counter()
+    for place, (line, kind) in enumerate(zip(lines, kinds, strict=True)):
+        seen[kind] += 1
+        if seen[kind] != 1 and place != last[kind]:
+            continue
+        before, after = "".join(lines[:place]), "".join(lines[place + 1 :])
+        if after:
+            yield f"cut after {line!r}", before + line
+        yield f"doubled {line!r}", before + line * 2 + after
+        for number in NUMBER.finditer(line):
+            cut_out = line[: number.start()] + "N/A" + line[number.end() :]
+            yield f"N/A in {line!r}", before + cut_out + after

@@ -3,7 +3,6 @@ would write it: never a traceback, and nothing ill becomes healthy by it.
 """
 
 import re
-from collections import Counter
 
 import pytest
 
@@ -12,19 +11,13 @@ from ironburst.health.expectation import Expectation
 from ironburst.health.findings import healthy
 from tests.unit.health import damage
 from tests.unit.health.catalogue import TABLES
+from tests.unit.health.damage import LOCALES, spoiled
 
 WHOLE = damage.samples()
 EXPECTED = Expectation(models=TABLES.models, thresholds=TABLES.thresholds)
-NUMBER = re.compile(r"\d+(\.\d+)?")
 GPUS = re.compile(
     r"(?m)^GPU \d+:|^\d+, |^\| +\d+ +(?:NVIDIA|Tesla)|^GPU \w+:\w+:|^[0-9a-f:.]+ (?:0302|3D|VGA)|^\s*Fabric$"
 )
-LOCALES = {
-    "de_DE": lambda text: re.sub(r"(\d)\.(\d\d?\b)", r"\1,\2", text),
-    "fr_FR": lambda text: re.sub(r"(\d)(\d{3}\b)", "\\1\u202f\\2", text).replace("Nov", "nov."),
-    "ja_JP": lambda text: text.replace("Nov 21", "11\u6708 21").replace("Sat", "\u571f"),
-    "ar_EG": lambda text: re.sub(r"[0-9]", lambda digit: chr(0x660 + int(digit.group())), text),
-}
 
 
 def declared(tool, text):
@@ -33,25 +26,6 @@ def declared(tool, text):
         return EXPECTED._replace(links=text.count("CA '"))
     count = len(GPUS.findall(text))
     return EXPECTED._replace(gpus=count) if tool in ("nvidia-smi", "lspci", "fabricmanager") and count else EXPECTED
-
-
-def spoiled(text):
-    """(what was done, the text); of lines that are alike but for their numbers, to the first and the last."""
-    lines = text.splitlines(keepends=True)
-    kinds = [re.sub(r"[0-9a-f]*\d[0-9a-f]*", "#", line) for line in lines]
-    last = {kind: place for place, kind in enumerate(kinds)}
-    seen = Counter()
-    for place, (line, kind) in enumerate(zip(lines, kinds, strict=True)):
-        seen[kind] += 1
-        if seen[kind] != 1 and place != last[kind]:
-            continue
-        before, after = "".join(lines[:place]), "".join(lines[place + 1 :])
-        if after:
-            yield f"cut after {line!r}", before + line
-        yield f"doubled {line!r}", before + line * 2 + after
-        for number in NUMBER.finditer(line):
-            cut_out = line[: number.start()] + "N/A" + line[number.end() :]
-            yield f"N/A in {line!r}", before + cut_out + after
 
 
 def crashed(findings):

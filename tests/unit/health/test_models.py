@@ -24,6 +24,8 @@ from ironburst.health.smi_table import NEEDS_ECC
         ("V100 SXM2 32GB", "Tesla V100-PCIE-32GB", 32768, False),
         ("B200 180GB", "NVIDIA B200", 183359, True),
         ("H100 SXM5 80GB", "NVIDIA Graphics Device", 81559, False),
+        ("A40", "NVIDIA A40", 46068, True),
+        ("A40", "NVIDIA A40-8Q", 8192, False),  # an eighth of it
     ],
 )
 def test_model_matches(model, name, mib, matches):

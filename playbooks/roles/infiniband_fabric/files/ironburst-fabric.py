@@ -25,8 +25,8 @@ LINK = re.compile(
     r'\s*(?P<peer_guid>0x[0-9a-f]{16})?\s*\d*\s*(?P<peer_port>\d+)?\[.*?\] "(?P<peer>.*?)" \((?P<notes>.*)\)\s*$'
 )
 UP = re.compile(r"^\s*(?P<width>\d+)X\s+(?P<lane>[\d.]+) Gbps\s+(?P<logical>\w+)\s*/\s*(?P<physical>\w+)\s*$")
-PORT_ERRORS = re.compile(r"^\s+GUID (?P<guid>0x[0-9a-f]+) port (?P<port>\w+):(?P<counters>.*)$")
-COUNTER = re.compile(r"\[(\w+) == (\d+)")
+PORT_ERRORS = re.compile(r"^\s+GUID (?P<guid>0x[0-9a-f]+) port (?P<port>\d+|ALL):(?P<counters>.*)$")
+COUNTER = re.compile(r"\s*\[(\w+) == (\d+)(?: \([^)\]]*\))?\]")
 
 
 class FabricError(Exception):
@@ -70,10 +70,12 @@ def parse_errors(text):
         raise FabricError("ibqueryerrors gives no summary: %s" % (" ".join(text.split())[:160] or "no output"))
     for line in text.splitlines():
         port = PORT_ERRORS.match(line)
-        if port and port.group("port") != "ALL":
+        counters = {}
+        if port and not COUNTER.sub("", port.group("counters")).strip():
             counters = {key: int(value) for key, value in COUNTER.findall(port.group("counters"))}
-            if not counters:
-                raise FabricError("ibqueryerrors says something that isn't understood: %s" % line.strip()[:160])
+        if not counters and re.match(r"^\s+GUID\b", line):
+            raise FabricError("ibqueryerrors says something that isn't understood: %s" % line.strip()[:160])
+        if counters and port.group("port") != "ALL":
             errors["0x%016x:%s" % (int(port.group("guid"), 16), port.group("port"))] = counters
     return errors
 
@@ -83,6 +85,8 @@ def parse_managers(text):
     fields = {key: re.findall(r"^\s+%s\.+(\S+)$" % key, text, re.M) for key in ("GUID", "Priority", "SMState")}
     if not fields["GUID"] or len({len(values) for values in fields.values()}) != 1:
         raise FabricError("saquery names no subnet manager: %s" % (" ".join(text.split())[:160] or "no output"))
+    if not all(value.isdigit() for value in fields["Priority"] + fields["SMState"]):
+        raise FabricError("saquery gives a subnet manager's priority or state that is no number")
     return [
         {"guid": guid, "priority": int(priority), "state": int(state)}
         for guid, priority, state in zip(fields["GUID"], fields["Priority"], fields["SMState"])
