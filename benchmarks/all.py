@@ -43,6 +43,8 @@ def benchmarks(full: bool) -> dict[str, list[str]]:
         "budget": ["benchmarks.budget", "--scenarios", "1000" if full else "200"],
         "days": ["benchmarks.days", "--days", "1000" if full else "50"],
         "days-dead": ["benchmarks.days", "--days", "1000" if full else "50", "--dead"],
+        "days-lasting": ["benchmarks.days", "--days", "200" if full else "50", "--only", "a state lasts"],
+        "kube-days": ["benchmarks.kube_days", "--days", "100" if full else "10"],
         "full-days": ["benchmarks.full_days", "--days", "20" if full else "6", "--processes", "2"],
         "mix": ["benchmarks.mix"],
         "pending-pods": ["benchmarks.pending_pods"],

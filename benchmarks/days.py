@@ -25,6 +25,7 @@ from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 from benchmarks.lasting import Lasting
@@ -89,11 +90,15 @@ class Billed(FakeCloud):
         self.due.append((self.clock.at + 120, id))
 
     def live(self) -> None:
+        self.take()
+        self.nodes_live()
+
+    def take(self) -> None:
+        """What spot's notices have announced."""
         for at, id in [each for each in self.due if each[0] <= self.clock.at]:
             self.due.remove((at, id))
             if self.all[id].instance.alive:
                 self.die(id, "Server.SpotInstanceTermination")
-        self.nodes_live()
 
     def usd(self, start_s: float, end_s: float, ids: Iterable[str] | None = None) -> float:
         """The bill of a window; None: of all instances."""
@@ -463,7 +468,7 @@ def count_lasting(out: Outcome, lasting: Sequence[Lasting], cloud: Billed, ledge
 
 
 def play(seeds: Sequence[int], processes: int = 1, **more: Any) -> Iterator[Outcome]:
-    """Each seed's day, in their order; `more` as Day takes it."""
+    """Each seed's day, in their order; `more` as Day takes it. `of`: another class of days."""
     if processes == 1:
         yield from map(partial(_one, **more), seeds)
     else:
@@ -471,9 +476,9 @@ def play(seeds: Sequence[int], processes: int = 1, **more: Any) -> Iterator[Outc
             yield from pool.map(partial(_one, **more), seeds)
 
 
-def _one(seed: int, **more: Any) -> Outcome:
+def _one(seed: int, *, of: Callable[..., Any] | None = None, **more: Any) -> Outcome:
     with tempfile.TemporaryDirectory() as folder:
-        return Day(seed, Path(folder), **more).run()
+        return (of or Day)(seed, Path(folder), **more).run()
 
 
 def kept(path: Path | None) -> list[Outcome]:
@@ -510,15 +515,22 @@ def figures(outcomes: Sequence[Outcome]) -> dict[str, Any]:
     }
 
 
-def main(argv: Sequence[str] | None = None) -> int:
+def main(argv: Sequence[str] | None = None, kubernetes: ModuleType | None = None) -> int:
+    """`kubernetes`: benchmarks.kube_days, for its days."""
+    asked = kubernetes or sys.modules[__name__]
+    name = "kube_days" if kubernetes else "days"
     parser = argparse.ArgumentParser(
-        prog="python -m benchmarks.days", description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+        prog=f"python -m benchmarks.{name}",
+        description=asked.__doc__,
+        formatter_class=argparse.RawTextHelpFormatter,
     )
     parser.add_argument("--days", type=int, default=1000)
     parser.add_argument("--seed", type=int, default=1, help="the first one; day n has seed + n")
     parser.add_argument("--hours", type=float, default=24.0, help="how long a day is (default: %(default)g)")
-    parser.add_argument("--dead", action="store_true", help="the controller is killed for ever on the way")
-    parser.add_argument("--only", default="", choices=["", *ACCIDENTS], help="this accident alone", metavar="ACCIDENT")
+    if not kubernetes:
+        parser.add_argument("--dead", action="store_true", help="the controller is killed for ever on the way")
+    names = ["", *asked.ACCIDENTS]
+    parser.add_argument("--only", default="", choices=names, help="this accident alone", metavar="ACCIDENT")
     parser.add_argument("--processes", type=int, default=1)
     said = "each day that has ended goes there, and isn't played again: a run that was stopped goes on"
     parser.add_argument("--keep", type=Path, metavar="FILE", help=said)
@@ -530,7 +542,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         parser.error(f"--processes is {arguments.processes}; it must be 1 or more")
     begun = time.perf_counter()
     seeds = range(arguments.seed, arguments.seed + arguments.days)
-    day = {"dead": arguments.dead, "only": arguments.only, "hours": arguments.hours}
+    dead = not kubernetes and arguments.dead
+    day = {"only": arguments.only, "hours": arguments.hours}
+    day |= {"of": kubernetes.KubeDay} if kubernetes else {"dead": dead}
     outcomes = [outcome for outcome in kept(arguments.keep) if outcome.seed in seeds]
     left = sorted(set(seeds) - {outcome.seed for outcome in outcomes})
     for outcome in play(left, arguments.processes, **day):
@@ -539,7 +553,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         if outcome.wrong or len(outcomes) % 50 == 0:  # a thousand take more than an hour
             said = ", ".join(outcome.wrong) or "good"
             print(f"day {len(outcomes)}, seed {outcome.seed}: {said}", file=sys.stderr, flush=True)
-    results = {"dead": arguments.dead} | figures(outcomes)
+    results = {"dead": dead, "kubernetes": bool(kubernetes), "only": arguments.only} | figures(outcomes)
     results["wall_s"] = round(time.perf_counter() - begun, 1)
     print(json.dumps(results, indent=1))
     return int(any(value for key, value in results.items() if key.endswith("(0)")))

@@ -53,9 +53,13 @@ class KubeWorld(World):
         return report
 
     # ---- what users and the cluster do
-    def submit(self, name, count=1, runs_s=600, limit_s=3600):
+    def submit(self, name, count=1, runs_s=600, limit_s=None):
+        """`limit_s`: of each pod, from its start on; None: an hour of the Job, pending or not."""
         raw, its = gang(name, count, cpu="1") if count > 1 else (it := job(name), pods_of(it, 1, cpu="1"))
-        raw["spec"]["activeDeadlineSeconds"] = int(limit_s)
+        if limit_s is not None:
+            del raw["spec"]["activeDeadlineSeconds"]
+            for each in its:
+                each["spec"]["activeDeadlineSeconds"] = int(limit_s)
         self.runs_s[name] = runs_s
         for each in (raw, *its):
             self.api.put(PODS if each in its else JOBS, self.fresh(each))
