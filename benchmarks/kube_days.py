@@ -22,8 +22,7 @@ from ironburst.adapters.kubernetes.client import Client
 from ironburst.controller.money import day, month
 from ironburst.ports import CloudError, SchedulerError
 from ironburst.state_times import JOB, POD, Row
-from tests.adapters.kubernetes.conftest import kubeconfig_of
-from tests.fakes.kube_api import KubeApi
+from tests.fakes.kube_api import KubeApi, kubeconfig_of
 from tests.fakes.kube_world import JOBS, PODS, KubeWorld, stamp
 
 HOUR_S = days.HOUR_S
