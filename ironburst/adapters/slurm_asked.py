@@ -105,13 +105,14 @@ def with_exclusive(queue: Any, columns: str) -> Any:
     if wrong := next((line for line in lines if len(line) != 2 or not line[0].isdigit()), None):
         raise WrongShape(f"squeue's column Exclusive has another shape than `JOBID WORD`: {' '.join(wrong)[:80]!r}")
     said = {int(id): word for id, word in lines}
-    rows = [row | {"exclusive": said[id]} if (id := _id(row)) in said else row for row in queue["jobs"]]
+    rows = [row | {"exclusive": word} if (word := said.get(_id(row))) else row for row in queue["jobs"]]
     return queue | {"jobs": rows}
 
 
-def _id(row: Any) -> int | None:
+def _id(row: Any) -> int:
+    """0: it has none."""
     id = row.get("job_id") if isinstance(row, dict) else None
-    return id if isinstance(id, int) else None
+    return id if isinstance(id, int) else 0
 
 
 def demands(raw: Row) -> str:
