@@ -20,22 +20,24 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
+from benchmarks.lasting import Lasting
 from benchmarks.mishaps import MIN_BILL_S, Skewed
+from ironburst import naming
 from ironburst.controller.ledger import Ledger
 from ironburst.controller.lock import LockedError
 from ironburst.controller.money import day, month
-from ironburst.controller.records import STOP_S
 from ironburst.controller.tick import Controller
 from ironburst.document import ClusterDocument
 from ironburst.ports import CloudError, SchedulerError
-from ironburst.state_times import JOB
+from ironburst.state_times import JOB, NODE
 from tests.fakes import T0, FakeClock, FakeCloud, FakeSlurm, document
 
 DAY_S, HOUR_S = 86400.0, 3600.0
@@ -88,11 +90,15 @@ class Billed(FakeCloud):
         self.due.append((self.clock.at + 120, id))
 
     def live(self) -> None:
+        self.take()
+        self.nodes_live()
+
+    def take(self) -> None:
+        """What spot's notices have announced."""
         for at, id in [each for each in self.due if each[0] <= self.clock.at]:
             self.due.remove((at, id))
             if self.all[id].instance.alive:
                 self.die(id, "Server.SpotInstanceTermination")
-        self.nodes_live()
 
     def usd(self, start_s: float, end_s: float, ids: Iterable[str] | None = None) -> float:
         """The bill of a window; None: of all instances."""
@@ -119,7 +125,8 @@ class Outcome:
     again: list[str] = field(default_factory=list)
     idle: list[str] = field(default_factory=list)
     beyond_usd: float = 0.0
-    lasting_usd: float = 0.0  # paid for states that last, see _lasts
+    lasting: int = 0  # states that last, on days on which a controller can see them
+    lasting_usd: float = 0.0  # paid for them
     lasting_allowed_usd: float = 0.0  # by the table of how long each is believed
     silent: list[str] = field(default_factory=list)  # of these, without an event
     outlived_s: float = 0.0  # with --dead: what the last rented instance lived on, idle
@@ -172,7 +179,7 @@ class Day:
         self.plan = sorted((self.clock.now() + rng.uniform(0.1, 0.8) * self.length_s, name) for name in names)
         self.kill_s = self.clock.now() + rng.uniform(0.05, 0.7) * self.length_s if dead else float("inf")
         self.idle_since: dict[str, float] = {}
-        self.lasting: dict[int, tuple[str, float, list[str]]] = {}  # job: state, since when, instances
+        self.lasting: list[Lasting] = []
         self.later: list[tuple[float, Callable[[], None]]] = []
         self.start()
 
@@ -252,12 +259,12 @@ class Day:
                 self.outcome.idle.append(f"{instance.id} ({node}) at {now - self.end_s + self.length_s:.0f} s")
 
     def _count(self) -> Outcome:
-        out = self.outcome
+        out, lasting = self.outcome, {each.job for each in self.lasting}
         for fake in self.slurm.jobs.values():
             if fake.done == "NODE_FAIL":
                 out.lost.append(f"job {fake.job.id}")
             for (at, nodes), (again, _) in zip(fake.started, fake.started[1:], strict=False):
-                if fake.job.id not in self.lasting and not self._cause(at, again, nodes):
+                if fake.job.id not in lasting and not self._cause(at, again, nodes):
                     out.again.append(f"job {fake.job.id} on {','.join(nodes)} from {at:.0f} to {again:.0f}")
         out.jobs, out.launches = len(self.slurm.jobs), len(self.cloud.began)
         out.done = sum(fake.done == "COMPLETED" for fake in self.slurm.jobs.values())
@@ -267,22 +274,9 @@ class Day:
         days = {day(self.end_s - self.length_s), day(self.end_s)} if budget.usd_per_day else set()
         allowed = [(window, budget.usd_per_month) for window in windows] + [(d, budget.usd_per_day) for d in days]
         out.beyond_usd = sum(max(0.0, self.cloud.usd(*window) - usd) for window, usd in allowed)
-        self._count_lasting()
+        count_lasting(out, self.lasting, self.cloud, self.ledger, self.tick_s)
         self.ledger.close()
         return out
-
-    def _count_lasting(self) -> None:
-        """Where the controller was there all day: else a state lasts on while nobody looks."""
-        out, told = self.outcome, [event for event in self.ledger.events() if event.job in self.lasting]
-        if BLIND & out.accidents.keys():
-            return
-        for id, (state, since_s, instances) in self.lasting.items():
-            step_s = JOB[state].steps[-1][0] + self.document.scheduler.kill_wait_s + STOP_S + self.slurm.suspend_s
-            until_s = since_s + step_s + LOOKS * self.tick_s
-            out.lasting_usd += self.cloud.usd(since_s, float("inf"), instances)
-            out.lasting_allowed_usd += self.cloud.usd(since_s, until_s, instances)
-            if not any(event.job == id and event.at_s >= since_s for event in told):
-                out.silent.append(f"job {id} in {state}")
 
     def _cause(self, from_s: float, to_s: float, nodes: Sequence[str]) -> bool:
         """Whether the provider did something to one of the nodes in that time."""
@@ -382,19 +376,50 @@ def _disk_full(day: Day) -> None:
     day.full_until = day.clock.now() + day.rng.uniform(300, 3 * HOUR_S)
 
 
+def lasts(state: str) -> Callable[[Any], None]:
+    """A rented node's job stays in a state that should be short, or the node in COMPLETING when it has gone: a hung
+    epilog or prolog, a burst buffer, a job that was suspended and forgotten.
+    """
+
+    def happens(day: Any) -> None:
+        here = {fake.node: id for id, fake in day.cloud.all.items() if fake.instance.alive}
+        works = [fake for fake in day.slurm.unfinished.values() if _works(fake, here)]
+        if not works:
+            if day.clock.at < day.end_s:
+                day.later.append((day.clock.at + 600, lambda: happens(day)))
+            return
+        fake, now = day.rng.choice(works), day.clock.at
+        job, nodes = fake.job, list(fake.job.on)
+        if state == NODE_COMPLETES:
+            nodes = [day.rng.choice(nodes)]
+            day.slurm._end(fake, "COMPLETED")
+            day.slurm.nodes[nodes[0]].states |= {"COMPLETING"}
+            what, row = (f"node {nodes[0]} has been COMPLETING",), NODE["COMPLETING"]
+        else:
+            end_s = day.clock.now() if state == "COMPLETING" else job.end_s
+            fake.job, fake.ends = replace(job, state=state, end_s=end_s), None
+            what, row = (f"job {job.called or naming.called(job.id)} of {job.user} has been {state}",), JOB[state]
+        kill_wait_s = day.document.scheduler.kill_wait_s if state == "COMPLETING" else 0.0
+        ids = tuple(here[name] for name in nodes)
+        on = job.id if state != NODE_COMPLETES else None
+        day.lasting.append(Lasting(what, row, now, ids, kill_wait_s + day.slurm.suspend_s, on))
+
+    return happens
+
+
+def _works(fake: Any, here: Mapping[str, str]) -> bool:
+    """On rented nodes alone with what they have."""
+    return (
+        fake.job.state == "RUNNING" and fake.completes is None and bool(fake.job.on) and here.keys() >= {*fake.job.on}
+    )
+
+
+NODE_COMPLETES = "COMPLETING, by its node alone"
+LASTING_STATES = (*sorted(name for name, row in JOB.items() if row.steps and not row.works), NODE_COMPLETES)
+
+
 def _lasts(day: Day) -> None:
-    """A rented node's job stays in a state that should be short: a hung epilog, a prolog, suspended and forgotten."""
-    here = {fake.node: id for id, fake in day.cloud.all.items() if fake.instance.alive}
-    works = [
-        fake for fake in day.slurm.unfinished.values() if fake.job.state == "RUNNING" and here.keys() & {*fake.job.on}
-    ]
-    if not works:
-        day.later.append((day.clock.now() + 600, lambda: _lasts(day)))
-        return
-    fake, now = day.rng.choice(works), day.clock.now()
-    state = day.rng.choice(sorted(name for name, row in JOB.items() if row.steps and not row.works))
-    fake.job, fake.ends = replace(fake.job, state=state, end_s=now if state == "COMPLETING" else fake.job.end_s), None
-    day.lasting[fake.job.id] = state, now, [here[name] for name in fake.job.on if name in here]
+    lasts(day.rng.choice(LASTING_STATES))(day)
 
 
 ACCIDENTS: dict[str, Callable[[Day], None]] = {
@@ -424,14 +449,26 @@ BLIND = {
     "spot takes all",
     "an instance dies",
 }
-LOOKS = 4  # ticks from a step of the table to the end of an instance
 
 
 # ---- figures
 
 
+def count_lasting(out: Outcome, lasting: Sequence[Lasting], cloud: Billed, ledger: Ledger, tick_s: float) -> None:
+    """Where the controller was there all day: else a state lasts on while nobody looks."""
+    if BLIND & out.accidents.keys():
+        return
+    events = ledger.events()
+    for each in lasting:
+        out.lasting += 1
+        out.lasting_usd += each.paid(cloud)
+        out.lasting_allowed_usd += each.allowed(cloud, tick_s)
+        if each.unheard(cloud, events, tick_s):
+            out.silent.append(f"{', '.join(each.what)} at {each.since_s:.0f}")
+
+
 def play(seeds: Sequence[int], processes: int = 1, **more: Any) -> Iterator[Outcome]:
-    """Each seed's day, in their order; `more` as Day takes it."""
+    """Each seed's day, in their order; `more` as Day takes it. `of`: another class of days."""
     if processes == 1:
         yield from map(partial(_one, **more), seeds)
     else:
@@ -439,9 +476,9 @@ def play(seeds: Sequence[int], processes: int = 1, **more: Any) -> Iterator[Outc
             yield from pool.map(partial(_one, **more), seeds)
 
 
-def _one(seed: int, **more: Any) -> Outcome:
+def _one(seed: int, *, of: Callable[..., Any] | None = None, **more: Any) -> Outcome:
     with tempfile.TemporaryDirectory() as folder:
-        return Day(seed, Path(folder), **more).run()
+        return (of or Day)(seed, Path(folder), **more).run()
 
 
 def kept(path: Path | None) -> list[Outcome]:
@@ -470,6 +507,7 @@ def figures(outcomes: Sequence[Outcome]) -> dict[str, Any]:
         IDLE: [f"day {each.seed}: {what}" for each in outcomes for what in each.idle],
         BEYOND: {each.seed: round(each.beyond_usd, 2) for each in outcomes if each.beyond},
         LASTING: sum(max(0.0, round(each.lasting_usd - each.lasting_allowed_usd, 2)) for each in outcomes),
+        "states that last": sum(each.lasting for each in outcomes),
         "paid for states that last, USD": round(sum(each.lasting_usd for each in outcomes), 2),
         SILENT: [f"day {each.seed}: {what}" for each in outcomes for what in each.silent],
         OUTLIVED: max(each.outlived_s for each in outcomes),
@@ -477,15 +515,22 @@ def figures(outcomes: Sequence[Outcome]) -> dict[str, Any]:
     }
 
 
-def main(argv: Sequence[str] | None = None) -> int:
+def main(argv: Sequence[str] | None = None, kubernetes: ModuleType | None = None) -> int:
+    """`kubernetes`: benchmarks.kube_days, for its days."""
+    asked = kubernetes or sys.modules[__name__]
+    name = "kube_days" if kubernetes else "days"
     parser = argparse.ArgumentParser(
-        prog="python -m benchmarks.days", description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+        prog=f"python -m benchmarks.{name}",
+        description=asked.__doc__,
+        formatter_class=argparse.RawTextHelpFormatter,
     )
     parser.add_argument("--days", type=int, default=1000)
     parser.add_argument("--seed", type=int, default=1, help="the first one; day n has seed + n")
     parser.add_argument("--hours", type=float, default=24.0, help="how long a day is (default: %(default)g)")
-    parser.add_argument("--dead", action="store_true", help="the controller is killed for ever on the way")
-    parser.add_argument("--only", default="", choices=["", *ACCIDENTS], help="this accident alone", metavar="ACCIDENT")
+    if not kubernetes:
+        parser.add_argument("--dead", action="store_true", help="the controller is killed for ever on the way")
+    names = ["", *asked.ACCIDENTS]
+    parser.add_argument("--only", default="", choices=names, help="this accident alone", metavar="ACCIDENT")
     parser.add_argument("--processes", type=int, default=1)
     said = "each day that has ended goes there, and isn't played again: a run that was stopped goes on"
     parser.add_argument("--keep", type=Path, metavar="FILE", help=said)
@@ -497,7 +542,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         parser.error(f"--processes is {arguments.processes}; it must be 1 or more")
     begun = time.perf_counter()
     seeds = range(arguments.seed, arguments.seed + arguments.days)
-    day = {"dead": arguments.dead, "only": arguments.only, "hours": arguments.hours}
+    dead = not kubernetes and arguments.dead
+    day = {"only": arguments.only, "hours": arguments.hours}
+    day |= {"of": kubernetes.KubeDay} if kubernetes else {"dead": dead}
     outcomes = [outcome for outcome in kept(arguments.keep) if outcome.seed in seeds]
     left = sorted(set(seeds) - {outcome.seed for outcome in outcomes})
     for outcome in play(left, arguments.processes, **day):
@@ -506,7 +553,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         if outcome.wrong or len(outcomes) % 50 == 0:  # a thousand take more than an hour
             said = ", ".join(outcome.wrong) or "good"
             print(f"day {len(outcomes)}, seed {outcome.seed}: {said}", file=sys.stderr, flush=True)
-    results = {"dead": arguments.dead} | figures(outcomes)
+    results = {"dead": dead, "kubernetes": bool(kubernetes), "only": arguments.only} | figures(outcomes)
     results["wall_s"] = round(time.perf_counter() - begun, 1)
     print(json.dumps(results, indent=1))
     return int(any(value for key, value in results.items() if key.endswith("(0)")))

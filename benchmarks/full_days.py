@@ -26,6 +26,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks import days
+from benchmarks.lasting import Lasting
 from ironburst.controller.ledger import LedgerError
 from ironburst.controller.money import day, month
 from ironburst.controller.tick import Controller
@@ -113,6 +114,7 @@ class Outcome:
     missed: int = 0
     usd: float = 0.0
     budget: float = 0.0  # the largest part of a ceiling that was spent
+    lasting: int = 0  # states that lasted
     unknown_s: float = 0.0  # the longest that an instance was in no lease
     wrong: dict[str, list[str]] = field(default_factory=lambda: {name: [] for name in ZEROES})
 
@@ -141,6 +143,7 @@ class FullDay(stories.Story):
         self.document = self.read()  # as it is at first
         self.missed, self.later, self.stopped = [], [], False
         self.harms: list[Harm] = []
+        self.lasting: list[Lasting] = []
         self.picked: set[int] = set()  # jobs that a fault of now meets
         self.cancelled: set[int] = set()
         self.unknown: dict[str, float] = {}  # instance that no lease knows: since when
@@ -211,7 +214,9 @@ class FullDay(stories.Story):
 
     def _job(self) -> int:
         """One that a user does something to: pending or running, and short."""
-        choice = [id for id, fake in self.slurm.unfinished.items() if fake.runs_s < 1700 and fake.job.requeue]
+        stuck = {each.job for each in self.lasting}  # nothing that a user asks for is done to it
+        may = (id for id, fake in self.slurm.unfinished.items() if fake.runs_s < 1700 and fake.job.requeue)
+        choice = [id for id in may if id not in stuck]
         on = [id for id in choice if set(self.slurm.jobs[id].job.on) & set(NODES)]
         self.picked.add(id := self.rng.choice(on or choice) if choice else next(iter(self.slurm.jobs)))
         return id
@@ -322,6 +327,7 @@ class FullDay(stories.Story):
         out.jobs, out.cancelled, out.missed = len(slurm.jobs), len(self.cancelled), len(self.missed)
         out.done = sum(fake.done == "COMPLETED" for fake in slurm.jobs.values())
         out.rented = sum(any(set(on) & set(NODES) for _, on in fake.started) for fake in slurm.jobs.values())
+        out.lasting = len(self.lasting)
         out.again = sum(len(fake.started) > 1 for fake in slurm.jobs.values())
         out.launches, out.usd = len(self.cloud.began), self.cloud.usd(0.0, float("inf"))
         budget, times = self.document.budget, (self.began_s, self.end_s, self.clock.at)
@@ -356,7 +362,8 @@ class FullDay(stories.Story):
 
     def _caused(self, id: int, nodes: Sequence[str], began_s: float, again_s: float) -> bool:
         taken = any(began_s <= at <= again_s and self.cloud.all[i].node in nodes for i, at in self.cloud.taken.items())
-        return taken or any(harm.causes(id, nodes, began_s, again_s) for harm in self.harms)
+        stuck = any(each.job == id and began_s <= each.since_s <= again_s for each in self.lasting)
+        return taken or stuck or any(harm.causes(id, nodes, began_s, again_s) for harm in self.harms)
 
 
 # ---- what happens
@@ -395,6 +402,7 @@ EVENTS: dict[str, tuple[str, Callable[[Any], None]]] = {
     **{name: (_kind(name), fault.happens) for name, fault in FAULTS.items()},
     **{name: ("", days.ACCIDENTS[name]) for name in ALSO},
     "jobs that Slurm won't start": ("", _unstartable),
+    **{f"a state lasts: {state}": ("", days.lasts(state)) for state in days.LASTING_STATES},
     "the pool is declared no more": ("document", days.ACCIDENTS["the pool is declared no more"]),
     "a ledger of some hours ago": ("ledger", days.ACCIDENTS["a ledger of some hours ago"]),
     "the controller is away for hours": ("ledger", _away),
@@ -415,7 +423,7 @@ def figures(outcomes: Sequence[Outcome]) -> dict[str, Any]:
     """What counts, over all days."""
     counts = {
         name: sum(getattr(each, name) for each in outcomes)
-        for name in ("jobs", "done", "cancelled", "rented", "again", "launches", "ticks", "missed")
+        for name in ("jobs", "done", "cancelled", "rented", "again", "launches", "ticks", "missed", "lasting")
     }
     zeroes = {name: [f"day {each.seed}: {text}" for each in outcomes for text in each.wrong[name]] for name in ZEROES}
     return {

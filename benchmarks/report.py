@@ -103,6 +103,7 @@ TITLES = (
     "The same shares in Slurm and in Kubernetes, one workload: the largest difference, in parts of the GPU-seconds",
     "So many declared hosts: seconds and MB of `ansible-inventory --list`, seconds of a converge with nothing to do",
     "Days of 2,000 jobs with every fault of `make test-faults` at a random moment: what was lost",
+    "Random days with states that last: what was paid for work that ended or never started, beyond the table of times",
 )
 
 
@@ -129,6 +130,7 @@ def rows(results: list[dict[str, Any]]) -> Iterator[tuple[str, list[Line]]]:
         _share_table(_with(results, "largest_difference")),
         _hosts(_with(results, hosts.EXPONENTS)),
         _full_days(_with(results, "full_days")),
+        _lasting(results),
     )
     for number, (title, lines) in enumerate(zip(TITLES, lines_of_rows, strict=True), 1):
         yield f"{number}. {title}", list(lines)
@@ -190,6 +192,7 @@ def _ceilings(result: Result | None) -> Iterator[Line]:
 
 def _days(results: list[dict[str, Any]], *, dead: bool) -> Iterator[Line]:
     of_days = [result for result in results if days.OUTLIVED in result and result["dead"] == dead]
+    of_days = [result for result in of_days if not result.get("kubernetes") and not result.get("only")]
     result = max(of_days, key=lambda one: one["days"], default=None)
     note = f"{result['days']:,} days, {result['jobs']:,} jobs, {result['launches']:,} launches" if result else ""
     for case in (days.LOST, days.AGAIN, days.IDLE, days.BEYOND):
@@ -207,6 +210,20 @@ def _full_days(result: Result | None) -> Iterator[Line]:
         note = f"{result['full_days']} days, {result['jobs']:,} jobs, {result['launches']:,} launches, {faults}"
     for case in full_days.ZEROES:
         yield Line(case.removesuffix(" (0)"), 0.0, None, result and float(len(result[case])), note, result)
+
+
+def _lasting(results: list[dict[str, Any]]) -> Iterator[Line]:
+    for kubernetes, kind in ((False, "Slurm"), (True, "Kubernetes")):
+        of_kind = (each for each in results if each.get("states that last") and each["kubernetes"] == kubernetes)
+        result = max(of_kind, key=lambda one: one["states that last"], default=None)
+        note = ""
+        if result:
+            usd = result["paid for states that last, USD"]
+            note = f"{result['days']:,} days, {result['states that last']:,} states, {usd:,.2f} USD paid for them"
+        yield Line(f"{kind}: USD", 0.0, None, result and float(result[days.LASTING]), note, result)
+        for case in (days.SILENT, days.LOST, days.AGAIN, days.IDLE, days.BEYOND):
+            reached = result and float(len(result[case]))
+            yield Line(f"{kind}: {case.removesuffix(' (0)')}", 0.0, None, reached, note, result)
 
 
 def _mix(results: list[dict[str, Any]]) -> Iterator[Line]:

@@ -10,7 +10,9 @@ mounts storage. KillWait, and a pod's grace period, come on top.
 
 All job and node states of Slurm 23.02 to 26.05 (JOB_STATE and NODE_STATES of data_parser v0.0.39 to v0.0.45), all
 waiting reasons of kubelet (pkg/kubelet/images, kuberuntime and container of Kubernetes 1.36), and Kubernetes' own lists
-of pod phases, pod conditions and node conditions (k8s.io/api core/v1).
+of pod phases, pod conditions, their reasons, and node conditions (k8s.io/api core/v1). Karpenter's NodeClaims
+(sigs.k8s.io/karpenter pkg/apis/v1) are ended by Karpenter; what is told of them is in CLAIM. slurm-bridge's jobs and
+nodes are Slurm's, with what the cluster says of the pods.
 """
 
 from __future__ import annotations
@@ -98,6 +100,10 @@ NODE: dict[str, Row] = {
     # conditions of Kubernetes' nodes, and what they come down to
     **_by("NOT_RESPONDING, and DOWN after 5 min", "Ready"),
     **_by("FAIL, by the taint", "MemoryPressure", "DiskPressure", "PIDPressure", "NetworkUnavailable"),
+    **_by(f"an administrator, who sets it: it says nothing; {_JOBS}", "DrainInProgress", "Drained"),
+    **_by(f"an administrator, who sets it: it says nothing; {_JOBS}", "MaintenancePlanned", "MaintenanceInProgress"),
+    **_by("NOT_RESPONDING, and DOWN after 5 min: its kubelet shuts down", "GracefulNodeShutdownInProgress"),
+    **_by("slurm-bridge, which takes it out of Slurm's GRES: by Slurm's states of the node", "SlurmGRESCompatible"),
     **_by("the pool's idle time; Slurm makes it DOWN after ResumeTimeout", "REBOOT_ISSUED"),
 }
 
@@ -152,6 +158,21 @@ POD: dict[str, Row] = {
     **_by("the queue: it has ended", "Succeeded", "Failed"),
     **_by("its job's row: it works on", "PodResizePending", "PodResizeInProgress", "AllContainersRestarting"),
     **_by("its reason, below", "PodScheduled"),
+    # reasons of these conditions
+    **_by("its job's row: COMPLETING, it is being deleted", "TerminationByKubelet", "PreemptionByScheduler"),
+    **_by("its job's row: it works on, with what it has", "Deferred", "Infeasible", "Error", "ResizePodInPlaceError"),
+    **_by("its other words: a container that has ended isn't cleaned up", "RemoveContainerError"),
+}
+
+# Karpenter's NodeClaims. DELETED is no condition: it is to end (metadata.deletionTimestamp, expireAfter)
+DELETED = "Deleted"
+CLAIM: dict[str, Row] = {
+    # from when its pods must have gone (terminationGracePeriod) and its instance ended
+    DELETED: Row(((HOUR, Then.TELL),)),
+    **_by("Karpenter: what hasn't launched after 5 min, or registered after 15, is deleted", "Launched", "Registered"),
+    **_by("its pods, by their own words; Karpenter's consolidation", "Initialized", "Ready", "ConsistentStateFound"),
+    **_by("Karpenter, which replaces it", "Consolidatable", "Drifted", "DisruptionReason"),
+    **_by(f"{DELETED}, above", "Terminating", "Drained", "VolumesDetached", "InstanceTerminating"),
 }
 
 # Pending pods, by the first word of why: PodScheduled's reasons, and what the readers say

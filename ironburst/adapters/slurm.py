@@ -17,7 +17,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ironburst import naming
-from ironburst.adapters import slurm_bridge, slurm_comments, slurm_defaults, slurm_json, slurm_occupancy
+from ironburst.adapters import slurm_asked, slurm_bridge, slurm_comments, slurm_defaults, slurm_json, slurm_occupancy
 from ironburst.adapters.slurm_json import Read
 from ironburst.ports import Claim, Observation, Quota, SchedulerError, SchedulerMissing, Share, WrongShape
 from ironburst.service import Occupancy
@@ -76,11 +76,12 @@ class Slurm:
         # nodes last: one that a just-ended job left is then seen idle, not vanished
         queue = self._json("squeue", "--json")
         nodes = slurm_json.read_nodes(self._json("scontrol", "show", "node", "--all", "--json"))
-        jobs = self._read_jobs(slurm_defaults.applied(queue, nodes.items))
+        asked, unread = self._with_exclusive(queue)
+        jobs = self._read_jobs(slurm_defaults.applied(asked, nodes.items))
         permits = self._call(
             "find", f"{self._spool}/leases", "-mindepth", "1", "-maxdepth", "1", "-printf", "%f\\n"
         ).split()
-        unreadable = jobs.unreadable + nodes.unreadable
+        unreadable = (*jobs.unreadable, *nodes.unreadable, *unread)
         return Observation(
             tuple(jobs.items),
             tuple(nodes.items),
@@ -90,6 +91,17 @@ class Slurm:
             comments=slurm_comments.comments(queue),
             together=slurm_comments.together(queue),
         )
+
+    def _with_exclusive(self, queue: Any) -> tuple[Any, list[str]]:
+        """The queue, with what it doesn't say of --exclusive; and why that isn't known (ironburst.burst.unstarted finds
+        it out then).
+        """
+        if not slurm_asked.lacks_exclusive(queue):
+            return queue, []
+        try:
+            return slurm_asked.with_exclusive(queue, self._call(*slurm_asked.EXCLUSIVE_COLUMNS)), []
+        except SchedulerError as error:
+            return queue, [f"which jobs want nodes of their own isn't known: {error}"]
 
     def _read_jobs(self, queue: Any) -> Read:
         """slurm-bridge's are known, and not rented for: nothing is declared of it."""

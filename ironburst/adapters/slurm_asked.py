@@ -14,15 +14,16 @@ from typing import Any, NamedTuple
 
 from ironburst.adapters.slurm_values import joined, number
 from ironburst.gpus import is_slice, whole
-from ironburst.ports import Resources
+from ironburst.ports import Resources, WrongShape
 
 Row = dict[str, Any]
 _GPUS = re.compile(r"\bgpu(?::([^:,=()]*[^:,=()\d][^:,=()]*))?(?:[:=](\d+))?(?=[,(]|$)")  # type, count
 _PART = re.compile(r"(gres[:/])?gpu(:[\w.+-]+)?([:=]\d+)?(\(.*\))?")
 _OPTIONS = ("tres_per_node", "tres_per_job", "tres_per_task", "tres_per_socket")
-# --exclusive and its kinds, as `shared` says them (26.05 has none), and `exclusive` where there is one. A label of mcs
-# isn't known: as if nobody had the same one.
-_EXCLUSIVE = {"none": "node", "true": "node", "mcs": "node", "user": "user"}
+# --exclusive and its kinds, as `shared` says them; 26.05's JSON has no such field, its squeue a column `Exclusive`
+# (EXCLUSIVE_COLUMNS). A label of mcs isn't known: as if nobody had the same one.
+_EXCLUSIVE = {"none": "node", "true": "node", "node": "node", "mcs": "node", "user": "user"}
+EXCLUSIVE_COLUMNS = ("squeue", "--noheader", "--states=PENDING", "--Format=JobId:20,Exclusive:20")
 
 
 class Sizes(NamedTuple):
@@ -89,7 +90,30 @@ def gpu_type(raw: Row) -> str:
 def exclusive(raw: Row) -> str:
     """As Job.exclusive."""
     words = {*joined(raw.get("shared")).lower().split(","), *joined(raw.get("exclusive")).lower().split(",")}
-    return next((_EXCLUSIVE[word] for word in ("none", "true", "mcs", "user") if word in words), "")
+    return next((kind for word, kind in _EXCLUSIVE.items() if word in words), "")
+
+
+def lacks_exclusive(queue: Any) -> bool:
+    """Whether these rows of `squeue --json` don't say it of a job that waits."""
+    rows = queue.get("jobs") if isinstance(queue, dict) else None
+    waits = (row for row in rows or () if isinstance(row, dict) and "PENDING" in joined(row.get("job_state")))
+    return any("shared" not in row and "exclusive" not in row for row in waits)
+
+
+def with_exclusive(queue: Any, columns: str) -> Any:
+    """`squeue --json` with what EXCLUSIVE_COLUMNS say beside it. Raises WrongShape."""
+    lines = [line.split() for line in columns.splitlines() if line.strip()]
+    if wrong := next((line for line in lines if len(line) != 2 or not line[0].isdigit()), None):
+        raise WrongShape(f"squeue's column Exclusive has another shape than `JOBID WORD`: {' '.join(wrong)[:80]!r}")
+    said = {int(id): word for id, word in lines}
+    rows = [row | {"exclusive": word} if (word := said.get(_id(row))) else row for row in queue["jobs"]]
+    return queue | {"jobs": rows}
+
+
+def _id(row: Any) -> int:
+    """0: it has none."""
+    id = row.get("job_id") if isinstance(row, dict) else None
+    return id if isinstance(id, int) else 0
 
 
 def demands(raw: Row) -> str:
@@ -110,7 +134,7 @@ def demands(raw: Row) -> str:
         said.append(f"{disk} MiB of temporary disk")
     if len(types := _types(raw)) > 1:
         said.append(f"GPUs of the types {', '.join(types)} together")
-    if "topo" in joined(raw.get("shared")).split(","):
+    if "topo" in f"{joined(raw.get('shared'))},{joined(raw.get('exclusive'))}".lower().split(","):
         said.append("a part of the network to itself")
     return " and ".join(said)
 

@@ -71,7 +71,7 @@ def numbers(ledger: Ledger, asked: str) -> list[int]:
         return sorted({*parts, int(asked)} if ledger.job(int(asked)) else parts) or [int(asked)]
     if together := re.fullmatch(r"([0-9]{1,10})_\[.*\]", asked):  # as squeue writes tasks that wait together
         return numbers(ledger, together[1])
-    if part := re.fullmatch(r"([0-9]+)([_+])([0-9]+)", asked):
+    if part := re.fullmatch(r"([0-9]+)(?=[_+@])(?:[_+][0-9]+)?(?:@[0-9TZ:-]+)?", asked):
         return [_part(ledger, asked, int(part[1]))]
     if found := ledger.job(asked):
         return [found.job]

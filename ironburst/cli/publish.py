@@ -59,13 +59,14 @@ def run(arguments: argparse.Namespace) -> int:
                 f"standard input is not JSON ({error}); pipe `pulumi stack output cluster --json` in"
             ) from None
         wanted = _of_this_commit(document.parse(data, "standard input"))
-        before = document.read(arguments.to) if arguments.to.exists() else None
-        if before and before.cluster == wanted.cluster:
-            if not arguments.older:
-                _not_older(before, wanted)
-            if not arguments.given_back:
-                _nothing_rented_goes(arguments, before, wanted)
-        published = document.publish(wanted, arguments.to)
+        with document.one_publishes(arguments.to):
+            before = document.read(arguments.to) if arguments.to.exists() else None
+            if before and before.cluster == wanted.cluster:
+                if not arguments.older:
+                    _not_older(before, wanted)
+                if not arguments.given_back:
+                    _nothing_rented_goes(arguments, before, wanted)
+            published = document.publish(wanted, arguments.to)
     except (document.DocumentError, StillRented, Older) as error:
         print(f"ironburst publish: {error}", file=sys.stderr)
         return 2 if isinstance(error, document.DocumentError) else 3

@@ -7,10 +7,11 @@ moment that this is seen, the account of the first of them pays for it, and its 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from ironburst import naming
 from ironburst.controller import money, records, spending
+from ironburst.controller.ledger import Ledger
 from ironburst.controller.records import LeaseRow
 from ironburst.controller.site import Site
 from ironburst.ports import Job, Observation
@@ -70,6 +71,13 @@ def _tell(site: Site, observation: Observation, found: dict[int, str]) -> None:
                 submitted = "submitted there directly, nothing was rented for it"
                 text = f"job {naming.called(job.id)} of {whose} {where}: {submitted}"
                 site.event("needs_a_person", text, job=job.id)
+
+
+def forget(ledger: Ledger, ids: Collection[int]) -> None:
+    """These ids are other jobs' now."""
+    before = json.loads(ledger.noted(_KEY) or "[]")
+    if kept := [id for id in before if id in ids]:
+        ledger.note(_KEY, json.dumps([id for id in before if id not in kept]))
 
 
 def _let_go(site: Site, lease: LeaseRow, there: Sequence[Job]) -> None:

@@ -11,6 +11,7 @@ import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
+from ironburst import state_times
 from ironburst.burst import Budget, explain
 from ironburst.controller import karpenter_room, karpenter_store, money, order_book, records, spending
 from ironburst.controller.karpenter_room import Wish
@@ -127,7 +128,12 @@ def _claim(
 def _until(site: Site, seen: NodeClaim, pool: KarpenterPool | None, now_s: float) -> float:
     """With the time that an instance takes to end."""
     if math.isfinite(seen.ends_s):
-        return seen.ends_s + records.ENDING_S
+        until_s, steps = seen.ends_s + records.ENDING_S, state_times.CLAIM[state_times.DELETED].steps
+        if now_s - until_s >= steps[0][0]:
+            look = "look at its finalizers, its pods and its instance"
+            text = f"{seen.name} of NodePool {seen.node_pool} should have ended long ago, and is paid for: {look}"
+            site.tell("needs_a_person", text)
+        return until_s
     what_to_do = "run `pulumi up`, and delete this NodeClaim when its pods have ended"
     text = f"{seen.name} of NodePool {seen.node_pool} has no end (expireAfter and terminationGracePeriod): {what_to_do}"
     site.tell("needs_a_person", text)

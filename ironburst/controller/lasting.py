@@ -6,7 +6,7 @@ Since when each lasts is kept in the ledger, so that a controller that starts an
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field, replace
 from operator import is_
 from typing import NamedTuple
@@ -192,6 +192,15 @@ def _kept(site: Site, states: dict[str, _State]) -> dict[str, _Kept]:
         if key not in kept and now - away_s < _GAPS.get(key.rpartition("/")[2], 0.0):
             kept[key] = replace(old, away_s=away_s)
     return kept
+
+
+def forget(ledger: Ledger, ids: Collection[int]) -> None:
+    """These ids are other jobs' now."""
+    gone = set(map(str, ids))
+    _write(
+        ledger,
+        {key: kept for key, kept in _read(ledger).items() if key.rpartition("/")[0].rpartition("/")[2] not in gone},
+    )
 
 
 _GAPS = {row.takes_turns or name: row.gap_s for name, row in state_times.POD.items()}

@@ -134,10 +134,10 @@ class Ledger(JobRecords):
     def leases_for(self, job: int) -> list[LeaseRow]:
         """Every lease, open or ended, that was meant for a job."""
         query = (
-            "SELECT leases.* FROM leases JOIN assignments ON lease = leases.id WHERE job = ? AND at_s >= ?"
+            "SELECT leases.* FROM leases JOIN assignments ON lease = leases.id WHERE job = ?"
             " ORDER BY made_s, leases.rowid"
         )
-        return [records.lease(row) for row in self._rows(query, job, self._since_s(job))]
+        return [records.lease(row) for row in self._rows(query, job)]
 
     def refused_s(self, nodes: Sequence[str]) -> dict[str, float]:
         """When the cloud refused the last lease of each of these nodes; of the others that started none or ended."""
@@ -333,9 +333,9 @@ class Ledger(JobRecords):
 
     def events_of(self, job: int, launches: Iterable[str]) -> list[EventRow]:
         """Those of a job and of launches."""
-        wanted = [job, self._since_s(job), *launches]
-        marks = ",".join("?" * (len(wanted) - 2))
-        query = f"{_EVENTS} WHERE (job = ? AND at_s >= ?) OR launch IN ({marks}) ORDER BY id"
+        wanted = [job, *launches]
+        marks = ",".join("?" * (len(wanted) - 1))
+        query = f"{_EVENTS} WHERE job = ? OR launch IN ({marks}) ORDER BY id"
         return [EventRow(**row) for row in self._rows(query, *wanted)]
 
     def forget_before(self, at_s: float) -> None:

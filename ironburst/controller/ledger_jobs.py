@@ -6,6 +6,7 @@ import sqlite3
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import fields
+from datetime import UTC, datetime
 from typing import Any
 
 from ironburst import naming
@@ -13,7 +14,8 @@ from ironburst.burst import Job
 from ironburst.controller import records
 from ironburst.controller.records import JobRow, LeaseRow, storable
 
-_SEEN = [field.name for field in fields(JobRow) if field.name not in ("spot_losses", "since_s")]
+_SEEN = [field.name for field in fields(JobRow) if field.name != "spot_losses"]
+_NO_SCHEDULERS = -(2**56)  # below all tasks of arrays (naming.task_of_array)
 
 # by the index of states, which != would not use
 _IN_QUEUE = "state IN ('PENDING', 'RUNNING', 'COMPLETING', 'CONFIGURING', 'SUSPENDED', 'STOPPED', 'STAGE_OUT')"
@@ -71,40 +73,30 @@ class JobRecords:
         return [records.of(JobRow, row) for row in self._rows("SELECT * FROM jobs WHERE last_s >= ?", at_s)]
 
     def parts(self, whole: int) -> list[JobRow]:
-        """The tasks of an array, and the parts of a heterogeneous job, by the number of the whole."""
+        """The tasks of an array, the parts of a heterogeneous job, and earlier jobs of a number, by the number."""
         # an older ledger has no column to ask for
         found = (records.of(JobRow, row) for row in self._rows("SELECT * FROM jobs ORDER BY job"))
-        return [row for row in found if row.called.startswith((f"{whole}_", f"{whole}+"))]
+        return [row for row in found if row.called.startswith((f"{whole}_", f"{whole}+", f"{whole}@"))]
 
     def in_queue(self) -> set[int]:
         """The jobs that were in the queue when it was last seen; those that have left stay, for `explain`."""
         return {row["job"] for row in self._rows(f"SELECT job FROM jobs WHERE {_IN_QUEUE}")}
 
     # ---- whose an id is
-    def _since_s(self, job: int) -> float:
-        """What is older isn't this job's."""
-        row = self.job(job)
-        return row.since_s if row else 0.0
-
-    def forget_others(self, jobs: Iterable[Job], now_s: float) -> list[int]:
+    def set_apart(self, jobs: Iterable[Job]) -> list[int]:
         """Where the scheduler counts its ids anew (a slurmctld that was set up again): what is kept of a job that had
-        the id of one of these is no longer taken for its. Returns those ids.
+        the id of one of these is kept under an id that no scheduler gives, and its name has its submit time behind it.
+        Returns the ids of these.
         """
-        taken = [job for job in jobs if (before := self.job(job.id)) and _another(before, job)]
-        for job in taken:
-            id = job.id
-            self._db.execute("DELETE FROM decisions WHERE job = ?", (id,))
-            self._db.execute(
-                "DELETE FROM assignments WHERE job = ? AND lease IN (SELECT id FROM leases WHERE state != 'ended')",
-                (id,),
-            )
-            who = (storable(job.name), storable(job.user), job.submit_s, job.nodes, job.each.gpus)
-            self._db.execute(
-                "UPDATE jobs SET since_s = ?, name = ?, user = ?, submit_s = ?, nodes = ?, gpus = ?, spot_losses = 0,"
-                " start_s = NULL, ran_on = '' WHERE job = ?",
-                (now_s, *who, id),
-            )
-        return [job.id for job in taken]
+        taken = [(job.id, before) for job in jobs if (before := self.job(job.id)) and _another(before, job)]
+        for id, before in taken:
+            free = min(self._rows("SELECT coalesce(min(job), 0) AS job FROM jobs")[0]["job"], _NO_SCHEDULERS) - 1
+            called = f"{before.called or naming.called(id)}@{moment(before.submit_s)}"
+            told = "UPDATE jobs SET job = ?, called = ?, state = 'LEFT_QUEUE' WHERE job = ?"
+            self._db.execute(told, (free, called, id))
+            for table in ("decisions", "assignments", "events"):
+                self._db.execute(f"UPDATE {table} SET job = ? WHERE job = ?", (free, id))
+        return [id for id, _ in taken]
 
     # ---- spot
     def lost_spot(self, lease: LeaseRow) -> None:
@@ -124,6 +116,11 @@ class JobRecords:
         """How often it happened to each job that is in the queue, where it did."""
         query = f"SELECT job, spot_losses FROM jobs WHERE {_IN_QUEUE} AND spot_losses > 0"
         return {row["job"]: row["spot_losses"] for row in self._rows(query)}
+
+
+def moment(at_s: float) -> str:
+    """As behind the number of an earlier job: UTC, to the minute."""
+    return datetime.fromtimestamp(at_s, UTC).strftime("%Y-%m-%dT%H:%MZ")
 
 
 def _another(before: JobRow, job: Job) -> bool:

@@ -5,11 +5,14 @@ from __future__ import annotations
 import json
 
 from ironburst.burst import Decision, Job, Policy, Snapshot, to_json
-from ironburst.controller import runtime_store, waits_watch
+from ironburst.controller import foreign, lasting, own_exclusions, runtime_store, unstarted, waits_watch
 from ironburst.controller.ledger import Ledger
 from ironburst.controller.recorder import Recorder, RecordError
 from ironburst.document import ClusterDocument
 from ironburst.ports import Observation
+
+KEEPERS = (foreign, lasting, own_exclusions, unstarted)
+"""modules that keep something of jobs by their ids in the ledger, beside its own tables"""
 
 
 class Logbook:
@@ -28,7 +31,9 @@ class Logbook:
         whose = {job.id: (job.submit_s, job.user) for job in observation.jobs}
         if new := [job for job in observation.jobs if self._whose.get(job.id) != whose[job.id]]:
             with self._ledger.transaction():
-                self._ledger.forget_others(new, now_s)
+                if taken := self._ledger.set_apart(new):
+                    for keeper in KEEPERS:
+                        keeper.forget(self._ledger, taken)
         self._whose = whose
         seen = {id: job for id, job in self._on_nodes.items() if not observation.unseen_job(id)}
         if ended := runtime_store.ended(seen, self._looked_s, observation.jobs, now_s):

@@ -5,7 +5,7 @@ us; which of them its user wrote is kept here, so that he gets back what he wrot
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
 from ironburst.controller.ledger import Ledger
@@ -56,6 +56,13 @@ def opened(ledger: Ledger, job: int, nodes: Sequence[str]) -> None:
     kept = _read(ledger)
     kept[job] = kept.get(job, _Kept())._replace(opened=tuple(nodes))
     _write(ledger, kept)
+
+
+def forget(ledger: Ledger, ids: Collection[int]) -> None:
+    """These ids are other jobs' now."""
+    before = _read(ledger)
+    if not before.keys().isdisjoint(ids):
+        _write(ledger, {id: kept for id, kept in before.items() if id not in ids})
 
 
 def read(ledger: Ledger) -> dict[int, tuple[str, ...]]:

@@ -223,8 +223,6 @@ class JobRow:
     """as Slurm's users call it where that isn't its number; empty too where an older ironburst wrote it"""
     spot_losses: int = 0
     """how often a spot node was taken back under it"""
-    since_s: float = 0.0
-    """what was written of its id before is another job's: the scheduler counts anew; 0: nothing is"""
 
 
 @dataclass(frozen=True)

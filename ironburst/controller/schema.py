@@ -95,7 +95,6 @@ def apply(db: sqlite3.Connection) -> None:
         ("jobs", "called", "TEXT NOT NULL DEFAULT ''"),
         ("jobs", "spot_losses", "INTEGER NOT NULL DEFAULT 0"),
         ("jobs", "lost_start_s", "REAL"),
-        ("jobs", "since_s", "REAL NOT NULL DEFAULT 0"),
     ):
         if column not in _columns(db, table):
             db.execute(f"ALTER TABLE {table} ADD COLUMN {column} {kind}")

@@ -30,7 +30,7 @@ CREATE INDEX IF NOT EXISTS decisions_of_job ON decisions(job, id);
 CREATE TABLE IF NOT EXISTS jobs (
   job INTEGER PRIMARY KEY, name TEXT NOT NULL, user TEXT NOT NULL, submit_s REAL NOT NULL, nodes INTEGER NOT NULL, gpus INTEGER NOT NULL,
   time_limit_s REAL, state TEXT NOT NULL, start_s REAL, ran_on TEXT NOT NULL DEFAULT '', last_s REAL NOT NULL,
-  called TEXT NOT NULL DEFAULT '', spot_losses INTEGER NOT NULL DEFAULT 0, lost_start_s REAL, since_s REAL NOT NULL DEFAULT 0);
+  called TEXT NOT NULL DEFAULT '', spot_losses INTEGER NOT NULL DEFAULT 0, lost_start_s REAL);
 CREATE INDEX IF NOT EXISTS jobs_by_state ON jobs(state);
 CREATE TABLE IF NOT EXISTS events (
   id INTEGER PRIMARY KEY, at_s REAL NOT NULL, kind TEXT NOT NULL, launch TEXT NOT NULL DEFAULT '', lease TEXT NOT NULL DEFAULT '',

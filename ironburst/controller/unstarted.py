@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import replace
 from typing import Any
 
@@ -60,6 +60,16 @@ def guessed(ledger: Ledger) -> dict[int, dict[str, Any]]:
     for id, over in kept.passed_over.items():
         found.setdefault(int(id), {})["passed_over"] = over.nodes
     return found
+
+
+def forget(ledger: Ledger, ids: Collection[int]) -> None:
+    """These ids are other jobs' now."""
+    gone, before = set(map(str, ids)), _read(ledger)
+    after = Unstarted(
+        **{name: {id: of for id, of in kept.items() if id not in gone} for name, kept in vars(before).items()}
+    )
+    if after != before:
+        _write(ledger, after)
 
 
 def _read(ledger: Ledger) -> Unstarted:

@@ -144,7 +144,7 @@ class _Convergence:
         if not nodes:
             return {}
         # then a scheduler that is missing isn't there yet
-        new = not any(self.outcomes.before[name].receipt.history for name in nodes)
+        new = not any(map(self._before, self._of))
         try:
             return self._service().occupancy()
         except SchedulerMissing:
@@ -169,10 +169,15 @@ class _Convergence:
                 self.outcomes.end(name, HostReport("unknown", error=text))
             return {}
 
+    def _before(self, name: str) -> bool:
+        """Whether this host was converged before."""
+        return name in self.outcomes.before and bool(self.outcomes.before[name].receipt.history)
+
     def _service(self) -> NodeService:
         if self._scheduler is None:
             sides = {kind: self._side(kind) for kind in sorted(set(self._of.values()))}
-            self._scheduler = Services(sides, self._of)
+            there = {kind for name, kind in self._of.items() if self._before(name)}
+            self._scheduler = Services(sides, self._of, there)
         return self._scheduler
 
     def _side(self, kind: str) -> NodeService:

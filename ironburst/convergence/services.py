@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from ironburst.service import NodeService, Occupancy, SchedulerMissing
 
 
 class Services:
-    """A NodeService. `sides`: by kind; `of`: hosts, and of which kind of scheduler they are nodes."""
+    """A NodeService. `sides`: by kind; `of`: hosts, and of which kind of scheduler they are nodes; `there`: kinds that
+    must be installed, for nodes of theirs were converged before.
+    """
 
-    def __init__(self, sides: Mapping[str, NodeService], of: Mapping[str, str]):
-        self._sides, self._of = sides, of
+    def __init__(self, sides: Mapping[str, NodeService], of: Mapping[str, str], there: Collection[str] = ()):
+        self._sides, self._of, self._there = sides, of, there
 
     def occupancy(self) -> dict[str, Occupancy]:
         """Of each its own nodes. Raises SchedulerMissing where none is installed yet, SchedulerError where one doesn't
@@ -23,6 +25,8 @@ class Services:
             try:
                 found |= {name: node for name, node in side.occupancy().items() if self._of.get(name, kind) == kind}
             except SchedulerMissing as error:  # before its first converge it has no nodes
+                if kind in self._there:
+                    raise
                 missing.append(error)
         if missing and len(missing) == len(self._sides):
             raise missing[0]

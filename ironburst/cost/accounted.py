@@ -60,16 +60,18 @@ class First(NamedTuple):
 
 def first_starts(runs: Iterable[Run], window: Window) -> list[First]:
     """Of the jobs with GPUs that began in a window, in the order of their starts. A requeued job counts once: Slurm
-    sets the submit of a later try to the moment of the requeue, so the first try's counts.
+    sets the submit of a later try to the moment of the requeue, so the first try's counts. Another user's job of the
+    same id is another one (slurmctld counts anew where it was set up again).
     """
-    submitted: dict[int, float] = {}
-    started: dict[int, Run] = {}
+    submitted: dict[tuple[int, str], float] = {}
+    started: dict[tuple[int, str], Run] = {}
     for run in runs:
-        submitted[run.job] = min(submitted.get(run.job, run.submit_s), run.submit_s)
+        job = run.job, run.user
+        submitted[job] = min(submitted.get(job, run.submit_s), run.submit_s)
         if run.start_s is not None and run.gpus:
-            before = started.get(run.job)
+            before = started.get(job)
             if before is None or (before.start_s or 0.0) > run.start_s:
-                started[run.job] = run
+                started[job] = run
     firsts = [First(run, max((run.start_s or 0.0) - submitted[job], 0.0)) for job, run in started.items()]
     within = [each for each in firsts if window.from_s <= (each.run.start_s or 0.0) < window.to_s]
     return sorted(within, key=lambda each: (each.run.start_s or 0.0, each.run.job))

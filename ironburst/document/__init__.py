@@ -6,7 +6,11 @@ up. Readers ignore fields that they don't know, refuse versions that they don't 
 
 from __future__ import annotations
 
+import fcntl
 import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -176,6 +180,24 @@ class Reader:
             self.stale = f"no good copy is kept: {error}"
         if before and before.cluster == document.cluster and document.serial < before.serial:
             self.stale = f"{self._path} has serial {document.serial}, older than {before.serial} that was read before"
+
+
+@contextmanager
+def one_publishes(path: Path) -> Iterator[None]:
+    """Who else publishes into this folder waits: what is looked at is what is replaced. Raises DocumentError."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        folder = os.open(path.parent, os.O_RDONLY)
+    except OSError as error:
+        raise DocumentError(
+            f"{path} can't be written ({error.strerror}): give a place that may be written to"
+        ) from None
+    try:
+        with suppress(OSError):  # a file system without locks
+            fcntl.flock(folder, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(folder)
 
 
 def publish(document: ClusterDocument, path: Path) -> ClusterDocument:

@@ -213,6 +213,27 @@ def test_a_name_in_any_encoding_is_read(tmp_path, name, read):
         job.name.encode()  # sqlite and files take it
 
 
+@pytest.mark.parametrize("version", ["24.11", "26.05"])
+@pytest.mark.parametrize("fails", [False, True])
+def test_who_wants_a_node_alone_is_asked_for_where_the_queue_does_not_say_it(tmp_path, version, fails):
+    """Once for all that wait; where that isn't answered, the rest of what is seen counts."""
+    for name in ("unusual", "nodes"):
+        (tmp_path / f"{name}.json").write_text(json.dumps(load(version, name)))
+    script = tmp_path / "prefix"
+    column = "echo 'Invalid job format specification' >&2; exit 1" if fails else "printf '1 NODE\\n3 NO\\n'"
+    script.write_text(
+        f'#!/bin/sh\necho "$@" >> {tmp_path}/log\ncase "$*" in "squeue --json") cat {tmp_path}/unusual.json ;;'
+        f" squeue*) {column} ;; scontrol*) cat {tmp_path}/nodes.json ;; esac\n"
+    )
+    script.chmod(0o755)
+    seen = Slurm([str(script)]).observe()
+    asked = [line for line in (tmp_path / "log").read_text().splitlines() if "Exclusive" in line]
+    assert len(asked) == (version == "26.05") and all("--states=PENDING" in line for line in asked)
+    exclusive = {job.id: job.exclusive for job in seen.jobs}
+    assert exclusive[1] == ("" if fails and version == "26.05" else "node") and exclusive[3] == ""
+    assert any("nodes of their own" in text for text in seen.unreadable) == (fails and version == "26.05")
+
+
 def test_an_answer_that_is_no_json_is_no_empty_queue(recorder):
     (recorder / "answer").write_text("slurm_load_jobs error: Unable to contact slurm controller")
     with pytest.raises(WrongShape, match="something other than JSON"):

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from ironburst.adapters import slurm_accounting, slurm_arrays, slurm_asked, slurm_defaults, slurm_json
-from ironburst.ports import Node, Resources
+from ironburst.ports import Node, Resources, WrongShape
 from ironburst.replay import traces
 
 FIXTURES = Path(__file__).parent / "slurm_fixtures"
@@ -96,10 +96,33 @@ def test_they_read_the_same_where_accounting_counts_gpus(id):
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_who_shares_a_node(version):
-    """26.05 says nothing of it: there a job that doesn't start beside others gets nodes of its own."""
-    said = {job.id: job.exclusive for job in slurm_json.jobs(queue(version))}
-    exclusive = {1: "node", 2: "node", 10: "user"} if version != "26.05" else {}
-    assert {id: word for id, word in said.items() if word} == exclusive
+    """26.05's JSON says nothing of it (JOB_INFO of data_parser v0.0.45: removed), its squeue has a column."""
+    asked = queue(version)
+    assert slurm_asked.lacks_exclusive(asked) == (version == "26.05")
+    if version == "26.05":
+        # job_exclusive_display_string of src/common/slurm_protocol_defs.c; rows as for `sbatch --exclusive[=user]`
+        columns = "".join(f"{raw['job_id']:<20}{COLUMN.get(raw['job_id'], 'NO'):<20}\n" for raw in asked["jobs"])
+        asked = slurm_asked.with_exclusive(asked, columns)
+    said = {job.id: job.exclusive for job in slurm_json.jobs(asked)}
+    assert {id: word for id, word in said.items() if word} == {1: "node", 2: "node", 10: "user"}
+
+
+COLUMN = {1: "NODE", 2: "NODE", 10: "USER"}
+
+
+@pytest.mark.parametrize(("word", "exclusive", "insists"), [("MCS", "node", False), ("TOPO", "", True)])
+def test_other_words_of_the_column(word, exclusive, insists):
+    bare = {key: value for key, value in row().items() if key != "shared"}
+    job = read(slurm_asked.with_exclusive({"jobs": [bare]}, f"1 {word}\n")["jobs"][0])
+    assert (job.exclusive, bool(job.demands)) == (exclusive, insists)
+
+
+@pytest.mark.parametrize(
+    "columns", ["squeue: error: Invalid job format specification: Exclusive", "7 NODE NO", "NODE 7"]
+)
+def test_a_column_of_another_shape_is_no_answer(columns):
+    with pytest.raises(WrongShape, match="Exclusive"):
+        slurm_asked.with_exclusive(queue("26.05"), columns)
 
 
 @pytest.mark.parametrize(

@@ -140,7 +140,7 @@ def head(tmp_path):
 case "$*" in
   "squeue --json") cat {tmp_path}/squeue.json ;;
   "scontrol show node --all --json") cat {tmp_path}/nodes.json ;;
-  find*|"scontrol show"*) ;;
+  find*|"scontrol show"*|squeue*) ;;
   *) echo "$*" >>{tmp_path}/log ;;
 esac
 """

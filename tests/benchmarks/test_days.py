@@ -1,11 +1,13 @@
 """The benchmark of accidents: nothing is lost, and what would be is noticed."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
-from benchmarks import days
+from benchmarks import days, kube_days
 from ironburst.controller import lasting, sightings
+from ironburst.state_times import POD, Then
 from tests.fakes import FakeCloud
 
 
@@ -64,3 +66,34 @@ def test_days_that_were_kept_are_not_played_again(tmp_path, capsys, monkeypatch)
     again = json.loads(capsys.readouterr().out)
     del first["wall_s"], again["wall_s"]
     assert again == first and first["days"] == 2
+
+
+@pytest.mark.parametrize("accident", ["a pod that never starts", "a pod that never ends"])
+def test_a_pod_that_never_starts_or_ends_costs_what_the_table_allows(accident):
+    outcomes = list(days.play(range(9042, 9044), hours=8, only=accident, of=kube_days.KubeDay))
+    seen = days.figures(outcomes)
+    assert seen["states that last"] and seen["paid for states that last, USD"] > 10
+    assert {key: value for key, value in seen.items() if key.endswith("(0)") and value} == {}
+
+
+SLOW = ("a large image", "a registry that is away", "an init container that stages data")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("accident", SLOW)
+def test_pods_that_are_slow_and_good_are_not_cut_off(accident):
+    (outcome,) = days.play([9052], hours=6, only=accident, of=kube_days.KubeDay)
+    assert outcome.launches and not outcome.wrong
+
+
+def test_a_slow_pod_that_is_cut_off_is_noticed(monkeypatch):
+    row = replace(POD["ContainerCreating"], steps=((60.0, Then.TELL), (120.0, Then.REQUEUE)), again=True)
+    monkeypatch.setitem(POD, "ContainerCreating", row)
+    outcomes = days.play(range(9052, 9054), hours=6, only=SLOW[0], of=kube_days.KubeDay)
+    assert any(outcome.again for outcome in outcomes)
+
+
+def test_pods_that_are_believed_for_ever_are_noticed(monkeypatch):
+    monkeypatch.setattr(lasting, "look", lambda site, observation: False)
+    seen = days.figures(list(days.play([9043], hours=8, only="a pod that never starts", of=kube_days.KubeDay)))
+    assert seen[days.LASTING] > 50 and seen[days.SILENT]

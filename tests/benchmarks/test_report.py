@@ -44,7 +44,7 @@ def lines(*results):
 
 def test_without_results_every_line_says_not_measured():
     text = report.page([])
-    assert text.count(report.NOT_MEASURED) == sum(len(each) for each in lines().values()) and text.count("\n## ") == 19
+    assert text.count(report.NOT_MEASURED) == sum(len(each) for each in lines().values()) and text.count("\n## ") == 20
 
 
 @pytest.mark.parametrize(
@@ -136,6 +136,7 @@ def test_every_result_has_a_command_that_its_benchmark_understands():
             "idle",
             "budget",
             "days",
+            "kube_days",
             "full_days",
             "mix",
             "pending_pods",
@@ -172,6 +173,17 @@ def test_days_are_shown_with_what_was_lost_and_the_longer_run_counts(dead, row):
     assert [line.reached for line in kept] == [0.0] * 4 + [1900.0] * dead
     assert [report._reached(line).endswith("(asked)") for line in kept] == [True] * len(kept)
     assert lines(result(50, **{days.LOST: ["job 1"]}))[row][0].reached == 1.0
+
+
+@pytest.mark.parametrize(("kubernetes", "first"), [(False, 0), (True, 6)])
+def test_what_states_that_last_cost_beyond_the_table_is_shown(kubernetes, first):
+    none = {days.LOST: [], days.AGAIN: [], days.IDLE: [], days.BEYOND: {}, days.SILENT: ["job 1"], days.LASTING: 0.25}
+    counts = {"days": 9, "jobs": 7, "launches": 2, "states that last": 8, "paid for states that last, USD": 12.5}
+    of = {"dead": False, "kubernetes": kubernetes, "only": "" if kubernetes else "a state lasts", days.OUTLIVED: 0.0}
+    shown = lines(none | counts | of)
+    assert [line.reached for line in shown["20"]][first : first + 6] == [0.25, 1.0, 0.0, 0.0, 0.0, 0.0]
+    assert shown["20"][first].note == "9 days, 8 states, 12.50 USD paid for them"
+    assert all(line.reached is None for line in shown["11"]), "those have other accidents"
 
 
 def test_full_days_are_shown_with_what_was_lost():

@@ -20,6 +20,8 @@ from email.utils import formatdate
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import parse_qsl, urlsplit
 
+import yaml
+
 RESOURCES = {  # group/version resource: kind, namespaced, fields that can be selected by
     "v1 pods": ("Pod", True, ("metadata.name", "spec.nodeName", "spec.schedulerName", "status.phase")),
     "v1 nodes": ("Node", False, ("metadata.name", "spec.unschedulable")),
@@ -329,6 +331,19 @@ class KubeApi:
         if method == "patch":
             return self.patch(key, body, kind, manager)
         return self.delete(key, body)
+
+
+def kubeconfig_of(api, path, token="secret", **user):
+    content = {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "current-context": "lab",
+        "clusters": [{"name": "lab", "cluster": {"server": api.url}}],
+        "contexts": [{"name": "lab", "context": {"cluster": "lab", "user": "me"}}],
+        "users": [{"name": "me", "user": user or {"token": token}}],
+    }
+    path.write_text(yaml.safe_dump(content))
+    return path
 
 
 def _handler(api):

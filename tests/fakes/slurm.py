@@ -182,7 +182,9 @@ class FakeSlurm:
 
     def schedule(self) -> None:
         now, nodes = self.clock.now(), self.nodes.values()
-        left = {node.name: self._left(node.name) for node in nodes if self._record(node).open}
+        # what a job had is its own until its epilog is over
+        takes = (node for node in nodes if self._record(node).open and "COMPLETING" not in node.states)
+        left = {node.name: self._left(node.name) for node in takes}
         members: dict[str, list[str]] = {}
         for node in nodes:
             for partition in node.partitions:

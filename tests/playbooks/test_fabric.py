@@ -1,13 +1,17 @@
 """Partitions of the fabric, and the judgement over its links, counters and subnet managers."""
 
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from ansible.errors import AnsibleFilterError
 from programs import load
 
+from ironburst.service import SchedulerError
+
 fabric = load("roles/infiniband_fabric/files/ironburst-fabric.py")
 partitions = load("plugins/filter/fabric.py")
+cluster_node = load("plugins/action/cluster_node.py")
 CAPTURED = Path(__file__).parent / "captured"
 SETTINGS = {
     "limits": {"LinkDownedCounter": 0, "SymbolErrorCounter": 10},
@@ -178,3 +182,20 @@ def test_a_missing_tool_is_no_good_fabric(monkeypatch, tmp_path, capsys):
     )
     assert fabric.main() == 2
     assert "iblinkinfo can't be run" in capsys.readouterr().err
+
+
+def listed(**nodes):
+    return SimpleNamespace(occupancy=lambda: {name: SimpleNamespace(jobs=jobs) for name, jobs in nodes.items()})
+
+
+def test_a_stress_test_takes_no_node_that_the_cluster_does_not_list():
+    """It may be listed under another name, or by another cluster: who isn't known to be unused is used."""
+    node = {"node": "dgx01", "new": False}
+    assert cluster_node.unused(listed(dgx01=()), node, False) is False
+    with pytest.raises(SchedulerError, match="team-a/train-0 run on it"):
+        cluster_node.unused(listed(dgx01=("team-a/train-0",)), node, False)
+    with pytest.raises(SchedulerError, match="does not list it"):
+        cluster_node.unused(listed(dgx02=()), node, False)
+    assert cluster_node.unused(listed(), node | {"new": True}, False) is False
+    text = (Path(__file__).parents[2] / "playbooks/fabric.yml").read_text()
+    assert 'new: "{{ fabric_no_scheduler_yet | default(false) | bool }}"' in text

@@ -41,6 +41,7 @@ options:
   timeout: {description: seconds that its pods may take; then it takes pods again, type: int}
   poll: {description: seconds between two looks, type: float}
 """
+UNLISTED = "the cluster does not list it, so nobody says whether pods run on it: is it the right one?"
 SPEC = {
     "node": {"type": "str", "required": True},
     "cluster": {"type": "str", "required": True},
@@ -83,9 +84,7 @@ def drained(service, given, check):
     if name not in seen:
         if given["new"]:
             return False
-        raise SchedulerError(
-            "the cluster does not list it, so nobody says whether pods run on it: is it the right one?"
-        )
+        raise SchedulerError(UNLISTED)
     if check:
         return not seen[name].drained
     tools = SimpleNamespace(clock=time.time, pause=time.sleep, say=Display().display)
@@ -108,8 +107,10 @@ def in_service(service, given, check):
 
 
 def unused(service, given, _check):
-    """False: it changes nothing. One that is in no cluster yet runs nothing."""
+    """False: it changes nothing."""
     node = service.occupancy().get(given["node"])
+    if node is None and not given["new"]:
+        raise SchedulerError(UNLISTED)
     if node and node.jobs:
         raise SchedulerError(f"{', '.join(node.jobs)} run on it: drain it, or leave it out with --limit")
     return False

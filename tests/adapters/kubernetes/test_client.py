@@ -6,8 +6,7 @@ import yaml
 from ironburst.adapters.kubernetes import Access
 from ironburst.adapters.kubernetes.client import ApiError, Client, call_of, checked
 from ironburst.ports import SchedulerError
-from tests.adapters.kubernetes.conftest import kubeconfig_of
-from tests.fakes.kube_api import KubeApi, Refusal
+from tests.fakes.kube_api import KubeApi, Refusal, kubeconfig_of
 from tests.fakes.kube_objects import node
 
 BUSY = Refusal(429, "TooManyRequests", "The apiserver is too busy", retry_after=2)

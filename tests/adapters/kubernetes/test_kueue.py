@@ -10,8 +10,7 @@ from ironburst.adapters.kubernetes import Access, Kueue, Pool, Site, connect
 from ironburst.adapters.kubernetes.client import Client
 from ironburst.ports import Resources, SchedulerError
 from lab.system import wait_for
-from tests.adapters.kubernetes.conftest import kubeconfig_of
-from tests.fakes.kube_api import RESOURCES
+from tests.fakes.kube_api import RESOURCES, kubeconfig_of
 from tests.fakes.kube_objects import GATED, may, node, pod
 from tests.fakes.kueue_api import CHECK, CHECKS, QUEUES, RECORDED, WORKLOADS, KueueApi
 

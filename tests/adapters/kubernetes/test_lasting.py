@@ -5,8 +5,8 @@ import pytest
 from ironburst.adapters.kubernetes import pods, scheduler
 from ironburst.controller import karpenter
 from ironburst.state_times import POD
-from tests.adapters.kubernetes.test_controller import PODS, KubeWorld, fill_home, stamp
 from tests.fakes.kube_objects import SITE, owner, pod
+from tests.fakes.kube_world import PODS, KubeWorld, fill_home, stamp
 
 HOUR = 3600.0
 USD = 55.04

@@ -1,12 +1,15 @@
 """`ironburst publish`: what is rented is never taken away by a document."""
 
+import fcntl
 import io
 import json
 import os
 import subprocess
+import threading
 
 import pytest
 
+from ironburst import document as documents
 from ironburst.cli import main
 from tests.fakes import document
 from tests.fakes.world import World
@@ -155,3 +158,29 @@ def test_outside_a_checkout_nobody_knows(publish, commits, tmp_path, monkeypatch
     assert code == 3 and "no checkout" in said and said.count("\n") == 1
     assert publish(changed(idle_s=7), "--older") == (0, "")
     assert publish(document()) == (0, ""), "what is published has no commit, as all of before"
+
+
+def test_of_two_that_publish_at_once_the_older_waits_and_is_refused(publish, commits, tmp_path, monkeypatch):
+    """An old CI run that was started again, while the new one writes."""
+    old, new = commits.ids
+    commits(new)
+    assert publish(document()) == (0, "")
+    commits(old)
+    waits, codes, lock = threading.Event(), [], fcntl.flock
+
+    def flock(file, how):
+        if threading.current_thread() is not threading.main_thread():
+            waits.set()
+        lock(file, how)
+
+    monkeypatch.setattr(fcntl, "flock", flock)
+    path = tmp_path / "document.json"
+    path.write_text(json.dumps(published(tmp_path) | {"commit": "", "committed_s": None}))
+    other = threading.Thread(target=lambda: codes.append(publish(changed(idle_s=7))[0]))
+    with documents.one_publishes(path):
+        other.start()
+        assert waits.wait(30), "it looked at what was there before it was its turn"
+        newer = changed(idle_s=9).model_copy(update={"commit": new, "committed_s": 1_000_000_001.0})
+        documents.publish(newer, path)
+    other.join(30)
+    assert codes == [3] and published(tmp_path)["commit"] == new and published(tmp_path)["pools"][0]["idle_s"] == 9

@@ -13,6 +13,7 @@ from ironburst.controller.ledger import Ledger
 from ironburst.controller.order_book import Order, Request
 from ironburst.controller.site import Site
 from ironburst.document import Budget, ClusterDocument, KarpenterPool
+from ironburst.state_times import CLAIM, DELETED
 from tests.fakes import T0, FakeClock
 from tests.fakes.karpenter import FakeKarpenter
 from tests.fakes.world import World
@@ -283,6 +284,19 @@ def test_a_machine_without_an_end_is_told_and_money_is_set_aside_for_a_new_one(r
     room.tick()
     assert "has no end" in room.told("needs_a_person")[0]
     assert room.spent().committed_usd == pytest.approx(FULL_USD, rel=0.01)
+
+
+def test_a_machine_that_does_not_end_is_told(room):
+    """A finalizer that nobody takes off, an instance that can't be ended: it is paid for, and Karpenter waits."""
+    room.tick()
+    machine = room.karpenter.launch(POOL)
+    room.karpenter.end(machine, room.clock.at, drains_s=1e9)
+    room.clock.at = machine.claim.ends_s + records.ENDING_S + CLAIM[DELETED].steps[0][0] - 60
+    room.tick(5)
+    assert room.told("needs_a_person") == []
+    room.clock.at += 60
+    room.tick()
+    assert f"{machine.claim.name} of NodePool {POOL.node_pool} should have ended" in room.told("needs_a_person")[-1]
 
 
 @pytest.mark.parametrize(

@@ -156,3 +156,10 @@ def test_what_the_dollars_bought_is_what_was_predicted():
     runs = [run(1, start=3600.0), run(2, start=700.0), run(3, start=700.0), run(5, "dgx01", start=10.0)]
     found = bought.bought(first_starts(runs, Window(0, NOW)), SITE.pool_of, home_s)
     assert found == bought.Bought(jobs=3, known=2, later_h=1.0, no_later=1)
+
+
+def test_the_same_id_of_another_user_is_another_job():
+    """slurmctld was set up again, and counts from 1."""
+    runs = [run(7, start=1000.0, end=1300.0), run(7, start=90_000.0, end=90_300.0)._replace(user="eve")]
+    firsts = first_starts(runs, Window(0, NOW))
+    assert [first.run for first in firsts] == runs and all(first.wait_s < 80_000 for first in firsts)
