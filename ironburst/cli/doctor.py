@@ -13,7 +13,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from ironburst import document
-from ironburst.adapters.aws_doctor import AwsAccount
 from ironburst.adapters.slurm import Slurm
 from ironburst.adapters.slurm_doctor import Head
 from ironburst.cli import Subparsers, site_doctor, waiting
@@ -24,16 +23,17 @@ from ironburst.cli.stack_file import valid
 from ironburst.config.load import allowed_accounts
 from ironburst.config.models import ClusterConfig
 from ironburst.config.scheduler_models import Slurm as SlurmConfig
-from ironburst.doctor import aws, slurm
+from ironburst.doctor import slurm
 from ironburst.doctor.finding import Finding
 from ironburst.doctor.published import examine as examine_published
-from ironburst.doctor.site import Site
 from ironburst.document import ClusterDocument
+from ironburst.wiring import clouds
+from ironburst.wiring.provider import Looked
 
 EXIT_CODES = """exit codes:
   0  everything is ok
   1  a crash, which is a bug
-  2  bad input: a stack file or document that can't be used, or a stack file without a cloud
+  2  bad input: a stack file or document that can't be used, or --aws for a stack file without a cloud
   3  something was found: a line that isn't ok says what to do
 
 A line is ok, warn (it works, and something is about to go wrong or is not as declared), fail, or unknown: it could \
@@ -112,18 +112,12 @@ def _examine(arguments: argparse.Namespace, config: ClusterConfig) -> Iterator[F
         raise BadInput(
             f"{arguments.stack_file} declares no Slurm that isn't managed: `ironburst converge --check` looks"
         )
-    if config.cloud is None and not arguments.slurm and not arguments.place:
-        raise BadInput(f"{arguments.stack_file} declares no cloud: there is nothing to look at")
-    if config.cloud and (arguments.aws or every):
-        site = Site(
-            config=config,
-            cloud=config.cloud,
-            account=AwsAccount(config.cloud.region),
-            now=datetime.now(UTC),
-            document=_document(arguments, config),
-            accounts=allowed_accounts(arguments.stack_file),
-        )
-        yield from aws.examine(site)
+    if arguments.aws and config.cloud is None:
+        raise BadInput(f"{arguments.stack_file} declares no cloud: there is nothing of it to look at")
+    if arguments.aws or every:
+        accounts = allowed_accounts(arguments.stack_file)
+        looked = Looked(config, _document(arguments, config), datetime.now(UTC), accounts)
+        yield from clouds.declared(config).doctor(looked)
     if beside and (arguments.slurm or every):
         prefix = slurm_prefix(arguments.slurm_prefix or None)
         yield from slurm.examine(stack_document(arguments.stack_file), Head(Slurm(prefix)))

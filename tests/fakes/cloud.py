@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 
 from ironburst import ports
 from ironburst.ports import Instance, InstanceTrouble, Interruption, LaunchRequest
+from ironburst.wiring import clouds
 from tests.fakes import dead_man
 from tests.fakes.clock import FakeClock
 from tests.fakes.slurm import FakeSlurm
@@ -211,3 +212,9 @@ class FakeCloud:
     def troubles(self, ids):
         self._takes()
         return [each for each in self.ill if each.instance_id in ids]
+
+
+def connect_to(cloud, monkeypatch):
+    """Let the command line reach this one as AWS, whatever the region."""
+    row = replace(clouds.PROVIDERS["aws"], api=lambda region: cloud)
+    monkeypatch.setitem(clouds.PROVIDERS, "aws", row)
