@@ -39,7 +39,9 @@ RIGHTS = {
     "ironburst.doctor": ":catalog :config :document :naming :ports :secrets :slurm_programs :software",  # pure
     # tools of this machine
     "ironburst.files": "",
-    "ironburst.secrets": "boto3 botocore",
+    "ironburst.secrets": ":aws_secrets :secret_store",
+    "ironburst.secret_store": "",
+    "ironburst.aws_secrets": "boto3 botocore :secret_store",
     "ironburst.sent_program": "",
     "ironburst.signals": "",
     "ironburst.slurm_programs": ":document :naming",

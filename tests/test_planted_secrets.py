@@ -398,7 +398,7 @@ def controlled(tmp_path, monkeypatch, planted):
     burst = {pool.partition: list(pool.nodes) for pool in made.pools}
     slurm = FakeSlurm(clock, home=2, burst=burst)
     cloud = FakeCloud(clock, slurm)
-    cloud.images = {pool.image_parameter: "ami-1" for pool in made.pools}
+    cloud.images = {pool.image: "ami-1" for pool in made.pools}
     connect_to(cloud, monkeypatch)
     for module in (tick, run, reap):
         monkeypatch.setattr(module, "SystemClock", lambda: clock)

@@ -46,4 +46,4 @@ class Connection:
 
 
 def _named(document: ClusterDocument) -> str | None:
-    return "aws" if document.region else None
+    return document.cloud.provider if document.cloud else None

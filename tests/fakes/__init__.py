@@ -2,7 +2,7 @@
 
 from tests.fakes.clock import T0, Breaking, Crash, FakeClock
 from tests.fakes.cloud import FakeCloud, FakeInstance, connect_to
-from tests.fakes.site import document
+from tests.fakes.site import document, placed, with_places
 from tests.fakes.slurm import ASK, NODE, FakeJob, FakeNode, FakeSlurm
 
 __all__ = [
@@ -19,4 +19,6 @@ __all__ = [
     "FakeSlurm",
     "connect_to",
     "document",
+    "placed",
+    "with_places",
 ]

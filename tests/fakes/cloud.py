@@ -137,7 +137,7 @@ class FakeCloud:
         most, asked = request.max_usd_per_hour, self.spot_usd.get(request.zone, 0.0)
         if request.market == "spot" and most is not None and asked > most:
             raise ports.TooExpensive(f"spot costs {asked} now, above {most}", "SpotMaxPriceTooLow")
-        place, kind = (request.zone, request.market), self.types.get(request.launch_template_id, "")
+        place, kind = (request.zone, request.market), self.types.get(request.place.get("launch_template_id"), "")
         free = self.capacity.get((kind, *place), self.capacity.get(place, 99))
         used = sum(i.zone == request.zone and self.tokens[i.token][0].market == request.market for i in self.alive())
         if free - used < request.count:

@@ -109,7 +109,7 @@ def test_explain_refuses_what_is_no_number(array, capsys, asked, words):
 
 def test_a_dry_run_of_reap_beside_a_controller_tells_and_writes_nothing(site, capsys):
     site.cloud.launch(
-        LaunchRequest("ib-x", "lost", "lab", "p5", "us-east-1a", "spot", 1, "lt", "ami-1", '{"nodes": ["p5-3"]}')
+        LaunchRequest("ib-x", "lost", "lab", "p5", "us-east-1a", "spot", 1, {}, "ami-1", '{"nodes": ["p5-3"]}')
     )
     Ledger(site.ledger).close()
     before = site.ledger.read_bytes()

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from ironburst import cli, document
+from ironburst import cli
 from ironburst.adapters.no_cloud import NoCloud
 from ironburst.adapters.slurm_accounting import COLUMNS
 from ironburst.cli import cost, run, status, tick
@@ -90,7 +90,7 @@ def hall(declared, tmp_path, monkeypatch, capsys):
 
 def test_it_is_published_without_a_cloud(hall):
     said = json.loads(hall.published.read_text())
-    assert document.parse(said).region is None and [share["account"] for share in said["shares"]] == ["vision", "nlp"]
+    assert said["cloud"] is None and [share["account"] for share in said["shares"]] == ["vision", "nlp"]
 
 
 def test_a_tick_looks_at_the_queue_and_rents_nothing(hall, capsys):
@@ -171,7 +171,7 @@ def test_the_cloud_that_a_document_no_longer_names_is_asked_on(tmp_path, monkeyp
     connect_to(world.cloud, monkeypatch)
     connection = clouds.Connection()
     assert connection.follow(made) is world.cloud
-    assert connection.follow(made.model_copy(update={"region": None})) is world.cloud
+    assert connection.follow(made.model_copy(update={"cloud": None})) is world.cloud
     world.controller.cloud = NoCloud()  # of a process that has started since
     world.slurm.nodes["p5-1"].states |= {"NOT_RESPONDING"}  # nothing but the cloud could prove that it lives
     for _ in range(20):
@@ -188,7 +188,7 @@ def test_no_cloud_knows_no_instance_and_says_so(ids):
     for ask in (cloud.described, cloud.terminate, cloud.troubles):
         with pytest.raises(CloudError, match="declares no cloud"):
             ask(ids)
-    request = LaunchRequest("t", "l", "hall", "p5", "z", "spot", 1, "lt", "ami", "{}")
+    request = LaunchRequest("t", "l", "hall", "p5", "z", "spot", 1, {}, "ami", "{}")
     assert [type(answer).__name__ for answer in cloud.launch_all([request])] == ["Refused"]
 
 
