@@ -250,14 +250,14 @@ def _bare_metal(config: ClusterConfig, hall: Hall, nodes: Nodes, solution: Solut
 def _of_instances(config: ClusterConfig, given: Group | Pool, name: str, solution: Solution) -> _OfInstances:
     """Of a fixed group or a pool, by its name in the lock."""
     kinds = [catalog.instance_type(name) for name in given.types]
-    kind, efa = kinds[0], min(map(_efa_links, given.types))  # of a pool with several types what each has at least
+    kind, (fabric, links) = kinds[0], catalog.fabric(*given.types)
     assert kind.gpu is not None  # config.checks.cloud
     its = _of_software(solution, name, given.scratch)
     return {
         **its,
         "gpu": Gpu(count=kind.gpu_count, **asdict(gpu_models.rented(kind, given.mig)), pcie_width=_lanes(kinds)),
-        "fabric": "efa" if efa else "none",
-        "fabric_links": efa,
+        "fabric": fabric,
+        "fabric_links": links,
         "slurm": told(kinds, given.slurm),
         "instance_type": kind.name,
         "roles": _roles(config, given, its, gpu=True, data=_has_data(config, given)),
@@ -277,10 +277,6 @@ def _has_data(config: ClusterConfig, given: Group | Pool) -> bool:
 def _whose(config: ClusterConfig, nodes: NodeSettings) -> str:
     """The kind of their scheduler, where there are two."""
     return config.scheduler_of(nodes).kind if config.other_schedulers else ""
-
-
-def _efa_links(instance_type: str) -> int:
-    return sum(nic.interface_type != "interface" for nic in catalog.network_interfaces(instance_type))
 
 
 def _fixed(config: ClusterConfig, group: Group, observed: Observed, solution: Solution) -> list[Host]:
