@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from ironburst import cli
+from ironburst import cli, document
 from ironburst.adapters.no_cloud import NoCloud
 from ironburst.adapters.slurm_accounting import COLUMNS
 from ironburst.cli import cost, run, status, tick
@@ -178,6 +178,15 @@ def test_the_cloud_that_a_document_no_longer_names_is_asked_on(tmp_path, monkeyp
         world.pass_by(30.0)
     assert world.states() != [] and len(world.cloud.alive()) == 1
     assert any("the document declares no cloud" in text for text in world.events())
+
+
+def test_a_hall_that_gets_a_cloud_rents_there_without_a_restart(hall, tmp_path, monkeypatch):
+    world = World(tmp_path)
+    connect_to(world.cloud, monkeypatch)
+    connection = clouds.Connection()
+    alone = document.read(hall.published)
+    assert isinstance(connection.follow(alone), NoCloud) and connection.follow(alone) is connection.follow(alone)
+    assert connection.follow(world.document) is world.cloud
 
 
 @pytest.mark.parametrize("ids", [["i-1"], ["i-1", "i-2"]])
