@@ -58,7 +58,11 @@ class Bench:
         key = site.dir / "run" / "munge.key"
         key.write_bytes(b"b" * 64)
         config = load.load(CHECKOUT / "stacks" / "Pulumi.lab.yaml")
-        zones = [document.PoolZone(zone="us-east-1a", subnet_id="subnet-1", launch_template_id="lt-1")]
+        zones = [
+            document.PoolZone(
+                zone="us-east-1a", place=document.AwsPlace(subnet_id="subnet-1", launch_template_id="lt-1")
+            )
+        ]
         seen = build.Observed(
             instances=CLOUD, pool_zones={pool.name: zones for pool in config.cloud.pools} if config.cloud else {}
         )

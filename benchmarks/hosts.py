@@ -104,7 +104,9 @@ def observed(config: ClusterConfig) -> build.Observed:
         },
         pool_zones={
             pool.name: [
-                documents.PoolZone(zone=zone, subnet_id=f"subnet-{zone}", launch_template_id=f"lt-{zone}")
+                documents.PoolZone(
+                    zone=zone, place=documents.AwsPlace(subnet_id=f"subnet-{zone}", launch_template_id=f"lt-{zone}")
+                )
                 for zone in pool.zones
             ]
             for pool in pools

@@ -12,7 +12,7 @@ from components.burst_pool import BurstPool
 from components.interruptions import Interruptions
 from ironburst import secrets
 from ironburst.config import eks_cluster
-from ironburst.config.cloud_models import Ci, Cloud, Controller, Group, Pool
+from ironburst.config.aws_models import AwsCloud, AwsGroup, AwsPool, Ci, Controller
 from ironburst.config.data_models import DataSet
 from ironburst.config.models import ClusterConfig
 from ironburst.config.scheduler_models import Scheduler, Slurm
@@ -45,7 +45,7 @@ def _joins_with(scheduler: Scheduler) -> tuple[str, list[str]]:
     if isinstance(scheduler, Slurm) and scheduler.bridge:
         keys["join_token"] = scheduler.bridge.join_token
     said = " and ".join(WORDS[key] for key in keys)
-    return said, [reference for reference in keys.values() if secrets.in_secretsmanager(reference)]
+    return said, [reference for reference in keys.values() if secrets.in_a_store(reference)]
 
 
 class NodeAccess(pulumi.ComponentResource):
@@ -62,7 +62,7 @@ class NodeAccess(pulumi.ComponentResource):
         self,
         name: str,
         *,
-        cloud: Cloud,
+        cloud: AwsCloud,
         config: ClusterConfig,
         where: pulumi.Output[policies.Scope],
         opts: pulumi.ResourceOptions | None = None,
@@ -102,11 +102,11 @@ class NodeAccess(pulumi.ComponentResource):
         """A role that reads a secret is there before the pools are; one of EKS only with them."""
         return bool(scheduler.joins_with) or any(config.scheduler_of(pool) is scheduler for pool in self._cloud.pools)
 
-    def profile(self, nodes: Group | Pool) -> pulumi.Output[str]:
+    def profile(self, nodes: AwsGroup | AwsPool) -> pulumi.Output[str]:
         """The name of their instance profile."""
         return self._profiles[nodes.name]
 
-    def _data(self, nodes: Group | Pool) -> list[DataSet]:
+    def _data(self, nodes: AwsGroup | AwsPool) -> list[DataSet]:
         """What they read in S3. FSx asks for no right, only for a way through its security group."""
         declared = [self._cloud.data[name] for name in nodes.data if name in self._cloud.data]
         return [each for each in declared if each.s3]
@@ -322,12 +322,12 @@ def _launching(
     return policies.launching(where, config.name, allowed, node_roles)
 
 
-def _reserved(pool: Pool) -> str | None:
+def _reserved(pool: AwsPool) -> str | None:
     """The reservation of its launches by id. EC2 chooses one of a group's, so a group needs the right to any."""
     if pool.capacity_reservation_group:
         return "*"
     return pool.capacity_block.id if pool.capacity_block else pool.capacity_reservation
 
 
-def _image_owners(cloud: Cloud, where: policies.Scope) -> list[str]:
+def _image_owners(cloud: AwsCloud, where: policies.Scope) -> list[str]:
     return [where.account, *(owner for owner in cloud.images.owners if owner != where.account)]

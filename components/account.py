@@ -9,14 +9,14 @@ from typing import TypeVar
 import pulumi
 import pulumi_aws as aws
 
-from ironburst.config.cloud_models import Cloud, Group, Pool
+from ironburst.config.aws_models import AwsCloud, AwsGroup, AwsPool
 from ironburst.config.finding import Finding, path_of
 
 SPOT_ROLE = "AWSServiceRoleForEC2Spot"
 _Answer = TypeVar("_Answer")
 
 
-def check(cloud: Cloud) -> None:
+def check(cloud: AwsCloud) -> None:
     """Raises pulumi.RunError with everything that is missing. A question that AWS refuses (no such right, an image that
     is gone and that fixed nodes still run from) is a warning.
     """
@@ -35,11 +35,11 @@ def _asked(what: str, question: Callable[[], _Answer]) -> _Answer | None:
         return None
 
 
-def _zones(cloud: Cloud) -> Iterator[Finding]:
+def _zones(cloud: AwsCloud) -> Iterator[Finding]:
     """The catalogue warned before; which zone has which letter is the account's own. A zone that lacks some of a pool's
     types is a warning: the others are rented there.
     """
-    used: list[tuple[str, str, Group | Pool]] = []
+    used: list[tuple[str, str, AwsGroup | AwsPool]] = []
     used += [(path_of("cloud", "groups", g, "zone"), group.zone, group) for g, group in enumerate(cloud.groups)]
     for p, pool in enumerate(cloud.pools):
         used += [(path_of("cloud", "pools", p, "zones", z), zone, pool) for z, zone in enumerate(pool.zones)]
@@ -67,7 +67,7 @@ def _zones(cloud: Cloud) -> Iterator[Finding]:
                 yield missing
 
 
-def _root_disks(cloud: Cloud) -> Iterator[Finding]:
+def _root_disks(cloud: AwsCloud) -> Iterator[Finding]:
     """Of fixed nodes: a rented one's image is baked with its disk, and EC2 refuses a build on one that is too small."""
     for g, group in enumerate(cloud.groups):
         least = _root_gb(group.image)
@@ -87,7 +87,7 @@ def _root_gb(image_id: str) -> int | None:
     return int(size) if size else None
 
 
-def _transit_gateways(cloud: Cloud) -> None:
+def _transit_gateways(cloud: AwsCloud) -> None:
     """One of another account waits for its owner, unless that takes every attachment. Said before: EC2 will only say
     that there is no such gateway, when the routes to it are made.
     """
@@ -102,7 +102,7 @@ def _transit_gateways(cloud: Cloud) -> None:
             )
 
 
-def _issuer(cloud: Cloud) -> None:
+def _issuer(cloud: AwsCloud) -> None:
     """Whether the account knows CI's issuer. IAM takes a role that trusts one that it doesn't know."""
     if cloud.ci:
         url = f"https://{cloud.ci.issuer}"
@@ -114,7 +114,7 @@ def _known(url: str) -> str:
     return aws.iam.get_open_id_connect_provider(url=url).arn
 
 
-def _spot_role(cloud: Cloud) -> Iterator[Finding]:
+def _spot_role(cloud: AwsCloud) -> Iterator[Finding]:
     """EC2's own role for spot. It is the account's: a stack that made it would take it from others when destroyed."""
     pools = [p for p, pool in enumerate(cloud.pools) if "spot" in pool.markets]
     if not pools:
@@ -128,7 +128,7 @@ def _spot_role(cloud: Cloud) -> Iterator[Finding]:
         yield Finding(path_of("cloud", "pools", pools[0], "markets"), "spot", "spot-role", message)
 
 
-def _data(cloud: Cloud) -> Iterator[Finding]:
+def _data(cloud: AwsCloud) -> Iterator[Finding]:
     """Data sets in S3: there is something, where it can be reached, and what the way costs. Of a file system of FSx
     Pulumi's provider can't ask.
     """
@@ -139,7 +139,7 @@ def _data(cloud: Cloud) -> Iterator[Finding]:
             yield from _in_s3(cloud, path_of("cloud", "data", name, "s3"), declared.s3)
 
 
-def _in_s3(cloud: Cloud, path: str, place: str) -> Iterator[Finding]:
+def _in_s3(cloud: AwsCloud, path: str, place: str) -> Iterator[Finding]:
     bucket, _, prefix = place.partition("/")
     known = _asked(f"bucket {bucket}", lambda: aws.s3.get_bucket(bucket=bucket))
     if known is None:

@@ -10,8 +10,8 @@ import pulumi_aws as aws
 from components import launch
 from ironburst import catalog
 from ironburst.config import estimates
-from ironburst.config.cloud_models import Cloud, Pool
-from ironburst.document import PoolZone
+from ironburst.config.aws_models import AwsCloud, AwsPool
+from ironburst.document import AwsPlace, PoolZone
 from ironburst.naming import logical, tags
 
 
@@ -31,8 +31,8 @@ class BurstPool(pulumi.ComponentResource):
         name: str,
         *,
         cluster: str,
-        cloud: Cloud,
-        pool: Pool,
+        cloud: AwsCloud,
+        pool: AwsPool,
         subnet_ids: dict[str, pulumi.Output[str]],
         security_group_id: pulumi.Output[str],
         instance_profile: pulumi.Output[str],
@@ -63,7 +63,9 @@ class BurstPool(pulumi.ComponentResource):
             for (name, zone), label in _labels(pool).items()
         }
         self.template_arns = [template.arn for template in templates.values()]
-        self.zones = [_zone(name, zone, subnet_ids[zone], template) for (name, zone), template in templates.items()]
+        self.zones = [
+            _zone(pool, name, zone, subnet_ids[zone], template) for (name, zone), template in templates.items()
+        ]
         self.worst_case = estimates.pool(cloud, pool)
         pulumi.log.info(str(self.worst_case), self)
         self.register_outputs(
@@ -73,7 +75,7 @@ class BurstPool(pulumi.ComponentResource):
             }
         )
 
-    def _placements(self, pool: Pool) -> dict[str, aws.ec2.PlacementGroup]:
+    def _placements(self, pool: AwsPool) -> dict[str, aws.ec2.PlacementGroup]:
         """A cluster placement group lies in one zone. Pulumi gives it its name: it must be the account's only one."""
         return {
             zone: aws.ec2.PlacementGroup(
@@ -101,7 +103,7 @@ class BurstPool(pulumi.ComponentResource):
         )
 
 
-def _placed(pool: Pool) -> bool:
+def _placed(pool: AwsPool) -> bool:
     """Capacity that somebody bought has its place: EC2 puts a block's instances together itself, and a reservation
     takes no launch into a group that isn't its own.
     """
@@ -110,7 +112,7 @@ def _placed(pool: Pool) -> bool:
     return not pool.bought and catalog.instance_type(pool.types[0]).efa_count > 0
 
 
-def _labels(pool: Pool) -> dict[tuple[str, str], str]:
+def _labels(pool: AwsPool) -> dict[tuple[str, str], str]:
     """Instance type and zone: what tells a template from the pool's others. The first type's templates are the pool's,
     whatever types it gets later.
     """
@@ -119,7 +121,7 @@ def _labels(pool: Pool) -> dict[tuple[str, str], str]:
 
 
 def _zone(
-    instance_type: str, zone: str, subnet_id: pulumi.Output[str], template: aws.ec2.LaunchTemplate
+    pool: AwsPool, instance_type: str, zone: str, subnet_id: pulumi.Output[str], template: aws.ec2.LaunchTemplate
 ) -> pulumi.Output[PoolZone]:
     """What a launch of this type in this zone needs. The template's version is fixed: what is launched is what was
     published.
@@ -127,9 +129,13 @@ def _zone(
     return pulumi.Output.all(subnet_id, template.id, template.latest_version).apply(
         lambda known: PoolZone(
             zone=zone,
-            subnet_id=known[0],
-            launch_template_id=known[1],
-            launch_template_version=str(int(known[2])),
             instance_type=instance_type,
+            place=AwsPlace(
+                subnet_id=known[0],
+                launch_template_id=known[1],
+                launch_template_version=str(int(known[2])),
+                capacity_reservation_id=pool.capacity_block.id if pool.capacity_block else pool.capacity_reservation,
+                capacity_reservation_group_arn=pool.capacity_reservation_group,
+            ),
         )
     )

@@ -18,7 +18,7 @@ from components.interruptions import Interruptions
 from components.kubernetes_cluster import KubernetesCluster, resolved
 from components.network import Network
 from ironburst.config import eks_cluster, estimates, subnets
-from ironburst.config.cloud_models import Cloud
+from ironburst.config.aws_models import AwsCloud
 from ironburst.config.models import ClusterConfig
 from ironburst.document.build import Observed, build
 from ironburst.naming import cluster_object, logical
@@ -78,7 +78,7 @@ class Cluster(pulumi.ComponentResource):
         observed = pulumi.Output.all(
             instances={node: instance for group in groups for node, instance in group.instances.items()},
             pool_zones={declared: pool.zones for declared, pool in pools.items()},
-            interruption_queue_urls=self._queue_urls(),
+            notices=self._queue_urls(),
             eks={"api_server": self._eks.api_server, "ca": self._eks.ca} if self._eks else None,
         )
         self.document = observed.apply(lambda known: build(config, Observed(**known), software).model_dump(mode="json"))
@@ -136,7 +136,7 @@ class Cluster(pulumi.ComponentResource):
             return {}
         return {pool.name: interruptions.queue_url for pool in cloud.pools if "spot" in pool.markets}
 
-    def _cloud(self, cloud: Cloud) -> tuple[list[GpuNodeGroup], dict[str, BurstPool]]:
+    def _cloud(self, cloud: AwsCloud) -> tuple[list[GpuNodeGroup], dict[str, BurstPool]]:
         name, config = self._name, self._config
         where = scope(cloud.region)
         # before all that nodes can keep alive, so that a destroy takes it away after them: the nodes can still be ended

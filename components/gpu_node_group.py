@@ -5,7 +5,7 @@ import pulumi_aws as aws
 
 from components import launch
 from ironburst import catalog
-from ironburst.config.cloud_models import Group
+from ironburst.config.aws_models import AwsGroup
 from ironburst.document.build import CloudInstance
 from ironburst.naming import logical, numbered, tags
 
@@ -24,7 +24,7 @@ class GpuNodeGroup(pulumi.ComponentResource):
         name: str,
         *,
         cluster: str,
-        group: Group,
+        group: AwsGroup,
         subnet_id: pulumi.Input[str],
         security_group_id: pulumi.Input[str],
         instance_profile: pulumi.Input[str],
@@ -83,7 +83,7 @@ def _plain(instance: CloudInstance) -> dict[str, str]:
     return instance.model_dump()
 
 
-def _root_disk(group: Group) -> aws.ec2.InstanceRootBlockDeviceArgs:
+def _root_disk(group: AwsGroup) -> aws.ec2.InstanceRootBlockDeviceArgs:
     """Without a device's name: the provider looks that up in the image."""
     return aws.ec2.InstanceRootBlockDeviceArgs(
         volume_size=group.root_disk_gb,
@@ -94,7 +94,7 @@ def _root_disk(group: Group) -> aws.ec2.InstanceRootBlockDeviceArgs:
     )
 
 
-def _reservation(group: Group) -> aws.ec2.LaunchTemplateCapacityReservationSpecificationArgs | None:
+def _reservation(group: AwsGroup) -> aws.ec2.LaunchTemplateCapacityReservationSpecificationArgs | None:
     """What somebody bought: the reservation or capacity block by id, or a group of reservations; None: on demand.
     A template takes a target or a preference, not both: in a group without room the node runs on demand.
     """
@@ -107,7 +107,7 @@ def _reservation(group: Group) -> aws.ec2.LaunchTemplateCapacityReservationSpeci
     return aws.ec2.LaunchTemplateCapacityReservationSpecificationArgs(capacity_reservation_target=target)
 
 
-def _market(group: Group) -> aws.ec2.LaunchTemplateInstanceMarketOptionsArgs | None:
+def _market(group: AwsGroup) -> aws.ec2.LaunchTemplateInstanceMarketOptionsArgs | None:
     """EC2 asks that a capacity block be named as a market, too."""
     if group.capacity_block is None:
         return None

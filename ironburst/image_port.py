@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Protocol
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
 
 from ironburst.ports import Instance
 
@@ -20,16 +20,15 @@ class Build:
     cluster: str
     pool: str
     instance_type: str
-    subnet_id: str
+    place: Mapping[str, Any] = field(hash=False)  # the cloud's own, see LaunchRequest
     security_groups: tuple[str, ...]
     base_image: str
     root_device: str
     root_gb: int
     token: str
-    root_mb_s: int | None = None  # MiB/s; None: what EBS gives
+    root_mb_s: int | None = None  # MiB/s; None: the cloud's own
     user_data: str = ""
-    capacity_reservation_id: str | None = None
-    capacity_reservation_group_arn: str | None = None
+    as_nodes: bool = True  # it is of the pool's own type, and runs in the capacity that the pool's nodes run in
     market: str = "on-demand"  # or capacity-block
 
 
@@ -48,8 +47,8 @@ class Image:
 class Images(Protocol):
     """What a bake needs of the cloud. All methods raise CloudError."""
 
-    def security_groups(self, launch_template_id: str) -> tuple[str, ...]:
-        """Those of a launch template's nodes."""
+    def security_groups(self, place: Mapping[str, Any]) -> tuple[str, ...]:
+        """Those of the nodes that are launched there."""
 
     def launch(self, build: Build) -> str:
         """Start the build instance; its id.

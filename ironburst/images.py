@@ -100,8 +100,7 @@ def bake(
             ended = work.clean_up()
     if not ended:
         raise BakeError(
-            f"image {image} is made and {pool.image_parameter} names it, "
-            "but the build instance may still run: see above"
+            f"image {image} is made and {pool.image} names it, but the build instance may still run: see above"
         )
     seconds = {step: round(value, 1) for step, value in seconds.items()}
     if price:
@@ -110,7 +109,7 @@ def bake(
         pool=pool.name,
         image=image,
         previous=previous,
-        parameter=pool.image_parameter,
+        parameter=pool.image,
         instance=machine.id,
         zone=machine.zone,
         usd_per_hour=price,
@@ -137,14 +136,14 @@ class _Bake:
         self._run_id = uuid.uuid4().hex
         moment = f"{datetime.now(UTC):%Y%m%dT%H%M%S}"
         self._name = f"ironburst-{document.cluster}-{pool.name}-{moment}-{self._run_id[:4]}"
-        self._launches: dict[Build, str | None] = {}  # each request before it is sent, and the instance that it gave
+        self._launches: dict[str, str | None] = {}  # token, before it is sent: the instance that it gave
         self._before: str | None = None  # what the pool's parameter named at the start
         self._image: str | None = None
         self._image_begun = self._image_available = False
 
     def start_instance(self, answers: Answers) -> Machine:
         """The build instance, once its sshd answers and its host keys are known."""
-        self._before = _answered(partial(self._images.published, self._pool.image_parameter), self._pause_s)
+        self._before = _answered(partial(self._images.published, self._pool.image), self._pause_s)
         build, boot_s = self._launch(), self._pool.boot_s
         machine = _until(
             lambda: _running(build, self._images.instance(build.token)),
@@ -173,14 +172,14 @@ class _Bake:
             if place.instance_type not in ("", pool.instance_type):
                 continue  # the same zone again, for another type
             build = self._build(place)
-            self._launches[build] = None
+            self._launches[build.token] = None
             try:
-                self._launches[build] = _answered(partial(self._images.launch, build), self._pause_s)
+                self._launches[build.token] = _answered(partial(self._images.launch, build), self._pause_s)
                 return build
             except OutcomeUnknown:
                 raise
             except CloudError as error:
-                del self._launches[build]  # nothing was started
+                del self._launches[build.token]  # nothing was started
                 if not isinstance(error, CapacityError):
                     raise
                 self._say(f"none in {place.zone}: {error}")
@@ -190,21 +189,20 @@ class _Bake:
         """The request of one zone. The pool's own reservation is for the pool's own type."""
         pool = self._pool
         kind = self._document.images.build_type or pool.instance_type
-        own = kind == pool.instance_type
+        own, its = kind == pool.instance_type, place.place.model_dump()
         return Build(
             cluster=self._document.cluster,
             pool=pool.name,
             instance_type=kind,
-            subnet_id=place.subnet_id,
-            security_groups=_answered(partial(self._images.security_groups, place.launch_template_id), self._pause_s),
+            place=its,
+            security_groups=_answered(partial(self._images.security_groups, its), self._pause_s),
             base_image=self._base.id,
             root_device=self._base.root_device,
             root_gb=self._base.root_gb,
             root_mb_s=pool.root_disk_mb_s,
             token=f"image-{self._run_id}-{place.zone}",
             user_data=first_contact.user_data(self._login.public_key) if self._login else "",
-            capacity_reservation_id=pool.capacity_reservation_id if own else None,
-            capacity_reservation_group_arn=pool.capacity_reservation_group_arn if own else None,
+            as_nodes=own,
             market="capacity-block" if own and "capacity-block" in pool.markets else "on-demand",
         )
 
@@ -245,7 +243,7 @@ class _Bake:
 
     def publish(self, image: str) -> str | None:
         """Let the pool's parameter name the image; returns the one that it named before."""
-        parameter = self._pool.image_parameter
+        parameter = self._pool.image
         try:
             previous = _answered(partial(self._images.published, parameter), self._pause_s)
             if previous != self._before:  # by a bake that began later, it may be, from a newer declaration
@@ -263,7 +261,7 @@ class _Bake:
         retired: list[str] = []
         try:
             baked = self._images.baked(self._document.cluster, self._pool.name)
-            kept = {image, self._images.published(self._pool.image_parameter) or image}
+            kept = {image, self._images.published(self._pool.image) or image}
             kept |= self._images.in_use([each.id for each in baked])
             for old in superfluous(baked, self._document.images.keep, kept):
                 snapshots = self._images.forget(old)
@@ -294,17 +292,17 @@ class _Bake:
 
     def _end_instances(self) -> bool:
         """End whatever the requests started."""
-        for build, known in self._launches.items():
+        for token, known in self._launches.items():
             try:
                 # a request whose answer we don't have: EC2 shows what it started within seconds, if it started anything
-                instance = known or _appeared(partial(self._images.instance, build.token), self._pause_s)
+                instance = known or _appeared(partial(self._images.instance, token), self._pause_s)
                 if instance:
                     _answered(partial(self._images.end, [instance]), self._pause_s)
                     self._say(f"{instance} ended")
             except CloudError as error:
                 self._say(
                     f"could not make sure that the build instance has ended ({error}): "
-                    f"it has the client token {build.token}; terminate it"
+                    f"it has the client token {token}; terminate it"
                 )
                 return False
         return True

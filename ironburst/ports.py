@@ -7,8 +7,8 @@ Times are seconds since 1970 (UTC). Every method either did what it says or rais
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import NamedTuple, Protocol
+from dataclasses import dataclass, field, fields
+from typing import Any, NamedTuple, Protocol
 
 from ironburst import naming
 from ironburst.burst import Job, Node, Resources
@@ -234,17 +234,22 @@ class LaunchRequest:
     zone: str
     market: str  # on-demand, spot, capacity-block
     count: int
-    launch_template_id: str
+    # the cloud's own, which nobody else reads: what the document has for the zone, in JSON's types
+    place: Mapping[str, Any] = field(hash=False)
     image_id: str
     user_data: str
-    capacity_reservation_id: str | None = None
     # for who finds its instances without knowing the launch; each is a tag. Empty: not known, and not tagged
     owner: str = ""  # the controller's id
     account: str = ""
     usd_per_hour: float | None = None  # an instance
     max_usd_per_hour: float | None = None  # spot: what is paid at most for each; None: what it costs
-    launch_template_version: str = "$Latest"  # a number; an intent of before 0.2 is repeated as it was asked
-    capacity_reservation_group_arn: str | None = None  # nothing is launched beside its reservations
+
+    @classmethod
+    def recorded(cls, said: Mapping[str, Any]) -> LaunchRequest:
+        """As it was written down. An older ironburst wrote what is the place's beside the rest."""
+        known = {each.name for each in fields(cls)}
+        of_place = {key: value for key, value in said.items() if key not in known}
+        return cls(**{"place": of_place} | {key: value for key, value in said.items() if key in known})
 
 
 ALIVE = ("pending", "running", "stopping", "stopped")  # states of an instance that may cost money, or will
@@ -300,8 +305,8 @@ class InstanceTrouble:
 class Cloud(Protocol):
     """All methods raise CloudError."""
 
-    def image_id(self, parameter: str) -> str | None:
-        """The image that a pool's parameter names; None if there is no such parameter."""
+    def image_id(self, reference: str) -> str | None:
+        """The image that a pool's reference names; None: there is none."""
 
     def launch_all(self, requests: Sequence[LaunchRequest]) -> list[list[Instance] | CloudError]:
         """Each on its own, all at the same time. The answers, in the order of the requests: all `request.count`
@@ -328,7 +333,7 @@ class Cloud(Protocol):
         """
 
     def interruptions(self, queues: Iterable[str]) -> list[Interruption]:
-        """Notices that wait in these queues (URLs); each is shown again until it is acknowledged."""
+        """Notices that wait in these queues, as the pools name them; each is shown again until it is acknowledged."""
 
     def acknowledge(self, *interruptions: Interruption) -> None:
         """They are written down: don't show them again."""

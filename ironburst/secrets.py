@@ -1,6 +1,6 @@
 """References to secrets, resolved at the moment of use.
 
-A reference is `env:NAME`, `file:PATH` or `aws-secretsmanager:NAME[#JSON_KEY]`.
+A reference is `env:NAME`, `file:PATH`, or a scheme of STORES and a name, with `#JSON_KEY` for a part of the secret.
 A relative PATH lies in the project's folder, the one with Pulumi.yaml, wherever a command is started.
 The value never enters a stack's state, the document, an inventory, an image, a log or the ledger: pass the reference
 on and resolve it where the secret is needed.
@@ -8,21 +8,21 @@ on and resolve it where the secret is needed.
 
 from __future__ import annotations
 
-import json
 import os
 import re
 from pathlib import Path
-from typing import Any
+
+from ironburst.aws_secrets import SECRETS_MANAGER
+from ironburst.secret_store import Unanswered
 
 PROJECT = "Pulumi.yaml"
-SCHEMES = ("env", "file", "aws-secretsmanager")
+STORES = {store.scheme: store for store in (SECRETS_MANAGER,)}
+"""of clouds: what lies there a rented node can read, by its role"""
+SCHEMES = ("env", "file", *STORES)
 FORMS = {
     "env": (r"[A-Za-z_][A-Za-z0-9_]*", "write the variable's name alone, as in env:BMC_PASSWORD"),
     "file": (r"\S(.*\S)?", "write the path without blanks around it"),
-    "aws-secretsmanager": (
-        r"[A-Za-z0-9/_+=.@:-]+(#\S+)?",
-        "a secret's name has letters, digits and /_+=.@- alone, as in aws-secretsmanager:ironburst/prod/munge-key",
-    ),
+    **{store.scheme: (store.form, store.hint) for store in STORES.values()},
 }
 """scheme: the form of what follows, and what to write"""
 
@@ -35,17 +35,16 @@ def check(reference: str) -> None:
     """Raise SecretError unless `reference` has the shape of one. Resolves nothing."""
     scheme, colon, name = reference.partition(":")
     if not colon or scheme not in SCHEMES or not name:
-        raise SecretError(
-            f"{shown(reference)} is not a secret reference: write env:NAME, file:PATH or aws-secretsmanager:NAME"
-        )
+        stores = " or ".join(f"{scheme}:NAME" for scheme in STORES)
+        raise SecretError(f"{shown(reference)} is not a secret reference: write env:NAME, file:PATH or {stores}")
     form, words = FORMS[scheme]
     if not re.fullmatch(form, name):
         raise SecretError(f"{reference!r} is no reference that resolves: {words}")
 
 
-def in_secretsmanager(reference: str) -> bool:
+def in_a_store(reference: str) -> bool:
     """Does it lie where a node in the cloud can read it, by its role?"""
-    return reference.startswith("aws-secretsmanager:")
+    return reference.partition(":")[0] in STORES
 
 
 def shown(reference: str) -> str:
@@ -93,48 +92,22 @@ def resolve(reference: str, *, region: str | None = None, near: Path | None = No
         if not value:
             raise SecretError(f"the secret reference {reference!r} does not resolve: {path} is empty")
         return value
-    return _from_secretsmanager(reference, name, region)
+    try:
+        return STORES[scheme].get(name, region)
+    except Unanswered as why:
+        said = f"{STORES[scheme].called} says {why}"
+        raise SecretError(f"the secret reference {reference!r} does not resolve: {said}") from None
 
 
 def store(reference: str, value: str, *, region: str | None = None) -> None:
-    """Put a new value behind an aws-secretsmanager reference; the secret itself is there before. Raises SecretError."""
+    """Put a new value behind a reference to a store; the secret itself is there before. Raises SecretError."""
     check(reference)
     scheme, _, name = reference.partition(":")
-    if scheme != "aws-secretsmanager" or "#" in name:
-        raise SecretError(f"nothing is written to {reference!r}: it has to be aws-secretsmanager:NAME, a whole secret")
-    from botocore.exceptions import BotoCoreError, ClientError
-
+    if scheme not in STORES or "#" in name:
+        stores = " or ".join(f"{known}:NAME" for known in STORES)
+        raise SecretError(f"nothing is written to {reference!r}: it has to be {stores}, a whole secret")
     try:
-        _secretsmanager(name, region).put_secret_value(SecretId=name, SecretString=value)
-        return
-    except ClientError as error:
-        reason = error.response.get("Error", {}).get("Code", "refused")
-    except BotoCoreError as error:
-        reason = type(error).__name__
-    raise SecretError(f"nothing can be written to {reference!r}: AWS Secrets Manager says {reason}")
-
-
-def _secretsmanager(secret_id: str, region: str | None) -> Any:
-    import boto3  # imported here: reading a stack file must not load the AWS SDK
-
-    of_arn = secret_id.split(":")[3] if secret_id.startswith("arn:") else region
-    return boto3.client("secretsmanager", region_name=of_arn)
-
-
-def _from_secretsmanager(reference: str, name: str, region: str | None) -> str:
-    from botocore.exceptions import BotoCoreError, ClientError, NoRegionError
-
-    secret_id, _, key = name.partition("#")
-    try:
-        answer = _secretsmanager(secret_id, region).get_secret_value(SecretId=secret_id)
-        text = answer["SecretString"]
-        return str(json.loads(text)[key]) if key else text
-    except ClientError as error:
-        reason = error.response.get("Error", {}).get("Code", "refused")
-    except NoRegionError:
-        reason = "nothing, for no region is set: export AWS_DEFAULT_REGION"
-    except BotoCoreError as error:
-        reason = type(error).__name__
-    except (KeyError, TypeError, ValueError):
-        reason = f"no text under the key {key!r}" if key else "it holds no text"
-    raise SecretError(f"the secret reference {reference!r} does not resolve: AWS Secrets Manager says {reason}")
+        STORES[scheme].put(name, value, region)
+    except Unanswered as why:
+        said = f"{STORES[scheme].called} says {why}"
+        raise SecretError(f"nothing can be written to {reference!r}: {said}") from None

@@ -13,7 +13,7 @@ from components import policies
 from ironburst.adapters.aws_doctor import AwsAccount
 from ironburst.config.load import from_value, read_value
 from ironburst.doctor.site import Site
-from ironburst.document import PoolZone
+from ironburst.document import AwsPlace, PoolZone
 from ironburst.document.build import CloudInstance, Observed, build
 from ironburst.naming import image_parameter, tags
 from lab.aws.account_gaps import given
@@ -163,12 +163,15 @@ class Made:
 
     def document(self):
         zones = [
-            PoolZone(zone=zone, subnet_id=self.subnets[zone], launch_template_id=each, launch_template_version="1")
+            PoolZone(
+                zone=zone,
+                place=AwsPlace(subnet_id=self.subnets[zone], launch_template_id=each, launch_template_version="1"),
+            )
             for zone, each in self.templates.items()
         ]
         observed = Observed(
             instances={"fixed-1": CloudInstance(id="i-0123456789abcdef0", address="10.90.64.9")},
             pool_zones={"p5": zones},
-            interruption_queue_urls={"p5": self.queue},
+            notices={"p5": self.queue},
         )
         return build(from_value(deepcopy(LAB)), observed)

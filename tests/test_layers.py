@@ -39,7 +39,9 @@ RIGHTS = {
     "ironburst.doctor": ":catalog :config :document :naming :ports :secrets :slurm_programs :software",  # pure
     # tools of this machine
     "ironburst.files": "",
-    "ironburst.secrets": "boto3 botocore",
+    "ironburst.secrets": ":aws_secrets :secret_store",
+    "ironburst.secret_store": "",
+    "ironburst.aws_secrets": "boto3 botocore :secret_store",
     "ironburst.sent_program": "",
     "ironburst.signals": "",
     "ironburst.slurm_programs": ":document :naming",
@@ -60,6 +62,8 @@ RIGHTS = {
     "ironburst.adapters": ":baremetal :convergence.ports :cost :doctor :gpus :image_port :karpenter_port "
     ":kubernetes_rights :naming :node_states :ports :replay :sent_program :service :shares :signals :software "
     ":state_times ansible_runner boto3 botocore cryptography kubernetes requests sushy urllib3 yaml",
+    # which cloud; its SDK is loaded when a row is called
+    "ironburst.wiring": ":adapters :config :doctor :document :image_port :ports",
     "ironburst.cli": "argcomplete ironburst rich uvicorn yaml",
     # the declaration
     "__main__": "pulumi components :config",

@@ -36,7 +36,7 @@ from lab.pulumi import binary
 from tests.components.conftest import lab_value, record, valid
 from tests.components.projects import project
 from tests.contract.emulator import MemoryPower
-from tests.fakes import FakeClock, FakeCloud, FakeSlurm
+from tests.fakes import FakeClock, FakeCloud, FakeSlurm, connect_to
 from tests.lab_cloud import allow_spot
 from tests.planted import Plants, Processes
 from tests.unit.kubernetes_stack import BRIDGE, on_both
@@ -398,9 +398,9 @@ def controlled(tmp_path, monkeypatch, planted):
     burst = {pool.partition: list(pool.nodes) for pool in made.pools}
     slurm = FakeSlurm(clock, home=2, burst=burst)
     cloud = FakeCloud(clock, slurm)
-    cloud.images = {pool.image_parameter: "ami-1" for pool in made.pools}
+    cloud.images = {pool.image: "ami-1" for pool in made.pools}
+    connect_to(cloud, monkeypatch)
     for module in (tick, run, reap):
-        monkeypatch.setattr(module, "Aws", lambda region: cloud)
         monkeypatch.setattr(module, "SystemClock", lambda: clock)
     monkeypatch.setattr(status.scheduler, "Slurm", lambda prefix: slurm)
     monkeypatch.setattr(f"{status.__name__}.time.time", clock.now)

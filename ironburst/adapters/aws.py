@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from decimal import Decimal
 from typing import Any
@@ -54,10 +54,10 @@ class Aws:
         self._ssm = session.client("ssm", region_name=region, config=patient)
         self._sqs = session.client("sqs", region_name=region, config=patient)
 
-    def image_id(self, parameter: str) -> str | None:
+    def image_id(self, reference: str) -> str | None:
         """The value of an SSM parameter; None: there is none."""
         try:
-            return str(call(self._ssm.get_parameter, Name=parameter)["Parameter"]["Value"])
+            return str(call(self._ssm.get_parameter, Name=reference)["Parameter"]["Value"])
         except CloudError as error:
             if error.code == "ParameterNotFound":
                 return None
@@ -239,8 +239,8 @@ def parameters(request: LaunchRequest) -> dict[str, Any]:
         "ClientToken": request.token,
         "ImageId": request.image_id,
         "LaunchTemplate": {
-            "LaunchTemplateId": request.launch_template_id,
-            "Version": request.launch_template_version,
+            "LaunchTemplateId": request.place["launch_template_id"],
+            "Version": request.place.get("launch_template_version", "$Latest"),  # an intent of before 0.2 has none
         },
         "UserData": request.user_data,  # botocore encodes it as base64
         "TagSpecifications": [
@@ -255,14 +255,15 @@ def parameters(request: LaunchRequest) -> dict[str, Any]:
     elif request.market == "capacity-block":
         out["InstanceMarketOptions"] = {"MarketType": "capacity-block"}
     if request.market != "spot":
-        out |= reserved(request.capacity_reservation_id, request.capacity_reservation_group_arn)
+        out |= reserved(request.place)
     return out
 
 
-def reserved(reservation_id: str | None, group_arn: str | None) -> dict[str, Any]:
+def reserved(place: Mapping[str, Any]) -> dict[str, Any]:
     """RunInstances' parameters of a launch into a reservation, or into a group of them; empty: into neither. A group
     that is full is no limit by itself: EC2 would go on with instances on demand.
     """
+    reservation_id, group_arn = place.get("capacity_reservation_id"), place.get("capacity_reservation_group_arn")
     asked: dict[str, Any] = {}
     if reservation_id:
         asked = {"CapacityReservationTarget": {"CapacityReservationId": reservation_id}}

@@ -9,7 +9,7 @@ know their instances: they never touch it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import boto3
@@ -40,9 +40,9 @@ class AwsImages:
             "ssm", region_name=region, config=Config(retries={"mode": "standard", "total_max_attempts": 4})
         )
 
-    def security_groups(self, launch_template_id: str) -> tuple[str, ...]:
-        """Those of the first interface of a template's newest version."""
-        wanted = {"LaunchTemplateId": launch_template_id, "Versions": ["$Latest"]}
+    def security_groups(self, place: Mapping[str, Any]) -> tuple[str, ...]:
+        """Those of the first interface of the template's newest version."""
+        wanted = {"LaunchTemplateId": place["launch_template_id"], "Versions": ["$Latest"]}
         versions = call(self._ec2.describe_launch_template_versions, **wanted)["LaunchTemplateVersions"]
         data = versions[0]["LaunchTemplateData"]
         interfaces = data.get("NetworkInterfaces") or [{}]
@@ -160,7 +160,7 @@ def parameters(build: Build) -> dict[str, Any]:
     disk = {"VolumeSize": build.root_gb, "Encrypted": True, **_volume(build)}
     card: dict[str, Any] = {
         "DeviceIndex": 0,
-        "SubnetId": build.subnet_id,
+        "SubnetId": build.place["subnet_id"],
         "AssociatePublicIpAddress": False,
         "DeleteOnTermination": True,
     }
@@ -183,7 +183,7 @@ def parameters(build: Build) -> dict[str, Any]:
     }
     if build.market == "capacity-block":
         out["InstanceMarketOptions"] = {"MarketType": build.market}
-    return out | reserved(build.capacity_reservation_id, build.capacity_reservation_group_arn)
+    return out | (reserved(build.place) if build.as_nodes else {})
 
 
 def _volume(build: Build) -> dict[str, Any]:

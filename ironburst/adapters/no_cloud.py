@@ -1,4 +1,8 @@
-"""The cloud of a site that declares none: nothing is there, and nothing is launched. The controller has other work."""
+"""The cloud of a hall of one's own: none. It has no instances and starts none.
+
+What it is asked of an instance it refuses to answer: if a ledger knows one, it was rented in a cloud that the document
+names no more, and "unknown" would be taken for "gone".
+"""
 
 from __future__ import annotations
 
@@ -10,48 +14,57 @@ from ironburst.ports import CloudError, Instance, InstanceTrouble, Interruption,
 class NoCloud:
     """A Cloud (ironburst.ports)."""
 
-    def image_id(self, parameter: str) -> str | None:
-        """There is none."""
-        del parameter
+    def image_id(self, reference: str) -> str | None:
+        """None: there are no images."""
+        del reference
         return None
 
     def launch_all(self, requests: Sequence[LaunchRequest]) -> list[list[Instance] | CloudError]:
         """Each is refused."""
-        return [Refused("no cloud was declared when the controller was started: start it again") for _ in requests]
+        return [_refused(f"nodes of pool {request.pool}") for request in requests]
 
     def instances(self, cluster: str) -> list[Instance]:
-        """None."""
+        """None are."""
         del cluster
         return []
 
     def described(self, ids: Sequence[str]) -> list[Instance]:
-        """None is known."""
-        del ids
+        """Raises Refused for any id."""
+        _none(ids)
         return []
 
     def by_token(self, token: str) -> list[Instance]:
-        """None."""
+        """None are."""
         del token
         return []
 
     def console(self, instance_id: str) -> str:
-        """Nothing."""
-        del instance_id
-        return ""
+        """Raises Refused."""
+        raise _refused(instance_id)
 
     def terminate(self, ids: Sequence[str]) -> set[str]:
-        """None was there."""
-        return set(ids)
+        """Raises Refused for any id."""
+        _none(ids)
+        return set()
 
     def interruptions(self, queues: Iterable[str]) -> list[Interruption]:
-        """None."""
+        """None come."""
         del queues
         return []
 
     def acknowledge(self, *interruptions: Interruption) -> None:
-        """There are none."""
+        """There is nothing to acknowledge."""
 
     def troubles(self, ids: Sequence[str]) -> list[InstanceTrouble]:
-        """None."""
-        del ids
+        """Raises Refused for any id."""
+        _none(ids)
         return []
+
+
+def _none(ids: Sequence[str]) -> None:
+    if ids:
+        raise _refused(", ".join(ids))
+
+
+def _refused(what: str) -> Refused:
+    return Refused(f"{what}: the document declares no cloud; publish one that names the cloud of what is rented")

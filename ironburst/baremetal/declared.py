@@ -45,7 +45,7 @@ def node_inputs(
             "bmcAddress": nodes.bmc.addresses[n],
             "bmcUsername": nodes.bmc.username,
             "passwordRef": nodes.bmc.password,  # a reference: the provider resolves it at the moment of use
-            **({"secretsRegion": region} if region and secrets.in_secretsmanager(nodes.bmc.password) else {}),
+            **({"secretsRegion": region} if region and secrets.in_a_store(nodes.bmc.password) else {}),
             "verifyTls": nodes.bmc.verify_tls,
             **({"caFile": nodes.bmc.ca_file} if nodes.bmc.ca_file else {}),
             **({"certificateSha256": nodes.bmc.sha256[n]} if nodes.bmc.sha256 else {}),

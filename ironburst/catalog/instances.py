@@ -163,6 +163,14 @@ def network_interfaces(name: str) -> tuple[NetworkInterface, ...]:
     return (primary, *first, *others)
 
 
+def fabric(*names: str) -> tuple[str, int]:
+    """The fabric between nodes of these types: its name, and the links that one has at least; ("none", 0): some have
+    none. Raises Unknown.
+    """
+    links = min(sum(nic.interface_type != "interface" for nic in network_interfaces(name)) for name in names)
+    return ("efa" if links else "none", links)
+
+
 def addresses(interfaces: Sequence[NetworkInterface]) -> int:
     """IP addresses that one instance with these interfaces takes from its subnet: `efa-only` ones take none."""
     return sum(interface.addresses for interface in interfaces)

@@ -13,7 +13,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from ironburst import document
-from ironburst.adapters.aws_doctor import AwsAccount
 from ironburst.adapters.slurm import Slurm
 from ironburst.adapters.slurm_doctor import Head
 from ironburst.cli import Subparsers, site_doctor, waiting
@@ -24,33 +23,34 @@ from ironburst.cli.stack_file import valid
 from ironburst.config.load import allowed_accounts
 from ironburst.config.models import ClusterConfig
 from ironburst.config.scheduler_models import Slurm as SlurmConfig
-from ironburst.doctor import aws, slurm
+from ironburst.doctor import slurm
 from ironburst.doctor.finding import Finding
 from ironburst.doctor.published import examine as examine_published
-from ironburst.doctor.site import Site
 from ironburst.document import ClusterDocument
+from ironburst.wiring import clouds
+from ironburst.wiring.provider import Looked
 
 EXIT_CODES = """exit codes:
   0  everything is ok
   1  a crash, which is a bug
-  2  bad input: a stack file or document that can't be used, or a stack file without a cloud
+  2  bad input: a stack file or document that can't be used, or --cloud for a stack file without one
   3  something was found: a line that isn't ok says what to do
 
 A line is ok, warn (it works, and something is about to go wrong or is not as declared), fail, or unknown: it could \
 not be asked, and the line says which right lacks. With --json the findings are a list of check, looked_at, state, \
 seen, todo.
 
---from says where this runs, and so what can be seen from here: hall: AWS, what is published, the hosts by ssh, their \
-packages, the BMCs; cloud: the same without BMCs, which are on a network of their own; ci: AWS and what is published, \
-and with --inventory the hosts, too, by the ssh that it declares (a jump is ProxyJump in its ansible_ssh_common_args). \
-Hosts are asked with the inventory's logins, as by `ironburst converge`; a BMC is asked once, so a wrong password \
-locks nothing.
+--from says where this runs, and so what can be seen from here: hall: the cloud, what is published, the hosts by ssh, \
+their packages, the BMCs; cloud: the same without BMCs, which are on a network of their own; ci: the cloud and what is \
+published, and with --inventory the hosts, too, by the ssh that it declares (a jump is ProxyJump in its \
+ansible_ssh_common_args). Hosts are asked with the inventory's logins, as by `ironburst converge`; a BMC is asked \
+once, so a wrong password locks nothing.
 
-AWS is asked with the caller's credentials, as boto3 finds them. The launches are dry runs, as the controller's role \
-where the caller may take it. One question, for the cost allocation tag, costs a cent. On the head of a Slurm, \
-commands run that only show.
+The cloud is asked with the caller's credentials, as its SDK finds them. The launches are dry runs, as the \
+controller's role where the caller may take it. One question, for the cost allocation tag, costs a cent. On the head \
+of a Slurm, commands run that only show.
 
-example: ironburst doctor stacks/Pulumi.prod.yaml --aws --document /srv/ironburst/prod.json"""
+example: ironburst doctor stacks/Pulumi.prod.yaml --cloud --document /srv/ironburst/prod.json"""
 
 
 PLACES = ("hall", "cloud", "ci")
@@ -67,11 +67,11 @@ def add_parser(subparsers: Subparsers) -> None:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("stack_file", type=Path, help="as in stacks/Pulumi.lab.yaml")
-    told = "only AWS: credentials, quotas, zones, images, rights, hall link, secret, billing, capacity "
-    parser.add_argument("--aws", action="store_true", help=told + "(default: all that doctor knows, which is AWS)")
+    told = "only the cloud: credentials, quotas, zones, images, rights, hall link, secret, billing, capacity "
+    parser.add_argument("--cloud", "--aws", dest="cloud", action="store_true", help=told + "(default: all of these)")
     told = "only a Slurm that isn't managed: has it what `ironburst slurm snippet` prints? Asked on its head"
     parser.add_argument("--slurm", action="store_true", help=told)
-    told = "all that can be seen from there: hosts, BMCs, packages, AWS, the document (below)"
+    told = "all that can be seen from there: hosts, BMCs, packages, the cloud, the document (below)"
     parser.add_argument("--from", dest="place", choices=PLACES, help=told)
     told = "folder of an environment, as in inventory/lab: with --from hall and cloud; with ci, where hosts are reached"
     parser.add_argument("--inventory", type=Path, help=told)
@@ -88,7 +88,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Look, and say what was seen as it comes."""
     config = valid(arguments.stack_file)
     findings = []
-    with waiting.told("asking AWS and the head") if arguments.json else nullcontext():
+    with waiting.told("asking the cloud and the head") if arguments.json else nullcontext():
         for finding in _examine(arguments, config):
             findings.append(finding)
             if not arguments.json:
@@ -104,7 +104,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _examine(arguments: argparse.Namespace, config: ClusterConfig) -> Iterator[Finding]:
     """What is asked for; nothing said: AWS, and a Slurm that isn't managed. Raises BadInput."""
-    every = not (arguments.aws or arguments.slurm)
+    every = not (arguments.cloud or arguments.slurm)
     if arguments.place:
         yield from _from_there(arguments, config)
     beside = isinstance(config.scheduler, SlurmConfig) and not config.scheduler.managed
@@ -112,18 +112,12 @@ def _examine(arguments: argparse.Namespace, config: ClusterConfig) -> Iterator[F
         raise BadInput(
             f"{arguments.stack_file} declares no Slurm that isn't managed: `ironburst converge --check` looks"
         )
-    if config.cloud is None and not arguments.slurm and not arguments.place:
-        raise BadInput(f"{arguments.stack_file} declares no cloud: there is nothing to look at")
-    if config.cloud and (arguments.aws or every):
-        site = Site(
-            config=config,
-            cloud=config.cloud,
-            account=AwsAccount(config.cloud.region),
-            now=datetime.now(UTC),
-            document=_document(arguments, config),
-            accounts=allowed_accounts(arguments.stack_file),
-        )
-        yield from aws.examine(site)
+    if arguments.cloud and config.cloud is None:
+        raise BadInput(f"{arguments.stack_file} declares no cloud: there is nothing of it to look at")
+    if arguments.cloud or every:
+        accounts = allowed_accounts(arguments.stack_file)
+        looked = Looked(config, _document(arguments, config), datetime.now(UTC), accounts)
+        yield from clouds.declared(config).doctor(looked)
     if beside and (arguments.slurm or every):
         prefix = slurm_prefix(arguments.slurm_prefix or None)
         yield from slurm.examine(stack_document(arguments.stack_file), Head(Slurm(prefix)))

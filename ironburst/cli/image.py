@@ -21,7 +21,6 @@ from dataclasses import asdict
 from pathlib import Path
 
 from ironburst.adapters.ansible import Ansible
-from ironburst.adapters.aws_images import AwsImages
 from ironburst.cli import Subparsers
 from ironburst.cli.playbook_options import add_declaration, declaration, progress
 from ironburst.convergence.ports import PlaybookRun, TaskEvent
@@ -31,6 +30,7 @@ from ironburst.image_port import BakeError
 from ironburst.images import Say, bake, stop
 from ironburst.ports import CloudError
 from ironburst.signals import handled
+from ironburst.wiring import clouds
 
 AMI = re.compile(r"ami-([0-9a-f]{8}|[0-9a-f]{17})")
 EXIT_CODES = """exit codes:
@@ -77,7 +77,7 @@ def run(arguments: argparse.Namespace) -> int:
     try:
         path, document = declaration(arguments)
         pool = _pool(document, arguments)
-        images = AwsImages(document.region or "")
+        images = clouds.images(document)
         if (base := images.image(arguments.base_image)) is None or base.state != "available":
             what = f"is {base.state} there" if base else f"is not in {document.region}, or not shared with this account"
             return _refuse(f"--base-image {arguments.base_image} {what}: give an available image")

@@ -13,7 +13,6 @@ from pathlib import Path
 
 from ironburst import catalog, naming
 from ironburst.adapters.slurm_site import SlurmHost, SlurmSite, UnreadableSite, read
-from ironburst.catalog.prices import LIST_REGION
 from ironburst.cli import Subparsers, init_from, new_site
 from ironburst.cli.arguments import Keyed
 from ironburst.cli.site_options import BadInput, guarded
@@ -36,7 +35,7 @@ def add_parser(subparsers: Subparsers) -> None:
         "environment, with its name, references and cloud network; what is still the other's is marked in the file. "
         "Exit code 0: written, and valid; 2: bad input.",
         epilog="examples: ironburst init; ironburst init --yes --name hall1 --nodes 4 --platform dgx-h100 --addresses "
-        "10.0.0.[11-14] --head 10.0.0.10 --budget 5000; ironburst init --from-slurm answers --name prod",
+        "10.0.0.[11-14] --head 10.0.0.10 --region none; ironburst init --from-slurm answers --name prod",
     )
     source = parser.add_mutually_exclusive_group()
     source.add_argument("--from-slurm", type=Path, metavar="FOLDER", help="saved answers of a Slurm's --json")
@@ -52,7 +51,7 @@ def add_parser(subparsers: Subparsers) -> None:
         help="what the nodes are; with --from-slurm TYPE=PLATFORM, what nodes with this gres type are",
     )
     parser.add_argument("--network", help="of the nodes, as in 10.0.0.0/22 (default: from their addresses)")
-    parser.add_argument("--region", help="of AWS, or none (default: us-east-1)")
+    parser.add_argument("--region", help="of AWS, as in us-east-1, or none: rent nothing")
     parser.add_argument("--rent", metavar="TYPE=NODES", help="EC2 type, and how many at most (default: home's GPU, 2)")
     parser.add_argument("--budget", metavar="USD", help="the most for rented nodes in a month")
     parser.add_argument("--wait", help="mean wait that jobs should have (default: 20m)")
@@ -76,10 +75,11 @@ def run(arguments: argparse.Namespace) -> int:
         site = read(arguments.from_slurm)
     except UnreadableSite as error:
         raise BadInput(str(error)) from None
-    arguments.region, arguments.wait = arguments.region or LIST_REGION, arguments.wait or "20m"
+    arguments.wait = arguments.wait or "20m"
     for key, words in (
         ("name", "name of the stack"),
         ("head", "address of slurmctld's host"),
+        ("region", "region of AWS to rent in"),
         ("budget", "USD a month"),
     ):
         _ask(arguments, key, words)

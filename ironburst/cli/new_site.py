@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any, get_args
 
 from ironburst import catalog
-from ironburst.catalog.prices import LIST_REGION
 from ironburst.cli import new_stack
 from ironburst.cli.new_stack import Site
 from ironburst.cli.site_options import BadInput
@@ -267,7 +266,7 @@ QUESTIONS = (
     Question("ca", "File with its authority's certificate (PEM)", _ca, when=_there),
     Question("network", "Network of the nodes", _of(Network), new_stack.network, new_stack.hall),
     Question("os", "System of the nodes", _one_of(*get_args(Os)), _always("ubuntu2404")),
-    Question("region", "Region of AWS to rent in (none: rent nothing)", _region, _always(LIST_REGION)),
+    Question("region", "Region of AWS to rent in (none: rent nothing)", _region),
     Question("rent", "Instance type to rent, and how many at most, as in p5.48xlarge=2", _rent, _like_home, _rents),
     Question("price", "Price of an hour of one such instance in that region, USD", _usd, when=_unpriced),
     Question("zones", "Zones", _zones, _where, _rents),

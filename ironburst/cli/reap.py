@@ -6,12 +6,12 @@ import argparse
 import json
 import sys
 
-from ironburst.adapters.aws import Aws
 from ironburst.cli import Subparsers, scheduler, site_options
 from ironburst.controller import ownership, reaper, rebuild
 from ironburst.controller.loop import SystemClock
 from ironburst.controller.tick import Controller
 from ironburst.naming import SCHEDULERS
+from ironburst.wiring import clouds
 
 
 def add_parser(subparsers: Subparsers) -> None:
@@ -42,7 +42,7 @@ def run(arguments: argparse.Namespace) -> int:
     queue = scheduler.connect(arguments, document)
     ledger_of = site_options.copied_ledger if arguments.dry_run else site_options.own_ledger
     with ledger_of(arguments) as ledger:
-        controller = Controller(queue, Aws(document.region or "us-east-1"), ledger, SystemClock())
+        controller = Controller(queue, clouds.connect(document), ledger, SystemClock())
         site, observation = controller.site(document), queue.observe()
         for kind in observation.silent:
             print(f"ironburst: {SCHEDULERS[kind]} gives no answer: instances for it are spared", file=sys.stderr)

@@ -9,8 +9,6 @@ import sys
 from pathlib import Path
 
 from ironburst import document
-from ironburst.adapters.aws import Aws
-from ironburst.adapters.no_cloud import NoCloud
 from ironburst.burst import explain
 from ironburst.cli import Subparsers, scheduler, site_options, stack_file
 from ironburst.cli.tick import as_json, lines
@@ -22,6 +20,7 @@ from ironburst.controller.tick import Controller, Report
 from ironburst.document import ClusterDocument, DocumentError
 from ironburst.ports import SchedulerError
 from ironburst.signals import handled
+from ironburst.wiring import clouds
 
 _STALE = explain.duration(ownership.STALE_S)
 
@@ -92,7 +91,7 @@ def run(arguments: argparse.Namespace) -> int:
     reader: document.Reader | Declaration
     reader = Declaration(arguments.config) if arguments.config else site_options.document_reader(arguments)
     declared, clock = reader(), SystemClock()
-    connection = scheduler.Connection(arguments)
+    connection, cloud = scheduler.Connection(arguments), clouds.Connection()
     queue = connection.follow(declared)
 
     def told(report: Report | Exception) -> None:
@@ -113,8 +112,7 @@ def run(arguments: argparse.Namespace) -> int:
             print(f"ironburst: shadow: nothing is rented or changed; {arguments.ledger}", file=sys.stderr, flush=True)
         else:
             order_spool.prepare(ledger.path)
-            cloud = Aws(declared.region) if declared.region else NoCloud()
-            controller = Controller(queue, cloud, ledger, clock, ticks)
+            controller = Controller(queue, cloud.follow(declared), ledger, clock, ticks)
 
         def read() -> ClusterDocument:
             declared = reader()
@@ -123,7 +121,7 @@ def run(arguments: argparse.Namespace) -> int:
             try:
                 controller.scheduler = connection.follow(declared)
                 if isinstance(controller, Controller):
-                    controller.karpenter = connection.karpenter
+                    controller.cloud, controller.karpenter = cloud.follow(declared), connection.karpenter
             except site_options.BadInput as error:  # who is rented for already goes on
                 controller.tell("needs_a_person", f"the schedulers of before count on: {error}")
             return declared

@@ -13,7 +13,7 @@ from ironburst.config.checks import check
 from ironburst.config.load import ConfigError, Finding, load
 from ironburst.config.models import ClusterConfig
 from ironburst.controller import policy_view
-from ironburst.document import ClusterDocument, DocumentError, PoolZone, Scheduler
+from ironburst.document import AwsPlace, ClusterDocument, DocumentError, PoolZone, Scheduler
 from ironburst.document.build import CloudInstance, Observed, build
 from ironburst.document.build_scheduler import EksCluster
 from ironburst.replay.home import HOME, Home
@@ -85,7 +85,7 @@ def document(path: Path) -> ClusterDocument:
     instances = {name: CloudInstance(id="", address="") for name in fixed}
     zones = {
         pool.name: [
-            PoolZone(zone=zone, subnet_id="", launch_template_id="", instance_type=name)
+            PoolZone(zone=zone, instance_type=name, place=AwsPlace(subnet_id="", launch_template_id=""))
             for name in pool.types
             for zone in pool.zones
         ]

@@ -12,7 +12,6 @@ import time
 from contextlib import closing
 from pathlib import Path
 
-from ironburst.adapters.aws import Aws
 from ironburst.burst import explain
 from ironburst.cli import Subparsers, order, scheduler, site_options
 from ironburst.controller import lock, order_book, records
@@ -21,6 +20,7 @@ from ironburst.controller.lock import LockedError
 from ironburst.controller.loop import SystemClock
 from ironburst.controller.tick import Controller
 from ironburst.slurm_programs import UNIT
+from ironburst.wiring import clouds
 
 _ENDING_S = 60.0  # beyond its grace a node has ended by then, or something is wrong
 _STAYS = (records.READY, records.RELEASING)
@@ -97,7 +97,7 @@ def _here(arguments: argparse.Namespace, path: Path) -> None:
     queue, clock = connection.follow(document), SystemClock()
     try:
         with site_options.own_ledger(arguments) as ledger:
-            cloud = Aws(document.region or "us-east-1")
+            cloud = clouds.connect(document)
             controller = Controller(queue, cloud, ledger, clock, karpenter=connection.karpenter)
             controller.tick(document)
             while controller.hurried:

@@ -9,13 +9,12 @@ from dataclasses import asdict
 from typing import Any
 
 from ironburst import naming
-from ironburst.adapters.aws import Aws
-from ironburst.adapters.no_cloud import NoCloud
 from ironburst.cli import Subparsers, scheduler, site_options
 from ironburst.controller import order_spool
 from ironburst.controller.loop import SystemClock
 from ironburst.controller.recorder import Recorder
 from ironburst.controller.tick import Controller, Report
+from ironburst.wiring import clouds
 
 
 def add_parser(subparsers: Subparsers) -> None:
@@ -47,7 +46,7 @@ def run(arguments: argparse.Namespace) -> int:
         if arguments.reopen:
             ledger.reopen(arguments.reopen)
         order_spool.prepare(ledger.path)
-        cloud = Aws(document.region) if document.region else NoCloud()
+        cloud = clouds.connect(document)
         ticks = Recorder(site_options.ticks_path(arguments))
         report = Controller(queue, cloud, ledger, SystemClock(), ticks, connection.karpenter).tick(document)
     print(json.dumps(as_json(report)) if arguments.json else "\n".join(lines(report)))

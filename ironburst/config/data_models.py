@@ -7,7 +7,7 @@ from typing import Annotated
 
 from pydantic import AfterValidator, Field, model_validator
 
-from ironburst.config.software_models import Strict
+from ironburst.config.cloud_models import Data
 
 # S3's bucket names, and of keys what means nothing in an IAM policy, a path or a URL
 _BUCKET = re.compile(r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]")
@@ -31,7 +31,7 @@ def _place(value: str) -> str:
 DataName = Annotated[str, AfterValidator(_name)]
 
 
-class DataSet(Strict):
+class DataSet(Data):
     """Files that nodes read: copied from S3 before the node takes jobs, or on FSx for Lustre. One source."""
 
     s3: Annotated[str, AfterValidator(_place)] | None = Field(
@@ -74,6 +74,9 @@ class DataSet(Strict):
             raise ValueError("has a kms_key without s3: FSx decrypts by itself, leave it out")
         return self
 
-    def where(self, name: str) -> str:
-        """The folder in which nodes have it."""
-        return self.path or f"/data/{name}"
+    def comes_from(self, region: str) -> tuple[str, str]:
+        """The kind and the source of a DataSet of the document."""
+        if self.s3:
+            return "s3", self.s3
+        domain = "amazonaws.com.cn" if region.startswith("cn-") else "amazonaws.com"
+        return "lustre", f"{self.fsx}.fsx.{region}.{domain}@tcp:/{self.mount_name}"

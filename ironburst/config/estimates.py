@@ -7,7 +7,7 @@ from datetime import date
 
 from ironburst import catalog
 from ironburst.config import subnets
-from ironburst.config.cloud_models import Cloud, Group, Pool
+from ironburst.config.aws_models import AwsCloud, AwsGroup, AwsPool
 from ironburst.config.models import ClusterConfig
 from ironburst.config.network_models import ENDPOINTS, HallLink
 from ironburst.config.prices import oldest, price
@@ -58,7 +58,7 @@ def fixed(config: ClusterConfig) -> list[Estimate]:
     return costs
 
 
-def pool(cloud: Cloud, declared: Pool) -> Estimate:
+def pool(cloud: AwsCloud, declared: AwsPool) -> Estimate:
     """Every node of the pool rented all the time, of its dearest type in its dearest market."""
     what = f"burst pool {declared.name}, {declared.max_nodes} x {' or '.join(declared.types)}"
     if declared.capacity_block:
@@ -67,13 +67,13 @@ def pool(cloud: Cloud, declared: Pool) -> Estimate:
     return _estimate(what, prices, declared.max_nodes)
 
 
-def group(cloud: Cloud, declared: Group) -> Estimate:
+def group(cloud: AwsCloud, declared: AwsGroup) -> Estimate:
     """The fixed nodes at the on-demand price (a reservation or a capacity block is paid for apart, and differently)."""
     what = f"fixed group {declared.name}, {declared.count} x {declared.instance_type}"
     return _estimate(what, [price(cloud, declared.instance_type, "on-demand")], declared.count)
 
 
-def network(cloud: Cloud) -> Estimate:
+def network(cloud: AwsCloud) -> Estimate:
     """What the stack's own network costs by the hour, with the data to the hall where it is declared; of other data the
     price of a GB.
     """
@@ -111,7 +111,7 @@ def network(cloud: Cloud) -> Estimate:
     return Estimate(what, total, min(dates, default=None), beside=f"beside that {beside}" if beside else "")
 
 
-def eks(cloud: Cloud) -> Estimate:
+def eks(cloud: AwsCloud) -> Estimate:
     """The control plane of a cluster in EKS; its nodes are the groups'."""
     what, region = "EKS control plane", cloud.region
     now, later = (catalog.network_price(item, region) for item in ("eks-control-plane", "eks-extended-support"))

@@ -11,9 +11,9 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, Field, model_validator
 
 from ironburst.config.allowance_models import Allowance
+from ironburst.config.aws_models import AwsCloud
 from ironburst.config.bios_models import Settings
 from ironburst.config.bridge_models import Bridge
-from ironburst.config.cloud_models import Cloud
 from ironburst.config.firmware_models import FirmwareMinimum
 from ironburst.config.hall_models import Chassis, Cord, Facilities, Rack
 from ironburst.config.install_models import Install, NodeNames
@@ -342,7 +342,7 @@ class ClusterConfig(Strict):
         default=[],
         description="where the owned nodes stand; none only with a cluster of EKS, or with a Slurm that isn't managed",
     )
-    cloud: Cloud | None = None
+    cloud: AwsCloud | None = Field(default=None, description="none: nothing is rented")
     budget: Budget | None = Field(default=None, description="needed where there are burst pools")
     scheduler: Scheduler = Field(description="Slurm, or a Kubernetes cluster: kind says which")
     other_schedulers: list[Scheduler] = Field(

@@ -18,10 +18,10 @@ def price(cloud: Cloud, instance_type: str, market: Market) -> catalog.Price | N
 
 
 def fixed_usd_per_gpu_hour(cloud: Cloud, group: Group) -> float | None:
-    """Of a fixed node: the on-demand price over its GPUs; 0 in a capacity block, which was paid for before. None: not
+    """Of a fixed node: the on-demand price over its GPUs; 0 where it was paid for before. None: not
     known.
     """
-    if group.capacity_block:
+    if group.paid_before:
         return 0.0
     known, gpus = price(cloud, group.instance_type, "on-demand"), catalog.instance_type(group.instance_type).gpu_count
     return known.usd_per_hour / gpus if known and gpus else None

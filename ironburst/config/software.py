@@ -121,8 +121,7 @@ def _instances(
 ) -> model.Group:
     """`others`: kinds of schedulers that they join, too."""
     first = given.types[0]  # a pool's others have the same GPUs and fabric (config.checks.cloud)
-    kind = catalog.instance_type(first)
-    efa = any(nic.interface_type != "interface" for nic in catalog.network_interfaces(first))
+    kind, (fabric, _) = catalog.instance_type(first), catalog.fabric(first)
     return model.Group(
         name=name,
         nodes=tuple(nodes),
@@ -131,7 +130,7 @@ def _instances(
         gpu=kind.gpu,
         gpu_count=kind.gpu_count,
         board=catalog.board(kind.gpu, kind.gpu_count) if kind.gpu else model.NoBoard(),
-        fabric="efa" if efa else "none",
+        fabric=fabric,
         wish=wish(config, given.software, given.kernel, config.scheduler_of(given).kind, *others),
         mig=mig_layouts(given.mig, kind.gpu_count),
     )

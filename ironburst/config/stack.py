@@ -114,7 +114,7 @@ def secret_references(config: ClusterConfig, stack_file: Path | None = None) -> 
     if config.users and config.users.directory and config.users.directory.bind_password:
         references[path_of("users", "directory", "bind_password")] = config.users.directory.bind_password
     for path, reference in references.items():
-        if not secrets.in_secretsmanager(reference):
+        if not secrets.in_a_store(reference):
             try:
                 secrets.resolve(reference, near=stack_file)
             except secrets.SecretError as error:

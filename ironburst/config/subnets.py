@@ -5,7 +5,7 @@ from __future__ import annotations
 import ipaddress
 from dataclasses import dataclass
 
-from ironburst.config.cloud_models import Cloud
+from ironburst.config.aws_models import AwsCloud
 
 RESERVED = 5  # AWS keeps the first four addresses and the last one of every subnet
 SMALLEST = 28  # and makes no subnet smaller than this
@@ -19,7 +19,7 @@ class ZoneSubnets:
     private: str
 
 
-def zones_in_use(cloud: Cloud) -> list[str]:
+def zones_in_use(cloud: AwsCloud) -> list[str]:
     """The network's zones that nodes are declared in, in its order: the others need no way out."""
     used = {group.zone for group in cloud.groups}.union(*(pool.zones for pool in cloud.pools))
     return [zone for zone in cloud.network.zones if zone in used]

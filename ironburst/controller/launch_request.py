@@ -68,11 +68,8 @@ def launch_request(document: ClusterDocument, launch: LaunchRow, zone: str, atte
         zone=zone,
         market=launch.market,
         count=len(launch.nodes),
-        launch_template_id=place.launch_template_id,
-        launch_template_version=place.launch_template_version,
+        place=place.place.model_dump(),
         image_id=launch.image_id,
         user_data=user_data(document, pool, place, launch.nodes, launch.boot_s),
-        capacity_reservation_id=pool.capacity_reservation_id,
-        capacity_reservation_group_arn=pool.capacity_reservation_group_arn,
         max_usd_per_hour=launch.usd_per_hour if launch.market == "spot" else None,
     )

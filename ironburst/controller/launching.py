@@ -126,7 +126,7 @@ def _asked(site: Site, ids: list[str], observation: Observation) -> bool:
     their next zone.
     """
     wanted = [(site.ledger.launch(id), leases, intent) for id in ids for leases, intent in _intents(site, id)]
-    requests = [LaunchRequest(**json.loads(intent.request)) for _, _, intent in wanted]
+    requests = [LaunchRequest.recorded(json.loads(intent.request)) for _, _, intent in wanted]
     answers = site.cloud.launch_all(requests) if requests else []
     for (launch, leases, intent), answer in zip(wanted, answers, strict=True):
         try:

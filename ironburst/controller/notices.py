@@ -16,8 +16,8 @@ BEFORE_S = records.ENDING_S
 
 
 def queues(site: Site) -> list[str]:
-    """The URLs of all pools' queues, each once."""
-    return list(dict.fromkeys(filter(None, (pool.interruption_queue_url for pool in site.document.pools))))
+    """All pools' queues, each once."""
+    return list(dict.fromkeys(filter(None, (pool.notices for pool in site.document.pools))))
 
 
 def interruptions(site: Site) -> None:

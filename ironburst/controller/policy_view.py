@@ -102,8 +102,7 @@ def _with_gpus(nodes: Iterable[Node], document: ClusterDocument) -> tuple[Node, 
 def declared_pool(declared: PoolDocument, document: ClusterDocument) -> Pool:
     """A declared pool, before anything was seen of it."""
     untyped = document.burst.untyped_jobs_may_use
-    bought = declared.capacity_reservation_id or declared.capacity_reservation_group_arn
-    reserved = tuple(declared.markets) if bought else ()
+    reserved = tuple(declared.markets) if declared.bought else ()
     return Pool(
         name=declared.name,
         partition=declared.partition,

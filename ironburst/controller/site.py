@@ -88,7 +88,7 @@ def pool_images(site: Site, known: dict[str, str]) -> dict[str, PoolImage]:
 
 
 def _image(site: Site, pool: PoolDocument, known: dict[str, str]) -> PoolImage:
-    parameter, before = pool.image_parameter, PoolImage(known.get(pool.image_parameter, ""))
+    parameter, before = pool.image, PoolImage(known.get(pool.image, ""))
     if site.unlisted and before.id:
         return before
     try:

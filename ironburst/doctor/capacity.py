@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from ironburst.config.cloud_models import Group, Pool
+from ironburst.config.aws_models import AwsGroup, AwsPool
 from ironburst.doctor.account import Reservation
 from ironburst.doctor.finding import Finding, State, answered
 from ironburst.doctor.site import PUBLISH, Reserved, Site, markets_of, most, reserved, zones_of
@@ -38,7 +38,7 @@ def _queues(site: Site) -> Iterator[Finding]:
         seen = "its URL is in the document, and none is given"
         yield Finding(CHECK, "interruption queue", "unknown", seen, PUBLISH)
         return
-    for url in sorted({pool.interruption_queue_url or "" for pool in site.document.pools if "spot" in pool.markets}):
+    for url in sorted({pool.notices for pool in site.document.pools if "spot" in pool.markets}):
         looked_at = f"interruption queue {url.rsplit('/', 1)[-1]}".rstrip()
         arn = site.account.queue(url) if url else None
         if arn is None:
@@ -56,7 +56,7 @@ def _queues(site: Site) -> Iterator[Finding]:
             yield Finding(CHECK, looked_at, "ok", f"fed by rule {', '.join(sorted(rules))}")
 
 
-def _reservation(site: Site, who: str, nodes: Group | Pool, held: Reserved) -> Callable[[], Iterator[Finding]]:
+def _reservation(site: Site, who: str, nodes: AwsGroup | AwsPool, held: Reserved) -> Callable[[], Iterator[Finding]]:
     def found() -> Iterator[Finding]:
         looked_at, real = f"{held.id} of {who}", site.account.reservation(held.id)
         if real is None:
@@ -73,7 +73,7 @@ def _reservation(site: Site, who: str, nodes: Group | Pool, held: Reserved) -> C
     return found
 
 
-def _wrong(nodes: Group | Pool, held: Reserved, real: Reservation) -> Iterator[tuple[State, str, str]]:
+def _wrong(nodes: AwsGroup | AwsPool, held: Reserved, real: Reservation) -> Iterator[tuple[State, str, str]]:
     """(fail or warn, what was seen, what to do)."""
     if real.state == "scheduled":
         starts = f"{real.starts:%Y-%m-%d %H:%M} UTC" if real.starts else "later"
@@ -99,5 +99,5 @@ def _wrong(nodes: Group | Pool, held: Reserved, real: Reservation) -> Iterator[t
         yield "fail", f"AWS takes it back at {ends}, declared is {held.ends.isoformat()}", f"declare {ends}"
     elif real.ends and held.ends is None:
         ends = f"{real.ends:%Y-%m-%dT%H:%MZ}"
-        key = "capacity_ends" if isinstance(nodes, Pool) else "capacity_block.ends"
+        key = "capacity_ends" if isinstance(nodes, AwsPool) else "capacity_block.ends"
         yield "warn", f"AWS takes it back at {ends}, and nothing is declared", f"declare {key}: {ends}"

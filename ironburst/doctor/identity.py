@@ -33,7 +33,7 @@ def _account(site: Site) -> Finding:
 
 def _of_document(site: Site) -> set[str]:
     """The accounts that its queues lie in: https://sqs.us-east-1.amazonaws.com/123456789012/name."""
-    urls = [pool.interruption_queue_url for pool in site.document.pools] if site.document else []
+    urls = [pool.notices for pool in site.document.pools] if site.document else []
     parts = [urlsplit(url).path.strip("/").split("/") for url in urls if url]
     return {part[0] for part in parts if len(part) == 2}
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 
-from ironburst.config.cloud_models import Group, Pool
+from ironburst.config.aws_models import AwsGroup, AwsPool
 from ironburst.doctor.account import ImageFacts, TypeFacts
 from ironburst.doctor.finding import Finding, State, answered
 from ironburst.doctor.site import Site
@@ -20,10 +20,10 @@ def check(site: Site) -> Iterator[Finding]:
         yield from answered(CHECK, f"image of {who}", _of(site, who, nodes))
 
 
-def _of(site: Site, who: str, nodes: Group | Pool) -> Callable[[], Iterator[Finding]]:
+def _of(site: Site, who: str, nodes: AwsGroup | AwsPool) -> Callable[[], Iterator[Finding]]:
     def found() -> Iterator[Finding]:
-        image_id = nodes.image if isinstance(nodes, Group) else None
-        if isinstance(nodes, Pool):
+        image_id = nodes.image if isinstance(nodes, AwsGroup) else None
+        if isinstance(nodes, AwsPool):
             parameter = image_parameter(site.name, nodes.name)
             image_id = site.account.parameter(parameter)
             if image_id is None:
@@ -35,7 +35,9 @@ def _of(site: Site, who: str, nodes: Group | Pool) -> Callable[[], Iterator[Find
         if image is None:
             seen = "there is no such image in this region, or it isn't shared with this account"
             todo = (
-                _bake(nodes) if isinstance(nodes, Pool) else f"share it with this account, or declare another at {who}"
+                _bake(nodes)
+                if isinstance(nodes, AwsPool)
+                else f"share it with this account, or declare another at {who}"
             )
             yield Finding(CHECK, looked_at, "fail", seen, todo)
             return
@@ -50,15 +52,15 @@ def _of(site: Site, who: str, nodes: Group | Pool) -> Callable[[], Iterator[Find
     return found
 
 
-def _bake(pool: Pool) -> str:
+def _bake(pool: AwsPool) -> str:
     return f"bake one: ironburst image {pool.name} --base-image AMI --document DOCUMENT --inventory INVENTORY"
 
 
 def _wrong(
-    site: Site, nodes: Group | Pool, image: ImageFacts, facts: Mapping[str, TypeFacts]
+    site: Site, nodes: AwsGroup | AwsPool, image: ImageFacts, facts: Mapping[str, TypeFacts]
 ) -> Iterator[tuple[State, str, str]]:
     """(fail or warn, what was seen, what to do)."""
-    another = _bake(nodes) if isinstance(nodes, Pool) else "declare an image of the system that suits the type"
+    another = _bake(nodes) if isinstance(nodes, AwsPool) else "declare an image of the system that suits the type"
     if image.state != "available":
         yield "fail", f"it is {image.state}", f"wait until it is available, or {another}"
     for name, kind in facts.items():
@@ -67,7 +69,7 @@ def _wrong(
         yield "fail", f"its root device {image.root_device} ({image.root_device_type}) is no EBS volume", another
     if not image.ena:
         yield "fail", "it isn't marked for enhanced networking (EnaSupport)", another
-    if isinstance(nodes, Pool) and not _allowed(site, image):
+    if isinstance(nodes, AwsPool) and not _allowed(site, image):
         seen = f"its owner is {image.owner_alias or image.owner}, and the controller may only launch declared owners'"
         yield (
             "fail",
@@ -93,10 +95,10 @@ def _allowed(site: Site, image: ImageFacts) -> bool:
     return image.owner in own or image.owner_alias in own
 
 
-def _disk(nodes: Group | Pool, image: ImageFacts) -> Iterator[tuple[State, str, str]]:
+def _disk(nodes: AwsGroup | AwsPool, image: ImageFacts) -> Iterator[tuple[State, str, str]]:
     """A fixed node's disk is made in the declared size, a rented one's has the image's."""
     least = f"{nodes.root_disk_gb} GiB are declared as root_disk_gb, the image's root volume has {image.root_gb}"
-    if isinstance(nodes, Group) and nodes.root_disk_gb < image.root_gb:
+    if isinstance(nodes, AwsGroup) and nodes.root_disk_gb < image.root_gb:
         yield "fail", least, f"write {image.root_gb} or more as root_disk_gb"
-    if isinstance(nodes, Pool) and image.root_gb and nodes.root_disk_gb != image.root_gb:
+    if isinstance(nodes, AwsPool) and image.root_gb and nodes.root_disk_gb != image.root_gb:
         yield "warn", least, f"{_bake(nodes)}; a rented node's disk is the image's"

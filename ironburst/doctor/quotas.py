@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from ironburst import catalog
 from ironburst.config import subnets
-from ironburst.config.cloud_models import Group, Pool
+from ironburst.config.aws_models import AwsGroup, AwsPool
 from ironburst.doctor.finding import Finding, answered
 from ironburst.doctor.site import Site, markets_of, most
 
@@ -64,7 +64,7 @@ def needs(site: Site) -> Iterator[Need]:
                 yield from _of(who, nodes, market)
 
 
-def _of(who: str, nodes: Group | Pool, market: str) -> Iterator[Need]:
+def _of(who: str, nodes: AwsGroup | AwsPool, market: str) -> Iterator[Need]:
     """Of several types, the largest of each quota."""
     sizes: dict[str | None, list[int | None]] = {}
     for name in nodes.types:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping
 
-from ironburst.config.cloud_models import Pool
+from ironburst.config.aws_models import AwsPool
 from ironburst.doctor.account import Caller, DryRun, Question, Verdict
 from ironburst.doctor.finding import Finding, Unasked, answered
 from ironburst.doctor.site import PUBLISH, Site, node_roles, reserved
@@ -80,12 +80,12 @@ def questions(site: Site, caller: Caller) -> list[Question]:
 
 
 def _of_templates(
-    site: Site, pool: Pool, arn: Callable[[str, str], str], born: Mapping[str, str]
+    site: Site, pool: AwsPool, arn: Callable[[str, str], str], born: Mapping[str, str]
 ) -> Iterator[Question]:
     """The instance of a launch from each of the pool's templates."""
     published = site.document.pool(pool.name) if site.document else None
     for zone in published.zones if published else ():
-        template = {"ec2:LaunchTemplate": arn("ec2", f"launch-template/{zone.launch_template_id}")}
+        template = {"ec2:LaunchTemplate": arn("ec2", f"launch-template/{zone.place.launch_template_id}")}
         tagged = {**born, f"aws:RequestTag/{LEASE_TAG}": LEASE}
         kind = {"ec2:InstanceType": zone.instance_type or pool.types[0]}
         yield Question("ec2:RunInstances", arn("ec2", INSTANCE), tagged | template | kind)
@@ -97,7 +97,7 @@ def _suffix(caller: Caller) -> str:
 
 def _of_queues(site: Site, arn: Callable[[str, str], str]) -> list[Question]:
     pools = site.document.pools if site.document else []
-    names = sorted({pool.interruption_queue_url.rsplit("/", 1)[-1] for pool in pools if pool.interruption_queue_url})
+    names = sorted({pool.notices.rsplit("/", 1)[-1] for pool in pools if pool.notices})
     actions = ("sqs:ReceiveMessage", "sqs:DeleteMessage")
     return [Question(action, arn("sqs", name)) for name in names for action in actions]
 
@@ -126,9 +126,9 @@ def judged(check: str, role: str, question: Question, verdict: Verdict, todo: st
     return Finding(check, what, "fail", f"{verdict.decision}, says IAM's simulator", todo)
 
 
-def _launches(site: Site, role: str, pool: Pool, published: PoolDocument) -> Callable[[], Iterator[Finding]]:
+def _launches(site: Site, role: str, pool: AwsPool, published: PoolDocument) -> Callable[[], Iterator[Finding]]:
     def found() -> Iterator[Finding]:
-        image = site.account.parameter(published.image_parameter)
+        image = site.account.parameter(published.image)
         if image is None:
             seen = "the pool has no image yet, and EC2 asks for one"
             todo = f"bake one (see the images), then run again: ironburst image {pool.name}"
@@ -144,9 +144,13 @@ def _launches(site: Site, role: str, pool: Pool, published: PoolDocument) -> Cal
     return found
 
 
-def _request(site: Site, pool: Pool, published: PoolDocument, zone: PoolZone, market: str, image: str) -> LaunchRequest:
+def _request(
+    site: Site, pool: AwsPool, published: PoolDocument, zone: PoolZone, market: str, image: str
+) -> LaunchRequest:
     """As the controller would ask for one node."""
     held, kind = reserved(pool), zone.instance_type or published.instance_type
+    asked = {"capacity_reservation_id": held.id if held else None}
+    asked["capacity_reservation_group_arn"] = pool.capacity_reservation_group
     return LaunchRequest(
         token=f"ib-doctor-{pool.name}-{zone.zone}-{market}"[:64],  # a dry run uses none up
         launch=LEASE,
@@ -155,12 +159,9 @@ def _request(site: Site, pool: Pool, published: PoolDocument, zone: PoolZone, ma
         zone=zone.zone,
         market=market,
         count=1,
-        launch_template_id=zone.launch_template_id,
-        launch_template_version=zone.launch_template_version,
+        place=zone.place.model_dump() | asked,
         image_id=image,
         user_data="{}",
-        capacity_reservation_id=held.id if held else None,
-        capacity_reservation_group_arn=pool.capacity_reservation_group,
         max_usd_per_hour=published.price(kind, market) if market == "spot" else None,
     )
 

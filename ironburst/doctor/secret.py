@@ -22,7 +22,7 @@ def check(site: Site) -> Iterator[Finding]:
     used = {scheduler.kind: scheduler for scheduler in map(site.config.scheduler_of, site.cloud.pools)}
     for scheduler in used.values():
         key, reference = scheduler.joins_with or ("", "")
-        if secrets.in_secretsmanager(reference):
+        if secrets.in_a_store(reference):
             name = reference.partition(":")[2].partition("#")[0]
             yield from answered(CHECK, f"secret {name}", partial(_secret, site, scheduler, key, name))
 

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from ironburst.config.cloud_models import Cloud, Group, Pool
+from ironburst.config.aws_models import AwsCloud, AwsGroup, AwsPool
 from ironburst.config.models import ClusterConfig
 from ironburst.doctor.account import Account
 from ironburst.document import ClusterDocument
@@ -23,7 +23,7 @@ class Site:
     """One declared cluster with nodes in AWS."""
 
     config: ClusterConfig
-    cloud: Cloud
+    cloud: AwsCloud
     account: Account
     now: datetime
     document: ClusterDocument | None = None
@@ -36,25 +36,25 @@ class Site:
         return self.config.name
 
     @property
-    def nodes(self) -> list[tuple[str, Group | Pool]]:
+    def nodes(self) -> list[tuple[str, AwsGroup | AwsPool]]:
         """Fixed groups and pools, each with what people call it."""
         groups = [(f"group {group.name}", group) for group in self.cloud.groups]
         return [*groups, *((f"pool {pool.name}", pool) for pool in self.cloud.pools)]
 
 
-def zones_of(nodes: Group | Pool) -> list[str]:
+def zones_of(nodes: AwsGroup | AwsPool) -> list[str]:
     """The zones that they may lie in."""
-    return [nodes.zone] if isinstance(nodes, Group) else list(nodes.zones)
+    return [nodes.zone] if isinstance(nodes, AwsGroup) else list(nodes.zones)
 
 
-def most(nodes: Group | Pool) -> int:
+def most(nodes: AwsGroup | AwsPool) -> int:
     """How many there may be at once."""
-    return nodes.count if isinstance(nodes, Group) else nodes.max_nodes
+    return nodes.count if isinstance(nodes, AwsGroup) else nodes.max_nodes
 
 
-def markets_of(nodes: Group | Pool) -> list[str]:
+def markets_of(nodes: AwsGroup | AwsPool) -> list[str]:
     """on-demand, spot, capacity-block."""
-    if isinstance(nodes, Group):
+    if isinstance(nodes, AwsGroup):
         return ["capacity-block" if nodes.capacity_block else "on-demand"]
     return list(nodes.markets)
 
@@ -68,11 +68,11 @@ class Reserved:
     ends: datetime | None  # as declared
 
 
-def reserved(nodes: Group | Pool) -> Reserved | None:
+def reserved(nodes: AwsGroup | AwsPool) -> Reserved | None:
     """None: they take what EC2 has, or what a group of reservations has."""
     if nodes.capacity_block:
         return Reserved(nodes.capacity_block.id, True, nodes.capacity_block.ends)
-    ends = nodes.capacity_ends if isinstance(nodes, Pool) else None
+    ends = nodes.capacity_ends if isinstance(nodes, AwsPool) else None
     return Reserved(nodes.capacity_reservation, False, ends) if nodes.capacity_reservation else None
 
 
@@ -89,6 +89,6 @@ def node_roles(site: Site, kind: str | None = None) -> list[str]:
     return list(dict.fromkeys(names))
 
 
-def _beside_first(site: Site, pool: Pool) -> str:
+def _beside_first(site: Site, pool: AwsPool) -> str:
     scheduler = site.config.scheduler_of(pool)
     return "" if scheduler is site.config.scheduler else scheduler.kind

@@ -1,4 +1,4 @@
-"""ClusterDocument v1: what the declaration became. The contract between Pulumi, the inventory and the controller.
+"""The ClusterDocument: what the declaration became. The contract between Pulumi, the inventory and the controller.
 
 The Pulumi program exports it as `cluster` with serial 0; `publish` puts it where the readers look and counts the serial
 up. Readers ignore fields that they don't know, refuse versions that they don't know, and keep a last good copy.
@@ -17,10 +17,13 @@ from typing import Any
 from pydantic import ValidationError
 
 from ironburst import files
+from ironburst.document import aws
+from ironburst.document.aws import AwsPlace
 from ironburst.document.bridge import Bridge
 from ironburst.document.hall_model import HallDocument
 from ironburst.document.karpenter_model import KarpenterPool
 from ironburst.document.model import (
+    CloudDocument,
     ClusterDocument,
     DataSet,
     DocumentError,
@@ -29,6 +32,7 @@ from ironburst.document.model import (
     Host,
     Images,
     Mig,
+    NewerDocument,
     NodeSoftware,
     PoolDocument,
     PoolType,
@@ -45,9 +49,11 @@ from ironburst.document.slurm_node import SlurmNode
 
 __all__ = [
     "VERSIONS",
+    "AwsPlace",
     "Bridge",
     "Budget",
     "Burst",
+    "CloudDocument",
     "ClusterDocument",
     "DataSet",
     "DocumentError",
@@ -79,8 +85,10 @@ __all__ = [
     "removed",
 ]
 
-VERSIONS = (1, 2, 3, 4, 5)
-"""2: the scheduler is Kubernetes; 3: there are two; 4: Slurm with slurm-bridge, or Karpenter within the budget"""
+VERSIONS = (1, 2, 3, 4, 5, 6)
+"""that are read; the last is written"""
+PROVIDERS = (aws.PROVIDER,)
+"""clouds whose places are known"""
 
 
 def removed(before: ClusterDocument, after: ClusterDocument) -> list[str]:
@@ -114,9 +122,17 @@ def parse(data: Any, where: str = "the document") -> ClusterDocument:
             f"{where} is not a ClusterDocument: it has no version; publish one with `ironburst publish`"
         )
     if data["version"] not in VERSIONS:
-        raise DocumentError(
+        raise NewerDocument(
             f"{where} has version {data['version']!r}; this ironburst reads versions "
             f"{', '.join(map(str, VERSIONS))}: upgrade the reader or publish again"
+        )
+    if data["version"] < VERSIONS[-1]:
+        data = aws.of_before_6(data)
+    cloud = data.get("cloud")
+    if isinstance(cloud, dict) and cloud.get("provider") not in PROVIDERS:
+        raise NewerDocument(
+            f"{where} is of the cloud {cloud.get('provider')!r}; this ironburst knows {', '.join(PROVIDERS)}: "
+            "upgrade the reader"
         )
     try:
         return ClusterDocument.model_validate(data)
@@ -166,7 +182,7 @@ class Reader:
     def _good(self, error: DocumentError) -> ClusterDocument:
         if self._last:
             return self._last
-        if "has version" in str(error) or not self._last_good.exists():
+        if isinstance(error, NewerDocument) or not self._last_good.exists():
             raise error
         return parse(_load(self._last_good), str(self._last_good))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict
-from typing import Literal, TypedDict
+from typing import TypedDict
 
 from pydantic import BaseModel
 
@@ -18,6 +18,7 @@ from ironburst.config.node_settings import NodeSettings
 from ironburst.config.prices import fixed_usd_per_gpu_hour, oldest, price
 from ironburst.config.scheduler_models import Kubernetes
 from ironburst.document import (
+    CloudDocument,
     ClusterDocument,
     DataSet,
     DocumentError,
@@ -39,7 +40,7 @@ from ironburst.document import (
     SubnetManager,
 )
 from ironburst.document.build_policy import budget, burst, share
-from ironburst.document.build_scheduler import EksCluster, declared_node, scheduler, told, version
+from ironburst.document.build_scheduler import EksCluster, declared_node, scheduler, told
 from ironburst.document.build_users import users
 from ironburst.software.solve import Solution
 
@@ -58,7 +59,7 @@ class Observed(BaseModel, frozen=True):
 
     instances: dict[str, CloudInstance] = {}
     pool_zones: dict[str, list[PoolZone]] = {}
-    interruption_queue_urls: dict[str, str] = {}
+    notices: dict[str, str] = {}
     eks: EksCluster | None = None
 
 
@@ -75,7 +76,7 @@ class _OfInstances(_OfSoftware):
     """The fields of a fixed node or a pool that its instance type fills, too."""
 
     gpu: Gpu
-    fabric: Literal["efa", "none"]
+    fabric: str
     fabric_links: int
     slurm: SlurmNode
     instance_type: str
@@ -103,10 +104,10 @@ def build(config: ClusterConfig, observed: Observed, solution: Solution | None =
         pools = [_pool(config, pool, observed, solution) for pool in config.cloud.pools]
         karpenter = [_karpenter(config.name, config.cloud, pool) for pool in config.cloud.karpenter]
     return ClusterDocument(
-        version=version(config),
+        version=6,
         serial=0,
         cluster=config.name,
-        region=config.cloud.region if config.cloud else None,
+        cloud=CloudDocument(provider=config.cloud.provider, region=config.cloud.region) if config.cloud else None,
         software=_cluster_software(config, solution),
         ssh=Ssh(
             user=config.ssh.user,
@@ -175,16 +176,10 @@ def _subnet_managers(hall: Hall) -> list[SubnetManager]:
 
 
 def _data(cloud: Cloud) -> dict[str, DataSet]:
-    domain = "amazonaws.com.cn" if cloud.region.startswith("cn-") else "amazonaws.com"
+    sources = {name: declared.comes_from(cloud.region) for name, declared in cloud.data.items()}
     return {
-        name: DataSet(kind="s3", source=declared.s3, path=declared.where(name))
-        if declared.s3
-        else DataSet(
-            kind="lustre",
-            source=f"{declared.fsx}.fsx.{cloud.region}.{domain}@tcp:/{declared.mount_name}",
-            path=declared.where(name),
-        )
-        for name, declared in cloud.data.items()
+        name: DataSet(kind=kind, source=source, path=cloud.data[name].where(name))
+        for name, (kind, source) in sources.items()
     }
 
 
@@ -269,14 +264,14 @@ def _bare_metal(config: ClusterConfig, hall: Hall, nodes: Nodes, solution: Solut
 def _of_instances(config: ClusterConfig, given: Group | Pool, name: str, solution: Solution) -> _OfInstances:
     """Of a fixed group or a pool, by its name in the lock."""
     kinds = [catalog.instance_type(name) for name in given.types]
-    kind, efa = kinds[0], min(map(_efa_links, given.types))  # of a pool with several types what each has at least
+    kind, (fabric, links) = kinds[0], catalog.fabric(*given.types)
     assert kind.gpu is not None  # config.checks.cloud
     its = _of_software(solution, name, given.scratch)
     return {
         **its,
         "gpu": Gpu(count=kind.gpu_count, **asdict(gpu_models.rented(kind, given.mig)), pcie_width=_lanes(kinds)),
-        "fabric": "efa" if efa else "none",
-        "fabric_links": efa,
+        "fabric": fabric,
+        "fabric_links": links,
         "slurm": told(kinds, given.slurm),
         "instance_type": kind.name,
         "roles": _roles(config, given, its, gpu=True, data=_has_data(config, given)),
@@ -296,10 +291,6 @@ def _has_data(config: ClusterConfig, given: Group | Pool) -> bool:
 def _whose(config: ClusterConfig, nodes: NodeSettings) -> str:
     """The kind of their scheduler, where there are two."""
     return config.scheduler_of(nodes).kind if config.other_schedulers else ""
-
-
-def _efa_links(instance_type: str) -> int:
-    return sum(nic.interface_type != "interface" for nic in catalog.network_interfaces(instance_type))
 
 
 def _fixed(config: ClusterConfig, group: Group, observed: Observed, solution: Solution) -> list[Host]:
@@ -337,7 +328,6 @@ def _pool_type(cloud: Cloud, pool: Pool, name: str) -> PoolType:
 
 def _pool(config: ClusterConfig, pool: Pool, observed: Observed, solution: Solution) -> PoolDocument:
     assert config.cloud
-    block = pool.capacity_block
     first, *others = [_pool_type(config.cloud, pool, name) for name in pool.types]
     known = [price(config.cloud, name, market) for name in pool.types for market in pool.markets]
     return PoolDocument(
@@ -349,16 +339,15 @@ def _pool(config: ClusterConfig, pool: Pool, observed: Observed, solution: Solut
         usd_per_hour=first.usd_per_hour,
         price_as_of=str(day) if (day := oldest(known)) else None,
         zones=observed.pool_zones[pool.name],
-        image_parameter=naming.image_parameter(config.name, pool.name),
-        interruption_queue_url=observed.interruption_queue_urls.get(pool.name),
-        capacity_reservation_id=block.id if block else pool.capacity_reservation,
-        capacity_reservation_group_arn=pool.capacity_reservation_group,
+        image=naming.image_parameter(config.name, pool.name),
+        notices=observed.notices.get(pool.name, ""),
+        bought=pool.bought,
         boot_s=pool.boot,
         idle_s=pool.idle,
         max_run_s=pool.max_run,
         capacity_ends_s=pool.taken_back.timestamp() if pool.taken_back else None,
-        capacity_starts_s=block.starts.timestamp() if block and block.starts else None,
-        account=block.account if block else None,
+        capacity_starts_s=pool.opens.timestamp() if pool.opens else None,
+        account=pool.of_account,
         data=pool.data,
         licences=pool.licences,
         labels=pool.labels,

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Literal
-
 from pydantic import BaseModel
 
 from ironburst import catalog, naming
@@ -23,16 +21,6 @@ class EksCluster(BaseModel, frozen=True):
 
     api_server: str
     ca: str
-
-
-def version(config: ClusterConfig) -> Literal[1, 2, 3, 4, 5]:
-    """The least that a reader has to know, see ClusterDocument.version."""
-    slurm = config.slurm
-    if (slurm and not slurm.managed) or not all(nodes.managed for hall in config.halls for nodes in hall.nodes):
-        return 5
-    if config.bridge or (config.cloud and config.cloud.karpenter):
-        return 4
-    return 3 if config.other_schedulers else 2 if config.kubernetes else 1
 
 
 def scheduler(

@@ -8,6 +8,7 @@ from typing import Literal
 
 from pydantic import Field
 
+from ironburst.document.aws import AwsPlace
 from ironburst.document.bridge import Bridge
 from ironburst.document.control_plane import ControlPlane
 from ironburst.document.hall_model import HallDocument
@@ -20,6 +21,10 @@ from ironburst.document.user_model import Users
 
 class DocumentError(ValueError):
     """A document that can't be used; the text is one sentence."""
+
+
+class NewerDocument(DocumentError):
+    """Of a version or a cloud that this ironburst doesn't know: no damage, and an old copy would hide it."""
 
 
 class Software(Part):
@@ -92,8 +97,8 @@ class Filesystem(Part):
 class DataSet(Part):
     """Files that cloud nodes read, and where they have them."""
 
-    kind: Literal["s3", "lustre"] = Field(description="s3: copied to the node's disks; lustre: mounted")
-    source: str = Field(description="s3: bucket/prefix; lustre: as mount takes it")
+    kind: str = Field(description="lustre: mounted; else the cloud's own store of objects, copied to the node's disks")
+    source: str = Field(description="lustre: as mount takes it; else bucket/prefix")
     path: str
 
 
@@ -191,7 +196,7 @@ class Host(Part):
     address: str
     partition: str | None
     gpu: Gpu | None
-    fabric: Literal["infiniband", "efa", "none"]
+    fabric: str
     fabric_links: int
     slurm: SlurmNode | None
     serial: str | None = None
@@ -219,10 +224,8 @@ class PoolZone(Part):
     """What a launch in one zone needs."""
 
     zone: str
-    subnet_id: str
-    launch_template_id: str
-    launch_template_version: str = Field(default="$Latest", description="a number; documents of before 0.2: $Latest")
-    instance_type: str = Field(default="", description="that the template launches; empty: the pool's first")
+    instance_type: str = Field(default="", description="that is launched there; empty: the pool's first")
+    place: AwsPlace = Field(description="of the cloud's own; of each cloud another type")
 
 
 class PoolType(Part):
@@ -244,7 +247,7 @@ class PoolDocument(Part):
     nodes: list[str]
     instance_type: str
     gpu: Gpu
-    fabric: Literal["infiniband", "efa", "none"]
+    fabric: str
     fabric_links: int
     slurm: SlurmNode
     markets: list[str]
@@ -253,9 +256,9 @@ class PoolDocument(Part):
     )
     price_as_of: str | None
     zones: list[PoolZone]
-    image_parameter: str
-    interruption_queue_url: str | None
-    capacity_reservation_id: str | None = Field(description="a capacity block's id, too")
+    image: str = Field(description="where the cloud keeps the id of its nodes' image")
+    notices: str = Field(default="", description="where the cloud says that it takes nodes back; empty: nowhere")
+    bought: bool = Field(default=False, description="its nodes run in capacity that is paid for, used or not")
     boot_s: int
     idle_s: int
     max_run_s: int
@@ -264,9 +267,6 @@ class PoolDocument(Part):
     )
     capacity_starts_s: float | None = Field(
         default=None, description="seconds since 1970; nothing can be launched before; null: it has begun"
-    )
-    capacity_reservation_group_arn: str | None = Field(
-        default=None, description="resource group with the reservations that its nodes run in"
     )
     account: str | None = Field(default=None, description="Slurm account whose jobs alone rent in it; null: all")
     data: list[str] = Field(default=[])
@@ -278,7 +278,7 @@ class PoolDocument(Part):
     checkpoint_s: int = 0
     relative_speed: float | None = Field(default=None, description="of home's; null: not known, counted as 1")
     root_disk_gb: int | None = Field(default=None, description="GiB of the nodes' root disk; null: as the image has it")
-    root_disk_mb_s: int | None = Field(default=None, description="MiB/s of the nodes' root disk; null: as EBS gives it")
+    root_disk_mb_s: int | None = Field(default=None, description="MiB/s of the nodes' root disk; null: the cloud's own")
     os: str | None = None
     software: NodeSoftware | None = None
     mig: list[Mig] | None = None
@@ -321,19 +321,26 @@ class Images(Part):
     keep: int = Field(default=3, description="images of a pool that stay")
 
 
+class CloudDocument(Part):
+    """The cloud that nodes are rented in."""
+
+    provider: str = Field(description="aws, as its places say")
+    region: str
+
+
 class ClusterDocument(Part):
     """The whole document; `serial` counts what was published, 0: not yet."""
 
-    version: Literal[1, 2, 3, 4, 5] = Field(
-        description="2: the scheduler is Kubernetes; 3: there are two; 4: Slurm's nodes join a cluster, too, by "
-        "slurm-bridge, or Karpenter spends of the budget; 5: some hosts, or Slurm, aren't managed. A reader of before "
-        "takes any of them for a Slurm alone that is managed"
+    version: Literal[6] = Field(
+        description="6: the cloud is named, or null, and a place is that cloud's own. Of before it are read: "
+        "1 of a Slurm alone that is managed, 2 of Kubernetes, 3 of both, 4 of slurm-bridge or Karpenter, 5 of what "
+        "isn't managed"
     )
     serial: int
     commit: str = Field(default="", description="git's id of what it was published from; empty: not known")
     committed_s: float | None = Field(default=None, description="when that was committed, seconds since 1970")
     cluster: str
-    region: str | None
+    cloud: CloudDocument | None = Field(description="null: nothing is rented")
     software: Software
     ssh: Ssh
     scheduler: Scheduler
@@ -359,6 +366,11 @@ class ClusterDocument(Part):
     shares: list[Share] = Field(default=[], description="empty: whoever comes first has the owned GPUs")
     users: Users = Users()
     names: str = Field(default="", description="how hosts find each other: hosts or dns; empty: not our matter")
+
+    @property
+    def region(self) -> str | None:
+        """The cloud's, where there is one."""
+        return self.cloud.region if self.cloud else None
 
     @property
     def managed_hosts(self) -> list[Host]:
@@ -389,6 +401,3 @@ class ClusterDocument(Part):
     def data_of(self, nodes: Host | PoolDocument) -> dict[str, DataSet]:
         """The declared ones of the data sets that a host or a pool's nodes have."""
         return {name: self.data[name] for name in nodes.data if name in self.data}
-
-
-# ---- what a new document takes away

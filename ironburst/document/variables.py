@@ -14,7 +14,7 @@ from ironburst.document.model import Ssh
 
 WHOLE = ("hosts", "pools", "shares", "users", "topology")
 """Keys of the document that grow with the site, or name its hosts"""
-OF_ALL = ("serial", "region", "scheduler", "burst", "filesystem", "subnet_managers", "data_science", "data", "names")
+OF_ALL = ("serial", "scheduler", "burst", "filesystem", "subnet_managers", "data_science", "data", "names")
 
 
 def keeper(document: Mapping[str, Any]) -> str | None:
@@ -40,7 +40,8 @@ def of_all(document: Mapping[str, Any]) -> dict[str, Any]:
     """Variables that every host has."""
     small = {f"cluster_{key}": document[key] for key in OF_ALL}
     its = keeper(document)
-    names = {"cluster_name": document["cluster"], "cluster_keeper": its or "localhost"}
+    region = document["cloud"]["region"] if document["cloud"] else None
+    names = {"cluster_name": document["cluster"], "cluster_region": region, "cluster_keeper": its or "localhost"}
     every = schedulers(document)
     # without a host, a play on the machine that runs it (image.yml) reads them there
     whole = {} if its else of_keeper(document) | {"cluster_software": document["software"]}

@@ -11,7 +11,7 @@ from typing import Any
 from ironburst.config.allowance_models import Allowance
 from ironburst.plan.difference import Difference
 from ironburst.plan.money import Money
-from ironburst.plan.policy import NODES, Refusal
+from ironburst.plan.policy import KINDS, Refusal
 from ironburst.plan.preview import Change
 
 MOST = 60_000
@@ -20,18 +20,6 @@ MOST_DECLARED, LONGEST = 40, 300
 OURS = "ironburst:components:"
 """kinds that only hold others together"""
 SIGNS = {"delete": "taken away", "replace": "**replaced**", "update": "changed", "create": "made", "import": "adopted"}
-WORDS = NODES | {
-    "aws:ec2/launchTemplate:LaunchTemplate": "launch template",
-    "aws:ec2/securityGroup:SecurityGroup": "security group",
-    "aws:ec2/vpc:Vpc": "network (VPC)",
-    "aws:ec2/natGateway:NatGateway": "NAT gateway",
-    "aws:ec2/vpnConnection:VpnConnection": "VPN connection",
-    "aws:iam/role:Role": "IAM role",
-    "aws:iam/rolePolicy:RolePolicy": "rights of an IAM role",
-    "aws:iam/policy:Policy": "IAM policy",
-    "aws:sqs/queue:Queue": "queue (SQS)",
-    "aws:budgets/budget:Budget": "budget alarm",
-}
 
 
 @dataclass(frozen=True)
@@ -151,7 +139,7 @@ def _rows(changes: Sequence[Change]) -> Iterator[str]:
     """A row for all resources of a kind to which the same happens."""
     order = {op: n for n, op in enumerate(SIGNS)}
     rows: dict[tuple[str, str, str], list[str]] = {}
-    for change in sorted(changes, key=lambda each: (order.get(each.op, -1), each.kind not in NODES, each.kind)):
+    for change in sorted(changes, key=lambda each: (order.get(each.op, -1), each.kind not in KINDS.nodes, each.kind)):
         if not change.kind.startswith(OURS):
             rows.setdefault((change.op, change.kind, ", ".join(change.replaces or change.keys)), []).append(change.name)
     for (op, kind, why), names in rows.items():
@@ -160,9 +148,9 @@ def _rows(changes: Sequence[Change]) -> Iterator[str]:
 
 
 def words(kind: str) -> str:
-    """`aws:ec2/routeTableAssociation:RouteTableAssociation` is a route table association."""
+    """`kubernetes:core/v1:ConfigMap` is a config map."""
     name = kind.rsplit(":", 1)[-1]
-    return WORDS.get(kind) or re.sub(r"(?<=[a-z0-9])(?=[A-Z])", " ", name).lower()
+    return KINDS.nodes.get(kind) or KINDS.words.get(kind) or re.sub(r"(?<=[a-z0-9])(?=[A-Z])", " ", name).lower()
 
 
 def _drift(drift: Drift) -> Iterator[str]:

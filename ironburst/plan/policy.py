@@ -10,16 +10,12 @@ from typing import Any
 
 from ironburst.config.allowance_models import Allowance, Rule
 from ironburst.config.models import ClusterConfig
+from ironburst.plan.aws import AWS
+from ironburst.plan.kinds import Kinds, together
 from ironburst.plan.money import Money
 from ironburst.plan.preview import UNKNOWN, Change
 
-NODES = {
-    "aws:ec2/instance:Instance": "fixed node",
-    "baremetal:index:Node": "owned node",
-    "aws:eks/cluster:Cluster": "control plane",
-}
-STOPS = {"instanceType", "ebsOptimized", "userData", "userDataBase64", "cpuOptions", "hibernation"}
-"""inputs of an Instance for which the provider stops it, and starts it again"""
+KINDS = together(Kinds({"baremetal:index:Node": "owned node"}), AWS)
 WIDEST = {4: 8, 6: 16}
 """IP version: prefix of the widest network that may be let in; nobody's own is wider"""
 
@@ -68,7 +64,7 @@ def _nodes(changes: Sequence[Change], taking_jobs: Mapping[str, str] | None) -> 
         harm = _harm(change)
         if not harm:
             continue
-        if change.kind.startswith("aws:eks/"):
+        if change.kind in KINDS.control_planes:
             why = "all its nodes lose it, whatever they run"
         elif taking_jobs is None:
             why = "whether it runs jobs wasn't asked (--nodes)"
@@ -76,19 +72,18 @@ def _nodes(changes: Sequence[Change], taking_jobs: Mapping[str, str] | None) -> 
             why = taking_jobs.get(change.name, "Slurm doesn't know it, so it counts as busy")
         if why:
             drain = f"drain it first (scontrol update nodename={change.name} state=drain reason=...)"
-            do = "" if change.kind.startswith("aws:eks/") else f"{drain}, or "
-            sentence = (
-                f"{NODES[change.kind]} {change.name} would be {harm}, and {why}: {do}{_write('node', change.name)}"
-            )
+            do = "" if change.kind in KINDS.control_planes else f"{drain}, or "
+            node = f"{KINDS.nodes[change.kind]} {change.name}"
+            sentence = f"{node} would be {harm}, and {why}: {do}{_write('node', change.name)}"
             yield Refusal("node", change.name, sentence)
 
 
 def _harm(change: Change) -> str:
     """What becomes of a node's jobs; "": nothing."""
-    if change.kind not in NODES:
+    if change.kind not in KINDS.nodes:
         return ""
     reasons = f" for {', '.join(change.replaces)}" if change.replaces else ""
-    stops = [key for key in change.keys if key in STOPS] if change.kind == "aws:ec2/instance:Instance" else []
+    stops = [key for key in change.keys if key in KINDS.stops.get(change.kind, ())]
     return {
         "replace": f"replaced{reasons}",
         "delete": "taken away",
@@ -125,9 +120,9 @@ def _networks(changes: Sequence[Change]) -> Iterator[Refusal]:
 
 def _wide(kind: str, inputs: Mapping[str, Any]) -> set[str]:
     """The networks that a security group, or a rule of one, lets in and that are too wide, or not known."""
-    if kind == "aws:ec2/securityGroup:SecurityGroup":
+    if kind in KINDS.firewalls:
         rules = inputs.get("ingress") or []
-    elif kind.endswith((":SecurityGroupRule", ":SecurityGroupIngressRule")):
+    elif kind.endswith(KINDS.rules):
         rules = [inputs] if inputs.get("type", "ingress") == "ingress" else []
     else:
         return set()
@@ -172,7 +167,7 @@ def _secrets(config: ClusterConfig, before: ClusterConfig) -> Iterator[Refusal]:
 
 def _secret_resources(changes: Sequence[Change]) -> Iterator[Refusal]:
     for change in changes:
-        if change.kind.startswith("aws:secretsmanager/secret") and change.op in ("delete", "replace"):
+        if change.kind.startswith(KINDS.secrets) and change.op in ("delete", "replace"):
             why = f"the secret {change.name} would be {'taken away' if change.op == 'delete' else 'replaced'}"
             yield Refusal("join-secret", change.name, f"{why}: {_write('join-secret', change.name)}")
 

@@ -11,7 +11,7 @@ from ironburst.images import bake
 from lab.aws.cloud import Cloud
 from lab.aws.power import booted
 from lab.aws.testing import REGION, live, network
-from tests.fakes import document
+from tests.fakes import document, with_places
 
 P5, BASE = "p5.48xlarge", "ami-0123456789abcdef0"
 
@@ -83,14 +83,22 @@ def world(cloud, clients, images, monkeypatch):
         }
         answer = ec2.create_launch_template(LaunchTemplateName=zone, LaunchTemplateData=data)
         made = answer["LaunchTemplate"]["LaunchTemplateId"]
-        zones.append({"zone": zone, "subnet_id": subnet, "launch_template_id": made})
+        zones.append({"zone": zone, "place": {"subnet_id": subnet, "launch_template_id": made}})
     values = document().model_dump(mode="json")
     values["pools"] = [values["pools"][0] | {"name": "p5", "instance_type": P5, "zones": zones}]
     made = type(document()).model_validate(values)
     said = []
 
-    def run(playbook=lambda address: None, answers=lambda address: True, boot_s=30, login=None, images_of=None, **pool):
-        its = made.pools[0].model_copy(update={"boot_s": boot_s} | pool)
+    def run(
+        playbook=lambda address: None,
+        answers=lambda address: True,
+        boot_s=30,
+        login=None,
+        images_of=None,
+        place=None,
+        **pool,
+    ):
+        its = with_places(made.pools[0].model_copy(update={"boot_s": boot_s} | pool), **(place or {}))
         whole = made.model_copy(update={"images": Images(**(images_of or {}))})
         options = {"answers": answers, "login": login, "pause_s": 0.01}
         return bake(images, whole, its, BASE, playbook, said.append, **options)
@@ -109,7 +117,7 @@ def world(cloud, clients, images, monkeypatch):
 
 
 def parameter(world):
-    parameters = world.ssm.get_parameters(Names=[world.pool.image_parameter])["Parameters"]
+    parameters = world.ssm.get_parameters(Names=[world.pool.image])["Parameters"]
     return parameters[0]["Value"] if parameters else None
 
 

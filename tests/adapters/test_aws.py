@@ -3,7 +3,9 @@
 import base64
 import json
 import re
+from dataclasses import asdict
 from datetime import UTC, datetime
+from pathlib import Path
 
 import boto3
 import botocore.session
@@ -62,9 +64,8 @@ def request_of(cloud, clients):
             "market": "on-demand",
             "count": 1,
         }
-        return LaunchRequest(
-            **(values | {"launch_template_id": template, "image_id": IMAGE, "user_data": '{"ironburst": 1}'} | more)
-        )
+        rest = {"launch_template_id": template, "image_id": IMAGE, "user_data": '{"ironburst": 1}'}
+        return LaunchRequest.recorded(values | rest | more)
 
     return make
 
@@ -201,7 +202,7 @@ def test_no_capacity_is_asked_for_once_only(aws, cloud, clients, request_of):
 
 def test_each_type_of_a_pool_has_a_template_and_a_capacity_of_its_own(aws, cloud, clients, request_of):
     ec2, first = clients("ec2"), request_of()
-    versions = ec2.describe_launch_template_versions(LaunchTemplateId=first.launch_template_id)
+    versions = ec2.describe_launch_template_versions(LaunchTemplateId=first.place["launch_template_id"])
     data = versions["LaunchTemplateVersions"][0]["LaunchTemplateData"] | {"InstanceType": "p5en.48xlarge"}
     made = ec2.create_launch_template(LaunchTemplateName="p5-a-p5en", LaunchTemplateData=data)
     second = request_of(token="ib-2", launch_template_id=made["LaunchTemplate"]["LaunchTemplateId"])
@@ -356,6 +357,19 @@ def test_what_a_ledger_is_rebuilt_from_is_on_the_instances(aws, clients, request
     (raw,) = live(clients("ec2"))
     values = [tag["Value"] for tag in raw["Tags"]]
     assert all(re.fullmatch(r"(?!aws:)[\w+\-=. :/@]{1,256}", value, re.ASCII) for value in values)
+
+
+RECORDED = json.loads((Path(__file__).parent / "recorded_launches.json").read_text())
+
+
+@pytest.mark.parametrize("case", sorted(RECORDED))
+def test_a_launch_that_an_older_ironburst_wrote_down_is_repeated_byte_for_byte(case):
+    """What 0.2 had in its ledger, and the call that it made of it: anything else under the same token is refused."""
+    recorded, asked = RECORDED[case]["recorded"], RECORDED[case]["asked"]
+    request = LaunchRequest.recorded(recorded)
+    assert json.dumps(parameters(request), sort_keys=True) == json.dumps(asked, sort_keys=True)
+    again = LaunchRequest.recorded(json.loads(json.dumps(asdict(request))))  # as this one writes it down
+    assert again == request and parameters(again) == asked
 
 
 def test_a_request_of_before_these_tags_is_repeated_without_them(request_of):

@@ -23,7 +23,7 @@ BEFORE = signal.getsignal(signal.SIGINT)  # ignored where the tests are a shell'
 def test_the_whole_bake(world):
     seen = []
     before = "ami-0aaaaaaaaaaaaaaaa"
-    world.ssm.put_parameter(Name=world.pool.image_parameter, Value=before, Type="String")
+    world.ssm.put_parameter(Name=world.pool.image, Value=before, Type="String")
     world.cloud.calls.clear()
     done = world.run(playbook=lambda address: seen.append((address, live(world.ec2)[0])))
     ((address, instance),) = seen
@@ -150,7 +150,7 @@ def test_a_parameter_that_another_bake_wrote_meanwhile_stays(world):
     faster = "ami-0bbbbbbbbbbbbbbbb"
 
     def playbook(address):
-        world.ssm.put_parameter(Name=world.pool.image_parameter, Value=faster, Type="String")
+        world.ssm.put_parameter(Name=world.pool.image, Value=faster, Type="String")
 
     with pytest.raises(BakeError, match=f"is made and kept, but /ironburst/lab/p5/image was set to {faster}"):
         world.run(playbook=playbook)
@@ -184,7 +184,7 @@ def launched(world):
 
 
 def test_a_build_is_of_the_declared_small_type_with_one_card_and_no_role(world):
-    done = world.run(images_of={"build_type": "m5.large"}, capacity_reservation_id="cr-0123456789abcdef0")
+    done = world.run(images_of={"build_type": "m5.large"}, place={"capacity_reservation_id": "cr-0123456789abcdef0"})
     (sent,) = launched(world)
     assert (sent["InstanceType"], sent["InstanceInitiatedShutdownBehavior"]) == ("m5.large", "terminate")
     assert sent["NetworkInterface.1.SecurityGroupId.1"] == world.group and "NetworkInterface.2.DeviceIndex" not in sent
@@ -195,7 +195,7 @@ def test_a_build_is_of_the_declared_small_type_with_one_card_and_no_role(world):
 
 def test_a_build_of_the_pool_s_type_takes_the_pool_s_reservation(world):
     with pytest.raises(CloudError):  # the lab has no such reservation: EC2 says so, too
-        world.run(capacity_reservation_id="cr-0123456789abcdef0")
+        world.run(place={"capacity_reservation_id": "cr-0123456789abcdef0"})
     (sent,) = launched(world)
     target = "CapacityReservationSpecification.CapacityReservationTarget.CapacityReservationId"
     assert (sent["InstanceType"], sent[target]) == (P5, "cr-0123456789abcdef0")
@@ -207,11 +207,11 @@ def test_a_build_in_a_capacity_block_names_its_market_and_one_in_a_group_the_gro
         {"InstanceType": P5, "AvailabilityZone": "us-east-1a", "InstanceCount": 1},
         ReservationType="capacity-block",
     )["CapacityReservation"]["CapacityReservationId"]
-    world.run(capacity_reservation_id=block, markets=["capacity-block"])
+    world.run(place={"capacity_reservation_id": block}, markets=["capacity-block"])
     group = "arn:aws:resource-groups:us-east-1:123456789012:group/training"
     world.cloud.capacity.groups[group] = []
     with pytest.raises(BakeError, match="no zone of pool"):  # none beside the group's reservations
-        world.run(capacity_reservation_group_arn=group)
+        world.run(place={"capacity_reservation_group_arn": group})
     in_block, *in_group = launched(world)
     assert in_block["InstanceMarketOptions.MarketType"] == "capacity-block"
     target = "CapacityReservationSpecification.CapacityReservationTarget.CapacityReservationResourceGroupArn"

@@ -1,7 +1,7 @@
 import pytest
 
 from components.burst_pool import BurstPool
-from ironburst.config.cloud_models import Cloud
+from ironburst.config.aws_models import AwsCloud
 
 ZONES = ["us-east-1a", "us-east-1b"]
 
@@ -10,7 +10,7 @@ ZONES = ["us-east-1a", "us-east-1b"]
 def pool(run):
     def build(**changes):
         declared = {"name": "p5", "instance_type": "p5.48xlarge", "max_nodes": 3, "zones": ZONES} | changes
-        cloud = Cloud.model_validate(
+        cloud = AwsCloud.model_validate(
             {"region": "us-east-1", "network": {"cidr": "10.90.0.0/16", "zones": ZONES}, "pools": [declared]}
         )
         return run(
@@ -37,7 +37,7 @@ def test_a_template_a_zone_with_that_zones_subnet(pool):
     for name, subnet in (("burst-p5-us-east-1a", "subnet-0a"), ("burst-p5-us-east-1b", "subnet-0b")):
         assert {each["subnetId"] for each in templates[name]["networkInterfaces"]} == {subnet}
     expected = ["burst-p5-us-east-1a-id", "burst-p5-us-east-1b-id"]
-    assert [zone.launch_template_id for zone in recording.result] == expected
+    assert [zone.place.launch_template_id for zone in recording.result] == expected
 
 
 def test_templates_leave_image_disk_market_and_data_to_the_controller(pool):
@@ -126,7 +126,7 @@ def test_a_template_for_each_type_with_its_cards(pool):
         "burst-p5-us-east-1a-p5e.48xlarge": ("p5e.48xlarge", 33),
         "burst-p5-us-east-1b-p5e.48xlarge": ("p5e.48xlarge", 33),
     }
-    places = [(zone.instance_type, zone.zone, zone.launch_template_id) for zone in recording.result]
+    places = [(zone.instance_type, zone.zone, zone.place.launch_template_id) for zone in recording.result]
     assert places == [
         ("p5en.48xlarge", "us-east-1a", "burst-p5-us-east-1a-id"),
         ("p5en.48xlarge", "us-east-1b", "burst-p5-us-east-1b-id"),

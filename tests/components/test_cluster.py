@@ -17,11 +17,11 @@ def test_the_document_is_complete(cluster, value):
     fixed = parsed.host("fixed-1")
     assert (fixed.instance_id, fixed.address, fixed.fabric_links) == ("fixed-1-id", "10.90.1.4", 32)
     pool = parsed.pool("p5")
-    assert [(zone.zone, zone.subnet_id, zone.launch_template_id) for zone in pool.zones] == [
+    assert [(zone.zone, zone.place.subnet_id, zone.place.launch_template_id) for zone in pool.zones] == [
         ("us-east-1a", "lab-private-us-east-1a-id", "burst-p5-us-east-1a-id"),
         ("us-east-1b", "lab-private-us-east-1b-id", "burst-p5-us-east-1b-id"),
     ]
-    assert pool.interruption_queue_url == "http://sqs/lab-interruptions"
+    assert pool.notices == "http://sqs/lab-interruptions"
 
 
 def test_every_resource_lies_under_the_cluster(cluster, value):

@@ -172,7 +172,7 @@ def test_each_type_of_a_pool_is_launched_from_a_template_of_its_own(engine, clou
     done(engine("stack", "init"))
     assert "g6e.12xlarge or g6e.24xlarge: at worst 45.20 USD an hour" in done(engine("up", "--yes", "--skip-preview"))
     pool = document.parse(json.loads(done(engine("stack", "output", "--json")))["cluster"]).pool("p5")
-    first, second = (pool.place("us-east-1a", name).launch_template_id for name in types)
+    first, second = (pool.place("us-east-1a", name).place.launch_template_id for name in types)
     cloud.capacity["g6e.12xlarge", "us-east-1a", "on-demand"] = 0
     with pytest.raises(ClientError, match="InsufficientInstanceCapacity"):
         launched(cloud, first)
@@ -258,7 +258,7 @@ def test_the_lab_is_declared_and_given_back(engine, cloud, tmp_path):
     assert not any(tunnel["preshared_key"] in state for tunnel in shown)
 
     assert root_disks(cloud, parsed.host("fixed-1").instance_id) == {"/dev/sda1": 200}
-    rented = launched(cloud, parsed.pool("p5").zones[0].launch_template_id)
+    rented = launched(cloud, parsed.pool("p5").zones[0].place.launch_template_id)
     assert root_disks(cloud, rented) == {"/dev/sda1": 30}, "its image's, and no second one"
     (view,) = [each for each in cloud.instances() if each.instance_id == rented]
     assert view.placement_group.startswith("burst-p5-us-east-1a-placement")

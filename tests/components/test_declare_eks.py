@@ -71,7 +71,7 @@ def test_a_cluster_of_eks_comes_with_what_belongs_into_it_and_goes(engine, cloud
     (place,) = read.pool("p5").zones
     # what the controller launches has the tag by which EKS knows its nodes
     launched = client(cloud.url).run_instances(
-        ImageId=IMAGE, LaunchTemplate={"LaunchTemplateId": place.launch_template_id}, MinCount=1, MaxCount=1
+        ImageId=IMAGE, LaunchTemplate={"LaunchTemplateId": place.place.launch_template_id}, MinCount=1, MaxCount=1
     )["Instances"][0]
     assert {"Key": "kubernetes.io/cluster/ironburst-lab", "Value": "owned"} in launched["Tags"]
     client(cloud.url).terminate_instances(InstanceIds=[launched["InstanceId"]])

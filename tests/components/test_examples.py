@@ -93,7 +93,7 @@ def test_an_example_comes_up_and_goes(example, cloud, name, tmp_path):
         parsed = document.parse(json.loads(done(run("stack", "output", "--json")))["cluster"])
         assert {host.role for host in parsed.hosts} >= {"head", "gpu"} and parsed.pools
         state = "".join(path.read_text() for path in (tmp_path / "state").rglob("*") if path.is_file())
-        assert parsed.pools[0].zones[0].launch_template_id in state and BMC_PASSWORD not in state
+        assert parsed.pools[0].zones[0].place.launch_template_id in state and BMC_PASSWORD not in state
         done(run("preview", "--expect-no-changes"))
         done(run("destroy", "--yes", "--skip-preview"))
         assert leftovers.leftovers(cloud.url) == before

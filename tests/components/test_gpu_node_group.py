@@ -1,7 +1,7 @@
 import pytest
 
 from components.gpu_node_group import GpuNodeGroup
-from ironburst.config.cloud_models import Group
+from ironburst.config.aws_models import AwsGroup
 
 BASE = {
     "name": "fixed",
@@ -15,7 +15,7 @@ BASE = {
 @pytest.fixture
 def group(run):
     def build(**changes):
-        declared = Group.model_validate(BASE | changes)
+        declared = AwsGroup.model_validate(BASE | changes)
         return run(
             lambda: (
                 GpuNodeGroup(

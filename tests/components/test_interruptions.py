@@ -32,8 +32,8 @@ def test_pools_with_spot_share_the_queue(cluster, value):
     value["cloud"]["pools"] += more
     recording = cluster(value)
     assert len(recording.all("sqs/queue:Queue")) == 1
-    urls = {pool.name: pool.interruption_queue_url for pool in document.parse(recording.result).pools}
-    assert urls == {"p5": "http://sqs/lab-interruptions", "more": "http://sqs/lab-interruptions", "dear": None}
+    urls = {pool.name: pool.notices for pool in document.parse(recording.result).pools}
+    assert urls == {"p5": "http://sqs/lab-interruptions", "more": "http://sqs/lab-interruptions", "dear": ""}
 
 
 def test_without_spot_there_is_no_queue_and_no_right_to_one(cluster, value):

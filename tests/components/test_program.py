@@ -38,7 +38,7 @@ def test_it_exports_the_document(run, value, monkeypatch):
         return exported
 
     result = run(program).result
-    assert result["cluster"]["cluster"] == "lab" and result["cluster"]["version"] == 1
+    assert result["cluster"]["cluster"] == "lab" and result["cluster"]["version"] == 6
     assert [each.split(",")[0] for each in result["estimates"]] == ["fixed group fixed", "network", "burst pool p5"]
     assert result["controller_role_arn"].endswith("lab-controller")
 

@@ -159,7 +159,7 @@ class Site:
             "image_id": IMAGE,
             "user_data": "{}",
         }
-        return LaunchRequest(**(values | more))
+        return LaunchRequest.recorded(values | more)
 
     def launch(self, _changes=None, **more):
         """By the controller; `_changes`: what somebody who stole its credentials would ask otherwise."""

@@ -1,8 +1,8 @@
 """Stand-ins in memory, for tests and benchmarks: a clock, a Slurm, an EC2, the document of a site, snapshots."""
 
 from tests.fakes.clock import T0, Breaking, Crash, FakeClock
-from tests.fakes.cloud import FakeCloud, FakeInstance
-from tests.fakes.site import document
+from tests.fakes.cloud import FakeCloud, FakeInstance, connect_to
+from tests.fakes.site import document, placed, with_places
 from tests.fakes.slurm import ASK, NODE, FakeJob, FakeNode, FakeSlurm
 
 __all__ = [
@@ -17,5 +17,8 @@ __all__ = [
     "FakeJob",
     "FakeNode",
     "FakeSlurm",
+    "connect_to",
     "document",
+    "placed",
+    "with_places",
 ]

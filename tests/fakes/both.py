@@ -38,9 +38,9 @@ def both_document(**burst):
         "scheduler": "kubernetes",
         "partition": "burst-g5",
         "nodes": ["g5-1", "g5-2", "g5-3"],
-        "image_parameter": "/ironburst/lab/g5/image",
+        "image": "/ironburst/lab/g5/image",
     }
-    return parse(raw | {"version": 3, "other_schedulers": [CLUSTER], "pools": [p5 | {"scheduler": "slurm"}, g5]})
+    return parse(raw | {"other_schedulers": [CLUSTER], "pools": [p5 | {"scheduler": "slurm"}, g5]})
 
 
 class Switched:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 
 from ironburst import ports
 from ironburst.ports import Instance, InstanceTrouble, Interruption, LaunchRequest
+from ironburst.wiring import clouds
 from tests.fakes import dead_man
 from tests.fakes.clock import FakeClock
 from tests.fakes.slurm import FakeSlurm
@@ -136,7 +137,7 @@ class FakeCloud:
         most, asked = request.max_usd_per_hour, self.spot_usd.get(request.zone, 0.0)
         if request.market == "spot" and most is not None and asked > most:
             raise ports.TooExpensive(f"spot costs {asked} now, above {most}", "SpotMaxPriceTooLow")
-        place, kind = (request.zone, request.market), self.types.get(request.launch_template_id, "")
+        place, kind = (request.zone, request.market), self.types.get(request.place.get("launch_template_id"), "")
         free = self.capacity.get((kind, *place), self.capacity.get(place, 99))
         used = sum(i.zone == request.zone and self.tokens[i.token][0].market == request.market for i in self.alive())
         if free - used < request.count:
@@ -211,3 +212,9 @@ class FakeCloud:
     def troubles(self, ids):
         self._takes()
         return [each for each in self.ill if each.instance_id in ids]
+
+
+def connect_to(cloud, monkeypatch):
+    """Let the command line reach this one as AWS, whatever the region."""
+    row = replace(clouds.PROVIDERS["aws"], api=lambda region: cloud)
+    monkeypatch.setitem(clouds.PROVIDERS, "aws", row)

@@ -33,22 +33,21 @@ def document(**burst):
         "usd_per_hour": {"on-demand": 55.04, "spot": 24.0},
         "price_as_of": "2026-11-01",
         "zones": [
-            {"zone": zone, "subnet_id": f"subnet-{zone}", "launch_template_id": f"lt-{zone}"}
+            {"zone": zone, "place": {"subnet_id": f"subnet-{zone}", "launch_template_id": f"lt-{zone}"}}
             for zone in settings["zones"]
         ],
-        "image_parameter": "/ironburst/lab/p5/image",
-        "interruption_queue_url": "q",
-        "capacity_reservation_id": None,
+        "image": "/ironburst/lab/p5/image",
+        "notices": "q",
         "boot_s": settings["boot_s"],
         "idle_s": settings["idle_s"],
         "max_run_s": settings["max_run_s"],
     }
     return parse(
         {
-            "version": 1,
+            "version": 6,
             "serial": settings.get("serial", 1),
             "cluster": "lab",
-            "region": "us-east-1",
+            "cloud": {"provider": "aws", "region": "us-east-1"},
             "ssh": {"user": "root"},
             "software": {
                 "driver": "580.95.05",
@@ -73,3 +72,13 @@ def document(**burst):
             "burst": {key: settings[key] for key in ("tick_s", "wait_limit_s", "cool_down_s")},
         }
     )
+
+
+def placed(zone, **changes):
+    """A PoolZone whose place has these changes."""
+    return zone.model_copy(update={"place": zone.place.model_copy(update=changes)})
+
+
+def with_places(pool, **changes):
+    """A pool, each of whose places has these changes."""
+    return pool.model_copy(update={"zones": [placed(zone, **changes) for zone in pool.zones]})

@@ -116,7 +116,7 @@ def never_joins(story):
 
 
 def wrong_type(story):
-    story.cloud.types = {zone.launch_template_id: "p5.48xlarge" for zone in story.document.pools[0].zones}
+    story.cloud.types = {zone.place.launch_template_id: "p5.48xlarge" for zone in story.document.pools[0].zones}
     story.cloud.wrong_type = "p4d.24xlarge"
 
     def mended():

@@ -172,6 +172,8 @@ def test_init_reads_what_is_there(campus, inside, tmp_path):
         "beside",
         "--head",
         names.ADDRESSES["head"],
+        "--region",
+        "us-east-1",
         "--budget",
         "2000",
         "--platform",

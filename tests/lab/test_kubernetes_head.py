@@ -97,7 +97,7 @@ def declare(inside, kubernetes="1.36", sha256=None):
             "image_repository": "",
         },
     }
-    inside.document.write_text(json.dumps(document | {"serial": 1, "version": 2}))
+    inside.document.write_text(json.dumps(document | {"serial": 1}))
 
 
 def play(inside, *options, ok=True, book="site.yml", ignored=NOT_HERE, **values):

@@ -54,7 +54,7 @@ def declared(inside, converged):
     more = {"name": "g5", "scheduler": "kubernetes", "partition": "burst-g5", "nodes": ["g5-1", "g5-2"]}
     hosts = [host | {"scheduler": "slurm"} for host in raw["hosts"]]
     soon = raw["burst"] | {"wait_target": raw["burst"]["wait_target"] | {"mean_h": 1e-6}}
-    both = {"version": 3, "other_schedulers": [CLUSTER], "pools": [p5, p5 | more], "hosts": hosts, "burst": soon}
+    both = {"other_schedulers": [CLUSTER], "pools": [p5, p5 | more], "hosts": hosts, "burst": soon}
     return document.parse(raw | both)
 
 
@@ -75,7 +75,7 @@ def world(plane, declared, head, inside, tmp_path):
     nodes = {node: pool.scheduler for pool in declared.pools for node in pool.nodes}
     both, clock = Both({"slurm": slurm, "kubernetes": cluster}, nodes, {}), RealClock()
     cloud, ledger = FakeCloud(clock, Rented()), Ledger(tmp_path / "ledger.sqlite")
-    cloud.images |= {pool.image_parameter: "ami-2" for pool in declared.pools}
+    cloud.images |= {pool.image: "ami-2" for pool in declared.pools}
     yield Controller(both, cloud, ledger, clock), both, cloud, ledger
     cluster.close()
 

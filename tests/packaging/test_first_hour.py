@@ -23,7 +23,10 @@ real, socket.socket.connect = socket.socket.connect, connect
 """
 JOBS = 400
 COMMANDS = (
-    "init --from-slurm answers --name site --head 10.0.0.5 --budget 20000 {flags} --output Pulumi.site.yaml",
+    (
+        "init --from-slurm answers --name site --head 10.0.0.5 --region us-east-1 --budget 20000 {flags} "
+        "--output Pulumi.site.yaml"
+    ),
     "lock Pulumi.site.yaml",
     "validate Pulumi.site.yaml --no-secrets",
     "fit jobs.txt --config Pulumi.site.yaml --out fitted",

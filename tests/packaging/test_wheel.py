@@ -20,7 +20,7 @@ MAIN_PATHS = (
     ("help status", 0, "usage: ironburst status"),
     ("catalog gpus h100", 0, "H100 SXM5 80GB"),
     (
-        "init --yes --name made --nodes 1 --platform dgx-h100 --addresses 10.0.0.11 --head 10.0.0.10 --budget 5000",
+        "init --yes --name made --nodes 1 --platform dgx-h100 --addresses 10.0.0.11 --head 10.0.0.10 --region none",
         0,
         "valid",
     ),

@@ -15,7 +15,7 @@ REPOSITORY = Path(__file__).resolve().parents[2]
 LAB_STACK = REPOSITORY / "stacks" / "Pulumi.lab.yaml"
 FIXED_ADDRESS = "10.90.0.7"
 POOL_ZONES = [
-    document.PoolZone(zone=zone, subnet_id=f"subnet-{zone}", launch_template_id=f"lt-{zone}")
+    document.PoolZone(zone=zone, place=document.AwsPlace(subnet_id=f"subnet-{zone}", launch_template_id=f"lt-{zone}"))
     for zone in ("us-east-1a", "us-east-1b")
 ]
 
@@ -36,7 +36,7 @@ def lab_document(
     observed = build.Observed(
         instances={"fixed-1": build.CloudInstance(id="i-0123456789abcdef0", address=FIXED_ADDRESS)},
         pool_zones={"p5": POOL_ZONES},
-        interruption_queue_urls={"p5": "http://10.78.0.1:5000/123456789012/p5"},
+        notices={"p5": "http://10.78.0.1:5000/123456789012/p5"},
     )
     built = build.build(config, observed)
     if nodes is not None:

@@ -48,7 +48,7 @@ def test_what_is_not_managed_is_nowhere_but_in_slurm_conf(tmp_path):
     document = lab_document()
     hosts = [host.model_copy(update={"managed": host.name != "dgx02"}) for host in document.hosts]
     path = tmp_path / "lab.json"
-    path.write_text(document.model_copy(update={"hosts": hosts, "version": 5, "serial": 1}).model_dump_json())
+    path.write_text(document.model_copy(update={"hosts": hosts, "serial": 1}).model_dump_json())
     done = ansible_inventory(path)
     assert done.returncode == 0, done.stderr
     listing = decoded(done.stdout)

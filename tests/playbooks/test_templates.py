@@ -156,7 +156,7 @@ BRIDGE = {
 def test_slurm_bridge_submits_to_burst_partitions_and_gets_no_rented_node_by_itself():
     """Read as text: no machine of the tests has Lua beside a Slurm of 25.11."""
     raw = lab_document().model_dump(mode="json")
-    bridged = documents.parse(raw | {"version": 4, "scheduler": raw["scheduler"] | {"bridge": BRIDGE}})
+    bridged = documents.parse(raw | {"scheduler": raw["scheduler"] | {"bridge": BRIDGE}})
     text, plain = render("job_submit.lua.j2", bridged), render("job_submit.lua.j2")
     assert 'local BRIDGE = uid_of("slurm")' in text
     nodes = ",".join(node for pool in bridged.pools for node in pool.nodes)

@@ -266,7 +266,7 @@ def test_the_budget_bounds_what_is_rented(world):
 
 def test_the_reaper_ends_orphans_and_spares_the_young_and_the_working(world):
     request = LaunchRequest(
-        "ib-x", "lost", "lab", "p5", "us-east-1a", "on-demand", 1, "lt", "ami-1", '{"nodes": ["p5-3"]}'
+        "ib-x", "lost", "lab", "p5", "us-east-1a", "on-demand", 1, {}, "ami-1", '{"nodes": ["p5-3"]}'
     )
     world.cloud.launch(request)
     world.tick()

@@ -31,7 +31,7 @@ def bridge(config: ClusterConfig) -> Findings:
             yield Finding(at(), None, "bridge-shares", message)
         yield from _versions(config)
         reference = slurm.bridge.join_token if slurm.bridge else ""
-        if config.cloud and config.cloud.pools and not secrets.in_secretsmanager(reference):
+        if config.cloud and config.cloud.pools and not secrets.in_a_store(reference):
             message = (
                 "must be an aws-secretsmanager: reference where there are burst pools: "
                 "a rented node reads it at boot, by its role"

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from ironburst import catalog
+from ironburst.config.aws_models import AwsCloud, AwsGroup, AwsPool, CapacityBlock
 from ironburst.config.checks.common import Findings, unknown
-from ironburst.config.cloud_models import CapacityBlock, Cloud, Group, Pool
 from ironburst.config.finding import Finding, path_of
 from ironburst.config.models import Burst, ClusterConfig
 from ironburst.config.types import duration_text
@@ -36,11 +36,11 @@ def instance_types(config: ClusterConfig) -> Findings:
         yield from unknown(path_of("cloud", "price", name), name, catalog.instance_type)
 
 
-def _type_path(pool: Pool, p: int, t: int) -> str:
+def _type_path(pool: AwsPool, p: int, t: int) -> str:
     return path_of("cloud", "pools", p, *(("instance_type",) if pool.instance_type else ("instance_types", t)))
 
 
-def _interchangeable(pool: Pool, p: int) -> Findings:
+def _interchangeable(pool: AwsPool, p: int) -> Findings:
     """Jobs, and Slurm, see no difference between the types of a pool."""
     kinds = [catalog.instance_types().get(name) for name in pool.types]
     if not all(kind and kind.gpu for kind in kinds):
@@ -81,7 +81,7 @@ def capacity(config: ClusterConfig, now: datetime) -> Findings:
         yield from _in_time(pool, ("cloud", "pools", p), config.burst)
 
 
-def _of_group(group: Group, here: tuple[str | int, ...], now: datetime) -> Findings:
+def _of_group(group: AwsGroup, here: tuple[str | int, ...], now: datetime) -> Findings:
     yield from _bought_once(group, here)
     yield from _block(group.capacity_block, here, now)
     block = group.capacity_block
@@ -90,7 +90,7 @@ def _of_group(group: Group, here: tuple[str | int, ...], now: datetime) -> Findi
         yield Finding(path_of(*here, "capacity_block", "starts"), str(block.starts), "CAP-3", message)
 
 
-def _of_pool(pool: Pool, here: tuple[str | int, ...], now: datetime) -> Findings:
+def _of_pool(pool: AwsPool, here: tuple[str | int, ...], now: datetime) -> Findings:
     yield from _bought_once(pool, here)
     yield from _block(pool.capacity_block, here, now)
     if pool.capacity_ends and pool.capacity_block:
@@ -102,7 +102,7 @@ def _of_pool(pool: Pool, here: tuple[str | int, ...], now: datetime) -> Findings
     yield from _markets(pool, here)
 
 
-def _in_time(pool: Pool, here: tuple[str | int, ...], burst: Burst) -> Findings:
+def _in_time(pool: AwsPool, here: tuple[str | int, ...], burst: Burst) -> Findings:
     """Until it has joined it hears no heartbeat: its data are copied, its gate runs."""
     if pool.boot >= burst.dead_man:
         alone = duration_text(burst.dead_man)
@@ -110,7 +110,7 @@ def _in_time(pool: Pool, here: tuple[str | int, ...], burst: Burst) -> Findings:
         yield Finding(path_of(*here, "boot"), duration_text(pool.boot), "dead-man", message)
 
 
-def _markets(pool: Pool, here: tuple[str | int, ...]) -> Findings:
+def _markets(pool: AwsPool, here: tuple[str | int, ...]) -> Findings:
     markets, block = path_of(*here, "markets"), "capacity-block" in pool.markets
     if pool.capacity_block and pool.markets != ["capacity-block"]:
         message = "beside capacity_block a pool has the market capacity-block alone: leave markets out"
@@ -130,7 +130,7 @@ def _markets(pool: Pool, here: tuple[str | int, ...]) -> Findings:
         yield Finding(markets, pool.markets, "duplicate", "names a market twice")
 
 
-def _bought_once(nodes: Group | Pool, here: tuple[str | int, ...]) -> Findings:
+def _bought_once(nodes: AwsGroup | AwsPool, here: tuple[str | int, ...]) -> Findings:
     """One of block, reservation and group of reservations, none of them with a placement group of ours."""
     bought = [key for key in BOUGHT if getattr(nodes, key)]
     for key in bought[1:]:
@@ -159,9 +159,9 @@ def _block(block: CapacityBlock | None, here: tuple[str | int, ...], now: dateti
         yield Finding(starts, str(block.starts), "order", message)
 
 
-def _group_regions(cloud: Cloud) -> Findings:
+def _group_regions(cloud: AwsCloud) -> Findings:
     """A resource group's ARN names its region."""
-    lists: tuple[tuple[str, Sequence[Group | Pool]], ...] = (("groups", cloud.groups), ("pools", cloud.pools))
+    lists: tuple[tuple[str, Sequence[AwsGroup | AwsPool]], ...] = (("groups", cloud.groups), ("pools", cloud.pools))
     for kind, declared in lists:
         for n, nodes in enumerate(declared):
             arn = nodes.capacity_reservation_group

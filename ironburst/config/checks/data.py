@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ironburst import naming
+from ironburst.config.aws_models import AwsCloud, AwsGroup, AwsPool
 from ironburst.config.checks.common import Findings
-from ironburst.config.cloud_models import Cloud, Group, Pool
 from ironburst.config.finding import Finding, path_of
 from ironburst.config.models import ClusterConfig
 
@@ -30,12 +30,12 @@ def data(config: ClusterConfig) -> Findings:
             yield from _copied(config, where, nodes)
 
 
-def _nodes(cloud: Cloud) -> Iterator[tuple[tuple[str, int], Group | Pool]]:
+def _nodes(cloud: AwsCloud) -> Iterator[tuple[tuple[str, int], AwsGroup | AwsPool]]:
     yield from ((("groups", g), group) for g, group in enumerate(cloud.groups))
     yield from ((("pools", p), pool) for p, pool in enumerate(cloud.pools))
 
 
-def _folders(cloud: Cloud, shared: set[str]) -> Findings:
+def _folders(cloud: AwsCloud, shared: set[str]) -> Findings:
     taken = dict.fromkeys(sorted(shared), "scheduler.shared_filesystem")
     taken |= {nodes.scratch.path: f"scratch of {nodes.name}" for _, nodes in _nodes(cloud) if nodes.scratch}
     for name, declared in cloud.data.items():
@@ -49,9 +49,9 @@ def _folders(cloud: Cloud, shared: set[str]) -> Findings:
         taken[folder] = f"data set {name}"
 
 
-def _copied(config: ClusterConfig, where: tuple[str, int], nodes: Group | Pool) -> Findings:
+def _copied(config: ClusterConfig, where: tuple[str, int], nodes: AwsGroup | AwsPool) -> Findings:
     """What a copy from S3 asks of the nodes' declaration."""
-    kind = "node" if isinstance(nodes, Pool) else "fixed"
+    kind = "node" if isinstance(nodes, AwsPool) else "fixed"
     if len(role := naming.logical(config.name, kind, nodes.name)) > ROLE_NAME:
         message = f"its nodes read data by a role of their own, {role}: IAM's names are shorter, so shorten this one"
         yield Finding(path_of("cloud", *where, "name"), nodes.name, "role-name", message)

@@ -7,8 +7,8 @@ import re
 from collections.abc import Iterator
 
 from ironburst import secrets
+from ironburst.config.aws_models import AwsCloud, AwsPool
 from ironburst.config.checks.common import Findings, owned_nodes
-from ironburst.config.cloud_models import Cloud, Pool
 from ironburst.config.finding import Finding, path_of
 from ironburst.config.models import ClusterConfig
 from ironburst.config.types import duration_text
@@ -65,7 +65,7 @@ def _waits(config: ClusterConfig) -> Findings:
         yield Finding(path, duration_text(settle), "order", f"{message}: lower settle", "warning")
 
 
-def _pool(pool: Pool) -> Iterator[tuple[str, object, str]]:
+def _pool(pool: AwsPool) -> Iterator[tuple[str, object, str]]:
     """(key, its value, what is doubtful)."""
     boot, idle, run = (duration_text(each) for each in (pool.boot, pool.idle, pool.max_run))
     if pool.max_run < pool.boot:
@@ -85,7 +85,7 @@ def _pool(pool: Pool) -> Iterator[tuple[str, object, str]]:
         yield "root_disk_gb", pool.root_disk_gb, message
 
 
-def _build_type(cloud: Cloud) -> Findings:
+def _build_type(cloud: AwsCloud) -> Findings:
     kind = cloud.images.build_type
     for pool in cloud.pools if kind else []:
         if kind and any(bool(_ARM.fullmatch(name)) != bool(_ARM.fullmatch(kind)) for name in pool.types):
@@ -96,7 +96,7 @@ def _build_type(cloud: Cloud) -> Findings:
             return
 
 
-def _links(cloud: Cloud) -> Findings:
+def _links(cloud: AwsCloud) -> Findings:
     for n, link in enumerate(cloud.network.links):
         if link.kind == "vpn" and link.peer_address and _private(link.peer_address):
             here = ("hall_link",) if cloud.network.hall_link else ("hall_links", n)

@@ -7,8 +7,8 @@ from datetime import datetime
 
 from ironburst import catalog
 from ironburst.config import eks_cluster
+from ironburst.config.aws_models import AwsCloud
 from ironburst.config.checks.common import At, Findings, owned_nodes, schedulers
-from ironburst.config.cloud_models import Cloud
 from ironburst.config.finding import Finding, path_of
 from ironburst.config.models import ClusterConfig
 from ironburst.config.scheduler_models import Kubernetes
@@ -45,7 +45,7 @@ def _nodes(config: ClusterConfig, at: At, declared: Kubernetes) -> Findings:
         yield Finding(at("eks"), None, "eks-nodes", message)
 
 
-def _network(cloud: Cloud) -> Findings:
+def _network(cloud: AwsCloud) -> Findings:
     network = cloud.network
     zones = list(network.existing.subnets) if network.existing else network.zones
     if len(zones) < ZONES:

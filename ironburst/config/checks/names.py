@@ -70,14 +70,8 @@ def _owned(config: ClusterConfig, seen: _Seen) -> Findings:
 
 def _bought(nodes: Group | Pool, here: tuple[str | int, ...], seen: _Seen) -> Findings:
     """Two that launch into the same reservation would take each other's instances."""
-    block = nodes.capacity_block
-    for value, *key in (
-        (block.id if block else None, "capacity_block", "id"),
-        (nodes.capacity_reservation, "capacity_reservation"),
-        (nodes.capacity_reservation_group, "capacity_reservation_group"),
-    ):
-        if value:
-            yield from seen.once("capacity reservation", value, path_of(*here, *key))
+    for value, key in nodes.reserved:
+        yield from seen.once("capacity reservation", value, path_of(*here, *key))
 
 
 def _cloud(config: ClusterConfig, seen: _Seen) -> Findings:

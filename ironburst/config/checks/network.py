@@ -8,8 +8,8 @@ from urllib.parse import urlsplit
 
 from ironburst import catalog
 from ironburst.config import subnets
+from ironburst.config.aws_models import AwsCloud
 from ironburst.config.checks.common import Findings, cloud_nodes, schedulers
-from ironburst.config.cloud_models import Cloud
 from ironburst.config.finding import Finding, path_of
 from ironburst.config.models import ClusterConfig
 from ironburst.config.network_models import CloudNetwork, HallLink
@@ -51,7 +51,7 @@ def _networks(config: ClusterConfig) -> Iterator[tuple[str, str]]:
             yield at("eks", "service_cidr"), each.eks.service_cidr
 
 
-def _room(cloud: Cloud) -> Findings:
+def _room(cloud: AwsCloud) -> Findings:
     """Every zone's subnet has an address for each interface of the nodes that may run there."""
     network, path = cloud.network, path_of("cloud", "network", "cidr")
     try:
@@ -123,7 +123,7 @@ def _not_offered(path: str, zone: str, instance_type: str, region: str) -> Findi
         yield Finding(path, zone, "not-offered", message, "warning")
 
 
-def _used_zones(cloud: Cloud) -> Iterator[tuple[str, str, list[str]]]:
+def _used_zones(cloud: AwsCloud) -> Iterator[tuple[str, str, list[str]]]:
     """(path, zone, instance types) of everything that runs in a zone."""
     for g, group in enumerate(cloud.groups):
         yield path_of("cloud", "groups", g, "zone"), group.zone, group.types

@@ -6,8 +6,8 @@ import ipaddress
 import re
 
 from ironburst import catalog
+from ironburst.config.aws_models import AwsCloud
 from ironburst.config.checks.common import Findings, owned_nodes
-from ironburst.config.cloud_models import Cloud
 from ironburst.config.finding import Finding, path_of
 from ironburst.config.models import ClusterConfig
 
@@ -99,7 +99,7 @@ def networks(config: ClusterConfig) -> Findings:
         yield from _vpc(config.cloud)
 
 
-def _vpc(cloud: Cloud) -> Findings:
+def _vpc(cloud: AwsCloud) -> Findings:
     path, network = path_of("cloud", "network", "cidr"), ipaddress.IPv4Network(cloud.network.cidr)
     if network.prefixlen < VPC[0]:
         message = f"{network} is larger than AWS makes a VPC: write a /{VPC[0]} to /{VPC[1]}"

@@ -33,7 +33,7 @@ def scheduler(config: ClusterConfig) -> Findings:
             continue
         key, reference = each.joins_with
         rents = config.cloud and any(config.scheduler_of(pool) is each for pool in config.cloud.pools)
-        if rents and not secrets.in_secretsmanager(reference):
+        if rents and not secrets.in_a_store(reference):
             message = (
                 "must be an aws-secretsmanager: reference where there are burst pools: "
                 "a rented node reads it at boot, by its role"

@@ -31,7 +31,7 @@ BRIDGED = {
 
 def bridged_document(**burst):
     raw = document(**burst).model_dump(mode="json")
-    return parse(raw | {"version": 4, "scheduler": raw["scheduler"] | {"bridge": BRIDGED}})
+    return parse(raw | {"scheduler": raw["scheduler"] | {"bridge": BRIDGED}})
 
 
 def allowed(verb, group, resource, namespace, name):

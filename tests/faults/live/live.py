@@ -321,7 +321,7 @@ class Live:
     @contextmanager
     def image(self, files):
         """Meanwhile the pool's image has these files, too: {path: text, or a file to copy}; "-> x" is a link."""
-        parameter = self.declared["pools"][0]["image_parameter"]
+        parameter = self.declared["pools"][0]["image"]
         ask = "import boto3, sys; ssm = boto3.client('ssm'); "
         get = ask + "print(ssm.get_parameter(Name=sys.argv[1])['Parameter']['Value'])"
         put = ask + "ssm.put_parameter(Name=sys.argv[1], Value=sys.argv[2], Overwrite=True)"

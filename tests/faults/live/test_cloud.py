@@ -50,7 +50,7 @@ del data["Placement"]
 made = ec2.create_launch_template(LaunchTemplateName=f"of-{sys.argv[3]}", LaunchTemplateData=data)
 print(made["LaunchTemplate"]["LaunchTemplateId"])
 """
-    words = [zone["launch_template_id"], zone["launch_template_version"], block]
+    words = [zone["place"]["launch_template_id"], zone["place"]["launch_template_version"], block]
     template = live.inside.run([sys.executable, "-c", make, *words]).strip()
     role = re.search(r"role_arn = \S+/(\S+)", live.inside.aws_config.read_text())[1]
     from_it = f"arn:aws:ec2:*:*:launch-template/{template}"
@@ -62,11 +62,12 @@ print(made["LaunchTemplate"]["LaunchTemplateId"])
     policy = json.dumps({"Version": "2012-10-17", "Statement": statements})
     more = f"RoleName={role!r}, PolicyName='block', PolicyDocument={policy!r}"
     live.inside.run([sys.executable, "-c", f"import boto3; boto3.client('iam').put_role_policy({more})"])
+    place = {"launch_template_id": template, "launch_template_version": "1", "capacity_reservation_id": block}
     return {
         "markets": ["capacity-block"],
         "usd_per_hour": {"capacity-block": 0.0},
-        "zones": [zone | {"launch_template_id": template, "launch_template_version": "1"}],
-        "capacity_reservation_id": block,
+        "zones": [zone | {"place": zone["place"] | place}],
+        "bought": True,
         "capacity_ends_s": time.time() + ends_s,
         "boot_s": 30,
     }

@@ -19,7 +19,7 @@ from ironburst.controller.ledger import Ledger
 from ironburst.controller.recorder import ticks
 from ironburst.controller.tick import Controller
 from ironburst.document import parse
-from tests.fakes import FakeClock, FakeCloud, FakeSlurm, document
+from tests.fakes import FakeClock, FakeCloud, FakeSlurm, connect_to, document
 from tests.fakes.karpenter import FakeKarpenter
 
 
@@ -34,8 +34,8 @@ def site(tmp_path, monkeypatch):
     monkeypatch.setenv("IRONBURST_DOCUMENT", str(path))
     monkeypatch.setenv("IRONBURST_LEDGER", str(tmp_path / "ledger.sqlite"))
     monkeypatch.delenv("IRONBURST_SLURM_PREFIX", raising=False)
+    connect_to(cloud, monkeypatch)
     for module in (tick, run, reap):
-        monkeypatch.setattr(module, "Aws", lambda region: cloud)
         monkeypatch.setattr(module, "SystemClock", lambda: clock)
     monkeypatch.setattr(status.scheduler, "Slurm", lambda prefix: slurm)
     monkeypatch.setattr(f"{status.__name__}.time.time", clock.now)
@@ -229,7 +229,7 @@ def test_reap_ends_orphans_and_dry_run_only_tells(site, capsys):
     from ironburst.ports import LaunchRequest
 
     site.cloud.launch(
-        LaunchRequest("ib-x", "lost", "lab", "p5", "us-east-1a", "spot", 1, "lt", "ami-1", '{"nodes": ["p5-3"]}')
+        LaunchRequest("ib-x", "lost", "lab", "p5", "us-east-1a", "spot", 1, {}, "ami-1", '{"nodes": ["p5-3"]}')
     )
     assert cli.main(["reap", "--grace", "0", "--dry-run"]) == 0 and len(site.cloud.alive()) == 1
     assert "would be ended" in capsys.readouterr().out
@@ -274,7 +274,7 @@ def claimed(site):
     site.slurm.claim("0a1b2c", '{"at_s": 1.0}', 600)
     told = '{"nodes": ["p5-3"]}'
     site.cloud.launch(
-        LaunchRequest("ib-x", "l", "lab", "p5", "us-east-1a", "spot", 1, "lt", "ami-1", told, owner="0a1b2c")
+        LaunchRequest("ib-x", "l", "lab", "p5", "us-east-1a", "spot", 1, {}, "ami-1", told, owner="0a1b2c")
     )
     site.clock.at += 500
     return site

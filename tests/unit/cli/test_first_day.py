@@ -14,7 +14,7 @@ from ironburst.controller import lock
 from ironburst.controller.ledger import Ledger
 from ironburst.controller.tick import Controller
 from ironburst.ports import LaunchRequest
-from tests.fakes import FakeClock, FakeCloud, FakeSlurm, document
+from tests.fakes import FakeClock, FakeCloud, FakeSlurm, connect_to, document
 
 
 @pytest.fixture
@@ -28,8 +28,8 @@ def site(tmp_path, monkeypatch):
     monkeypatch.setenv("IRONBURST_DOCUMENT", str(path))
     monkeypatch.setenv("IRONBURST_LEDGER", str(tmp_path / "ledger.sqlite"))
     monkeypatch.delenv("IRONBURST_SLURM_PREFIX", raising=False)
+    connect_to(cloud, monkeypatch)
     for module in (tick, run, reap):
-        monkeypatch.setattr(module, "Aws", lambda region: cloud)
         monkeypatch.setattr(module, "SystemClock", lambda: clock)
     monkeypatch.setattr(status.scheduler, "Slurm", lambda prefix: slurm)
     monkeypatch.setattr(f"{status.__name__}.time.time", clock.now)
@@ -109,7 +109,7 @@ def test_explain_refuses_what_is_no_number(array, capsys, asked, words):
 
 def test_a_dry_run_of_reap_beside_a_controller_tells_and_writes_nothing(site, capsys):
     site.cloud.launch(
-        LaunchRequest("ib-x", "lost", "lab", "p5", "us-east-1a", "spot", 1, "lt", "ami-1", '{"nodes": ["p5-3"]}')
+        LaunchRequest("ib-x", "lost", "lab", "p5", "us-east-1a", "spot", 1, {}, "ami-1", '{"nodes": ["p5-3"]}')
     )
     Ledger(site.ledger).close()
     before = site.ledger.read_bytes()

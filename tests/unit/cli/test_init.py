@@ -70,7 +70,19 @@ SITES = {
 
 
 def init(folder, out, *more):
-    asked = ["--name", "site", "--head", "10.0.0.5", "--budget", "5000", "--output", str(out), *more]
+    asked = [
+        "--name",
+        "site",
+        "--head",
+        "10.0.0.5",
+        "--region",
+        "us-east-1",
+        "--budget",
+        "5000",
+        "--output",
+        str(out),
+        *more,
+    ]
     return cli.main(["init", "--from-slurm", str(folder), *asked])
 
 

@@ -74,7 +74,8 @@ def scheduler(kind, managed, nodes, rents, tmp_path):
 
 def init(tmp_path, *flags):
     out = tmp_path / "Pulumi.site.yaml"
-    return out, cli.main(["init", "--yes", "--name", "site", "--output", str(out), *flags])
+    where = [] if "--region" in flags else ["--region", "us-east-1"]
+    return out, cli.main(["init", "--yes", "--name", "site", "--output", str(out), *where, *flags])
 
 
 NOTHING = {
@@ -118,6 +119,14 @@ def test_what_is_missing_is_told_in_one_sentence(tmp_path, capsys):
         said = capsys.readouterr().err
         assert code == 2 and said.count("\n") == 1 and all(each in said for each in words), said
         assert not out.exists()
+
+
+def test_no_region_is_guessed(tmp_path, capsys):
+    out = tmp_path / "Pulumi.site.yaml"
+    assert (
+        cli.main(["init", "--yes", "--name", "site", "--output", str(out), *NODES["one"], "--head", "10.4.0.10"]) == 2
+    )
+    assert "give --region (region of AWS to rent in (none: rent nothing))" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -171,7 +180,7 @@ def test_a_person_on_a_terminal_is_asked_and_again_after_a_mistake(tmp_path):
         ("Their addresses, as in 10.0.0.[11-14]: ", "10.0.0.[11-14]"),
         ("slurm or kubernetes [slurm]: ", ""), ("(no: it is there already) [yes]: ", ""),
         ("head node: ", "10.0.0.10"), ("Network of the nodes [10.0.0.0/24]: ", "10.0.0.0/22"),
-        ("System of the nodes [ubuntu2404]: ", ""), ("(none: rent nothing) [us-east-1]: ", ""),
+        ("System of the nodes [ubuntu2404]: ", ""), ("(none: rent nothing): ", "us-east-1"),
         ("[p5.48xlarge=2]: ", ""), ("Zones [us-east-1a,us-east-1b]: ", ""),
         ("USD: ", "5k"), ("is no number above zero", None), ("USD: ", "5000"),
         ("should have [20m]: ", "30m"), ("nobody) [none]: ", "ops@example.org"),

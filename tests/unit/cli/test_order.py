@@ -13,7 +13,7 @@ from ironburst.controller.ledger import Ledger
 from ironburst.controller.order_book import Order, Request
 from ironburst.controller.tick import Controller
 from ironburst.document import Budget, parse
-from tests.fakes import FakeClock, FakeCloud, FakeSlurm, document
+from tests.fakes import FakeClock, FakeCloud, FakeSlurm, connect_to, document
 from tests.fakes.world import World
 
 
@@ -201,7 +201,7 @@ def head(tmp_path, monkeypatch):
     world.ledger.close()
     monkeypatch.setenv("IRONBURST_DOCUMENT", str(path))
     monkeypatch.setenv("IRONBURST_LEDGER", str(world.path))
-    monkeypatch.setattr(stop, "Aws", lambda region: world.cloud)
+    connect_to(world.cloud, monkeypatch)
     monkeypatch.setattr(stop, "SystemClock", lambda: world.clock)
     monkeypatch.setattr(stop, "_environment", dict)
     monkeypatch.setattr(scheduler, "Slurm", lambda prefix: world.slurm)

@@ -45,7 +45,7 @@ def findings(value):
 
 
 def document(value):
-    zones = {"p5": [{"zone": "us-east-1a", "subnet_id": "s", "launch_template_id": "lt"}]}
+    zones = {"p5": [{"zone": "us-east-1a", "place": {"subnet_id": "s", "launch_template_id": "lt"}}]}
     return build(load.from_value(value), Observed(pool_zones=zones))
 
 
@@ -55,7 +55,7 @@ def test_it_is_valid_without_bmcs_racks_macs_and_serials(value):
 
 def test_its_nodes_are_in_the_document_and_nowhere_else(value):
     made = document(value)
-    assert made.version == 5 and [host.name for host in made.hosts] == ["DGX_1", "DGX_2", "DGX_3", "DGX_4"]
+    assert [host.name for host in made.hosts] == ["DGX_1", "DGX_2", "DGX_3", "DGX_4"]
     assert all(host.gpu.count == 8 and host.partition == "home" and host.roles == [] for host in made.hosts)
     assert made.managed_hosts == [] and made.scheduler.head_address == "10.20.0.10" and not made.scheduler.managed
     assert select(made, None) == []

@@ -6,7 +6,7 @@ import pytest
 
 from ironburst.cli import stack_file
 from ironburst.config import estimates, load
-from ironburst.config.cloud_models import Cloud
+from ironburst.config.aws_models import AwsCloud
 
 STACKS = sorted((Path(__file__).parents[3] / "stacks").glob("Pulumi.*.yaml"))
 ZONES = ["us-east-1a", "us-east-1b"]
@@ -19,7 +19,7 @@ TRANSIT = {"kind": "transit-gateway", "hall": "hall-a", "gateway_id": "tgw-01234
 def network(region="us-east-1", zones=ZONES, **changes):
     pool = {"name": "p5", "instance_type": "p5.48xlarge", "max_nodes": 3, "zones": zones}
     declared = {"cidr": "10.90.0.0/16", "zones": ZONES, **changes}
-    return estimates.network(Cloud.model_validate({"region": region, "network": declared, "pools": [pool]}))
+    return estimates.network(AwsCloud.model_validate({"region": region, "network": declared, "pools": [pool]}))
 
 
 @pytest.mark.parametrize(

@@ -369,7 +369,7 @@ def test_the_document_has_the_locked_sets(stack):
     whole = load_valid(stack.file, now=NOW)
     observed = build.Observed(
         instances={"fixed-1": {"id": "i-1", "address": "10.90.1.4"}},
-        pool_zones={"p5": [{"zone": "us-east-1a", "subnet_id": "subnet-1", "launch_template_id": "lt-1"}]},
+        pool_zones={"p5": [{"zone": "us-east-1a", "place": {"subnet_id": "subnet-1", "launch_template_id": "lt-1"}}]},
     )
     built = build.build(whole.config, observed, whole.software)
     assert not whole.warnings and {host.software.driver for host in built.hosts} == {None, "580.105.08"}

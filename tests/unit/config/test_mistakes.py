@@ -351,7 +351,7 @@ MISTAKES = {
     "no scheduler": ('    scheduler: {head: head, munge_key: "aws-secretsmanager:prod/munge-key"}\n', "", "scheduler", "is needed here and absent"),
     "cluster twice": ("  ironburst:cluster:\n", "  ironburst:cluster:\n    cluster:\n", "cluster", "there is no such key; allowed here: name, software, ssh, halls,"),
     "pools one level too high": ("      pools:", "    pools:", "", "line 49: is indented otherwise than the lines above that it belongs to"),
-    "the budget one level too low": ("    budget:", "      budget:", "cloud.budget", "there is no such key; allowed here: provider, region, network,"),
+    "the budget one level too low": ("    budget:", "      budget:", "cloud.budget", "there is no such key; allowed here: provider, region, groups,"),
     "a version of the file's form": ("    name: prod\n", "    version: 9\n    name: prod\n", "version", "there is no such key; allowed here: name, software, ssh, halls,"),
     "another project's cluster": (REGION, REGION + "  otherproject:cluster: {}\n", "config.otherproject:cluster", "is of another project, so nothing here reads it; the cluster is", "warning"),
     "an alias without its anchor": ("- {name: p4d, instance_type", "- {<<: *p5, name: p4d, instance_type", "", "line 48: has `*p5`, and no `&p5` stands before it; quote it if it is"),

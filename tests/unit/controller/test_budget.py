@@ -344,7 +344,7 @@ def test_an_orphan_of_a_known_launch_is_counted(world):
     )
     ledger.move(ledger.leases_of("lost"), records.ENDED, NOW)
     world.cloud.launch(
-        LaunchRequest("ib-x", "lost", "lab", "p5", "us-east-1a", "spot", 1, "lt", "ami-1", '{"nodes": ["p5-3"]}')
+        LaunchRequest("ib-x", "lost", "lab", "p5", "us-east-1a", "spot", 1, {}, "ami-1", '{"nodes": ["p5-3"]}')
     )
     world.clock.at += HOUR
     world.tick()

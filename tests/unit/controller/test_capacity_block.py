@@ -3,6 +3,7 @@
 import pytest
 
 from ironburst.controller import policy_view, spending
+from tests.fakes import with_places
 from tests.fakes.world import World
 
 BLOCK = "cr-0123456789abcdef0"
@@ -16,11 +17,12 @@ def world(tmp_path):
     pool = world.document.pools[0].model_copy(
         update={
             "usd_per_hour": {"capacity-block": 0.0},
-            "capacity_reservation_id": BLOCK,
+            "bought": True,
             "capacity_starts_s": begins_s,
             "capacity_ends_s": begins_s + 5 * 3600,
         }
     )
+    pool = with_places(pool, capacity_reservation_id=BLOCK)
     world.document = world.document.model_copy(update={"pools": [pool]})
     world.fill_home()
     return world
@@ -33,7 +35,8 @@ def test_a_job_waits_for_the_block_to_begin_then_it_is_rented_in_for_nothing(wor
     assert "its capacity block opens at" in world.ledger.decisions(job)[-1].text
     world.pass_by(300, every_s=20)
     (request,) = world.cloud.requests
-    assert (request.market, request.capacity_reservation_id, request.usd_per_hour) == ("capacity-block", BLOCK, 0.0)
+    asked = request.market, request.place["capacity_reservation_id"], request.usd_per_hour
+    assert asked == ("capacity-block", BLOCK, 0.0)
     budget = spending.budget(world.ledger, world.document.budget, world.clock.now())
     assert (budget.spent_usd, budget.committed_usd) == (0.0, 0.0)
     world.until(world.quiet, 7200, every_s=30)

@@ -1,12 +1,15 @@
 """What was launched is what was asked for: the type of the pool, its image, from the template's published version."""
 
-from dataclasses import replace
+import json
 
 import pytest
 
-from ironburst.ports import LaunchRequest, OutcomeUnknown
-from tests.fakes import document
+from ironburst.adapters.aws import parameters
+from ironburst.ports import OutcomeUnknown
+from tests.fakes import document, with_places
 from tests.fakes.world import World
+
+OF_LATER = "launch_template_version"  # an intent of before 0.2 has none
 
 
 @pytest.fixture
@@ -42,15 +45,15 @@ def test_what_is_as_asked_or_not_told_goes_on(world):
 
 def test_a_launch_names_the_version_that_was_published(world):
     pool = world.document.pools[0]
-    zones = [zone.model_copy(update={"launch_template_version": "7"}) for zone in pool.zones]
-    world.document = world.document.model_copy(update={"pools": [pool.model_copy(update={"zones": zones})]})
+    pools = [with_places(pool, launch_template_version="7")]
+    world.document = world.document.model_copy(update={"pools": pools})
     world.slurm.submit(limit_s=600)
     world.until(lambda: world.cloud.requests, 60)
-    assert {request.launch_template_version for request in world.cloud.requests} == {"7"}
+    assert {request.place["launch_template_version"] for request in world.cloud.requests} == {"7"}
 
 
 def test_a_document_of_before_still_means_the_newest():
-    assert {zone.launch_template_version for zone in document().pools[0].zones} == {"$Latest"}
+    assert {zone.place.launch_template_version for zone in document().pools[0].zones} == {"$Latest"}
 
 
 def test_an_intent_of_before_is_repeated_as_it_was_asked(world):
@@ -59,13 +62,14 @@ def test_an_intent_of_before_is_repeated_as_it_was_asked(world):
     world.slurm.submit(limit_s=600)
     world.until(lambda: world.cloud.requests, 60)
     (launch,) = {lease.launch for lease in world.ledger.leases()}
+    (intent,) = world.ledger.intents(launch)
+    flat = json.loads(intent.request)  # what is the place's stood beside the rest, and no version
+    flat |= {key: value for key, value in flat.pop("place").items() if key not in ("provider", OF_LATER)}
     with world.ledger.transaction():
-        world.ledger._db.execute(
-            "UPDATE intents SET request = json_remove(request, '$.launch_template_version') WHERE launch = ?", (launch,)
-        )
+        world.ledger._db.execute("UPDATE intents SET request = ? WHERE launch = ?", (json.dumps(flat), launch))
     pool = world.document.pools[0]
-    zones = [zone.model_copy(update={"launch_template_version": "7"}) for zone in pool.zones]
-    world.document = world.document.model_copy(update={"pools": [pool.model_copy(update={"zones": zones})]})
+    pools = [with_places(pool, launch_template_version="7")]
+    world.document = world.document.model_copy(update={"pools": pools})
     world.until(lambda: len(world.cloud.requests) == 2, 60)
     first, second = world.cloud.requests
-    assert isinstance(first, LaunchRequest) and replace(first) == second
+    assert OF_LATER not in second.place and parameters(first) == parameters(second)

@@ -103,15 +103,13 @@ def test_what_is_launched_says_whose_it_is_and_what_it_costs_in_every_repeat(wor
     rented(world)
     (request,) = set(world.cloud.requests)
     assert request.owner == ownership.owner_of(world.ledger).id and request.usd_per_hour == 24.0
-    assert LaunchRequest(**json.loads(world.ledger.intents(request.launch)[0].request)) == request
+    assert LaunchRequest.recorded(json.loads(world.ledger.intents(request.launch)[0].request)) == request
 
 
 def test_a_namesakes_instances_are_left_alone_and_told_once(world):
     world.tick()
     world.clock.at += HOUR
-    other = LaunchRequest(
-        "x", "l", "lab", "p5", "us-east-1a", "spot", 1, "lt", "ami", '{"nodes": ["p5-1"]}', None, "zz"
-    )
+    other = LaunchRequest("x", "l", "lab", "p5", "us-east-1a", "spot", 1, {}, "ami", '{"nodes": ["p5-1"]}', "zz")
     world.cloud.launch(other)
     world.clock.at += HOUR
     world.tick(5)

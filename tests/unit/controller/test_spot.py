@@ -75,7 +75,7 @@ def test_a_stored_intent_of_before_is_repeated_as_it_was(world):
     (intent,) = world.ledger.intents(launch)
     old = {key: value for key, value in json.loads(intent.request).items() if key != "max_usd_per_hour"}
     world.ledger._db.execute("UPDATE intents SET request = ?", (json.dumps(old),))
-    first = LaunchRequest(**old)
+    first = LaunchRequest.recorded(old)
     world.cloud.tokens[first.token] = (first, world.cloud.tokens[first.token][1])
     world.cloud.hidden |= set(world.cloud.all)  # else it is known by its token, and nobody is asked again
     world.until(lambda: world.states() == ["launched"], 60)

@@ -148,9 +148,9 @@ def test_a_job_that_may_not_be_requeued_keeps_no_other(tmp_path):
 def test_one_broken_queue_hides_no_other(tmp_path):
     world = World(tmp_path)
     pool = world.document.pools[0]
-    broken = pool.model_copy(update={"name": "other", "nodes": [], "interruption_queue_url": "https://sqs/1/broken"})
+    broken = pool.model_copy(update={"name": "other", "nodes": [], "notices": "https://sqs/1/broken"})
     world.document = world.document.model_copy(update={"pools": [broken, pool]})
-    world.cloud.images[broken.image_parameter] = "ami-1"
+    world.cloud.images[broken.image] = "ami-1"
     world.cloud.broken_queues = {"https://sqs/1/broken"}
     world.fill_home()
     job = world.slurm.submit(limit_s=600, runs_s=600)

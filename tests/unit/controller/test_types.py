@@ -6,7 +6,7 @@ from ironburst.controller import spending
 from ironburst.controller.ledger import Ledger
 from ironburst.document import Budget, PoolType
 from ironburst.ports import Malformed, QuotaReached
-from tests.fakes import Crash
+from tests.fakes import Crash, placed
 from tests.fakes.world import World
 
 SMALL, BIG = "p5.48xlarge", "p5en.48xlarge"
@@ -25,8 +25,8 @@ def world_of(tmp_path, big=USD[BIG], **burst):
 def of_types(world, big=USD[BIG], **changes):
     pool = world.document.pools[0]
     places = [
-        place.model_copy(update={"launch_template_id": f"lt-{place.zone}-big", "instance_type": BIG})
-        for place in pool.zones
+        placed(zone, launch_template_id=f"lt-{zone.zone}-big").model_copy(update={"instance_type": BIG})
+        for zone in pool.zones
     ]
     others = [PoolType(instance_type=BIG, usd_per_hour=big)]
     pool = pool.model_copy(update={"zones": [*pool.zones, *places], "other_types": others} | changes)
@@ -45,7 +45,7 @@ def world(tmp_path):
 
 def tried(world):
     """(type, zone) of each request."""
-    return [(world.cloud.types[request.launch_template_id], request.zone) for request in world.cloud.requests]
+    return [(world.cloud.types[request.place["launch_template_id"]], request.zone) for request in world.cloud.requests]
 
 
 def test_the_next_type_is_tried_as_a_launch_of_its_own_at_its_own_price(world):

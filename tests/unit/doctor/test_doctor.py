@@ -126,7 +126,7 @@ def test_a_region_that_the_account_has_not_enabled():
 def test_the_account_of_the_documents_queues_is_the_declared_one():
     url = "https://sqs.us-east-1.amazonaws.com/999999999999/lab-interruptions"
     published = document()
-    pool = published.pools[0].model_copy(update={"interruption_queue_url": url})
+    pool = published.pools[0].model_copy(update={"notices": url})
     of_another = replace(site(), document=published.model_copy(update={"pools": [pool], "region": "us-east-1"}))
     first, _ = identity.check(of_another)
     assert first.state == "fail" and "999999999999" in first.seen

@@ -17,8 +17,8 @@ LAB = Path(__file__).parents[3] / "stacks/Pulumi.lab.yaml"
 GROUP = "arn:aws:resource-groups:us-east-1:123456789012:group/training"
 OBSERVED = build.Observed(
     instances={"fixed-1": {"id": "i-1", "address": "10.90.1.4"}},
-    pool_zones={"p5": [{"zone": "us-east-1a", "subnet_id": "subnet-1", "launch_template_id": "lt-1"}]},
-    interruption_queue_urls={"p5": "http://queue"},
+    pool_zones={"p5": [{"zone": "us-east-1a", "place": {"subnet_id": "subnet-1", "launch_template_id": "lt-1"}}]},
+    notices={"p5": "http://queue"},
 )
 
 
@@ -40,7 +40,7 @@ def test_the_lab_document(lab):
     pool = lab.pool("p5")
     assert pool.nodes == ["p5-1", "p5-2", "p5-3"]
     assert (pool.partition, pool.fabric, pool.fabric_links, pool.boot_s) == ("burst-p5", "efa", 32, 45)
-    assert pool.image_parameter == "/ironburst/lab/p5/image"
+    assert pool.image == "/ironburst/lab/p5/image"
     assert pool.usd_per_hour["on-demand"] > pool.usd_per_hour["spot"] > 0
 
 
@@ -114,8 +114,8 @@ def test_readers_ignore_unknown_fields_and_refuse_unknown_versions(tmp_path, lab
     data = lab.model_dump(mode="json") | {"new": 1}
     path.write_text(json.dumps(data))
     assert document.read(path) == lab
-    path.write_text(json.dumps(data | {"version": 6}))
-    with pytest.raises(document.DocumentError, match="has version 6; this ironburst reads versions 1, 2, 3, 4, 5:"):
+    path.write_text(json.dumps(data | {"version": 7}))
+    with pytest.raises(document.DocumentError, match="has version 7; this ironburst reads versions 1, 2, 3, 4, 5, 6:"):
         document.read(path, last_good=tmp_path / "good.json")
 
 
@@ -251,7 +251,6 @@ def test_a_document_without_the_new_fields_is_still_read(lab):
         for key in (
             "capacity_ends_s",
             "capacity_starts_s",
-            "capacity_reservation_group_arn",
             "account",
             "data",
             "licences",
@@ -335,7 +334,7 @@ def test_a_pool_of_a_capacity_block():
 
     pool = built(change).pool("p5")
     assert (pool.markets, pool.usd_per_hour, pool.price_as_of) == (["capacity-block"], {"capacity-block": 0.0}, None)
-    assert (pool.capacity_reservation_id, pool.account) == ("cr-0a", "vision")
+    assert (pool.bought, pool.account) == (True, "vision")
     begins_s = 1796124600.0
     assert (pool.capacity_starts_s, pool.capacity_ends_s) == (begins_s, begins_s + 2 * 86400 - 1800)
 
@@ -346,7 +345,7 @@ def test_a_pool_of_a_group_of_reservations():
         pool |= {"markets": ["on-demand"], "capacity_reservation_group": GROUP}
 
     pool = built(change).pool("p5")
-    assert (pool.capacity_reservation_id, pool.capacity_reservation_group_arn) == (None, GROUP)
+    assert pool.bought
     assert pool.usd_per_hour["on-demand"] > 0 and pool.account is None
 
 
@@ -400,9 +399,9 @@ def test_a_reader_goes_on_without_a_good_copy_on_disk(tmp_path, lab):
     folder.write_text("")  # a file where the folder should be: nothing can be written there
     read = document.Reader(path, folder / "good.json")
     assert read() == document.read(path) and "no good copy is kept" in read.stale
-    path.write_text(json.dumps({"version": 6}))
-    assert read().serial == 1 and "has version 6" in read.stale
-    with pytest.raises(document.DocumentError, match="has version 6"):
+    path.write_text(json.dumps({"version": 7}))
+    assert read().serial == 1 and "has version 7" in read.stale
+    with pytest.raises(document.DocumentError, match="has version 7"):
         document.Reader(path, folder / "good.json")()
 
 

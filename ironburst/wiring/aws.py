@@ -1,0 +1,36 @@
+"""AWS."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ironburst.doctor.finding import Finding
+from ironburst.image_port import Images
+from ironburst.ports import Cloud
+from ironburst.wiring.provider import Looked, Provider
+
+
+def _api(region: str) -> Cloud:
+    from ironburst.adapters.aws import Aws
+
+    return Aws(region)
+
+
+def _images(region: str) -> Images:
+    from ironburst.adapters.aws_images import AwsImages
+
+    return AwsImages(region)
+
+
+def _doctor(looked: Looked) -> Iterator[Finding]:
+    from ironburst.adapters.aws_doctor import AwsAccount
+    from ironburst.doctor import aws
+    from ironburst.doctor.site import Site
+
+    cloud = looked.config.cloud
+    assert cloud  # it is chosen by it
+    account = AwsAccount(cloud.region)
+    return aws.examine(Site(looked.config, cloud, account, looked.now, looked.document, looked.accounts))
+
+
+AWS = Provider("AWS", _api, _images, _doctor)

@@ -1,0 +1,49 @@
+"""The table of clouds, by the name that a document and a stack file have under `cloud.provider`; None: no cloud."""
+
+from __future__ import annotations
+
+from ironburst.config.models import ClusterConfig
+from ironburst.document import ClusterDocument
+from ironburst.image_port import Images
+from ironburst.ports import Cloud
+from ironburst.wiring.aws import AWS
+from ironburst.wiring.none import NONE
+from ironburst.wiring.provider import Provider
+
+PROVIDERS: dict[str | None, Provider] = {None: NONE, "aws": AWS}
+
+
+def declared(config: ClusterConfig) -> Provider:
+    """That of a stack file."""
+    return PROVIDERS[config.cloud.provider if config.cloud else None]
+
+
+def images(document: ClusterDocument) -> Images:
+    """Where the images of a document's pools are baked. Raises CloudError."""
+    return PROVIDERS[_named(document)].images(document.region or "")
+
+
+def connect(document: ClusterDocument) -> Cloud:
+    """The cloud of a document. Raises CloudError."""
+    return Connection().follow(document)
+
+
+class Connection:
+    """The cloud that the documents name, connected as long as it stays the same."""
+
+    def __init__(self) -> None:
+        self._cloud: Cloud | None = None
+        self._connected: tuple[str | None, str] = None, ""
+
+    def follow(self, document: ClusterDocument) -> Cloud:
+        """The cloud of a document, which may be another one than before. Where it names none any more, the one of
+        before: what is rented was rented there. Raises CloudError.
+        """
+        wanted = _named(document), document.region or ""
+        if self._cloud is None or (wanted[0] is not None and wanted != self._connected):
+            self._cloud, self._connected = PROVIDERS[wanted[0]].api(wanted[1]), wanted
+        return self._cloud
+
+
+def _named(document: ClusterDocument) -> str | None:
+    return document.cloud.provider if document.cloud else None

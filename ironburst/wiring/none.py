@@ -1,0 +1,27 @@
+"""No cloud: a hall of one's own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ironburst.adapters.no_cloud import NoCloud
+from ironburst.doctor.finding import Finding
+from ironburst.image_port import Images
+from ironburst.ports import Cloud, Refused
+from ironburst.wiring.provider import Looked, Provider
+
+
+def _api(_: str) -> Cloud:
+    return NoCloud()
+
+
+def _images(_: str) -> Images:
+    raise Refused("the document declares no cloud, so no images are baked")
+
+
+def _doctor(looked: Looked) -> Iterator[Finding]:
+    seen = "none is declared, so nothing is rented; --from hall looks at the hosts and BMCs"
+    yield Finding("cloud", looked.config.name, "ok", seen)
+
+
+NONE = Provider("no cloud", _api, _images, _doctor)

@@ -1,0 +1,33 @@
+"""What the product needs of a cloud: one value a cloud. A row loads its SDK only when it is called."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from ironburst.config.models import ClusterConfig
+from ironburst.doctor.finding import Finding
+from ironburst.document import ClusterDocument
+from ironburst.image_port import Images
+from ironburst.ports import Cloud
+
+
+@dataclass(frozen=True)
+class Looked:
+    """What a doctor's checks look at. `accounts`: numbers that the stack file allows; empty: any."""
+
+    config: ClusterConfig
+    document: ClusterDocument | None
+    now: datetime
+    accounts: Sequence[str] = ()
+
+
+@dataclass(frozen=True)
+class Provider:
+    """A cloud, or none. `called`: its name for people; `api` and `images` take the region's name."""
+
+    called: str
+    api: Callable[[str], Cloud]
+    images: Callable[[str], Images]
+    doctor: Callable[[Looked], Iterator[Finding]]

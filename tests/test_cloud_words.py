@@ -1,0 +1,189 @@
+"""A cloud is spoken in its own rooms: which lines elsewhere say AWS, by module. None may say it more often."""
+
+import ast
+import io
+import re
+import tokenize
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+WORDS = re.compile(
+    r"(?<![A-Za-z])(?:aws|Aws|AWS|amazon|Amazon|amazonaws|ec2|Ec2|EC2|ebs|EBS|efa|Efa|EFA|eks|Eks|EKS|iam|IAM|s3|S3"
+    r"|sqs|SQS|ssm|SSM|sts|STS|fsx|FSx|vpc|Vpc|VPC|arn|ARN|ami|AMI|boto3?|botocore)(?![a-z])"
+)
+TOPS = ("ironburst", "components", "providers", "playbooks")
+
+
+def docstrings(tree):
+    """The lines of strings that are statements of their own."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):
+            yield from range(node.lineno, node.end_lineno + 1)
+
+
+def imported(tree):
+    """The lines of imports: who may import a cloud's room is test_layers' matter."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            yield from range(node.lineno, node.end_lineno + 1)
+
+
+def lines(text):
+    """The numbers of the lines of code that say AWS; comments, docstrings and imports don't count."""
+    tree, comments = ast.parse(text), {}
+    for token in tokenize.generate_tokens(io.StringIO(text).readline):
+        if token.type == tokenize.COMMENT:
+            comments[token.start[0]] = token.start[1]
+    left_out = {*docstrings(tree), *imported(tree)}
+    code = ((n, line[: comments.get(n, len(line))]) for n, line in enumerate(text.splitlines(), 1))
+    return [n for n, line in code if n not in left_out and WORDS.search(line)]
+
+
+def counted():
+    """{path of a module: how many of its lines say AWS}."""
+    paths = sorted(path for top in TOPS for path in (ROOT / top).rglob("*.py"))
+    found = {str(path.relative_to(ROOT)): len(lines(path.read_text())) for path in [*paths, ROOT / "__main__.py"]}
+    return {path: count for path, count in found.items() if count}
+
+
+# A cloud's rooms: what lies there may speak it. The modules are named by what they are until they lie in one
+ROOMS = re.compile(r"(?:^|/)aws(?:\.py$|/)")
+OF_AWS = (
+    "components/access.py",
+    "components/account.py",
+    "components/budget.py",
+    "components/burst_pool.py",
+    "components/cluster.py",
+    "components/eks.py",
+    "components/gpu_node_group.py",
+    "components/hall_links.py",
+    "components/interruptions.py",
+    "components/launch.py",
+    "components/network.py",
+    "components/policies.py",
+    "ironburst/adapters/aws.py",
+    "ironburst/adapters/aws_doctor.py",
+    "ironburst/adapters/aws_errors.py",
+    "ironburst/adapters/aws_images.py",
+    "ironburst/aws_secrets.py",
+    "ironburst/catalog/eks.py",
+    "ironburst/catalog/instances.py",
+    "ironburst/catalog/prices.py",
+    "ironburst/catalog/regions.py",
+    "ironburst/config/aws_models.py",
+    "ironburst/config/checks/cloud.py",
+    "ironburst/config/checks/data.py",
+    "ironburst/config/checks/eks.py",
+    "ironburst/config/checks/identity.py",
+    "ironburst/config/checks/network.py",
+    "ironburst/config/checks/places.py",
+    "ironburst/config/checks/provider.py",
+    "ironburst/config/data_models.py",
+    "ironburst/config/eks_cluster.py",
+    "ironburst/config/eks_models.py",
+    "ironburst/config/estimates.py",
+    "ironburst/config/network_models.py",
+    "ironburst/config/subnets.py",
+    "ironburst/cost/causes.py",
+    "ironburst/doctor/account.py",
+    "ironburst/doctor/billing.py",
+    "ironburst/doctor/capacity.py",
+    "ironburst/doctor/identity.py",
+    "ironburst/doctor/images.py",
+    "ironburst/doctor/link.py",
+    "ironburst/doctor/orphans.py",
+    "ironburst/doctor/quotas.py",
+    "ironburst/doctor/rights.py",
+    "ironburst/doctor/secret.py",
+    "ironburst/doctor/site.py",
+    "ironburst/doctor/zones.py",
+    "playbooks/roles/cloud_node/files/ironburst-eks.py",
+    "playbooks/roles/cloud_node/files/ironburst-join.py",
+    "playbooks/roles/data_sets/files/ironburst-data.py",
+)
+LEFT = {
+    "__main__.py": 2,
+    "components/karpenter.py": 1,
+    "ironburst/baremetal/makers.py": 1,
+    "ironburst/baremetal/node.py": 1,
+    "ironburst/catalog/__init__.py": 2,
+    "ironburst/catalog/hardware.py": 1,
+    "ironburst/cli/catalog.py": 3,
+    "ironburst/cli/close.py": 1,
+    "ironburst/cli/diff.py": 2,
+    "ironburst/cli/discover.py": 1,
+    "ironburst/cli/doctor.py": 1,
+    "ironburst/cli/document.py": 3,
+    "ironburst/cli/image.py": 5,
+    "ironburst/cli/init.py": 9,
+    "ironburst/cli/init_from.py": 3,
+    "ironburst/cli/new_site.py": 10,
+    "ironburst/cli/new_stack.py": 11,
+    "ironburst/cli/scheduler.py": 1,
+    "ironburst/cli/stack_file.py": 2,
+    "ironburst/config/bridge_models.py": 2,
+    "ironburst/config/checks/__init__.py": 2,
+    "ironburst/config/checks/bridge.py": 1,
+    "ironburst/config/checks/control_plane.py": 2,
+    "ironburst/config/checks/doubtful.py": 4,
+    "ironburst/config/checks/gpu_support.py": 2,
+    "ironburst/config/checks/scheduler.py": 2,
+    "ironburst/config/karpenter_models.py": 1,
+    "ironburst/config/load.py": 1,
+    "ironburst/config/models.py": 6,
+    "ironburst/config/refusals.py": 1,
+    "ironburst/config/scheduler_models.py": 11,
+    "ironburst/config/software_models.py": 1,
+    "ironburst/config/stack.py": 1,
+    "ironburst/config/types.py": 2,
+    "ironburst/controller/launch_request.py": 1,
+    "ironburst/convergence/inputs.py": 1,
+    "ironburst/cost/bill.py": 1,
+    "ironburst/doctor/slurm.py": 2,
+    "ironburst/document/__init__.py": 3,
+    "ironburst/document/build.py": 5,
+    "ironburst/document/build_scheduler.py": 7,
+    "ironburst/document/model.py": 4,
+    "ironburst/health/settings.py": 1,
+    "ironburst/plan/policy.py": 1,
+    "ironburst/slurm_programs/snippet.py": 1,
+    "ironburst/software/packages.py": 2,
+    "ironburst/software/solve.py": 1,
+    "ironburst/wiring/clouds.py": 1,
+    "playbooks/plugins/action/cluster_node.py": 1,
+    "playbooks/plugins/lookup/secret.py": 2,
+    "playbooks/plugins/modules/node_state.py": 1,
+    "playbooks/roles/kubernetes_node/files/ironburst-kubelet.py": 6,
+}
+"""path: lines that say AWS, and are to say what they mean of any cloud or to go into a room. They become fewer"""
+
+
+def elsewhere():
+    """{path: lines} of the modules that are no cloud's."""
+    return {path: count for path, count in counted().items() if path not in OF_AWS and not ROOMS.search(path)}
+
+
+def test_no_module_says_aws_more_often_than_it_did():
+    found = elsewhere()
+    more = {path: count for path, count in found.items() if count > LEFT.get(path, 0)}
+    assert more == {}, "a cloud's words belong into its room of the same floor"
+
+
+@pytest.mark.parametrize("path", [*OF_AWS, *LEFT])
+def test_no_entry_outlives_its_module(path):
+    assert lines((ROOT / path).read_text()), "says AWS no more, or has moved: take it out of the list"
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ('region = Aws("us-east-1")', [1]),
+        ('"""Of AWS."""\nfrom ironburst.adapters.aws import X\nname = 1  # of EC2', []),
+        ("own_arn = 1\nlearn = warn = 2\nAMI_ID = 3", [1, 3]),
+        ("laws = 1\nPARNELL = 2\ncloud_aws = 3", [3]),
+    ],
+)
+def test_what_counts(text, said):
+    assert lines(text) == said
