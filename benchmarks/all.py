@@ -20,7 +20,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from benchmarks import report
-from ironburst import files
+from ironburst.system import files
 
 ROOT = Path(__file__).parents[1]
 PHILLY, CHRONUS, OPENB = "philly_first70d.csv.xz", "chronus_philly_slo.csv.xz", "openb2023_pods_default.csv.xz"

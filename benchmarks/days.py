@@ -4,7 +4,7 @@ A day of a site in memory (tests.fakes): the real controller, a cloud that sends
 switch that the role slurm_node gives them, and two to five accidents (`ACCIDENTS`), each at a random moment. Counted
 are jobs that were lost, or started again though nothing had happened to their nodes; instances that live an hour
 after anybody needed them; dollars beyond a ceiling by the cloud's bill; and those paid for states that last, beyond
-what ironburst.state_times allows (on days on which nothing else hides them from the controller).
+what ironburst.nodes.state_times allows (on days on which nothing else hides them from the controller).
 With --dead the controller is killed for
 ever at a random moment, and what counts is how long the last rented instance outlives it and its job.
 """
@@ -30,14 +30,14 @@ from typing import Any
 
 from benchmarks.lasting import Lasting
 from benchmarks.mishaps import MIN_BILL_S, Skewed
-from ironburst import naming
 from ironburst.controller.ledger import Ledger
 from ironburst.controller.lock import LockedError
 from ironburst.controller.money import day, month
 from ironburst.controller.tick import Controller
 from ironburst.document import ClusterDocument
+from ironburst.nodes import naming
+from ironburst.nodes.state_times import JOB, NODE
 from ironburst.ports import CloudError, SchedulerError
-from ironburst.state_times import JOB, NODE
 from tests.fakes import T0, FakeClock, FakeCloud, FakeSlurm, document
 
 DAY_S, HOUR_S = 86400.0, 3600.0

@@ -20,8 +20,8 @@ from benchmarks.lasting import Lasting
 from ironburst.adapters.kubernetes import Access, scheduler
 from ironburst.adapters.kubernetes.client import Client
 from ironburst.controller.money import day, month
+from ironburst.nodes.state_times import JOB, POD, Row
 from ironburst.ports import CloudError, SchedulerError
-from ironburst.state_times import JOB, POD, Row
 from tests.fakes.kube_api import KubeApi, kubeconfig_of
 from tests.fakes.kube_world import JOBS, PODS, KubeWorld, stamp
 

@@ -1,4 +1,4 @@
-"""States that last in random days: what was paid for them, and what ironburst.state_times allows of that."""
+"""States that last in random days: what was paid for them, and what ironburst.nodes.state_times allows of that."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from ironburst.controller.records import STOP_S, EventRow
-from ironburst.state_times import Row
+from ironburst.nodes.state_times import Row
 
 LOOKS = 4  # ticks from a step of the table to the end of an instance
 

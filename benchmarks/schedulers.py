@@ -24,13 +24,13 @@ import numpy as np
 
 from benchmarks import burst, peers
 from benchmarks.figures import WAITS, Outcome, figures, finite, trace_path
-from ironburst.adapters import slurm_json
 from ironburst.adapters.kubernetes import nodes as kube_nodes
 from ironburst.adapters.kubernetes import objects, pods, queue
 from ironburst.adapters.kubernetes.gangs import Gang
 from ironburst.adapters.kubernetes.site import SITE_KEY
 from ironburst.adapters.kubernetes.site import Pool as KubePool
 from ironburst.adapters.kubernetes.site import Site as KubeSite
+from ironburst.adapters.slurm import answers as slurm_json
 from ironburst.burst import Job, Node, Policy, Snapshot
 from ironburst.burst.limits import Limits, WaitTarget
 from ironburst.replay import traces

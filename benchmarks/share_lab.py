@@ -12,7 +12,7 @@ from dataclasses import asdict
 from typing import Protocol
 
 from ironburst import document
-from ironburst.adapters.slurm import Slurm
+from ironburst.adapters.slurm.scheduler import Slurm
 from ironburst.burst import Job
 from ironburst.config import load
 from ironburst.document import build

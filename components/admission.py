@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ironburst.kubernetes_rights import BOOTSTRAPPERS, SIGNER
-from ironburst.naming import BAD_GPU_TAINT, NOT_READY_TAINT
+from ironburst.nodes.naming import BAD_GPU_TAINT, NOT_READY_TAINT
 
 Spec = Any  # the SDK types its records by the key
 SERVERS_OWN = ("managedFields", "resourceVersion", "generation")  # of an object's metadata; every write moves them

@@ -7,21 +7,22 @@ from typing import Any
 
 import pulumi
 
-from components import account, cluster_kinds, policies
-from components.access import BakingAccess, CiAccess, ControllerAccess, LaunchAccess, NodeAccess, scope
+from components import cluster_kinds
+from components.aws import account, policies
+from components.aws.access import BakingAccess, CiAccess, ControllerAccess, LaunchAccess, NodeAccess, scope
+from components.aws.budget import BudgetAlarm
+from components.aws.burst_pool import BurstPool
+from components.aws.eks import CONTROLLER, ZONES, EksCluster
+from components.aws.gpu_node_group import GpuNodeGroup
+from components.aws.interruptions import Interruptions
+from components.aws.network import Network
 from components.bare_metal import BareMetalNodes
-from components.budget import BudgetAlarm
-from components.burst_pool import BurstPool
-from components.eks import CONTROLLER, ZONES, EksCluster
-from components.gpu_node_group import GpuNodeGroup
-from components.interruptions import Interruptions
 from components.kubernetes_cluster import KubernetesCluster, resolved
-from components.network import Network
-from ironburst.config import eks_cluster, estimates, subnets
-from ironburst.config.aws_models import AwsCloud
+from ironburst.config.aws import eks_cluster, estimates, subnets
+from ironburst.config.aws.models import AwsCloud
 from ironburst.config.models import ClusterConfig
 from ironburst.document.build import Observed, build
-from ironburst.naming import cluster_object, logical
+from ironburst.nodes.naming import cluster_object, logical
 from ironburst.software.solve import Solution
 
 

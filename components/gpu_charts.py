@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from ironburst import catalog
 from ironburst.config.scheduler_models import GpuSupport
-from ironburst.naming import GATE_TAINT, NOT_READY_TAINT, RENTED_TAINT
+from ironburst.nodes.naming import GATE_TAINT, NOT_READY_TAINT, RENTED_TAINT
 
 Values = dict[str, Any]
 

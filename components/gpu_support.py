@@ -7,7 +7,7 @@ import pulumi_kubernetes as kubernetes
 
 from components import gpu_charts
 from ironburst.config import scheduler_models
-from ironburst.naming import logical
+from ironburst.nodes.naming import logical
 
 NAMESPACE = "ironburst-gpu"
 

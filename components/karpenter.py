@@ -9,7 +9,7 @@ import pulumi
 import pulumi_kubernetes as kubernetes
 
 from ironburst.config.karpenter_models import KarpenterPool
-from ironburst.naming import CLUSTER_LABEL, SITE_LABEL, logical, node_pool
+from ironburst.nodes.naming import CLUSTER_LABEL, SITE_LABEL, logical, node_pool
 
 API = "karpenter.sh/v1"
 NODE_CLASS = {"group": "karpenter.k8s.aws", "kind": "EC2NodeClass"}

@@ -12,12 +12,13 @@ from components import admission
 from components.cluster_kinds import KUEUE, READINESS
 from components.gpu_support import GpuSupport
 from components.karpenter import KarpenterPools
-from ironburst import kubernetes_rights, secrets
+from ironburst import kubernetes_rights
 from ironburst.config.bridge_models import Bridge
 from ironburst.config.karpenter_models import KarpenterPool
 from ironburst.config.scheduler_models import GateRule, Kubernetes
 from ironburst.kubernetes_rights import BOOTSTRAPPERS, Rule
-from ironburst.naming import GATE_CONDITION, GATE_TAINT, check_controller, cluster_object, logical, node_pool
+from ironburst.nodes.naming import GATE_CONDITION, GATE_TAINT, check_controller, cluster_object, logical, node_pool
+from ironburst.system import secrets
 
 ACCOUNT = "ironburst-controller"
 RBAC = "rbac.authorization.k8s.io"

@@ -9,13 +9,13 @@ from pathlib import Path
 
 import boto3
 
-from components import policies
-from ironburst.adapters.aws_doctor import AwsAccount
+from components.aws import policies
+from ironburst.adapters.aws.doctor import AwsAccount
 from ironburst.config.load import from_value, read_value
-from ironburst.doctor.site import Site
+from ironburst.doctor.aws.site import Site
 from ironburst.document import AwsPlace, PoolZone
 from ironburst.document.build import CloudInstance, Observed, build
-from ironburst.naming import image_parameter, tags
+from ironburst.nodes.naming import image_parameter, tags
 from lab.aws.account_gaps import given
 from lab.aws.cloud import ACCOUNT
 from lab.aws.testing import REGION

@@ -18,65 +18,50 @@ STDLIB = set(sys.stdlib_module_names)
 # a module counts; :burst is ironburst.burst
 RIGHTS = {
     # pure: no clock, no I/O
-    "ironburst.node_states": "",
-    "ironburst.state_times": "",
-    "ironburst.gpus": "",
-    "ironburst.burst": "numpy :gpus :naming :node_states",
-    "ironburst.replay": "numpy :burst :gpus",
+    "ironburst.nodes": "",
+    "ironburst.burst": "numpy :nodes",
+    "ironburst.replay": "numpy :burst :nodes",
     "ironburst.software": "",
     "ironburst.hall": "",
     "ironburst.health": "",  # runs on the nodes, too
-    "ironburst.naming": "",
     "ironburst.kubernetes_rights": "",
     "ironburst.shares": ":burst",
-    "ironburst.service": ":node_states",
-    "ironburst.ports": ":burst :naming :service :shares",
+    "ironburst.ports": ":burst :nodes :shares",
     # what a person writes, what the world offers, and the document of both
     "ironburst.catalog": "yaml",
-    "ironburst.config": "pydantic yaml :catalog :files :gpus :hall :naming :secrets :software",
+    "ironburst.config": "pydantic yaml :catalog :hall :nodes :software :system",
     "ironburst.plan": ":config :software",  # pure
-    "ironburst.document": "pydantic :catalog :config :files :naming :software",
-    "ironburst.doctor": ":catalog :config :document :naming :ports :secrets :slurm_programs :software",  # pure
+    "ironburst.document": "pydantic :catalog :config :nodes :software :system",
+    "ironburst.doctor": ":catalog :config :document :nodes :ports :slurm_programs :software :system",  # pure
     # tools of this machine
-    "ironburst.files": "",
-    "ironburst.secrets": ":aws_secrets :secret_store",
-    "ironburst.secret_store": "",
-    "ironburst.aws_secrets": "boto3 botocore :secret_store",
-    "ironburst.sent_program": "",
-    "ironburst.signals": "",
-    "ironburst.slurm_programs": ":document :naming",
+    "ironburst.system": "",
+    "ironburst.system.secrets": ":system.aws_secrets :system.secret_store",
+    "ironburst.system.aws_secrets": "boto3 botocore :system.secret_store",
+    "ironburst.slurm_programs": ":document :nodes",
     # what acts
-    "ironburst.baremetal": "pydantic :catalog :config :secrets :software",
-    "ironburst.controller": ":burst :document :gpus :health.shared :karpenter_port :naming :node_states "
-    ":ports :shares :state_times",
-    "ironburst.page": "jinja2 markupsafe numpy starlette :burst :controller.records :naming :node_states "
-    ":replay.pictures",
-    "ironburst.cost": ":controller.money :controller.records :naming :replay",  # pure
-    "ironburst.convergence": "yaml :document :files :sent_program :service",
-    "ironburst.first_contact": "",
+    "ironburst.baremetal": "pydantic :catalog :config :software :system",
+    "ironburst.controller": ":burst :document :health.shared :nodes :ports :shares",
+    "ironburst.page": "jinja2 markupsafe numpy starlette :burst :controller.records :nodes :replay.pictures",
+    "ironburst.cost": ":controller.money :controller.records :nodes :replay",  # pure
+    "ironburst.convergence": "yaml :document :ports.service :system",
     "ironburst.roles": "yaml",
-    "ironburst.image_port": ":ports",
-    "ironburst.karpenter_port": "",
-    "ironburst.image_choice": ":catalog :document :image_port :ports",
-    "ironburst.images": ":document :first_contact :image_choice :image_port :ports :signals",
-    "ironburst.adapters": ":baremetal :convergence.ports :cost :doctor :gpus :image_port :karpenter_port "
-    ":kubernetes_rights :naming :node_states :ports :replay :sent_program :service :shares :signals :software "
-    ":state_times ansible_runner boto3 botocore cryptography kubernetes requests sushy urllib3 yaml",
+    "ironburst.baking": ":catalog :document :ports :system",
+    "ironburst.adapters": ":baremetal :convergence.ports :cost :doctor :kubernetes_rights :nodes :ports :replay :shares "
+    ":software :system ansible_runner boto3 botocore cryptography kubernetes requests sushy urllib3 yaml",
     # which cloud; its SDK is loaded when a row is called
-    "ironburst.wiring": ":adapters :config :doctor :document :image_port :ports",
+    "ironburst.wiring": ":adapters :config :doctor :document :ports",
     "ironburst.cli": "argcomplete ironburst rich uvicorn yaml",
     # the declaration
     "__main__": "pulumi components :config",
     "components": "kubernetes pulumi pulumi_aws pulumi_kubernetes yaml :baremetal :catalog :config :document "
-    ":kubernetes_rights :naming :secrets :software",
-    "providers.baremetal": "grpc pulumi :adapters.metal_cycle :adapters.redfish :adapters.redfish_power :baremetal "
-    ":catalog :secrets",
+    ":kubernetes_rights :nodes :software :system",
+    "providers.baremetal": "grpc pulumi :adapters.redfish :baremetal :catalog :system",
     # Ansible's side; what runs on a node has the standard library, and what its role installs
     "playbooks.plugins": "ansible",
-    "playbooks.plugins.action": "ansible :cli :convergence :document :roles :service",
-    "playbooks.plugins.filter": "ansible :naming :shares :software",
+    "playbooks.plugins.action": "ansible :cli :convergence :document :ports.service :roles",
+    "playbooks.plugins.filter": "ansible :nodes :shares :software",
     "playbooks.plugins.inventory": "ansible :document",
-    "playbooks.plugins.lookup": "ansible :secrets",
+    "playbooks.plugins.lookup": "ansible :system",
     "playbooks.files": "",
     "playbooks.roles": "",
     "playbooks.roles.data_sets": "boto3 botocore",
@@ -102,11 +87,11 @@ RIGHTS = {
     "lab.packages.schedmd_rpms": ":adapters lab.hosts lab.names lab.packages lab.system",
     "lab.hall": ":document lab.names lab.system",
     "lab.site": "lab.hosts lab.names lab.packages lab.system",
-    "lab.demo": ":adapters :controller :document :naming :ports lab.hosts lab.names lab.packages lab.pulumi "
+    "lab.demo": ":adapters :controller :document :nodes :ports lab.hosts lab.names lab.packages lab.pulumi "
     "lab.site lab.system",
-    "lab.demo.kubernetes": ":adapters :controller :document :naming requests lab.demo lab.hosts lab.kubernetes "
+    "lab.demo.kubernetes": ":adapters :controller :document :nodes requests lab.demo lab.hosts lab.kubernetes "
     "lab.names lab.pulumi lab.system",
-    "lab.play": ":controller :document :naming lab.bmc lab.demo lab.hosts lab.names lab.site lab.system",
+    "lab.play": ":controller :document :nodes lab.bmc lab.demo lab.hosts lab.names lab.site lab.system",
     "lab.__main__": "lab.demo lab.hosts lab.kubernetes lab.play lab.site lab.system",
     "ci": "",  # on a bare runner
     # what reads the whole product

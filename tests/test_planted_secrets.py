@@ -24,10 +24,11 @@ import pytest
 import yaml
 from pydantic import AfterValidator, BaseModel
 
-from ironburst import cli, document, secrets
+from ironburst import cli, document
 from ironburst.cli import reap, run, status, tick
 from ironburst.config import load, types
 from ironburst.config.models import ClusterConfig
+from ironburst.system import secrets
 from lab.aws.cloud import Cloud
 from lab.aws.testing import client
 from lab.bmc import Bmc

@@ -1,5 +1,5 @@
 """The outside world, behind the Protocols of ironburst.ports and ironburst.convergence.ports.
 
-- slurm (its JSON: slurm_json); aws (its errors: aws_errors; baking: aws_images); pulumi; redfish: BMCs
+- rooms: aws, kubernetes, slurm, redfish (BMCs); both, bridged: two schedulers at once; no_cloud; pulumi
 - ansible: playbooks (what a cancelled one leaves: leftovers); remote: ssh alone
 """

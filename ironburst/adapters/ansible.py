@@ -16,7 +16,7 @@ from typing import Any
 
 from ironburst.adapters.leftovers import close_connections, end_here, end_on_hosts
 from ironburst.convergence.ports import Connection, HostResult, PlaybookRun, TaskEvent
-from ironburst.signals import handled
+from ironburst.system.signals import handled
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 

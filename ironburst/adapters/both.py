@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from ironburst.naming import SCHEDULERS, scheduler_of
+from ironburst.nodes.naming import SCHEDULERS, scheduler_of
 from ironburst.ports import Claim, Node, Observation, Quota, Scheduler, SchedulerError, Share
 
 _Act = Callable[[Scheduler, list[str]], object]

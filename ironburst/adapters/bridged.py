@@ -8,14 +8,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Protocol
 
-from ironburst.adapters import slurm_bridge
 from ironburst.adapters.kubernetes import bridged, taints
 from ironburst.adapters.kubernetes.bridged import BridgedNodes
 from ironburst.adapters.kubernetes.site import Site
 from ironburst.adapters.kubernetes.views import NodeView
-from ironburst.adapters.slurm import SPOOL, Slurm
-from ironburst.adapters.slurm_bridge import Pools
-from ironburst.adapters.slurm_json import Read
+from ironburst.adapters.slurm import bridge as slurm_bridge
+from ironburst.adapters.slurm.answers import Read
+from ironburst.adapters.slurm.bridge import Pools
+from ironburst.adapters.slurm.scheduler import SPOOL, Slurm
 from ironburst.ports import Claim, Job, Node, Observation, Quota, Scheduler, SchedulerError, Share
 
 _NAMED = 3  # pods in a sentence

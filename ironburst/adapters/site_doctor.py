@@ -7,19 +7,13 @@ from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from ironburst import sent_program
-from ironburst.adapters.redfish import (
-    BmcAccess,
-    BmcError,
-    BmcLoginRefused,
-    BmcUnreachable,
-    read_hardware,
-)
+from ironburst.adapters.redfish.client import BmcAccess, BmcError, BmcLoginRefused, BmcUnreachable, read_hardware
 from ironburst.adapters.remote import ask
 from ironburst.convergence.ports import Connection, RemoteProgram
 from ironburst.doctor import host_probe
 from ironburst.doctor.bmcs import Bmc
 from ironburst.doctor.hosts import Said
+from ironburst.system import sent_program
 
 HOST_S = 90.0
 """that a host's answer may take: its own questions have limits of 5 and 20 s"""

@@ -6,12 +6,13 @@ import ipaddress
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ironburst import catalog, secrets
+from ironburst import catalog
 from ironburst.baremetal.install_scripts import Target
 from ironburst.baremetal.unattended import Network, Seed
 from ironburst.config.allowance_models import Allowance
 from ironburst.config.firmware_models import FirmwareMinimum
 from ironburst.config.models import ClusterConfig, Hall, Nodes
+from ironburst.system import secrets
 
 
 def allowed_mismatches(allow: Sequence[Allowance]) -> dict[str, dict[str, str]]:

@@ -21,7 +21,6 @@ from pydantic import (
 )
 from pydantic.alias_generators import to_camel
 
-from ironburst import secrets
 from ironburst.baremetal import drift
 from ironburst.baremetal.firmware import Minimum
 from ironburst.baremetal.hardware import Hardware
@@ -32,6 +31,7 @@ from ironburst.catalog.errors import Unknown
 from ironburst.catalog.hardware import gpu, platform
 from ironburst.config.bios_models import Settings
 from ironburst.software.versions import version
+from ironburst.system import secrets
 
 PACKAGE = "baremetal"
 VERSION = "0.1.0"

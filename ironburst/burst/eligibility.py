@@ -10,7 +10,7 @@ from operator import is_
 from ironburst.burst import explain
 from ironburst.burst.policy import Policy
 from ironburst.burst.snapshot import Job, Node, Pool, Snapshot
-from ironburst.gpus import Gpu, least
+from ironburst.nodes.gpus import Gpu, least
 
 Reason = tuple[str, str]  # code, text
 

@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 
-from ironburst import naming
 from ironburst.burst import explain
 from ironburst.burst.decision import Assign, Narrow, Widen
 from ironburst.burst.slots import Room, Slot, usable
 from ironburst.burst.snapshot import Job, Lease, Snapshot
+from ironburst.nodes import naming
 
 # Slurm's delay of a requeued job: cred_expiration's 120 s, and one; counted from its new submit time or a second later.
 # Another moment is its user's, or its site's (requeue_delay).

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from ironburst import naming
 from ironburst.burst.packing import Placement, Plan
 from ironburst.burst.policy import Policy
 from ironburst.burst.snapshot import Job, Node, Snapshot
+from ironburst.nodes import naming
 
 # jobs that one decision lays over the nodes a second time, at most: beyond that a late job is rented for itself
 MOST_ANEW = 20_000

@@ -17,7 +17,7 @@ from ironburst.burst.eligibility import in_time, meant, not_in_pool, not_on_mark
 from ironburst.burst.policy import Policy
 from ironburst.burst.refusals import Refusal
 from ironburst.burst.snapshot import Job, Pool, Snapshot
-from ironburst.gpus import Gpu
+from ironburst.nodes.gpus import Gpu
 
 ENDLESS = 64  # the magnitude of a run time that has no end
 

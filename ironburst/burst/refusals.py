@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from ironburst import node_states
 from ironburst.burst import explain
 from ironburst.burst.headroom import Charge, Headroom, named
 from ironburst.burst.orders import Halt
 from ironburst.burst.snapshot import CoolDown, Node, Pool
+from ironburst.nodes import states as node_states
 
 CODES = frozenset(("max_nodes", "cool_down", "closed", "budget", "halted", "user_limit"))
 

@@ -9,11 +9,12 @@ import re
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
-from ironburst import naming, node_states
 from ironburst.burst import drains
 from ironburst.burst.codec import IF_SAID
 from ironburst.burst.orders import Halt, UserLimit
-from ironburst.gpus import Gpu
+from ironburst.nodes import naming
+from ironburst.nodes import states as node_states
+from ironburst.nodes.gpus import Gpu
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from ironburst.burst.eligibility import refused
 from ironburst.burst.snapshot import Job
-from ironburst.naming import FIRST_POD_JOB
+from ironburst.nodes.naming import FIRST_POD_JOB
 
 # Five rounds of Slurm's main scheduler, ten of its backfill, as long as they are by default (sched_interval 60 s,
 # bf_interval 30 s; the role slurm_head sets 30 s for both): with a long queue one round doesn't reach every job.

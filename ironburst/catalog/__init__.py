@@ -3,9 +3,31 @@ Pure lookups over carried data files (data/README.md has their sources and dates
 a lookup of an unknown name raises `Unknown`.
 """
 
+from ironburst.catalog.aws.eks import EksVersion, eks_versions
+from ironburst.catalog.aws.instances import (
+    InstanceType,
+    NetworkInterface,
+    addresses,
+    fabric,
+    instance_type,
+    instance_types,
+    network_interfaces,
+    zones,
+)
+from ironburst.catalog.aws.prices import (
+    Interruptions,
+    NetworkItem,
+    NetworkPrice,
+    Price,
+    Savings,
+    interruptions,
+    network_price,
+    price,
+    spot_savings,
+)
+from ironburst.catalog.aws.regions import Region, region, regions
 from ironburst.catalog.cabling import CableReach, cable_reaches
 from ironburst.catalog.charts import Chart, chart, charts
-from ironburst.catalog.eks import EksVersion, eks_versions
 from ironburst.catalog.errors import Unknown, nearest, suggested
 from ironburst.catalog.hardware import (
     Board,
@@ -19,28 +41,6 @@ from ironburst.catalog.hardware import (
     platforms,
     slug,
 )
-from ironburst.catalog.instances import (
-    InstanceType,
-    NetworkInterface,
-    addresses,
-    fabric,
-    instance_type,
-    instance_types,
-    network_interfaces,
-    zones,
-)
-from ironburst.catalog.prices import (
-    Interruptions,
-    NetworkItem,
-    NetworkPrice,
-    Price,
-    Savings,
-    interruptions,
-    network_price,
-    price,
-    spot_savings,
-)
-from ironburst.catalog.regions import Region, region, regions
 from ironburst.catalog.software import (
     Bulletin,
     Cuda,

@@ -9,10 +9,11 @@ import typing
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from ironburst import catalog, naming
-from ironburst.catalog.prices import LIST_REGION
+from ironburst import catalog
+from ironburst.catalog.aws.prices import LIST_REGION
 from ironburst.cli import Subparsers
 from ironburst.document.model import LOGIN_USERS
+from ironburst.nodes import naming
 from ironburst.software.model import Os
 
 Row = dict[str, Any]

@@ -22,8 +22,8 @@ from ironburst.convergence.ports import Connection
 from ironburst.convergence.receipts import Store, default_folder
 from ironburst.convergence.rolling import share
 from ironburst.document import ClusterDocument, DocumentError
-from ironburst.service import NodeService
-from ironburst.signals import handled
+from ironburst.ports.service import NodeService
+from ironburst.system.signals import handled
 
 EXIT_CODES = """exit codes:
   0  every host is converged, or proved unchanged (with --check: and nothing would change)
@@ -122,7 +122,7 @@ def make_tools(
             from ironburst.cli.scheduler import nodes_of
 
             return nodes_of(document)
-        from ironburst.adapters.slurm import Slurm
+        from ironburst.adapters.slurm.scheduler import Slurm
 
         return Slurm(shell_prefix(connection), first=first_input(connection, resolve))
 

@@ -17,7 +17,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from ironburst.adapters import slurm_accounting
+from ironburst.adapters.slurm import accounting as slurm_accounting
 from ironburst.cli import cost_shown, scheduler, shown, site_options, stack_file
 from ironburst.cli.site_options import BadInput
 from ironburst.controller import karpenter_store, money, policy_view

@@ -13,8 +13,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from ironburst import document
-from ironburst.adapters.slurm import Slurm
-from ironburst.adapters.slurm_doctor import Head
+from ironburst.adapters.slurm.doctor import Head
+from ironburst.adapters.slurm.scheduler import Slurm
 from ironburst.cli import Subparsers, site_doctor, waiting
 from ironburst.cli.playbook_options import declaration
 from ironburst.cli.site_options import BadInput, guarded, slurm_prefix

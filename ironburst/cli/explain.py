@@ -10,12 +10,12 @@ import time
 from pathlib import Path
 from typing import Any
 
-from ironburst import naming
 from ironburst.burst import Infeasible, Wait, explain, from_json, sentence
 from ironburst.burst.sentence import Asked
 from ironburst.cli import Subparsers, explain_own, shown, site_options
 from ironburst.controller.ledger import Ledger, LedgerError, NotForYou
 from ironburst.controller.records import DecisionRow, EventRow, LeaseRow
+from ironburst.nodes import naming
 
 SILENT_S = 600.0
 """a decision older than that is told with its age"""

@@ -12,9 +12,9 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
-from ironburst.adapters import slurm_own
-from ironburst.adapters.slurm import Slurm
-from ironburst.adapters.slurm_own import Ask, Seen
+from ironburst.adapters.slurm import own as slurm_own
+from ironburst.adapters.slurm.own import Ask, Seen
+from ironburst.adapters.slurm.scheduler import Slurm
 from ironburst.burst import explain
 from ironburst.cli import shown, site_options
 from ironburst.controller import comments

@@ -9,7 +9,6 @@ import sys
 from collections.abc import Mapping
 from typing import Any
 
-from ironburst import sent_program
 from ironburst.adapters.ansible import REPOSITORY, Ansible
 from ironburst.adapters.remote import ask
 from ironburst.cli import Subparsers, site_options
@@ -20,6 +19,7 @@ from ironburst.convergence.ports import Connection, RemoteProgram
 from ironburst.document import ClusterDocument, DocumentError, Host
 from ironburst.hall import cap
 from ironburst.hall.cap import Machine, Unreachable
+from ironburst.system import sent_program
 
 ROLE = REPOSITORY / "playbooks" / "roles" / "gpu_power_limit"
 ANSWER_S = 120.0

@@ -10,14 +10,14 @@ from concurrent.futures import ThreadPoolExecutor
 from importlib import resources
 from pathlib import Path
 
-from ironburst import files
-from ironburst.adapters.redfish import BmcAccess, BmcError, read_telemetry
+from ironburst.adapters.redfish.client import BmcAccess, BmcError, read_telemetry
 from ironburst.baremetal import telemetry
 from ironburst.baremetal.telemetry import Look, Place
 from ironburst.cli import Subparsers, declared_halls, site_options
 from ironburst.cli.site_doctor import accesses
 from ironburst.cli.site_options import BadInput
 from ironburst.config import halls
+from ironburst.system import files
 
 EPILOG = """\
 Each BMC is read once, with few requests, at most --at-once of them at the same time and each for at most --seconds. \

@@ -9,8 +9,8 @@ from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from pathlib import Path
 
-from ironburst.adapters import redfish_boot
-from ironburst.adapters.redfish import BmcAccess, BmcError
+from ironburst.adapters.redfish import boot as redfish_boot
+from ironburst.adapters.redfish.client import BmcAccess, BmcError
 from ironburst.baremetal.declared import allowed_mismatches
 from ironburst.cli import Subparsers, declared_halls, site_options
 from ironburst.cli.site_doctor import accesses

@@ -21,15 +21,15 @@ from dataclasses import asdict
 from pathlib import Path
 
 from ironburst.adapters.ansible import Ansible
+from ironburst.baking.first_contact import Login
+from ironburst.baking.images import Say, bake, stop
 from ironburst.cli import Subparsers
 from ironburst.cli.playbook_options import add_declaration, declaration, progress
 from ironburst.convergence.ports import PlaybookRun, TaskEvent
 from ironburst.document import ClusterDocument, DocumentError, PoolDocument
-from ironburst.first_contact import Login
-from ironburst.image_port import BakeError
-from ironburst.images import Say, bake, stop
 from ironburst.ports import CloudError
-from ironburst.signals import handled
+from ironburst.ports.images import BakeError
+from ironburst.system.signals import handled
 from ironburst.wiring import clouds
 
 AMI = re.compile(r"ami-([0-9a-f]{8}|[0-9a-f]{17})")

@@ -11,12 +11,13 @@ from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
-from ironburst import catalog, naming
-from ironburst.adapters.slurm_site import SlurmHost, SlurmSite, UnreadableSite, read
+from ironburst import catalog
+from ironburst.adapters.slurm.site import SlurmHost, SlurmSite, UnreadableSite, read
 from ironburst.cli import Subparsers, init_from, new_site
 from ironburst.cli.arguments import Keyed
 from ironburst.cli.site_options import BadInput, guarded
 from ironburst.config.ranges import compact
+from ironburst.nodes import naming
 from ironburst.software import slurm_upgrade
 
 SYSTEMS = ("ubuntu2404", "debian13", "debian12", "ubuntu2204", "rhel9")

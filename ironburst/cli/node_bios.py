@@ -10,9 +10,9 @@ from collections.abc import Iterator
 from dataclasses import asdict
 from typing import Any
 
-from ironburst.adapters import redfish_boot
-from ironburst.adapters.redfish import BmcError
-from ironburst.adapters.redfish_bios import PASSING, RedfishBios
+from ironburst.adapters.redfish import boot as redfish_boot
+from ironburst.adapters.redfish.bios import PASSING, RedfishBios
+from ironburst.adapters.redfish.client import BmcError
 from ironburst.baremetal import bios, bios_cycle, cycle
 from ironburst.baremetal.bios_cycle import LOOK_S, Outcome, Setter, View
 from ironburst.baremetal.cycle import ConsoleError

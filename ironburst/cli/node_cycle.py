@@ -14,9 +14,12 @@ from functools import wraps
 from pathlib import Path
 from typing import Any
 
-from ironburst.adapters import metal_cycle, redfish, redfish_boot, redfish_power
-from ironburst.adapters.metal_cycle import Record
-from ironburst.adapters.redfish import BmcAccess, BmcError
+from ironburst.adapters.redfish import boot as redfish_boot
+from ironburst.adapters.redfish import client as redfish
+from ironburst.adapters.redfish import cycle as metal_cycle
+from ironburst.adapters.redfish import power as redfish_power
+from ironburst.adapters.redfish.client import BmcAccess, BmcError
+from ironburst.adapters.redfish.cycle import Record
 from ironburst.baremetal import declared, unattended
 from ironburst.baremetal.hardware import Hardware
 from ironburst.baremetal.node import NodeInputs
@@ -28,7 +31,7 @@ from ironburst.config import lockfile
 from ironburst.config.finding import ConfigError
 from ironburst.config.models import ClusterConfig, Hall, Nodes
 from ironburst.config.stack import load_valid
-from ironburst.service import SchedulerError
+from ironburst.ports.service import SchedulerError
 
 EXIT_CODES = (
     "exit codes: 0 done; 1 a bug; 2 bad input; 3 the BMC or the scheduler can't be reached or refused; "

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ironburst.adapters import redfish
-from ironburst.adapters.redfish import BmcAccess, BmcError
+from ironburst.adapters.redfish import client as redfish
+from ironburst.adapters.redfish.client import BmcAccess, BmcError
 from ironburst.baremetal import firmware
 from ironburst.baremetal.firmware import Row
 from ironburst.baremetal.node import NodeInputs

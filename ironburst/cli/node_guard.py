@@ -13,14 +13,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from ironburst import node_states
 from ironburst.cli import site_options
 from ironburst.cli.site_options import BadInput
 from ironburst.config.models import ClusterConfig, Nodes
 from ironburst.config.scheduler_models import Kubernetes, Slurm
 from ironburst.convergence.drains import reason
-from ironburst.naming import SCHEDULERS
-from ironburst.service import NodeService, Occupancy, SchedulerError, SchedulerMissing
+from ironburst.nodes import states as node_states
+from ironburst.nodes.naming import SCHEDULERS
+from ironburst.ports.service import NodeService, Occupancy, SchedulerError, SchedulerMissing
 
 POLL_S = 5.0
 FLAG = "--no-scheduler-yet"
@@ -207,7 +207,7 @@ def _others(arguments: argparse.Namespace, config: ClusterConfig, nodes: Nodes) 
 
 
 def _slurm(arguments: argparse.Namespace, config: ClusterConfig) -> NodeService:
-    from ironburst.adapters.slurm import Slurm as Adapter
+    from ironburst.adapters.slurm.scheduler import Slurm as Adapter
 
     named = [each for each in config.schedulers if isinstance(each, Slurm) and each.managed]
     return Adapter(site_options.slurm_prefix(arguments.slurm_prefix), cluster=config.name if named else "")

@@ -10,7 +10,7 @@ from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
 
-from ironburst.adapters import redfish
+from ironburst.adapters.redfish import client as redfish
 from ironburst.baremetal.hardware import Hardware
 from ironburst.baremetal.mismatch import Mismatch, Verdict
 from ironburst.baremetal.verify import examine

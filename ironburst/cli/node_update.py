@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from ironburst.adapters import firmware_image
-from ironburst.adapters.redfish import BmcAccess
-from ironburst.adapters.redfish_update import RedfishUpdate
+from ironburst.adapters.redfish.client import BmcAccess
+from ironburst.adapters.redfish.update import RedfishUpdate
 from ironburst.baremetal import updating
 from ironburst.baremetal.cycle import ConsoleError
 from ironburst.baremetal.declared import minimum
@@ -28,7 +28,7 @@ from ironburst.cli.site_options import BadInput
 from ironburst.cli.update_record import Record
 from ironburst.config.firmware_models import FirmwareMinimum
 from ironburst.config.models import ClusterConfig, Nodes
-from ironburst.service import SchedulerError
+from ironburst.ports.service import SchedulerError
 
 LOOK_EVERY_S = 10.0
 HINTS: dict[State, str] = {

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from ironburst import secrets
-from ironburst.adapters import redfish
+from ironburst.adapters.redfish import client as redfish
 from ironburst.baremetal.declared import allowed_mismatches, node_inputs
 from ironburst.baremetal.node import NodeInputs
 from ironburst.cli import stack_file
@@ -14,6 +13,7 @@ from ironburst.cli.site_options import BadInput
 from ironburst.config import lockfile
 from ironburst.config.models import ClusterConfig
 from ironburst.software.lock import LockError
+from ironburst.system import secrets
 
 
 def declared(config: ClusterConfig, drivers: Mapping[str, str] | None = None) -> dict[str, NodeInputs]:

@@ -7,7 +7,7 @@ import os
 import sys
 from pathlib import Path
 
-from ironburst.adapters import slurm_build
+from ironburst.adapters.slurm import build as slurm_build
 from ironburst.cli import Subparsers
 
 EPILOG = """\

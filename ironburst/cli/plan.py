@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TypeVar
 
-from ironburst.adapters.slurm_site import UnreadableSite, taking_jobs
+from ironburst.adapters.slurm.site import UnreadableSite, taking_jobs
 from ironburst.cli import Subparsers
 from ironburst.cli.site_options import BadInput, guarded
 from ironburst.cli.stack_file import valid

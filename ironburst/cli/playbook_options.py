@@ -54,7 +54,7 @@ def secrets_of(document: ClusterDocument) -> Callable[[str], str]:
     """The secret behind a reference; raises ValueError."""
 
     def secret(reference: str) -> str:
-        from ironburst.secrets import SecretError, resolve
+        from ironburst.system.secrets import SecretError, resolve
 
         try:
             return resolve(reference, region=document.region)

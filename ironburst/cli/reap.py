@@ -10,7 +10,7 @@ from ironburst.cli import Subparsers, scheduler, site_options
 from ironburst.controller import ownership, reaper, rebuild
 from ironburst.controller.loop import SystemClock
 from ironburst.controller.tick import Controller
-from ironburst.naming import SCHEDULERS
+from ironburst.nodes.naming import SCHEDULERS
 from ironburst.wiring import clouds
 
 

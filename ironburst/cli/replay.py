@@ -10,12 +10,12 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from ironburst import naming
 from ironburst.burst import Policy, explain
 from ironburst.cli import Subparsers, site_options, stack_file, trials, waiting
 from ironburst.cli.site_options import BadInput
 from ironburst.controller import policy_view, recorder
 from ironburst.controller.recorder import RecordError
+from ironburst.nodes import naming
 from ironburst.replay import pictures, ticks
 from ironburst.replay.pictures import Panel, Series
 from ironburst.replay.ticks import Act, Comparison, Difference, Side

@@ -17,7 +17,7 @@ from ironburst.cli import Subparsers, cost, simulate, site_options, stack_file, 
 from ironburst.cli.site_options import BadInput
 from ironburst.controller import recorder
 from ironburst.controller.recorder import RecordError
-from ironburst.naming import SCHEDULERS
+from ironburst.nodes.naming import SCHEDULERS
 from ironburst.replay import results, seen
 from ironburst.replay.formats import TraceError
 from ironburst.replay.results import OfAccount

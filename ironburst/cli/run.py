@@ -19,7 +19,7 @@ from ironburst.controller.shadow import Shadow
 from ironburst.controller.tick import Controller, Report
 from ironburst.document import ClusterDocument, DocumentError
 from ironburst.ports import SchedulerError
-from ironburst.signals import handled
+from ironburst.system.signals import handled
 from ironburst.wiring import clouds
 
 _STALE = explain.duration(ownership.STALE_S)

@@ -10,13 +10,14 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ironburst import naming, secrets
 from ironburst.adapters.both import Both
-from ironburst.adapters.slurm import Slurm
+from ironburst.adapters.slurm.scheduler import Slurm
 from ironburst.cli.site_options import BadInput, slurm_prefix
 from ironburst.document import Bridge, ClusterDocument, PoolDocument
 from ironburst.document import Scheduler as Declared
+from ironburst.nodes import naming
 from ironburst.ports import Resources, Scheduler, SchedulerError
+from ironburst.system import secrets
 
 _OF_A_CLUSTER = ("cryptography", "kubernetes")
 """what the extra `kubernetes` of pyproject.toml brings"""

@@ -11,9 +11,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TypeAlias
 
-from ironburst import files, secrets
 from ironburst.cli import Subparsers, served, site_options
 from ironburst.cli.site_options import BadInput
+from ironburst.system import files, secrets
 
 Ip: TypeAlias = ipaddress.IPv4Address | ipaddress.IPv6Address
 LISTEN = "127.0.0.1:8642"

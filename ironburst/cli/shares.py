@@ -9,9 +9,9 @@ from typing import Any
 
 import yaml
 
-from ironburst import naming
 from ironburst.cli import Subparsers, site_options
 from ironburst.document import ClusterDocument
+from ironburst.nodes import naming
 from ironburst.shares import Quota, Share, kubernetes, kueue, quotas, slurm
 
 

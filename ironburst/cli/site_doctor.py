@@ -9,16 +9,17 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from ironburst import secrets
-from ironburst.adapters import redfish, site_doctor
+from ironburst.adapters import site_doctor
 from ironburst.adapters.ansible import Ansible
-from ironburst.adapters.redfish import BmcAccess
+from ironburst.adapters.redfish import client as redfish
+from ironburst.adapters.redfish.client import BmcAccess
 from ironburst.baremetal.declared import node_inputs
 from ironburst.baremetal.node import NodeInputs
 from ironburst.config.models import ClusterConfig
 from ironburst.doctor import bmcs, hosts
 from ironburst.doctor.finding import Finding
 from ironburst.document import ClusterDocument
+from ironburst.system import secrets
 
 
 def examine_hosts(config: ClusterConfig, document: ClusterDocument, path: Path, inventory: Path) -> Iterator[Finding]:

@@ -6,7 +6,6 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from ironburst import naming
 from ironburst.burst import Policy
 from ironburst.cli.site_options import BadInput
 from ironburst.config.checks import check
@@ -16,6 +15,7 @@ from ironburst.controller import policy_view
 from ironburst.document import AwsPlace, ClusterDocument, DocumentError, PoolZone, Scheduler
 from ironburst.document.build import CloudInstance, Observed, build
 from ironburst.document.build_scheduler import EksCluster
+from ironburst.nodes import naming
 from ironburst.replay.home import HOME, Home
 from ironburst.replay.provider import Cloud
 

@@ -13,7 +13,6 @@ from dataclasses import asdict
 from functools import partial
 from typing import Any, TypeAlias
 
-from ironburst import naming
 from ironburst.burst import Job, Node, explain
 from ironburst.burst.snapshot import Ceiling
 from ironburst.cli import Subparsers, burn, karpenter_status, order, scheduler, shown, site_options
@@ -23,6 +22,7 @@ from ironburst.controller.ledger import Ledger, LedgerError
 from ironburst.controller.recorder import usage
 from ironburst.controller.records import DecisionRow, LeaseRow
 from ironburst.document import Budget, ClusterDocument
+from ironburst.nodes import naming
 from ironburst.ports import Observation
 
 QUEUE = ("job", "state", "user", "GPUs", "where", "why")

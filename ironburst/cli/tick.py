@@ -8,12 +8,12 @@ import sys
 from dataclasses import asdict
 from typing import Any
 
-from ironburst import naming
 from ironburst.cli import Subparsers, scheduler, site_options
 from ironburst.controller import order_spool
 from ironburst.controller.loop import SystemClock
 from ironburst.controller.recorder import Recorder
 from ironburst.controller.tick import Controller, Report
+from ironburst.nodes import naming
 from ironburst.wiring import clouds
 
 

@@ -13,7 +13,7 @@ from typing import Any, TextIO
 
 from ironburst.cli import waiting
 from ironburst.cli.site_options import BadInput
-from ironburst.naming import SCHEDULERS
+from ironburst.nodes.naming import SCHEDULERS
 from ironburst.replay import traces
 from ironburst.replay.formats import TraceError
 from ironburst.replay.traces import Trace

@@ -14,10 +14,10 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from ironburst import files
-from ironburst.adapters.redfish import BmcError
+from ironburst.adapters.redfish.client import BmcError
 from ironburst.baremetal.updates import Note
 from ironburst.cli.site_options import BadInput
+from ironburst.system import files
 
 
 class NotWritten(BmcError):

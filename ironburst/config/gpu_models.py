@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from ironburst import catalog
 from ironburst.config.software_models import Mig
-from ironburst.gpus import Gpu
+from ironburst.nodes.gpus import Gpu
 
 
 def of(model: catalog.Gpu) -> Gpu:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import replace
 from typing import TypeVar
 
-from ironburst import catalog, naming
+from ironburst import catalog
 from ironburst.config import ranges
 from ironburst.config.cloud_models import Group, Pool
 from ironburst.config.hall_models import Chassis, Rack, Switches
@@ -18,6 +18,7 @@ from ironburst.config.models import ClusterConfig, Hall, Nodes
 from ironburst.config.node_settings import NodeSettings
 from ironburst.hall import model, switch_ports, topology
 from ironburst.hall.fabric import TreeSwitch, name_once, tree
+from ironburst.nodes import naming
 
 Item = TypeVar("Item")
 

@@ -12,13 +12,14 @@ from typing import Any
 
 import yaml
 
-from ironburst import catalog, files
+from ironburst import catalog
 from ironburst.config.models import ClusterConfig
 from ironburst.config.ranges import RangeError, compact, expand
 from ironburst.config.software import groups
 from ironburst.software import lock as locking
 from ironburst.software.lock import Change, Locked, LockError
 from ironburst.software.solve import Solution, solve
+from ironburst.system import files
 
 HEAD = """\
 # Exact software of every group of nodes, for {stack}. Written by `ironburst lock`: review it, commit it, don't edit it.

@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, Field, model_validator
 
 from ironburst.config.allowance_models import Allowance
-from ironburst.config.aws_models import AwsCloud
+from ironburst.config.aws.models import AwsCloud
 from ironburst.config.bios_models import Settings
 from ironburst.config.bridge_models import Bridge
 from ironburst.config.firmware_models import FirmwareMinimum

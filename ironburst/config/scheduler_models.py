@@ -7,12 +7,12 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Discriminator, Field, Tag, model_validator
 
+from ironburst.config.aws.eks_models import Eks
 from ironburst.config.bridge_models import Bridge
 from ironburst.config.cluster_models import InCluster
-from ironburst.config.eks_models import Eks
 from ironburst.config.software_models import Strict
 from ironburst.config.types import Address, Certificates, Duration, Folder, Mail, Name, Network, Ports, SecretRef
-from ironburst.naming import SITE_LABEL
+from ironburst.nodes.naming import SITE_LABEL
 
 NOT_ON_EKS = ("control_plane", "api_server", "ca", "join_token", "cluster_dns", "admin_kubeconfig", "controller_user")
 

@@ -8,11 +8,12 @@ from collections.abc import Mapping
 from datetime import date
 from typing import Any
 
-from ironburst import catalog, naming
+from ironburst import catalog
 from ironburst.config.cloud_models import Group, Pool
 from ironburst.config.models import ClusterConfig, Nodes
 from ironburst.config.ranges import compact
 from ironburst.config.software_models import Mig, SoftwareChoice
+from ironburst.nodes import naming
 from ironburst.software import model
 from ironburst.software.solve import Solution, solve
 

@@ -8,10 +8,11 @@ from dataclasses import dataclass, replace
 from datetime import date, datetime
 from pathlib import Path
 
-from ironburst import catalog, secrets
+from ironburst import catalog
 from ironburst.config import lockfile
 from ironburst.config import software as declared_software
-from ironburst.config.checks import check, gpu_support, places, provider, software
+from ironburst.config.checks import check, gpu_support, software
+from ironburst.config.checks.aws import places, provider
 from ironburst.config.checks.common import Findings, owned_nodes, schedulers
 from ironburst.config.finding import ConfigError, Finding, path_of
 from ironburst.config.load import from_value, settings, value_in
@@ -19,6 +20,7 @@ from ironburst.config.models import ClusterConfig
 from ironburst.config.scheduler_models import Kubernetes, Slurm
 from ironburst.software.lock import LockError
 from ironburst.software.solve import Solution
+from ironburst.system import secrets
 
 
 @dataclass(frozen=True)

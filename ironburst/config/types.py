@@ -17,8 +17,8 @@ from pydantic import (
     WithJsonSchema,
 )
 
-from ironburst import secrets
 from ironburst.config.ranges import RangeError, expand
+from ironburst.system import secrets
 
 LONGEST = 366 * 86400
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}

@@ -8,11 +8,11 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import TypeVar
 
-from ironburst import naming
 from ironburst.burst import Assign, Budget, Decision, Job, Launch, Lease, Narrow, Node, Release, Widen
 from ironburst.burst.headroom import Charge, Headroom, charges, named
 from ironburst.controller import idle_store, own_exclusions, policy_view, records, spending
 from ironburst.controller.site import PoolImage, Site
+from ironburst.nodes import naming
 from ironburst.ports import CloudError, Observation, SchedulerError
 
 T = TypeVar("T")

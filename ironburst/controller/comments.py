@@ -12,10 +12,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 
-from ironburst import naming
 from ironburst.burst import Decision, Job, Wait, explain
 from ironburst.controller.records import LeaseRow
 from ironburst.controller.site import Site
+from ironburst.nodes import naming
 from ironburst.ports import Observation, SchedulerError
 
 OURS = "ironburst: "

@@ -9,11 +9,11 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Sequence
 
-from ironburst import naming
 from ironburst.controller import money, records, spending
 from ironburst.controller.ledger import Ledger
 from ironburst.controller.records import LeaseRow
 from ironburst.controller.site import Site
+from ironburst.nodes import naming
 from ironburst.ports import Job, Observation
 
 _KEY = "foreign_jobs"  # that a person was told of, as long as they are in the queue

@@ -8,16 +8,16 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable
 from functools import partial
 
-from ironburst import node_states
 from ironburst.burst import Node
 from ironburst.burst.drains import PREFIX
 from ironburst.controller import records
 from ironburst.controller.records import LeaseRow
 from ironburst.controller.site import Site
+from ironburst.nodes import states as node_states
 from ironburst.ports import CloudError, Observation, Refused, SchedulerError
 
 _REFUSED_S = 300.0  # an instance that the cloud doesn't let us end for so long is told: rights may be new
-STOPPABLE = ("RUNNING", "SUSPENDED", "STOPPED", "CONFIGURING")  # states of jobs (slurm_json.base_state)
+STOPPABLE = ("RUNNING", "SUSPENDED", "STOPPED", "CONFIGURING")  # states of jobs (adapters/slurm/answers.py)
 _By = dict[str, LeaseRow]  # by node
 
 

@@ -7,10 +7,10 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 
-from ironburst import state_times
 from ironburst.controller import records
 from ironburst.controller.records import LeaseRow
 from ironburst.controller.site import Site
+from ironburst.nodes import state_times
 from ironburst.ports import Job, Observation, SchedulerError
 
 BEAT_S = 60.0  # between two of them; a tick longer than that has one each time

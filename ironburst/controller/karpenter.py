@@ -11,7 +11,6 @@ import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
-from ironburst import state_times
 from ironburst.burst import Budget, explain
 from ironburst.controller import karpenter_room, karpenter_store, money, order_book, records, spending
 from ironburst.controller.karpenter_room import Wish
@@ -19,8 +18,9 @@ from ironburst.controller.karpenter_store import Book, Claim, Limit, span_s
 from ironburst.controller.records import Rate
 from ironburst.controller.site import Site
 from ironburst.document import KarpenterPool
-from ironburst.karpenter_port import NodeClaim, NodePools, Size
+from ironburst.nodes import state_times
 from ironburst.ports import SchedulerError
+from ironburst.ports.karpenter import NodeClaim, NodePools, Size
 
 SETTLE_S = 120.0  # Karpenter thinks for a minute at most about one batch of pods, by the limits that it began with
 _LEFT = "Karpenter's nodes can't be seen, so its limits stay as they are and what was seen last counts on"

@@ -1,4 +1,4 @@
-"""States that last longer than they are believed (ironburst.state_times): told, and ended step by step.
+"""States that last longer than they are believed (ironburst.nodes.state_times): told, and ended step by step.
 
 Since when each lasts is kept in the ledger, so that a controller that starts anew doesn't begin to wait anew.
 """
@@ -11,14 +11,14 @@ from dataclasses import dataclass, field, replace
 from operator import is_
 from typing import NamedTuple
 
-from ironburst import naming, state_times
 from ironburst.burst import Job, Node, explain, from_json, to_json
 from ironburst.controller import leases, records, unstarted
 from ironburst.controller.ledger import Ledger
 from ironburst.controller.records import LeaseRow
 from ironburst.controller.site import Site
+from ironburst.nodes import naming, state_times
+from ironburst.nodes.state_times import Row, Then
 from ironburst.ports import Observation
-from ironburst.state_times import Row, Then
 
 _KEY = "lasting"
 _LOOKED_AT = (records.JOINED, records.READY, records.RELEASING)

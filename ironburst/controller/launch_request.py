@@ -6,10 +6,10 @@ import hashlib
 import json
 from typing import Any
 
-from ironburst import naming
 from ironburst.controller import heartbeat
 from ironburst.controller.records import LaunchRow
 from ironburst.document import ClusterDocument, PoolDocument, PoolZone
+from ironburst.nodes import naming
 from ironburst.ports import LaunchRequest
 
 

@@ -9,11 +9,11 @@ from __future__ import annotations
 import json
 from dataclasses import asdict, replace
 
-from ironburst import node_states
 from ironburst.controller import cool_downs, money, ownership, records, spending
 from ironburst.controller.launch_request import launch_request
 from ironburst.controller.records import CoolDownRow, IntentRow, LaunchRow, LeaseRow, Place
 from ironburst.controller.site import Site
+from ironburst.nodes import states as node_states
 from ironburst.ports import (
     CloudError,
     Instance,

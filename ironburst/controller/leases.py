@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from ironburst import node_states
 from ironburst.burst import Job, Node
 from ironburst.controller import (
     broken_pool,
@@ -21,6 +20,7 @@ from ironburst.controller.launching import leave
 from ironburst.controller.ledger import IllegalMove
 from ironburst.controller.records import LeaseRow, Place
 from ironburst.controller.site import Site
+from ironburst.nodes import states as node_states
 from ironburst.ports import CloudError, Observation, SchedulerError
 
 _AGAIN_S = 60.0  # an accepted call to end an instance that lives on is repeated after that

@@ -9,10 +9,10 @@ from dataclasses import fields
 from datetime import UTC, datetime
 from typing import Any
 
-from ironburst import naming
 from ironburst.burst import Job
 from ironburst.controller import records
 from ironburst.controller.records import JobRow, LeaseRow, storable
+from ironburst.nodes import naming
 
 _SEEN = [field.name for field in fields(JobRow) if field.name != "spot_losses"]
 _NO_SCHEDULERS = -(2**56)  # below all tasks of arrays (naming.task_of_array)

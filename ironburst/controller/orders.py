@@ -10,7 +10,6 @@ from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 
-from ironburst import naming
 from ironburst.burst import Job, explain, from_json
 from ironburst.controller import ceilings, going, karpenter_store, leases, order_book, order_spool, records
 from ironburst.controller.ledger import Ledger
@@ -18,6 +17,7 @@ from ironburst.controller.order_book import HALTS, Order, Request
 from ironburst.controller.records import LeaseRow
 from ironburst.controller.site import Site
 from ironburst.document import ClusterDocument
+from ironburst.nodes import naming
 from ironburst.ports import Observation
 
 _VERBS = (*HALTS, "resume", "close", "open", "budget", "limit")

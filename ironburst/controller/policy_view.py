@@ -6,7 +6,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from ironburst import naming, node_states
 from ironburst.burst import Job, Lease, Node, OtherType, Policy, Pool, Resources, Snapshot, explain, runtimes
 from ironburst.burst.limits import Limits, WaitTarget
 from ironburst.controller import (
@@ -23,7 +22,9 @@ from ironburst.controller import (
 from ironburst.controller.records import LeaseRow, Rate
 from ironburst.controller.site import PoolImage, Site
 from ironburst.document import ClusterDocument, Gpu, PoolDocument
-from ironburst.gpus import Gpu as Kind
+from ironburst.nodes import naming
+from ironburst.nodes import states as node_states
+from ironburst.nodes.gpus import Gpu as Kind
 from ironburst.ports import Observation
 
 _BOOTS = 15  # newest ones that tell how long a boot takes

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
-from ironburst import node_states
 from ironburst.controller import going, ownership, rebuild, sightings
 from ironburst.controller.site import Site
+from ironburst.nodes import states as node_states
 from ironburst.ports import CloudError, Instance, Observation, Refused
 
 GRACE_S = 300.0  # younger instances may belong to a call whose answer is still under way

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import math
 
-from ironburst import node_states
 from ironburst.burst import Halt
 from ironburst.controller import heartbeat
 from ironburst.controller.records import ENDING_S, LeaseRow
 from ironburst.controller.site import Site
+from ironburst.nodes import states as node_states
 from ironburst.ports import CloudError, Instance, Node, Observation
 
 UNSEEN_S = 300.0  # the cloud may take so long to show a new instance, too

@@ -9,8 +9,8 @@ from ironburst.burst import Halt
 from ironburst.controller import records
 from ironburst.controller.ledger import Ledger
 from ironburst.document import ClusterDocument, PoolDocument
-from ironburst.karpenter_port import Karpenter
 from ironburst.ports import Clock, Cloud, CloudError, Instance, Scheduler
+from ironburst.ports.karpenter import Karpenter
 
 
 class Told:

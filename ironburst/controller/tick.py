@@ -47,8 +47,8 @@ from ironburst.controller.recorder import Recorder
 from ironburst.controller.records import EventRow
 from ironburst.controller.site import PoolImage, Site, Told, pool_images
 from ironburst.document import ClusterDocument
-from ironburst.karpenter_port import Karpenter
 from ironburst.ports import Clock, Cloud, CloudError, Instance, Observation, Scheduler, SchedulerError
+from ironburst.ports.karpenter import Karpenter
 
 _POLL_S = 0.3  # between looks while the scheduler handles a power_up
 _UNLISTED_S = 1800.0  # without a list of instances: throttling is over by then, a missing right isn't

@@ -8,7 +8,6 @@ from collections.abc import Collection, Iterable
 from dataclasses import replace
 from typing import Any
 
-from ironburst import naming
 from ironburst.burst import Job, Node, explain, from_json, to_json
 from ironburst.burst import unstarted as rule
 from ironburst.burst.slots import Room, jobs_on
@@ -16,6 +15,7 @@ from ironburst.burst.unstarted import GivesUp, Unstarted
 from ironburst.controller import records
 from ironburst.controller.ledger import Ledger
 from ironburst.controller.site import Site
+from ironburst.nodes import naming
 from ironburst.ports import Observation
 
 _KEY = "unstarted"

@@ -14,7 +14,7 @@ from ironburst.convergence.outcomes import HostRun, Outcomes, host_run, software
 from ironburst.convergence.ports import Connection
 from ironburst.convergence.services import Services
 from ironburst.document import ClusterDocument, Scheduler
-from ironburst.service import NodeService, Occupancy, SchedulerError, SchedulerMissing
+from ironburst.ports.service import NodeService, Occupancy, SchedulerError, SchedulerMissing
 
 BAD = ("failed", "unreachable", "invalid")
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from ironburst.convergence.model import Options, Tools
-from ironburst.service import NodeService, Occupancy, SchedulerError, SchedulerMissing
+from ironburst.ports.service import NodeService, Occupancy, SchedulerError, SchedulerMissing
 
 REASON = "ironburst converge"
 REASON_LENGTH = 200

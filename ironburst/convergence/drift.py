@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from ironburst import sent_program
 from ironburst.convergence import host_facts, inputs, receipts, watch
 from ironburst.convergence.model import Tools
 from ironburst.convergence.ports import Connection, RemoteProgram
 from ironburst.convergence.receipts import Receipt
+from ironburst.system import sent_program
 
 UNIT_WAIT_S = 10  # after a run: units may still be starting
 

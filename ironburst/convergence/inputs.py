@@ -33,7 +33,7 @@ CALLED = re.compile(r"""\b(?:name|role):\s*["']?(\w+)""")
 
 class Sources:
     """What Ansible works from: the repository's files, an inventory, and the decoded document.
-    `resolve` turns a secret reference into the secret (ironburst.secrets.resolve).
+    `resolve` turns a secret reference into the secret (ironburst.system.secrets.resolve).
     """
 
     def __init__(
@@ -59,7 +59,7 @@ class Sources:
         self._secrets: dict[str, str] = {}
 
     def of(self, name: str) -> Inputs:
-        """{what: digest} of host `name`. Raises ironburst.secrets.SecretError."""
+        """{what: digest} of host `name`. Raises ironburst.system.secrets.SecretError."""
         host = self._hosts[name]
         own = {f"node_{key}": value for key, value in host.items() if key not in ("name", "roles")}
         return {

@@ -12,7 +12,7 @@ from ironburst.convergence.receipts import Store
 from ironburst.convergence.rolling import ONE_NODE, Share
 from ironburst.convergence.watch import Watch
 from ironburst.document import ClusterDocument, Host
-from ironburst.service import NodeService
+from ironburst.ports.service import NodeService
 
 
 @dataclass(frozen=True)

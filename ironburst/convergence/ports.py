@@ -1,6 +1,6 @@
 """What a converge needs of Ansible and ssh: Protocols, and the records that pass through them.
 
-What it needs of the scheduler is in ironburst.service.
+What it needs of the scheduler is in ironburst.ports.service.
 This module loads nothing else, for the way of an unchanged host is short.
 """
 

@@ -12,8 +12,8 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from ironburst import files
 from ironburst.convergence.ports import Connection
+from ironburst.system import files
 
 VERSION = 1
 KEPT = 50  # entries of a history

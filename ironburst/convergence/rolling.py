@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 
 from ironburst.document import Host
-from ironburst.service import Occupancy
+from ironburst.ports.service import Occupancy
 
 NODE_ROLES = {"slurm_node": "slurm", "kubernetes_node": "kubernetes"}
 """of a node of a scheduler, and its kind"""

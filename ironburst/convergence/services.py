@@ -1,10 +1,10 @@
-"""The schedulers of the hosts of a converge as one NodeService (ironburst.service): a node is of one of them."""
+"""The schedulers of the hosts of a converge as one NodeService (ironburst.ports.service): a node is of one of them."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 
-from ironburst.service import NodeService, Occupancy, SchedulerMissing
+from ironburst.ports.service import NodeService, Occupancy, SchedulerMissing
 
 
 class Services:

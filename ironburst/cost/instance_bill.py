@@ -12,8 +12,8 @@ from collections.abc import Callable, Sequence
 from itertools import pairwise
 
 from ironburst.controller.records import MIN_BILLING_S
-from ironburst.cost import causes
 from ironburst.cost.accounted import Window
+from ironburst.cost.aws import causes
 from ironburst.cost.bill import UNITS, Line
 from ironburst.cost.leases import Priced
 

@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from ironburst import naming
-from ironburst.cost import causes
 from ironburst.cost.accounted import Window
+from ironburst.cost.aws import causes
 from ironburst.cost.bill import UNITS, Line
 from ironburst.cost.instance_bill import Found, of_instance
 from ironburst.cost.leases import MICRO, Priced
+from ironburst.nodes import naming
 
 NODE_POOL_TAG = "karpenter.sh/nodepool"  # Karpenter puts it on its instances and their disks
 LAG_S = 86400.0  # AWS delivers a report once a day at least; usage of the last day may be missing

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import datetime
 
-from ironburst import naming
 from ironburst.config.models import ClusterConfig
+from ironburst.doctor.aws.site import PUBLISH
 from ironburst.doctor.finding import Finding
-from ironburst.doctor.site import PUBLISH
 from ironburst.document import ClusterDocument
+from ironburst.nodes import naming
 
 SOON_S = 2 * 86400.0
 

@@ -8,11 +8,12 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Protocol
 
-from ironburst import naming, slurm_programs
+from ironburst import slurm_programs
 from ironburst.config import spot_notice
 from ironburst.doctor import topology
 from ironburst.doctor.finding import Finding, answered
 from ironburst.document import ClusterDocument, PoolDocument
+from ironburst.nodes import naming
 from ironburst.slurm_programs import snippet
 from ironburst.software import slurm_upgrade
 

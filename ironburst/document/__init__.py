@@ -16,7 +16,6 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from ironburst import files
 from ironburst.document import aws
 from ironburst.document.aws import AwsPlace
 from ironburst.document.bridge import Bridge
@@ -46,6 +45,7 @@ from ironburst.document.model import (
 )
 from ironburst.document.policy_model import Budget, Burst, Share, WaitTarget
 from ironburst.document.slurm_node import SlurmNode
+from ironburst.system import files
 
 __all__ = [
     "VERSIONS",

@@ -8,7 +8,7 @@ from typing import TypedDict
 
 from pydantic import BaseModel
 
-from ironburst import catalog, naming
+from ironburst import catalog
 from ironburst.config import gpu_models, halls, software_models
 from ironburst.config import software as declared_software
 from ironburst.config.cloud_models import Cloud, Group, Pool
@@ -42,6 +42,7 @@ from ironburst.document import (
 from ironburst.document.build_policy import budget, burst, share
 from ironburst.document.build_scheduler import EksCluster, declared_node, scheduler, told
 from ironburst.document.build_users import users
+from ironburst.nodes import naming
 from ironburst.software.solve import Solution
 
 TOP_PRIORITY = 14

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from pydantic import BaseModel
 
-from ironburst import catalog, naming
+from ironburst import catalog
 from ironburst.config import spot_notice
 from ironburst.config.models import ClusterConfig
 from ironburst.config.node_settings import SlurmNode as DeclaredSlurmNode
 from ironburst.config.scheduler_models import ControlPlane, Kubernetes, Slurm
 from ironburst.config.scheduler_models import Scheduler as DeclaredScheduler
 from ironburst.document import Host, Scheduler, SlurmNode
+from ironburst.nodes import naming
 
 API_PORT = 6443  # kubeadm's
 TOLD_MEMORY = 0.95  # of an instance's memory: the system and slurmd need some

@@ -6,9 +6,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from ironburst import naming, node_states
 from ironburst.burst import explain
 from ironburst.controller.records import EventRow
+from ironburst.nodes import naming
+from ironburst.nodes import states as node_states
 from ironburst.page.seen import At, Look, Seen
 
 TOLD_S, TROUBLE_S = 3 * 86400.0, 86400.0  # so long events are shown on top: a weekend, a day

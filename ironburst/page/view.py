@@ -9,9 +9,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from ironburst import naming
 from ironburst.burst import explain
 from ironburst.controller.records import DecisionRow, EventRow
+from ironburst.nodes import naming
 from ironburst.page import broken
 from ironburst.page.broken import Trouble
 from ironburst.page.history import Picture

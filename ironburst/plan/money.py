@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ironburst.config import estimates
+from ironburst.config.aws import estimates
 from ironburst.config.models import ClusterConfig
 
 DAYS = 31

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ironburst.burst.explain import FAR_S
-from ironburst.gpus import whole
+from ironburst.nodes.gpus import whole
 
 MOST_GPUS = 1_000_000  # of one job; more is a damaged line
 NO_GPU, NOT_STARTED, RUNNING = "wants no GPU", "never started", "still running"

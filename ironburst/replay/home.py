@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ironburst.gpus import Gpu
+from ironburst.nodes.gpus import Gpu
 
 HOME = "home"  # the partition's name while a trace is played
 

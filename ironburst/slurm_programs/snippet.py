@@ -7,8 +7,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 
-from ironburst import naming, slurm_programs
+from ironburst import slurm_programs
 from ironburst.document import ClusterDocument, PoolDocument
+from ironburst.nodes import naming
 
 FOLDER = "/usr/local/sbin"
 RESUME_S, SUSPEND_S, BACKSTOP_S, DEFAULT_S = 1800, 300, 86400, 3600
@@ -64,7 +65,7 @@ install -d -o ironburst -g "$(id -gn "$slurm")" -m 0775 /var/spool/ironburst
 install -d -o ironburst -g "$(id -gn "$slurm")" -m 0755 /var/spool/ironburst/leases
 install -d -m 0755 /etc/ironburst /srv/ironburst
 install -d -o ironburst -g ironburst -m 0700 /etc/ironburst/aws
-install -m 0644 ironburst.service ironburst-names.service /etc/systemd/system/
+install -m 0644 ironburst.ports.service ironburst-names.service /etc/systemd/system/
 systemctl daemon-reload
 systemctl enable --now ironburst-names
 sed -i '/^{BEGIN}$/,/^{END}$/d' /etc/hosts

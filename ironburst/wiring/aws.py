@@ -5,27 +5,27 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ironburst.doctor.finding import Finding
-from ironburst.image_port import Images
 from ironburst.ports import Cloud
+from ironburst.ports.images import Images
 from ironburst.wiring.provider import Looked, Provider
 
 
 def _api(region: str) -> Cloud:
-    from ironburst.adapters.aws import Aws
+    from ironburst.adapters.aws.cloud import Aws
 
     return Aws(region)
 
 
 def _images(region: str) -> Images:
-    from ironburst.adapters.aws_images import AwsImages
+    from ironburst.adapters.aws.images import AwsImages
 
     return AwsImages(region)
 
 
 def _doctor(looked: Looked) -> Iterator[Finding]:
-    from ironburst.adapters.aws_doctor import AwsAccount
-    from ironburst.doctor import aws
-    from ironburst.doctor.site import Site
+    from ironburst.adapters.aws.doctor import AwsAccount
+    from ironburst.doctor.aws import examine as aws
+    from ironburst.doctor.aws.site import Site
 
     cloud = looked.config.cloud
     assert cloud  # it is chosen by it

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from ironburst.config.models import ClusterConfig
 from ironburst.document import ClusterDocument
-from ironburst.image_port import Images
 from ironburst.ports import Cloud
+from ironburst.ports.images import Images
 from ironburst.wiring.aws import AWS
 from ironburst.wiring.none import NONE
 from ironburst.wiring.provider import Provider

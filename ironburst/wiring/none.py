@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from ironburst.adapters.no_cloud import NoCloud
 from ironburst.doctor.finding import Finding
-from ironburst.image_port import Images
 from ironburst.ports import Cloud, Refused
+from ironburst.ports.images import Images
 from ironburst.wiring.provider import Looked, Provider
 
 

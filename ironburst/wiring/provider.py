@@ -9,8 +9,8 @@ from datetime import datetime
 from ironburst.config.models import ClusterConfig
 from ironburst.doctor.finding import Finding
 from ironburst.document import ClusterDocument
-from ironburst.image_port import Images
 from ironburst.ports import Cloud
+from ironburst.ports.images import Images
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,8 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from ironburst import naming
 from ironburst.controller.ledger import Ledger, LedgerError
+from ironburst.nodes import naming
 from lab.demo import boot, service, trace
 from lab.demo.declare import control
 from lab.demo.inside import Boxed, Inside

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ironburst import document
-from ironburst.adapters.slurm import Slurm
+from ironburst.adapters.slurm.scheduler import Slurm
 from ironburst.controller.ledger import Ledger
 from ironburst.controller.records import EventRow
 from ironburst.document import ClusterDocument

@@ -15,7 +15,7 @@ import shutil
 import tempfile
 from pathlib import Path
 
-from ironburst.adapters import slurm_build
+from ironburst.adapters.slurm import build as slurm_build
 from lab import names
 from lab.hosts import cache, rootfs, systems
 from lab.hosts.box import Box
@@ -30,7 +30,7 @@ KEY = "lab@example.invalid"
 # In the chroot: its arguments are the tarball and its SHA-256
 PROGRAM = f"""import os, sys
 from pathlib import Path
-from ironburst.adapters.slurm_build import build
+from ironburst.adapters.slurm.build import build
 print(build(Path(sys.argv[1]), sys.argv[2], Path("/repository"), "{KEY}", jobs=os.cpu_count() or 1))
 """
 

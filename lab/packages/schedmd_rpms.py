@@ -13,7 +13,7 @@ import re
 import shutil
 from pathlib import Path
 
-from ironburst.adapters import slurm_build
+from ironburst.adapters.slurm import build as slurm_build
 from lab import names
 from lab.hosts import cache, dressing, rootfs, rpm, systems
 from lab.hosts.box import Box

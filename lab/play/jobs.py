@@ -8,8 +8,8 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from ironburst import naming
 from ironburst.controller.ledger import Ledger
+from ironburst.nodes import naming
 from lab.demo.burst import SPOKEN, over
 from lab.play.kept_lab import BadInput, KeptLab
 from lab.system import LabError

@@ -15,7 +15,7 @@ import grpc
 from pulumi.provider.experimental.server import ProviderServicer
 from pulumi.runtime.proto import engine_pb2, engine_pb2_grpc, provider_pb2_grpc
 
-from ironburst.adapters.redfish import BmcError, hush
+from ironburst.adapters.redfish.client import BmcError, hush
 from ironburst.baremetal.node import VERSION
 from providers.baremetal.provider import BaremetalProvider, NodeError
 

@@ -19,14 +19,16 @@ from typing import Any
 from pulumi.provider.experimental import provider as sdk
 from pulumi.provider.experimental.property_value import PropertyValue
 
-from ironburst import secrets
-from ironburst.adapters import metal_cycle, redfish, redfish_power
-from ironburst.adapters.metal_cycle import Record
+from ironburst.adapters.redfish import client as redfish
+from ironburst.adapters.redfish import cycle as metal_cycle
+from ironburst.adapters.redfish import power as redfish_power
+from ironburst.adapters.redfish.cycle import Record
 from ironburst.baremetal import drift, node
 from ironburst.baremetal.hardware import Hardware
 from ironburst.baremetal.mismatch import Verdict
 from ironburst.baremetal.verify import examine
 from ironburst.catalog.hardware import gpus
+from ironburst.system import secrets
 from providers.baremetal.values import NOT_KNOWN_YET, has_unknown, plain, values
 
 Warn = Callable[[str, str], Any]

@@ -5,8 +5,8 @@ from datetime import UTC, datetime
 
 from moto.iam.models import iam_backends
 
-from ironburst.doctor import billing, capacity, images, link, orphans, quotas, rights, secret, zones
-from ironburst.naming import tags
+from ironburst.doctor.aws import billing, capacity, images, link, orphans, quotas, rights, secret, zones
+from ironburst.nodes.naming import tags
 from lab.aws.cloud import ACCOUNT
 from tests.doctor_account import GROUPS_IMAGE, IMAGE, P5_SPOT, P_ON_DEMAND, SECRET, STANDARD, spelled
 

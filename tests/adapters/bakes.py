@@ -1,13 +1,13 @@
-"""A pool with real launch templates in the lab's cloud, and `ironburst.images.bake` with everything given."""
+"""A pool with real launch templates in the lab's cloud, and `ironburst.baking.images.bake` with everything given."""
 
 from types import SimpleNamespace
 
 import boto3
 import pytest
 
-from ironburst.adapters.aws_images import AwsImages
+from ironburst.adapters.aws.images import AwsImages
+from ironburst.baking.images import bake
 from ironburst.document import Images
-from ironburst.images import bake
 from lab.aws.cloud import Cloud
 from lab.aws.power import booted
 from lab.aws.testing import REGION, live, network
@@ -58,8 +58,8 @@ def cloud(server):
 @pytest.fixture
 def world(cloud, clients, images, monkeypatch):
     """The pool with real launch templates in two zones, and `bake` with everything given."""
-    monkeypatch.setattr("ironburst.images.REPEAT_S", 0.0)
-    monkeypatch.setattr("ironburst.images.APPEAR_S", 0.0)
+    monkeypatch.setattr("ironburst.baking.images.REPEAT_S", 0.0)
+    monkeypatch.setattr("ironburst.baking.images.APPEAR_S", 0.0)
     ec2 = clients("ec2")
     vpc, first = network(ec2)
     answer = ec2.create_subnet(VpcId=vpc, CidrBlock="10.90.16.0/20", AvailabilityZone="us-east-1b")

@@ -15,8 +15,8 @@ from botocore.parsers import ResponseParserError
 from botocore.retries.standard import ThrottledRetryableChecker
 
 from ironburst import ports
-from ironburst.adapters import aws_errors
-from ironburst.adapters.aws import Aws, parameters
+from ironburst.adapters.aws import errors as aws_errors
+from ironburst.adapters.aws.cloud import Aws, parameters
 from ironburst.ports import Interruption, LaunchRequest
 from lab.aws.testing import REGION, live, network
 from tests.adapters import ec2_errors

@@ -8,7 +8,8 @@ import boto3
 import pytest
 
 from ironburst import cli
-from ironburst.doctor import aws, billing, capacity, identity, images, link, orphans, quotas, rights, secret, zones
+from ironburst.doctor.aws import billing, capacity, identity, images, link, orphans, quotas, rights, secret, zones
+from ironburst.doctor.aws import examine as aws
 from lab.aws.cloud import ACCOUNT
 from lab.aws.testing import REGION
 from tests.adapters.aws_doctor_faults import BROKEN, by_transit, in_reservation, linked, of_no_state

@@ -28,7 +28,7 @@ def verb(world, server, tmp_path, monkeypatch):
         "AWS_SECRET_ACCESS_KEY": "lab",
     }.items():
         monkeypatch.setenv(name, value)
-    monkeypatch.setattr("ironburst.images.ssh_answers", lambda address: True)
+    monkeypatch.setattr("ironburst.baking.images.ssh_answers", lambda address: True)
     path = tmp_path / "document.json"
     path.write_text(world.document.model_dump_json())
     given = SimpleNamespace(variables=None, play=PlaybookRun("image.yml", 0, {"image-p5": HostResult(ok=3, changed=2)}))
@@ -98,7 +98,7 @@ def test_a_build_that_a_killed_bake_left_is_ended_by_the_next_one(world, images,
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr("ironburst.images._Bake.clean_up", lambda self: True)
+        patch.setattr("ironburst.baking.images._Bake.clean_up", lambda self: True)
         with pytest.raises(KeyboardInterrupt):
             world.run(killed)
     tags = [{"Key": "ironburst:cluster", "Value": "lab"}, {"Key": "ironburst:lease", "Value": "l1"}]
@@ -107,7 +107,7 @@ def test_a_build_that_a_killed_bake_left_is_ended_by_the_next_one(world, images,
     world.run()
     (left,) = launched
     assert left in existing(world)  # perhaps somebody's who bakes at this moment
-    monkeypatch.setattr("ironburst.image_choice.ABANDONED_S", 0.0)
+    monkeypatch.setattr("ironburst.baking.choice.ABANDONED_S", 0.0)
     world.run()
     assert existing(world) == {other["InstanceId"]}
     assert f"{left} ended: a build of pool p5, stopped, that somebody left 0 hours ago" in world.said

@@ -8,10 +8,10 @@ from datetime import UTC, datetime
 import boto3
 import pytest
 
-from ironburst.adapters.aws import Aws
-from ironburst.first_contact import Login
-from ironburst.image_port import BakeError
+from ironburst.adapters.aws.cloud import Aws
+from ironburst.baking.first_contact import Login
 from ironburst.ports import CloudError, Refused
+from ironburst.ports.images import BakeError
 from lab.aws.capacity import stash
 from lab.aws.testing import REGION, live, refused
 from tests.adapters.bakes import BASE, P5, changing, cloud, images, made_images, nothing_left, parameter, server, world
@@ -67,7 +67,7 @@ def test_no_zone_has_one(world):
 
 
 def test_a_lost_answer_of_the_launch_is_repeated_with_its_token(world, monkeypatch):
-    monkeypatch.setattr("ironburst.images.REPEAT_S", 5.0)
+    monkeypatch.setattr("ironburst.baking.images.REPEAT_S", 5.0)
     world.cloud.fault("RunInstances", "InternalError", status=500, after=True)
     world.run()
     states = [i["State"]["Name"] for r in world.ec2.describe_instances()["Reservations"] for i in r["Instances"]]
@@ -243,7 +243,7 @@ def test_a_root_disk_smaller_than_the_base_image_starts_nothing(world):
 
 # ---- the first contact
 def test_nothing_is_done_over_ssh_before_the_console_shows_the_host_keys(world, monkeypatch, tmp_path):
-    monkeypatch.setattr("ironburst.images.CONSOLE_S", 0.2)
+    monkeypatch.setattr("ironburst.baking.images.CONSOLE_S", 0.2)
     world.hooks.console = "[    1.0] Linux version 6.12\r\n"
     seen = []
     with pytest.raises(BakeError, match=r"in vain until the console of i-.* shows its host keys"):
@@ -253,7 +253,7 @@ def test_nothing_is_done_over_ssh_before_the_console_shows_the_host_keys(world, 
 
 # ---- stopped before its disk is copied
 def test_an_instance_that_will_not_stop_is_not_copied(world, monkeypatch):
-    monkeypatch.setattr("ironburst.images.STOP_S", 0.1)
+    monkeypatch.setattr("ironburst.baking.images.STOP_S", 0.1)
     monkeypatch.setattr(world.cloud, "on_stop", fail(RuntimeError("it hangs")))
     with pytest.raises(BakeError, match=r"in vain until the build instance i-\w+ is stopped"):
         world.run()

@@ -14,7 +14,7 @@ import pytest
 from ironburst.adapters import leftovers
 from ironburst.adapters.ansible import Tasks, connection_of, event_of
 from ironburst.adapters.remote import ask, first_input, python_command, shell_prefix
-from ironburst.adapters.slurm import Slurm
+from ironburst.adapters.slurm.scheduler import Slurm
 from ironburst.convergence.ports import Answer, Connection, RemoteProgram, TaskEvent
 from lab.system import wait_for
 

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from ironburst import naming
-from ironburst.adapters import slurm_json
-from ironburst.adapters.slurm import Slurm
+from ironburst.adapters.slurm import answers as slurm_json
+from ironburst.adapters.slurm.scheduler import Slurm
+from ironburst.nodes import naming
 from ironburst.ports import Claim, SchedulerError, SchedulerMissing, WrongShape
 from ironburst.shares import Quota, Share
 from ironburst.shares.slurm import OURS, SHOW_QOS, qos_of

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from ironburst import naming
-from ironburst.adapters.slurm_accounting import COLUMNS, command, runs
+from ironburst.adapters.slurm.accounting import COLUMNS, command, runs
+from ironburst.nodes import naming
 from ironburst.replay.formats import TraceError
 
 HEAD = "|".join(COLUMNS)

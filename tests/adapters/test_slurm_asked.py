@@ -5,7 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from ironburst.adapters import slurm_accounting, slurm_arrays, slurm_asked, slurm_defaults, slurm_json
+from ironburst.adapters.slurm import accounting as slurm_accounting
+from ironburst.adapters.slurm import answers as slurm_json
+from ironburst.adapters.slurm import arrays as slurm_arrays
+from ironburst.adapters.slurm import asked as slurm_asked
+from ironburst.adapters.slurm import defaults as slurm_defaults
 from ironburst.ports import Node, Resources, WrongShape
 from ironburst.replay import traces
 

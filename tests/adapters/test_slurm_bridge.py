@@ -9,9 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from ironburst.adapters import slurm_bridge, slurm_json
 from ironburst.adapters.bridged import SlurmQueue
-from ironburst.adapters.slurm import Slurm
+from ironburst.adapters.slurm import answers as slurm_json
+from ironburst.adapters.slurm import bridge as slurm_bridge
+from ironburst.adapters.slurm.scheduler import Slurm
 from ironburst.burst.eligibility import not_in_pool, not_rentable
 from ironburst.ports import WrongShape
 from tests.fakes import snapshots

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from ironburst.adapters import slurm_build
-from ironburst.adapters.slurm_build import BuildError, build, checked
+from ironburst.adapters.slurm import build as slurm_build
+from ironburst.adapters.slurm.build import BuildError, build, checked
 from ironburst.cli import main
 
 TOOLS = ("dpkg-buildpackage", "apt-ftparchive", "apt-get", "gpg", "fakeroot", "make")

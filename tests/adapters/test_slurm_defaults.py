@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from ironburst.adapters import slurm_defaults, slurm_json
+from ironburst.adapters.slurm import answers as slurm_json
+from ironburst.adapters.slurm import defaults as slurm_defaults
 from ironburst.ports import Node, Resources
 
 NODES = [

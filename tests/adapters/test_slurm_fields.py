@@ -7,7 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from ironburst.adapters import slurm_bridge, slurm_comments, slurm_defaults, slurm_json, slurm_occupancy
+from ironburst.adapters.slurm import answers as slurm_json
+from ironburst.adapters.slurm import bridge as slurm_bridge
+from ironburst.adapters.slurm import comments as slurm_comments
+from ironburst.adapters.slurm import defaults as slurm_defaults
+from ironburst.adapters.slurm import occupancy as slurm_occupancy
 
 FIXTURES = Path(__file__).parent / "slurm_fixtures"
 VERSIONS = ("23.02", "23.11", "24.11", "25.05", "26.05")

@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from ironburst import naming
-from ironburst.adapters import slurm_json, slurm_occupancy
+from ironburst.adapters.slurm import answers as slurm_json
+from ironburst.adapters.slurm import occupancy as slurm_occupancy
 from ironburst.burst import Resources
+from ironburst.nodes import naming
 from ironburst.ports import WrongShape
 
 FIXTURES = Path(__file__).parent / "slurm_fixtures"

@@ -7,7 +7,7 @@ import pytest
 
 from benchmarks import days, kube_days
 from ironburst.controller import lasting, sightings
-from ironburst.state_times import POD, Then
+from ironburst.nodes.state_times import POD, Then
 from tests.fakes import FakeCloud
 
 

@@ -5,8 +5,8 @@ from dataclasses import replace
 
 import pytest
 
-from components import policies
-from ironburst.config.data_models import DataSet
+from components.aws import policies
+from ironburst.config.aws.data_models import DataSet
 from ironburst.config.load import ConfigError
 from tests import pki
 from tests.components.conftest import valid

@@ -1,7 +1,7 @@
 import pytest
 
-from components.burst_pool import BurstPool
-from ironburst.config.aws_models import AwsCloud
+from components.aws.burst_pool import BurstPool
+from ironburst.config.aws.models import AwsCloud
 
 ZONES = ["us-east-1a", "us-east-1b"]
 

@@ -1,7 +1,7 @@
 import pytest
 
-from components.gpu_node_group import GpuNodeGroup
-from ironburst.config.aws_models import AwsGroup
+from components.aws.gpu_node_group import GpuNodeGroup
+from ironburst.config.aws.models import AwsGroup
 
 BASE = {
     "name": "fixed",

@@ -10,8 +10,8 @@ import yaml
 
 from ironburst.adapters.kubernetes import Access, Karpenter
 from ironburst.adapters.kubernetes.client import Client
-from ironburst.karpenter_port import Size
 from ironburst.ports import SchedulerError
+from ironburst.ports.karpenter import Size
 from lab.kubernetes import access
 from lab.system import LabError, wait_for
 from tests import planes

@@ -8,7 +8,7 @@ import pytest
 from components import admission, cluster_kinds, gpu_charts
 from ironburst import catalog, kubernetes_rights
 from ironburst.config.scheduler_models import GpuSupport
-from ironburst.naming import GATE_TAINT, NOT_READY_TAINT, RENTED_TAINT
+from ironburst.nodes.naming import GATE_TAINT, NOT_READY_TAINT, RENTED_TAINT
 from tests.unit.kubernetes_stack import BRIDGE, on_kubernetes
 
 ROLE, BINDING = "rbac.authorization.k8s.io/v1:ClusterRole", "rbac.authorization.k8s.io/v1:ClusterRoleBinding"

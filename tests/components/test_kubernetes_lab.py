@@ -12,7 +12,7 @@ import pytest
 from ironburst.adapters.kubernetes import Access, quotas
 from ironburst.adapters.kubernetes.client import JSON_PATCH, Client
 from ironburst.adapters.kubernetes.joining import Joining
-from ironburst.naming import NOT_READY_TAINT, RENTED_TAINT
+from ironburst.nodes.naming import NOT_READY_TAINT, RENTED_TAINT
 from ironburst.shares import Quota, Share
 from ironburst.shares import kubernetes as shares
 from lab.kubernetes import access

@@ -7,10 +7,10 @@ import copy
 import pytest
 import yaml
 
-from ironburst import naming
 from ironburst.adapters.kubernetes import Access, Kueue
 from ironburst.adapters.kubernetes.client import Client
 from ironburst.adapters.kubernetes.quotas import write_queues
+from ironburst.nodes import naming
 from ironburst.shares import Share, kueue, quotas
 from lab.kubernetes import access
 from lab.system import wait_for

@@ -2,8 +2,8 @@ import ipaddress
 
 import pytest
 
-from components.network import Network
-from ironburst.config.network_models import ENDPOINTS, CloudNetwork
+from components.aws.network import Network
+from ironburst.config.aws.network_models import ENDPOINTS, CloudNetwork
 
 ZONES = ["us-east-1a", "us-east-1b"]
 DIRECT = "0a1b2c3d-4e5f-6789-abcd-ef0123456789"

@@ -9,10 +9,10 @@ import boto3
 import pytest
 from botocore.exceptions import ClientError
 
-from components import policies
-from ironburst.adapters.aws import Aws, parameters
-from ironburst.config.data_models import DataSet
-from ironburst.naming import image_parameter
+from components.aws import policies
+from ironburst.adapters.aws.cloud import Aws, parameters
+from ironburst.config.aws.data_models import DataSet
+from ironburst.nodes.naming import image_parameter
 from ironburst.ports import LaunchRequest, Refused
 from lab.aws.testing import REGION, Clients, client, network, refused
 from tests import pki

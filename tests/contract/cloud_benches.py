@@ -6,7 +6,7 @@ from types import MappingProxyType
 import boto3
 import pytest
 
-from ironburst.adapters.aws import Aws
+from ironburst.adapters.aws.cloud import Aws
 from ironburst.adapters.no_cloud import NoCloud
 from ironburst.ports import LaunchRequest, Throttled
 from lab.aws.cloud import Cloud

@@ -9,7 +9,8 @@ from dataclasses import replace
 
 import pytest
 
-from ironburst.adapters import redfish, redfish_power
+from ironburst.adapters.redfish import client as redfish
+from ironburst.adapters.redfish import power as redfish_power
 from ironburst.baremetal.hardware import GpuGroup
 from lab.bmc import Bmc, Fault, write_fault
 from tests.contract import emulator

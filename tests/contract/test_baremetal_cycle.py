@@ -4,7 +4,8 @@ each of their quirks.
 
 import pytest
 
-from ironburst.adapters import redfish, redfish_boot
+from ironburst.adapters.redfish import boot as redfish_boot
+from ironburst.adapters.redfish import client as redfish
 from ironburst.baremetal import install_scripts
 from ironburst.baremetal.cycle import Wanted, advance
 from ironburst.baremetal.install_scripts import Target

@@ -6,7 +6,7 @@ from hashlib import sha256
 
 import pytest
 
-from ironburst.adapters import redfish
+from ironburst.adapters.redfish import client as redfish
 from tests.contract.emulator import PASSWORD, serving
 
 

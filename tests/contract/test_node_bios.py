@@ -10,11 +10,11 @@ import pytest
 import yaml
 
 from ironburst import cli
-from ironburst.adapters import metal_cycle
+from ironburst.adapters.redfish import cycle as metal_cycle
 from ironburst.baremetal import bios_cycle
 from ironburst.baremetal.install_scripts import Target, mark_in
 from ironburst.cli import node_bios, node_guard
-from ironburst.service import SchedulerMissing
+from ironburst.ports.service import SchedulerMissing
 from lab.bmc import Fault, write_fault
 from lab.bmc.bios import FACTORY, SHAPES
 from tests.contract import emulator

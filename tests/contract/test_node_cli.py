@@ -10,10 +10,11 @@ import pytest
 import yaml
 
 from ironburst import cli
-from ironburst.adapters import metal_cycle, redfish_power
+from ironburst.adapters.redfish import cycle as metal_cycle
+from ironburst.adapters.redfish import power as redfish_power
 from ironburst.baremetal import install_scripts
 from ironburst.cli import node_cycle, node_guard
-from ironburst.service import Occupancy, SchedulerError, SchedulerMissing
+from ironburst.ports.service import Occupancy, SchedulerError, SchedulerMissing
 from lab.bmc import Fault, Machine, write_fault
 from tests.contract.emulator import PASSWORD, InstallableMachine, serving
 

@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from ironburst import cli
-from ironburst.adapters import redfish
+from ironburst.adapters.redfish import client as redfish
 from ironburst.baremetal.node import NodeInputs
 from ironburst.cli import owned_nodes
 from lab.bmc import Fault, write_fault

@@ -14,7 +14,7 @@ import yaml
 
 from ironburst import cli
 from ironburst.cli import node_guard, node_update
-from ironburst.service import Occupancy, SchedulerError
+from ironburst.ports.service import Occupancy, SchedulerError
 from lab.bmc import Fault, write_fault
 from tests.contract.emulator import MACHINE, PASSWORD, serving
 from tests.contract.test_node_firmware import LAB
@@ -227,7 +227,7 @@ def test_a_record_that_can_not_be_written_sends_nothing(site, monkeypatch):
     def full(*_):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("ironburst.files.write", full)
+    monkeypatch.setattr("ironburst.system.files.write", full)
     code, out, _ = site.run("--update")
     assert code == 3 and "can't be written (No space left on device): nothing is sent without" in out
     assert site.flashed() == [[], []] and site.bmcs[0].updates.posts == 0

@@ -15,10 +15,10 @@ import pytest
 import yaml
 
 from ironburst import cli, document
-from ironburst.adapters import slurm
+from ironburst.adapters.slurm import scheduler as slurm
 from ironburst.cli import node_guard
 from ironburst.cli.site_options import BadInput
-from ironburst.service import Occupancy, SchedulerError, SchedulerMissing
+from ironburst.ports.service import Occupancy, SchedulerError, SchedulerMissing
 from tests.contract import emulator
 from tests.contract.emulator import PASSWORD, serving
 

@@ -15,8 +15,8 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import UTC, datetime
 
-from ironburst.adapters import slurm_bridge
 from ironburst.adapters.kubernetes.bridged import JOB_LABEL, MANAGED
+from ironburst.adapters.slurm import bridge as slurm_bridge
 from ironburst.burst import Resources
 from ironburst.ports import SchedulerError
 from tests.fakes.kube_objects import GATED, csr, node, pem, uid

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
-from ironburst.karpenter_port import NodeClaim, NodePools
 from ironburst.ports import SchedulerError
+from ironburst.ports.karpenter import NodeClaim, NodePools
 
 
 @dataclass

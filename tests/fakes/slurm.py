@@ -7,9 +7,9 @@ from __future__ import annotations
 import itertools
 from dataclasses import dataclass, field, replace
 
-from ironburst import naming
 from ironburst.burst import Job, Node, Resources, drains
 from ironburst.burst.slots import Room
+from ironburst.nodes import naming
 from ironburst.ports import Claim, Observation, SchedulerError
 from tests.fakes.clock import FakeClock
 

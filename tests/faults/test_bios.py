@@ -8,8 +8,8 @@ from dataclasses import replace
 
 import pytest
 
-from ironburst.adapters.redfish import BmcAccess
-from ironburst.adapters.redfish_bios import PASSING, RedfishBios
+from ironburst.adapters.redfish.bios import PASSING, RedfishBios
+from ironburst.adapters.redfish.client import BmcAccess
 from ironburst.baremetal import bios_cycle
 from ironburst.baremetal.bios_cycle import Setter
 from ironburst.baremetal.cycle import ConsoleError

@@ -14,8 +14,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 
 from ironburst.adapters import firmware_image
-from ironburst.adapters.redfish import BmcAccess
-from ironburst.adapters.redfish_update import RedfishUpdate
+from ironburst.adapters.redfish.client import BmcAccess
+from ironburst.adapters.redfish.update import RedfishUpdate
 from ironburst.baremetal.cycle import ConsoleError
 from ironburst.baremetal.firmware import Minimum
 from ironburst.baremetal.updates import Image, Limits, Wanted

@@ -11,7 +11,7 @@ import time
 import pytest
 from pulumi.provider.experimental import provider as sdk
 
-from ironburst.adapters import metal_cycle
+from ironburst.adapters.redfish import cycle as metal_cycle
 from ironburst.baremetal import install_scripts
 from ironburst.baremetal.install_scripts import Target
 from lab.bmc import Fault, Machine, write_fault

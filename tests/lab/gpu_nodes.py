@@ -9,9 +9,9 @@ import subprocess
 import yaml
 
 from ironburst import document
+from ironburst.baking.first_contact import host_keys
 from ironburst.config import load
 from ironburst.document import build
-from ironburst.first_contact import host_keys
 from lab import names
 from lab.demo.inside import Inside
 from lab.hosts import fabric, rootfs, systems

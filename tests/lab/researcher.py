@@ -5,7 +5,7 @@ them.
 from contextlib import contextmanager
 from dataclasses import replace
 
-from ironburst.adapters.slurm import Slurm
+from ironburst.adapters.slurm.scheduler import Slurm
 from ironburst.burst import Budget, Policy, Pool, Resources, Snapshot, decide
 from lab.system import wait_for
 

@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from ironburst import sent_program
 from ironburst.convergence import host_facts, receipts
+from ironburst.system import sent_program
 from tests.lab.drifts import DRIVER, all_drifts, apart, seen_only
 from tests.sites import converge
 

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from ironburst.adapters.slurm import Slurm
+from ironburst.adapters.slurm.scheduler import Slurm
 from ironburst.burst import Decision, Launch
 from ironburst.controller.comments import Comments
 from ironburst.controller.ledger import Ledger

@@ -12,7 +12,7 @@ import threading
 
 import pytest
 
-from ironburst.first_contact import host_keys
+from ironburst.baking.first_contact import host_keys
 from lab.demo.inside import Inside
 from lab.hosts import rootfs, spec
 from tests import sites

@@ -12,7 +12,7 @@ from pathlib import Path
 import jinja2
 import pytest
 
-from ironburst.adapters.slurm import Slurm
+from ironburst.adapters.slurm.scheduler import Slurm
 from lab.hosts import spec
 from lab.hosts.host import SSH_OPTIONS
 from lab.hosts.rootfs import ssh_key
@@ -61,7 +61,7 @@ ExecStart=/bin/sh -c 'test $IRONBURST_NODE != p5-3 || { echo "gate: FAILED gpus:
 LAUNCH = """
 import json, sys
 from components import policies
-from ironburst.config.data_models import DataSet
+from ironburst.config.aws.data_models import DataSet
 from lab.aws.testing import Clients, network
 clients = Clients("http://10.78.0.1:5000")
 if sys.argv[1] == "prepare":

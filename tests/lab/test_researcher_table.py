@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from ironburst import cli
-from ironburst.adapters.slurm import Slurm
+from ironburst.adapters.slurm.scheduler import Slurm
 from ironburst.burst import Resources
 from ironburst.burst.snapshot import Ceiling
 from ironburst.cli import explain_own, site_options

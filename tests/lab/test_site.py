@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from ironburst.first_contact import host_keys
+from ironburst.baking.first_contact import host_keys
 from lab import names
 from lab.hosts import cabling, hardware, rootfs, spec
 from lab.hosts.host import SSH_OPTIONS

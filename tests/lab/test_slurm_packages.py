@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from ironburst import catalog
-from ironburst.adapters import slurm_build
+from ironburst.adapters.slurm import build as slurm_build
 from ironburst.software import packages
 from lab import names
 from lab.demo.inside import Inside

@@ -8,7 +8,7 @@ import pytest
 from ironburst import document
 from ironburst.adapters.both import Both
 from ironburst.adapters.kubernetes import Access, Client, Kubernetes
-from ironburst.adapters.slurm import Slurm
+from ironburst.adapters.slurm.scheduler import Slurm
 from ironburst.cli import scheduler
 from ironburst.controller import records
 from ironburst.controller.ledger import Ledger

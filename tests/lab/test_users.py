@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from ironburst import document
+from ironburst.baking.first_contact import host_keys
 from ironburst.config import load
-from ironburst.first_contact import host_keys
 from lab import names
 from lab.demo.inside import Inside
 from lab.hosts import rootfs, spec

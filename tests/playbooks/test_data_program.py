@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 from programs import PLAYBOOKS, load
 
-from components import policies
-from ironburst.config.data_models import DataSet
+from components.aws import policies
+from ironburst.config.aws.data_models import DataSet
 from lab.aws.testing import REGION
 from tests.lab_cloud import assumed, clients, server
 

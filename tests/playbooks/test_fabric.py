@@ -7,7 +7,7 @@ import pytest
 from ansible.errors import AnsibleFilterError
 from programs import load
 
-from ironburst.service import SchedulerError
+from ironburst.ports.service import SchedulerError
 
 fabric = load("roles/infiniband_fabric/files/ironburst-fabric.py")
 partitions = load("plugins/filter/fabric.py")

@@ -13,7 +13,8 @@ from typing import NamedTuple
 
 import pytest
 
-from ironburst.adapters import slurm_accounting, slurm_json
+from ironburst.adapters.slurm import accounting as slurm_accounting
+from ironburst.adapters.slurm import answers as slurm_json
 from ironburst.baremetal import documents, inventory
 from ironburst.baremetal.verify import Declaration, examine
 from ironburst.catalog.hardware import gpus
@@ -100,7 +101,7 @@ def slurm(read):
     def answer(text):
         try:
             answered = json.loads(text)
-        except ValueError as error:  # as adapters/slurm.py and ironburst init say it
+        except ValueError as error:  # as adapters/slurm/scheduler.py and ironburst init say it
             raise WrongShape(str(error)) from None
         found = read(answered)
         held = {

@@ -2,7 +2,7 @@
 
 import pytest
 
-from ironburst import files
+from ironburst.system import files
 
 
 def test_the_new_text_replaces_the_old_with_its_mode(tmp_path):

@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from ironburst.first_contact import host_keys, known_hosts, user_data
+from ironburst.baking.first_contact import host_keys, known_hosts, user_data
 
 
 def encoded(kind, content=b"k" * 32):

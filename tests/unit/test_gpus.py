@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from ironburst.adapters import slurm_json, slurm_site
-from ironburst.gpus import is_slice, whole
+from ironburst.adapters.slurm import answers as slurm_json
+from ironburst.adapters.slurm import site as slurm_site
+from ironburst.nodes.gpus import is_slice, whole
 from ironburst.ports import WrongShape
 
 SLICES = (

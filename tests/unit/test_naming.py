@@ -1,6 +1,6 @@
 """Names that several programs must agree on."""
 
-from ironburst import naming
+from ironburst.nodes import naming
 
 
 def test_names_that_slurm_the_cloud_and_the_lock_know():

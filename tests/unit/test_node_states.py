@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from ironburst import node_states
 from ironburst.burst import Node, Resources
+from ironburst.nodes import states as node_states
+from ironburst.ports.service import Occupancy
 from ironburst.replay import rented
-from ironburst.service import Occupancy
 
 FIXTURES = Path(__file__).parents[1] / "adapters" / "slurm_fixtures"
 
@@ -64,7 +64,7 @@ NEVER_LAUNCHED = ("DOWN", "MAINTENANCE", "RESERVED")
 
 @pytest.mark.parametrize("release", RELEASES)
 def test_every_state_of_a_release_is_in_the_table(release):
-    assert RELEASES[release] - node_states.STATES.keys() == set(), "say in ironburst/node_states.py what these mean"
+    assert RELEASES[release] - node_states.STATES.keys() == set(), "say in ironburst/nodes/states.py what these mean"
 
 
 def test_the_table_has_no_state_that_no_release_shows():

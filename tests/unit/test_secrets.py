@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from ironburst import secrets
+from ironburst.system import secrets
 
 
 def test_secret_references(tmp_path, monkeypatch):

@@ -5,10 +5,11 @@ import re
 
 import pytest
 
-from ironburst import node_states
-from ironburst.adapters import bridged, slurm_json
+from ironburst.adapters import bridged
 from ironburst.adapters.kubernetes import nodes, pods
-from ironburst.state_times import CLAIM, JOB, NODE, PENDING_POD, POD, Then
+from ironburst.adapters.slurm import answers as slurm_json
+from ironburst.nodes import states as node_states
+from ironburst.nodes.state_times import CLAIM, JOB, NODE, PENDING_POD, POD, Then
 from tests.unit.test_node_states import RELEASES
 
 # All of JOB_STATE in src/plugins/data_parser/v0.0.N/parsers.c of Slurm's public source, on the release's branch; 23.02

@@ -10,7 +10,6 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from ironburst import naming, node_states
 from ironburst.adapters.kubernetes import joining, nodes, objects, record, taints
 from ironburst.adapters.kubernetes.client import ApiError, Client, checked
 from ironburst.adapters.kubernetes.joining import Deliver, Joining
@@ -18,6 +17,8 @@ from ironburst.adapters.kubernetes.nodes import Record
 from ironburst.adapters.kubernetes.quantities import moment
 from ironburst.adapters.kubernetes.site import NOT_READY, Pool, Site
 from ironburst.adapters.kubernetes.views import NodeView
+from ironburst.nodes import naming
+from ironburst.nodes import states as node_states
 from ironburst.ports import Node, SchedulerError
 
 Json = dict[str, Any]

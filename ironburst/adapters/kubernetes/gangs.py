@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from ironburst.adapters.kubernetes.views import GroupView, JobView, PodView
-from ironburst.naming import FIRST_POD_JOB
+from ironburst.nodes.naming import FIRST_POD_JOB
 
 # controllers whose pods serve or work each for itself, and are made anew when they go
 _EACH_FOR_ITSELF = ("ReplicaSet", "ReplicationController", "StatefulSet")

@@ -1,4 +1,4 @@
-"""Karpenter's NodePools and NodeClaims (ironburst.karpenter_port): docs/adr/0045.
+"""Karpenter's NodePools and NodeClaims (ironburst.ports.karpenter): docs/adr/0045.
 
 Two lists a tick, of one stack's objects: each is what the API server has at that moment, never a copy that lags.
 """
@@ -12,10 +12,10 @@ from typing import Any
 
 from ironburst.adapters.kubernetes.client import ApiError, Client, checked
 from ironburst.adapters.kubernetes.quantities import moment, quantity, seconds
-from ironburst.karpenter_port import NodeClaim, NodePools, Size
 from ironburst.kubernetes_rights import KARPENTER
-from ironburst.naming import CLUSTER_LABEL
+from ironburst.nodes.naming import CLUSTER_LABEL
 from ironburst.ports import SchedulerError, WrongShape
+from ironburst.ports.karpenter import NodeClaim, NodePools, Size
 
 Json = dict[str, Any]
 _API = f"/apis/{KARPENTER}/v1"

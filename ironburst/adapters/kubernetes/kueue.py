@@ -12,7 +12,6 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, cast
 
-from ironburst import naming
 from ironburst.adapters.kubernetes import (
     check_states,
     joining,
@@ -33,6 +32,7 @@ from ironburst.adapters.kubernetes.queue import KEPT, Objects
 from ironburst.adapters.kubernetes.scheduler import Kubernetes
 from ironburst.adapters.kubernetes.site import Pool, Site
 from ironburst.adapters.kubernetes.workloads import Queued
+from ironburst.nodes import naming
 from ironburst.ports import Claim, Job, Observation, Quota, SchedulerError, Share
 
 Json = dict[str, Any]

@@ -11,7 +11,7 @@ from ironburst.adapters.kubernetes.pods import SHAPES, owner_of, read_pod, versi
 from ironburst.adapters.kubernetes.quantities import moment, quantity, seconds
 from ironburst.adapters.kubernetes.site import DRAIN, GATE, GPU, Site
 from ironburst.adapters.kubernetes.views import ClaimView, GroupView, JobView, NodeView, PodView, VolumeView
-from ironburst.naming import NODE_LABEL
+from ironburst.nodes.naming import NODE_LABEL
 
 Json = dict[str, Any]
 NO_OTHERS: Mapping[str, str] = MappingProxyType({})

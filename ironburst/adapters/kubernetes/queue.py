@@ -18,8 +18,8 @@ from ironburst.adapters.kubernetes.cache import Kind
 from ironburst.adapters.kubernetes.gangs import Gang, grouped
 from ironburst.adapters.kubernetes.site import HOSTNAME_KEY, SITE_KEY, Pool, Site
 from ironburst.adapters.kubernetes.views import ClaimView, GroupView, JobView, NodeView, PodView, View, VolumeView
+from ironburst.nodes.state_times import INCOMPLETE, SOME_END, SOME_WAIT
 from ironburst.ports import Job, Resources, WrongShape
-from ironburst.state_times import INCOMPLETE, SOME_END, SOME_WAIT
 
 _MIB = 1 << 20
 LIVE = "status.phase!=Succeeded,status.phase!=Failed"  # field selector: pods that haven't ended

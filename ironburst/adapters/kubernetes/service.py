@@ -1,4 +1,4 @@
-"""Home nodes of a cluster as a converge takes them out of service and gives them back (ironburst.service.NodeService).
+"""Home nodes of a cluster as a converge takes them out of service and gives them back (ports.service).
 
 A pod with GPUs is waited for, never evicted. One without, which its controller makes anew elsewhere, is evicted as soon
 as its disruption budget allows that; what is refused is waited for, too. DaemonSets' and static pods stay.
@@ -15,7 +15,7 @@ from ironburst.adapters.kubernetes.queue import Objects
 from ironburst.adapters.kubernetes.scheduler import Kubernetes
 from ironburst.adapters.kubernetes.site import Site
 from ironburst.adapters.kubernetes.views import JobView, PodView
-from ironburst.service import Occupancy
+from ironburst.ports.service import Occupancy
 
 
 class Nodes:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from ironburst import naming
+from ironburst.nodes import naming
 from ironburst.ports import Resources
 
 GPU = "nvidia.com/gpu"

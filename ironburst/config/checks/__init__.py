@@ -11,27 +11,22 @@ from ironburst.config.checks import (
     allowances,
     bridge,
     budget,
-    cloud,
     control_plane,
-    data,
     doubtful,
-    eks,
     firmware,
     gpu_support,
     gpus,
     halls,
-    identity,
     install,
     karpenter,
     metal,
     names,
-    network,
-    places,
     scheduler,
     shares,
     software,
     users,
 )
+from ironburst.config.checks.aws import cloud, data, eks, identity, network, places
 from ironburst.config.checks.common import Findings
 from ironburst.config.finding import Finding
 from ironburst.config.models import ClusterConfig

@@ -6,12 +6,13 @@ import functools
 import re
 from collections.abc import Iterator
 
-from ironburst import catalog, secrets
+from ironburst import catalog
 from ironburst.config.checks.common import At, Findings, schedulers
 from ironburst.config.finding import Finding, path_of
 from ironburst.config.models import ClusterConfig
 from ironburst.config.scheduler_models import Slurm
 from ironburst.config.software import wish
+from ironburst.system import secrets
 
 # Of slurm-bridge 1.1 and 1.2: kubeVersion of the chart, and its annotation slinky.slurm.net/minimum-slurm-version
 LEAST = {"slurm": (25, 11), "kubernetes": (1, 34)}

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from itertools import product
 
 from ironburst import catalog
-from ironburst.catalog.prices import LIST_REGION, Market
-from ironburst.config import estimates
+from ironburst.catalog.aws.prices import LIST_REGION, Market
+from ironburst.config.aws import estimates
 from ironburst.config.checks.common import Findings
 from ironburst.config.cloud_models import Cloud, Pool, Price
 from ironburst.config.finding import Finding, path_of

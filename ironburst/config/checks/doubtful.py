@@ -6,12 +6,12 @@ import ipaddress
 import re
 from collections.abc import Iterator
 
-from ironburst import secrets
-from ironburst.config.aws_models import AwsCloud, AwsPool
+from ironburst.config.aws.models import AwsCloud, AwsPool
 from ironburst.config.checks.common import Findings, owned_nodes
 from ironburst.config.finding import Finding, path_of
 from ironburst.config.models import ClusterConfig
 from ironburst.config.types import duration_text
+from ironburst.system import secrets
 
 DAY_S = 86400
 LEAST_GB = 30

@@ -11,7 +11,7 @@ from ironburst.config.checks.common import At, Findings, cloud_nodes, owned_node
 from ironburst.config.finding import Finding, path_of
 from ironburst.config.models import ClusterConfig
 from ironburst.config.scheduler_models import GpuSupport, Kubernetes
-from ironburst.naming import NOT_READY_TAINT, RENTED_TAINT
+from ironburst.nodes.naming import NOT_READY_TAINT, RENTED_TAINT
 from ironburst.software.solve import Solution
 
 GPU_CLUSTER_MIN = "1.34"  # of the GPU operator's GPUCluster (its documentation: 1.34.2)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from ironburst import catalog, naming
+from ironburst import catalog
 from ironburst.config import gpu_models
 from ironburst.config.checks.common import Findings, owned_nodes
 from ironburst.config.cloud_models import Pool
 from ironburst.config.finding import Finding, path_of
 from ironburst.config.models import ClusterConfig
-from ironburst.gpus import Gpu, least
+from ironburst.nodes import naming
+from ironburst.nodes.gpus import Gpu, least
 
 
 def memory(config: ClusterConfig) -> Findings:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from ironburst import naming
 from ironburst.config.checks.common import Findings, owned_nodes, schedulers
 from ironburst.config.cloud_models import Group, Pool
 from ironburst.config.finding import Finding, path_of
 from ironburst.config.models import ClusterConfig
+from ironburst.nodes import naming
 
 ONE_EACH = {
     "names": "node name",

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 
-from ironburst import secrets
 from ironburst.config import spot_notice
 from ironburst.config.checks.common import At, Findings, cloud_nodes, owned_nodes, schedulers
 from ironburst.config.finding import Finding, path_of
@@ -12,7 +11,8 @@ from ironburst.config.models import ClusterConfig
 from ironburst.config.node_settings import NodeSettings
 from ironburst.config.scheduler_models import Scheduler
 from ironburst.config.types import duration_text
-from ironburst.naming import SCHEDULERS
+from ironburst.nodes.naming import SCHEDULERS
+from ironburst.system import secrets
 
 NODE_NAME = r"[a-z0-9]([a-z0-9.-]*[a-z0-9])?"  # of a Node object: RFC 1123
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 
-from ironburst import catalog, naming
+from ironburst import catalog
 from ironburst.config.checks.common import Findings, owned_nodes
 from ironburst.config.finding import Finding, path_of
 from ironburst.config.models import ClusterConfig
+from ironburst.nodes import naming
 
 MULTIPLE_QOS = (24, 11)
 """Slurm from here on tries a job in several QOS"""

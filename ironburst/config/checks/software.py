@@ -10,7 +10,7 @@ from ironburst.config.finding import Finding, path_of
 from ironburst.config.models import ClusterConfig, Hall
 from ironburst.config.software import wish
 from ironburst.config.software_models import SoftwareChoice
-from ironburst.naming import SCHEDULERS
+from ironburst.nodes.naming import SCHEDULERS
 from ironburst.software import rules
 from ironburst.software.solve import Solution
 from ironburst.software.state import FabricState

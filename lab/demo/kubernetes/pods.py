@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ironburst.naming import SITE_LABEL
+from ironburst.nodes.naming import SITE_LABEL
 from lab.demo import trace
 from lab.demo.trace import TraceJob
 from lab.kubernetes.nodes import NOTE

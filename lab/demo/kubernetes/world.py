@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ironburst.adapters.kubernetes import joining
-from ironburst.naming import SITE_LABEL, cluster_object, image_parameter
+from ironburst.nodes.naming import SITE_LABEL, cluster_object, image_parameter
 from lab import names
 from lab.demo.declare import ALLOW_SPOT, CREATE_SECRET, control
 from lab.demo.inside import Boxed

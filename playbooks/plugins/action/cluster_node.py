@@ -18,7 +18,7 @@ from ironburst.cli.scheduler import home_nodes
 from ironburst.convergence.drains import Drains, is_ours
 from ironburst.convergence.model import Options
 from ironburst.document import Scheduler
-from ironburst.service import SchedulerError
+from ironburst.ports.service import SchedulerError
 
 DOCUMENTATION = """
 name: cluster_node

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[3]))  # ansible's own process does not know the repository
-from ironburst import naming
+from ironburst.nodes import naming
 from ironburst.software import slurm_upgrade
 
 

@@ -9,7 +9,7 @@ from ansible.errors import AnsibleLookupError
 from ansible.plugins.lookup import LookupBase
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[3]))  # ansible's own process does not know the repository
-from ironburst.secrets import SecretError, resolve
+from ironburst.system.secrets import SecretError, resolve
 
 DOCUMENTATION = """
 name: secret

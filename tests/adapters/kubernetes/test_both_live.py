@@ -15,7 +15,7 @@ from ironburst.controller import records
 from ironburst.controller.ledger import Ledger
 from ironburst.controller.loop import SystemClock
 from ironburst.controller.tick import Controller
-from ironburst.naming import NOT_READY_TAINT
+from ironburst.nodes.naming import NOT_READY_TAINT
 from lab.kubernetes.access import Refused
 from lab.kubernetes.nodes import NodeSpec
 from lab.system import wait_for

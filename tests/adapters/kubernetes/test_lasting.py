@@ -4,7 +4,7 @@ import pytest
 
 from ironburst.adapters.kubernetes import pods, scheduler
 from ironburst.controller import karpenter
-from ironburst.state_times import POD
+from ironburst.nodes.state_times import POD
 from tests.fakes.kube_objects import SITE, owner, pod
 from tests.fakes.kube_world import PODS, KubeWorld, fill_home, stamp
 

@@ -7,7 +7,7 @@ import pytest
 
 from ironburst.adapters.kubernetes import Kubernetes, Nodes, scheduler
 from ironburst.adapters.kubernetes.quantities import moment
-from ironburst.service import NodeService
+from ironburst.ports.service import NodeService
 from lab.system import wait_for
 from tests.fakes.kube_objects import GATED, SITE, job, may, node, owner, pod, pods_of, uid
 

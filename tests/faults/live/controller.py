@@ -12,8 +12,8 @@ import sys
 from pathlib import Path
 
 from ironburst import cli
-from ironburst.adapters.aws import Aws
-from ironburst.adapters.slurm import Slurm
+from ironburst.adapters.aws.cloud import Aws
+from ironburst.adapters.slurm.scheduler import Slurm
 from ironburst.controller.ledger import Ledger
 from ironburst.controller.loop import SystemClock
 

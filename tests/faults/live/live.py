@@ -22,8 +22,8 @@ from collections import Counter
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
-from ironburst import naming
 from ironburst.controller.ledger import Ledger, LedgerError
+from ironburst.nodes import naming
 from lab.aws import client
 from lab.demo import converge, declare, service
 from lab.demo.burst import Head

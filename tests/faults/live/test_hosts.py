@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from ironburst.adapters.slurm import Slurm
+from ironburst.adapters.slurm.scheduler import Slurm
 from lab.hosts.host import ENTER
 from tests.faults.live.live import until
 from tests.sites import converge

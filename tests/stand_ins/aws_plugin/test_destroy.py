@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from ironburst import document
-from ironburst.adapters.aws import Aws
+from ironburst.adapters.aws.cloud import Aws
 from ironburst.ports import Instance, LaunchRequest, Refused
 from lab.aws.cloud import Cloud
 from lab.aws.leftovers import leftovers

@@ -38,7 +38,7 @@ def test_from_a_pull_request_to_a_published_document(site):
     assert "| `cloud.pools.p5.max_nodes` | `1` | `2` |" in comment and "| rented nodes | 5,000 | 5,000 |" in comment
     # pushed to again, it is the same comment; what it would open is refused, and says how it may be allowed
     git(site.clone, "checkout", "--quiet", "more")
-    network = site.clone / "components/network.py"
+    network = site.clone / "components/aws/network.py"
     honest = network.read_text()
     network.write_text(honest.replace("incoming(self=True,", 'incoming(cidr_blocks=["0.0.0.0/0"],'))
     git(site.clone, "commit", "--quiet", "-am", "open to everybody")

@@ -11,7 +11,7 @@ from components.karpenter import spec
 from ironburst.adapters.kubernetes import Access, Karpenter
 from ironburst.adapters.kubernetes.client import Client
 from ironburst.config.karpenter_models import KarpenterPool
-from ironburst.karpenter_port import Size
+from ironburst.ports.karpenter import Size
 from lab.kubernetes import access, binaries, karpenter
 from lab.kubernetes.commands import ALIVE
 from lab.system import wait_for

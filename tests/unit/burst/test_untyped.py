@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from ironburst.burst import Node, Resources, decide
-from ironburst.gpus import Gpu
+from ironburst.nodes.gpus import Gpu
 from tests.fakes.snapshots import FULL, POLICY, code_of, job, lease, pool, running, snapshot, text_of
 
 # memory and NVLink as NVIDIA's data sheets and EC2's instance tables have them

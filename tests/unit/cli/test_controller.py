@@ -253,7 +253,7 @@ def test_a_document_of_an_unknown_version_is_refused(site, capsys, verb):
 
 
 def test_a_scheduler_out_of_reach_is_exit_code_3(site, monkeypatch, capsys):
-    from ironburst.adapters.slurm import Slurm
+    from ironburst.adapters.slurm.scheduler import Slurm
 
     monkeypatch.setattr(status.scheduler, "connect", lambda *_: Slurm(["/nonexistent/prefix"]))
     assert cli.main(["status"]) == 3 and "--slurm-prefix" in capsys.readouterr().err

@@ -8,7 +8,7 @@ from decimal import Decimal
 import pytest
 
 from ironburst import cli
-from ironburst.adapters.slurm_accounting import COLUMNS
+from ironburst.adapters.slurm.accounting import COLUMNS
 from ironburst.burst import Launch
 from ironburst.cli import cost
 from ironburst.controller.lease_states import State

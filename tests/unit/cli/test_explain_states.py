@@ -15,7 +15,9 @@ from pathlib import Path
 import pytest
 
 from ironburst import cli
-from ironburst.adapters import slurm_comments, slurm_json, slurm_own
+from ironburst.adapters.slurm import answers as slurm_json
+from ironburst.adapters.slurm import comments as slurm_comments
+from ironburst.adapters.slurm import own as slurm_own
 from ironburst.cli import explain, explain_own, site_options, status
 from ironburst.controller.ledger import Ledger
 from ironburst.controller.tick import Controller

@@ -7,12 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from ironburst import cli, naming
+from ironburst import cli
 from ironburst.burst import Job, Resources
 from ironburst.cli import reap, run, status, tick
 from ironburst.controller import lock
 from ironburst.controller.ledger import Ledger
 from ironburst.controller.tick import Controller
+from ironburst.nodes import naming
 from ironburst.ports import LaunchRequest
 from tests.fakes import FakeClock, FakeCloud, FakeSlurm, connect_to, document
 

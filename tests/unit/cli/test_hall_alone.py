@@ -15,7 +15,7 @@ import pytest
 
 from ironburst import cli, document
 from ironburst.adapters.no_cloud import NoCloud
-from ironburst.adapters.slurm_accounting import COLUMNS
+from ironburst.adapters.slurm.accounting import COLUMNS
 from ironburst.cli import cost, run, status, tick
 from ironburst.controller.ledger import Ledger
 from ironburst.ports import CloudError, LaunchRequest

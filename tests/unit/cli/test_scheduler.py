@@ -6,16 +6,17 @@ from pathlib import Path
 import pytest
 import yaml
 
-from ironburst import cli, document, secrets
+from ironburst import cli, document
 from ironburst.adapters.both import Both
 from ironburst.adapters.bridged import Bridged
 from ironburst.adapters.kubernetes import Karpenter, Kubernetes
-from ironburst.adapters.slurm import Slurm
+from ironburst.adapters.slurm.scheduler import Slurm
 from ironburst.cli import scheduler, stack_file
 from ironburst.cli.site_options import BadInput
 from ironburst.config import load
 from ironburst.document import build
 from ironburst.ports import Job, Observation, Resources, SchedulerError
+from ironburst.system import secrets
 from tests.unit.document.test_document import LAB, OBSERVED, built
 from tests.unit.kubernetes_stack import BRIDGE, on_both, on_kubernetes
 

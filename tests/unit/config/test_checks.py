@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from ironburst.config import load, stack
-from ironburst.config.checks import network
+from ironburst.config.checks.aws import network
 
 ROOT = Path(__file__).parents[3]
 LAB = ROOT / "stacks/Pulumi.lab.yaml"

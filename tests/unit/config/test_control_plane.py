@@ -3,7 +3,7 @@
 import pytest
 
 from ironburst.config import load
-from ironburst.config.checks import network
+from ironburst.config.checks.aws import network
 from ironburst.config.checks.control_plane import control_plane
 from ironburst.config.checks.scheduler import scheduler
 from ironburst.document import build

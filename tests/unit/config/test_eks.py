@@ -5,7 +5,8 @@ from datetime import UTC, datetime
 import pytest
 
 from ironburst.config import load
-from ironburst.config.checks import check, control_plane, eks, gpu_support, network
+from ironburst.config.checks import check, control_plane, gpu_support
+from ironburst.config.checks.aws import eks, network
 from ironburst.config.checks.scheduler import scheduler
 from ironburst.config.software import solved
 from ironburst.document.build import CloudInstance, EksCluster, Observed, build

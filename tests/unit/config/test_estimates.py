@@ -5,8 +5,9 @@ from pathlib import Path
 import pytest
 
 from ironburst.cli import stack_file
-from ironburst.config import estimates, load
-from ironburst.config.aws_models import AwsCloud
+from ironburst.config import load
+from ironburst.config.aws import estimates
+from ironburst.config.aws.models import AwsCloud
 
 STACKS = sorted((Path(__file__).parents[3] / "stacks").glob("Pulumi.*.yaml"))
 ZONES = ["us-east-1a", "us-east-1b"]

@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 
 from ironburst.config import load
-from ironburst.config.checks import identity
+from ironburst.config.checks.aws import identity
 from tests import pki
 
 PATH = "config.ironburst:cluster.cloud.controller.ca"

@@ -3,7 +3,8 @@
 import pytest
 
 from ironburst.config import load
-from ironburst.config.checks import control_plane, data, network
+from ironburst.config.checks import control_plane
+from ironburst.config.checks.aws import data, network
 from ironburst.config.checks.scheduler import scheduler
 from tests.unit.kubernetes_stack import on_kubernetes
 

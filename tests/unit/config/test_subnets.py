@@ -4,7 +4,7 @@ import ipaddress
 
 import pytest
 
-from ironburst.config import subnets
+from ironburst.config.aws import subnets
 
 
 @pytest.mark.parametrize("zones", range(1, 7))

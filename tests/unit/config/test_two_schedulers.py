@@ -6,7 +6,8 @@ import pytest
 
 from ironburst import document
 from ironburst.config import load
-from ironburst.config.checks import gpu_support, names, network, scheduler, shares, software
+from ironburst.config.checks import gpu_support, names, scheduler, shares, software
+from ironburst.config.checks.aws import network
 from ironburst.config.stack import secret_references
 from ironburst.controller import policy_view
 from ironburst.controller.launch_request import user_data

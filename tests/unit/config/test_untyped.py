@@ -15,7 +15,7 @@ from ironburst.config import gpu_models, load
 from ironburst.config.checks import check
 from ironburst.config.software_models import Mig
 from ironburst.controller import policy_view
-from ironburst.gpus import Gpu
+from ironburst.nodes.gpus import Gpu
 from ironburst.replay.simulate import play
 from ironburst.replay.traces import Trace
 from tests.fakes.snapshots import BUSY, POLICY, job, pool, snapshot

@@ -13,7 +13,7 @@ from ironburst.controller.ledger import Ledger
 from ironburst.controller.order_book import Order, Request
 from ironburst.controller.site import Site
 from ironburst.document import Budget, ClusterDocument, KarpenterPool
-from ironburst.state_times import CLAIM, DELETED
+from ironburst.nodes.state_times import CLAIM, DELETED
 from tests.fakes import T0, FakeClock
 from tests.fakes.karpenter import FakeKarpenter
 from tests.fakes.world import World

@@ -6,7 +6,7 @@ import pytest
 
 from ironburst.burst import Resources
 from ironburst.controller import karpenter, records
-from ironburst.state_times import JOB, NODE, Then
+from ironburst.nodes.state_times import JOB, NODE, Then
 from tests.fakes.world import World
 
 HOUR = 3600.0

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from ironburst.adapters.aws import parameters
+from ironburst.adapters.aws.cloud import parameters
 from ironburst.ports import OutcomeUnknown
 from tests.fakes import document, with_places
 from tests.fakes.world import World

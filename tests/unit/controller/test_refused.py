@@ -4,7 +4,7 @@ from itertools import pairwise
 
 import pytest
 
-from ironburst.adapters.aws_errors import by_code
+from ironburst.adapters.aws.errors import by_code
 from ironburst.burst import to_json
 from ironburst.ports import QuotaReached, Refused
 from tests.fakes.world import World

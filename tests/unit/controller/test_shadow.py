@@ -4,11 +4,11 @@ from random import Random
 
 import pytest
 
-from ironburst import naming
 from ironburst.burst import to_json
 from ironburst.controller.ledger import Ledger
 from ironburst.controller.recorder import Recorder, ticks
 from ironburst.controller.shadow import Shadow
+from ironburst.nodes import naming
 from tests.fakes import FakeClock, FakeSlurm, document
 from tests.fakes.world import World
 

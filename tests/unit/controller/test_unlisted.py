@@ -2,7 +2,7 @@
 
 import pytest
 
-from ironburst.adapters.aws_errors import by_code
+from ironburst.adapters.aws.errors import by_code
 from ironburst.controller import records
 from ironburst.ports import CloudError, InstanceTrouble, OutcomeUnknown, SchedulerError
 from tests.fakes.world import World

@@ -17,7 +17,7 @@ from ironburst.convergence.ports import Answer, Connection, HostResult, Playbook
 from ironburst.convergence.receipts import Store
 from ironburst.convergence.rolling import Share
 from ironburst.document import ClusterDocument
-from ironburst.service import Occupancy, SchedulerError, SchedulerMissing
+from ironburst.ports.service import Occupancy, SchedulerError, SchedulerMissing
 from tests.playbooks import sample
 
 NODES = ("n1", "n2", "n3", "n4")

@@ -7,8 +7,8 @@ import sys
 
 import pytest
 
-from ironburst import sent_program
 from ironburst.convergence import host_facts
+from ironburst.system import sent_program
 
 SALT = "00" * 32
 

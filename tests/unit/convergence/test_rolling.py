@@ -3,7 +3,7 @@
 import pytest
 
 from ironburst.convergence import rolling
-from ironburst.service import Occupancy
+from ironburst.ports.service import Occupancy
 from tests.unit.convergence.test_flow import NODES, site_document
 
 

@@ -5,7 +5,7 @@ import itertools
 import pytest
 
 from ironburst.convergence.services import Services
-from ironburst.service import Occupancy, SchedulerError, SchedulerMissing
+from ironburst.ports.service import Occupancy, SchedulerError, SchedulerMissing
 
 OF = {"s1": "slurm", "k1": "kubernetes"}
 NODES = {kind: {name: Occupancy(name, (), frozenset({"IDLE"}), "", True, (), 0.0)} for name, kind in OF.items()}

@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from components import policies
+from components.aws import policies
 from ironburst import catalog
 from ironburst.config.load import allowed_accounts, load
-from ironburst.doctor import identity, quotas
-from ironburst.doctor.account import Caller, Question, Verdict
+from ironburst.doctor.aws import identity, quotas
+from ironburst.doctor.aws.account import Caller, Question, Verdict
+from ironburst.doctor.aws.rights import OURS, judged
+from ironburst.doctor.aws.site import Site
 from ironburst.doctor.finding import Finding, Unasked, answered
-from ironburst.doctor.rights import OURS, judged
-from ironburst.doctor.site import Site
 from tests.fakes import document
 
 STACKS = Path(__file__).parents[3] / "stacks"

@@ -9,11 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from ironburst import cli, sent_program
+from ironburst import cli
 from ironburst.config import load
 from ironburst.doctor import bmcs, host_probe, hosts, published, topology
 from ironburst.doctor.bmcs import Bmc
 from ironburst.document.user_model import SlurmAccount, User, Users
+from ironburst.system import sent_program
 from tests.playbooks import sample
 
 REPOSITORY = Path(__file__).parents[3]

@@ -22,9 +22,9 @@ HGX, NVLINK5, TRAY, PCIE = NoBoard(True), NoBoard(True, True), NoBoard(False, Fa
 NOT_SOFTWARE = {
     "NET-007": "hall/cabling.py",
     "NET-008": "hall/cabling.py",
-    "AWS-001": "AWS network: config/checks/cloud.py",
-    "AWS-002": "AWS network: config/checks/cloud.py",
-    "AWS-003": "AWS network: config/checks/cloud.py",
+    "AWS-001": "AWS network: config/checks/aws/cloud.py",
+    "AWS-002": "AWS network: config/checks/aws/cloud.py",
+    "AWS-003": "AWS network: config/checks/aws/cloud.py",
     "AWS-004": "job: burst/eligibility.py, with the end of cloud_models.Pool.taken_back",
     "AWS-005": "AWS network: EFA in one zone",
     "AWS-006": "AWS network: security group",

@@ -1,0 +1,1 @@
+"""AWS: network, fixed nodes, burst pools, rights, budget and alarms."""

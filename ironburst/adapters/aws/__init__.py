@@ -1,0 +1,1 @@
+"""AWS: the cloud's calls and errors, images, and what the doctor asks the account."""

@@ -1,0 +1,60 @@
+"""What a waiting job will get, where squeue alone doesn't say it: that follows from the nodes of its partition.
+
+- It asks for GPUs and names no memory: its partition's share for each (DefMemPerGPU). slurmctld 24.11 shows such a job
+  with all of a node's memory in `tres_req_str`, and the share in `memory_per_tres` as `gpu:125` (what a user asked for
+  himself is `gres/gpu:125`, and then the other is right). By the first a job of one GPU would take a whole node, at
+  home and rented. `--mem=0` looks the same, and counts as its share, too.
+- It asks for GPUs in all (`--gpus=16`), and leaves the nodes to Slurm, or a range of them (`-N 1-4`): as few nodes as
+  have so many.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ironburst.adapters.slurm import asked as slurm_asked
+from ironburst.ports import Node, Resources
+
+
+def applied(answer: Any, nodes: Sequence[Node]) -> Any:
+    """`squeue --json` with what such jobs will get. Rows of unknown shapes stay as they are."""
+    if not isinstance(answer, dict) or not isinstance(answer.get("jobs"), list):
+        return answer
+    kinds: dict[str, list[Resources]] = {}
+    for node in nodes:
+        for partition in node.partitions:
+            kinds.setdefault(partition, []).append(node.total)
+    # by partition: the most GPUs, and the least memory, of a node
+    of = {name: (max(t.gpus for t in all), min(t.memory_mb for t in all)) for name, all in kinds.items()}
+    return answer | {"jobs": [_applied(raw, of) for raw in answer["jobs"]]}
+
+
+def _applied(raw: Any, of: Mapping[str, tuple[int, int]]) -> Any:
+    try:
+        if raw["tres_alloc_str"]:
+            return raw
+        gpus, memory_mb = of[raw["partition"].partition(",")[0]]
+        raw = _with_nodes(raw, gpus)
+        share = re.match(r"gpu:(\d+)", raw["memory_per_tres"] or "")
+        _, each = slurm_asked.asks(raw)
+        if share is None or not each.gpus or each.memory_mb < memory_mb:
+            return raw
+        least = slurm_asked.sizes_of(raw).least  # whose memory it is
+        told = re.sub(r"\bmem=[^,]+", f"mem={each.gpus * least * int(share[1])}M", raw["tres_req_str"])
+        return raw | {"tres_req_str": told}
+    except (KeyError, TypeError, ValueError, AttributeError):
+        return raw
+
+
+def _with_nodes(raw: Any, gpus: int) -> Any:
+    """`gpus`: of a node."""
+    sizes = slurm_asked.sizes_of(raw)
+    count, each = slurm_asked.asks(raw)
+    if sizes.total is None or not gpus or not (sizes.least < sizes.most or each.gpus > gpus):
+        return raw
+    most = sizes.most if slurm_asked.limited(raw) else math.inf
+    fewest = min(max(sizes.least, math.ceil(sizes.total / gpus)), most)
+    return raw if fewest == count else raw | {"node_count": {"set": True, "infinite": False, "number": fewest}}

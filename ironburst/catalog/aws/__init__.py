@@ -1,0 +1,1 @@
+"""What AWS offers: instance types, regions, prices, releases of EKS."""

@@ -1,0 +1,215 @@
+"""The cloud nodes of AWS, as a person declares them (`cloud` of ironburst.config.models)."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, model_validator
+
+from ironburst.config.aws.data_models import DataName, DataSet
+from ironburst.config.aws.network_models import CloudNetwork
+from ironburst.config.cloud_models import Cloud, Group, Images, Pool
+from ironburst.config.software_models import Strict
+from ironburst.config.types import Account, Certificates, ImageOwner, Moment
+
+MOST_GB = 65_536
+"""of a gp3 volume, GiB"""
+_RESERVATION = r"^cr-[0-9a-f]+$"
+_GROUP_ARN = r"^arn:aws[a-z-]*:resource-groups:[a-z0-9-]+:\d{12}:group/[A-Za-z0-9_.-]+$"
+
+
+class CapacityBlock(Strict):
+    """A Capacity Block for ML that somebody has bought."""
+
+    id: str = Field(pattern=_RESERVATION)
+    starts: Moment | None = Field(default=None, description="when it begins, with time zone; none: it has begun")
+    ends: Moment = Field(description="when it ends, with time zone; AWS takes the instances half an hour before")
+
+
+class OwnedBlock(CapacityBlock):
+    """A Capacity Block for ML that a pool's nodes run in."""
+
+    account: Account | None = Field(
+        default=None, description="the Slurm account whose jobs alone may rent in it, this very one; none: all"
+    )
+
+
+def _reserved(
+    block: CapacityBlock | None, reservation: str | None, group: str | None
+) -> list[tuple[str, tuple[str, ...]]]:
+    named: tuple[tuple[str | None, tuple[str, ...]], ...] = (
+        (block.id if block else None, ("capacity_block", "id")),
+        (reservation, ("capacity_reservation",)),
+        (group, ("capacity_reservation_group",)),
+    )
+    return [(value, key) for value, key in named if value]
+
+
+class AwsGroup(Group):
+    """Fixed cloud nodes: always there, one resource a node."""
+
+    image: str = Field(
+        pattern=r"^ami-[0-9a-f]{8,17}$", description="a plain image of the system; Ansible converges the nodes"
+    )
+    placement_group: bool = Field(default=False, description="a cluster placement group for the group")
+    capacity_reservation: str | None = Field(
+        default=None, pattern=_RESERVATION, description="On-Demand Capacity Reservation"
+    )
+    capacity_reservation_group: str | None = Field(
+        default=None,
+        pattern=_GROUP_ARN,
+        description="resource group of On-Demand Capacity Reservations; what has no room in it runs on demand",
+    )
+    capacity_block: CapacityBlock | None = Field(default=None, description="Capacity Block for ML")
+    root_disk_gb: int = Field(default=200, gt=0, le=MOST_GB, description="size of the root volume, GiB")
+    root_disk_mb_s: int = Field(default=250, ge=125, le=750, description="throughput of the root volume (gp3), MiB/s")
+
+    @property
+    def paid_before(self) -> bool:
+        """It runs in a capacity block."""
+        return self.capacity_block is not None
+
+    @property
+    def reserved(self) -> list[tuple[str, tuple[str, ...]]]:
+        """Its block, reservation or group of them."""
+        return _reserved(self.capacity_block, self.capacity_reservation, self.capacity_reservation_group)
+
+
+class AwsPool(Pool):
+    """Rented nodes: none until the burst policy wants them, never more than `max_nodes`."""
+
+    placement_group: bool | None = Field(
+        default=None,
+        description="a cluster placement group in each zone; none: where the type has EFA and no capacity is bought",
+    )
+    capacity_reservation: str | None = Field(
+        default=None, pattern=_RESERVATION, description="On-Demand Capacity Reservation"
+    )
+    capacity_reservation_group: str | None = Field(
+        default=None,
+        pattern=_GROUP_ARN,
+        description="resource group of On-Demand Capacity Reservations; nothing is rented beside them",
+        examples=["arn:aws:resource-groups:us-east-1:123456789012:group/training"],
+    )
+    capacity_block: OwnedBlock | None = Field(
+        default=None, description="Capacity Block for ML, paid for when it was bought: renting in it costs nothing more"
+    )
+    root_disk_gb: int = Field(
+        default=200,
+        gt=0,
+        le=MOST_GB,
+        description="size of the root volume, GiB; the pool's next image is baked with it",
+    )
+    root_disk_mb_s: int = Field(
+        default=250, ge=125, le=750, description="throughput of the root volume (gp3), MiB/s; as root_disk_gb"
+    )
+    capacity_ends: Moment | None = Field(
+        default=None,
+        description="when its reservation is taken back, with time zone: "
+        "no job is placed that would run longer; a capacity_block says it itself",
+    )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _market_of_its_block(cls, given: Any) -> Any:
+        implied = isinstance(given, dict) and given.get("capacity_block") and "markets" not in given
+        return given | {"markets": ["capacity-block"]} if implied else given
+
+    @property
+    def bought(self) -> bool:
+        """Its nodes run in capacity that somebody bought."""
+        return bool(self.reserved)
+
+    @property
+    def reserved(self) -> list[tuple[str, tuple[str, ...]]]:
+        """Its block, reservation or group of them."""
+        return _reserved(self.capacity_block, self.capacity_reservation, self.capacity_reservation_group)
+
+    @property
+    def opens(self) -> datetime | None:
+        """When its block begins; None: it has begun, or there is none."""
+        return self.capacity_block.starts if self.capacity_block else None
+
+    @property
+    def of_account(self) -> str | None:
+        """That of its block."""
+        return self.capacity_block.account if self.capacity_block else None
+
+    @property
+    def taken_back(self) -> datetime | None:
+        """When AWS begins to end its instances; UltraServers' half an hour sooner. None: no such moment."""
+        if self.capacity_block is None:
+            return self.capacity_ends
+        return self.capacity_block.ends - timedelta(minutes=60 if self.types[0].startswith("p6e-") else 30)
+
+
+class AwsImages(Images):
+    """How the images of pools are baked (`ironburst image`), and how long they stay."""
+
+    build_type: str | None = Field(
+        default=None,
+        pattern=r"^[a-z0-9-]+\.[a-z0-9-]+$",
+        description="a small instance type without GPUs, of the pools' architecture; none: the pool's own type",
+        examples=["m7i.2xlarge"],
+    )
+    owners: list[ImageOwner] = Field(
+        default=[],
+        description="who else's images the pools may launch: account numbers, amazon or aws-marketplace; "
+        "none: only the account's own",
+    )
+
+
+class Controller(Strict):
+    """Who may take the controller's role: who has the key of a certificate, by IAM Roles Anywhere."""
+
+    ca: Certificates = Field(
+        description="PEM text of the authorities that sign the controller's certificate; AWS takes no public one"
+    )
+    common_name: str = Field(
+        pattern=r"^[A-Za-z0-9][A-Za-z0-9 ._@-]{0,63}$",
+        description="CN of the certificate; another of the same authority is refused",
+        examples=["head.hall-a"],
+    )
+
+
+Subject = Annotated[str, Field(pattern=r"^[A-Za-z0-9:/@._ -]+$")]
+
+
+class Ci(Strict):
+    """CI that previews changes. It signs in with tokens of its own (OpenID Connect), and has no key."""
+
+    issuer: str = Field(
+        pattern=r"^[a-z0-9.-]+(/[A-Za-z0-9._/-]+)?$",
+        description="who issues the tokens, without https://; the account's OIDC provider for it is there before",
+        examples=["token.actions.githubusercontent.com", "gitlab.com"],
+    )
+    audience: str = Field(
+        default="sts.amazonaws.com",
+        pattern=r"^[A-Za-z0-9:/._-]+$",
+        examples=["sts.amazonaws.com"],
+        description="`aud` of the tokens",
+    )
+    preview: list[Subject] = Field(
+        min_length=1,
+        description="`sub` of the tokens that may preview, whole: a wildcard is none",
+        examples=[["repo:org/name:pull_request", "repo:org/name:ref:refs/heads/main"]],
+    )
+
+
+# with a second cloud, ClusterConfig.cloud is the union of both by `provider`, as a Scheduler is by `kind`
+class AwsCloud(Cloud):
+    """Cloud nodes, fixed and rented."""
+
+    provider: Literal["aws"] = "aws"
+    network: CloudNetwork
+    groups: list[AwsGroup] = Field(default=[])
+    pools: list[AwsPool] = Field(default=[])
+    data: dict[DataName, DataSet] = Field(default={}, description="name: files that cloud nodes are given to read")
+    images: AwsImages = Field(default=AwsImages(), description="the images of rented nodes")
+    controller: Controller | None = Field(
+        default=None,
+        description="a head outside AWS signs in with a certificate; none: a principal of the account that may assume "
+        "the controller's role",
+    )
+    ci: Ci | None = Field(default=None, description="CI that may preview this stack, and nothing more")

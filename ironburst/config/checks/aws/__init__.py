@@ -1,0 +1,1 @@
+"""Checks of what a stack file declares of AWS."""

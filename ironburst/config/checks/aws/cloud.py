@@ -1,0 +1,177 @@
+"""Cloud nodes: instance types, and combinations of capacity that AWS refuses."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from ironburst import catalog
+from ironburst.config.aws.models import AwsCloud, AwsGroup, AwsPool, CapacityBlock
+from ironburst.config.checks.common import Findings, unknown
+from ironburst.config.finding import Finding, path_of
+from ironburst.config.models import Burst, ClusterConfig
+from ironburst.config.types import duration_text
+
+BOUGHT = ("capacity_block", "capacity_reservation", "capacity_reservation_group")
+ZONE_MISSING = "has no time zone; write for example 2026-12-01T11:30:00Z"
+
+
+def instance_types(config: ClusterConfig) -> Findings:
+    """Instance types are in the catalogue, and those of nodes have a GPU that it knows."""
+    if not config.cloud:
+        return
+    groups, pools = config.cloud.groups, config.cloud.pools
+    named = [(path_of("cloud", "groups", i, "instance_type"), group.instance_type) for i, group in enumerate(groups)]
+    for p, pool in enumerate(pools):
+        named += [(_type_path(pool, p, t), name) for t, name in enumerate(pool.types)]
+    for path, name in named:
+        not_known = list(unknown(path, name, catalog.instance_type))
+        yield from not_known
+        if not not_known and not catalog.instance_type(name).gpu:
+            message = f"{name} has no NVIDIA GPU that the catalogue knows; choose a GPU instance type"
+            yield Finding(path, name, "no-gpu", message)
+    for p, pool in enumerate(pools):
+        yield from _interchangeable(pool, p)
+    for name in config.cloud.price:
+        yield from unknown(path_of("cloud", "price", name), name, catalog.instance_type)
+
+
+def _type_path(pool: AwsPool, p: int, t: int) -> str:
+    return path_of("cloud", "pools", p, *(("instance_type",) if pool.instance_type else ("instance_types", t)))
+
+
+def _interchangeable(pool: AwsPool, p: int) -> Findings:
+    """Jobs, and Slurm, see no difference between the types of a pool."""
+    kinds = [catalog.instance_types().get(name) for name in pool.types]
+    if not all(kind and kind.gpu for kind in kinds):
+        return  # said by instance_types()
+    first = pool.types[0]
+    for t, name in enumerate(pool.types):
+        if name in pool.types[:t]:
+            yield Finding(_type_path(pool, p, t), name, "duplicate", f"names {name} twice")
+        elif _shape(name) != _shape(first):
+            message = (
+                f"{name} has {_shape(name)}, and {first}, the first of the list, {_shape(first)}; types of one pool "
+                "are interchangeable: make it another pool, the policy chooses among pools by cost"
+            )
+            yield Finding(_type_path(pool, p, t), name, "not-alike", message)
+    for key in ("capacity_reservation", "capacity_block"):
+        if len(pool.types) > 1 and getattr(pool, key):
+            message = f"stands beside several instance_types, and a {key.split('_')[1]} is of one: make it its own pool"
+            yield Finding(path_of("cloud", "pools", p, key), str(getattr(pool, key)), "CAP-3", message)
+
+
+def _shape(name: str) -> str:
+    """GPUs and fabric of an instance type, in words."""
+    kind = catalog.instance_type(name)
+    part = "" if kind.gpu_fraction in (None, 1) else f"{kind.gpu_fraction:g} of "
+    fabric = "EFA" if kind.efa_count else "no EFA"
+    return f"{kind.gpu_count} x {part}{kind.gpu_model} with {fabric}"
+
+
+def capacity(config: ClusterConfig, now: datetime) -> Findings:
+    """Combinations that AWS refuses, and capacity that is taken back by `now`."""
+    if not config.cloud:
+        return
+    yield from _group_regions(config.cloud)
+    for g, group in enumerate(config.cloud.groups):
+        yield from _of_group(group, ("cloud", "groups", g), now)
+    for p, pool in enumerate(config.cloud.pools):
+        yield from _of_pool(pool, ("cloud", "pools", p), now)
+        yield from _in_time(pool, ("cloud", "pools", p), config.burst)
+
+
+def _of_group(group: AwsGroup, here: tuple[str | int, ...], now: datetime) -> Findings:
+    yield from _bought_once(group, here)
+    yield from _block(group.capacity_block, here, now)
+    block = group.capacity_block
+    if block and block.starts and block.starts.tzinfo and block.starts > now:
+        message = f"the block begins at {block.starts}, and EC2 starts no fixed node before: declare the group then"
+        yield Finding(path_of(*here, "capacity_block", "starts"), str(block.starts), "CAP-3", message)
+
+
+def _of_pool(pool: AwsPool, here: tuple[str | int, ...], now: datetime) -> Findings:
+    yield from _bought_once(pool, here)
+    yield from _block(pool.capacity_block, here, now)
+    if pool.capacity_ends and pool.capacity_block:
+        message = "stands beside capacity_block, whose own end counts; leave it out"
+        yield Finding(path_of(*here, "capacity_ends"), str(pool.capacity_ends), "CAP-1", message)
+    elif pool.capacity_ends:
+        over = f"the pool's capacity ended at {pool.capacity_ends}; nothing could be rented in it"
+        yield from _ended(path_of(*here, "capacity_ends"), pool.capacity_ends, now, over)
+    yield from _markets(pool, here)
+
+
+def _in_time(pool: AwsPool, here: tuple[str | int, ...], burst: Burst) -> Findings:
+    """Until it has joined it hears no heartbeat: its data are copied, its gate runs."""
+    if pool.boot >= burst.dead_man:
+        alone = duration_text(burst.dead_man)
+        message = f"until it joins a node hears nobody, and ends itself after burst.dead_man, {alone}: raise that"
+        yield Finding(path_of(*here, "boot"), duration_text(pool.boot), "dead-man", message)
+
+
+def _markets(pool: AwsPool, here: tuple[str | int, ...]) -> Findings:
+    markets, block = path_of(*here, "markets"), "capacity-block" in pool.markets
+    if pool.capacity_block and pool.markets != ["capacity-block"]:
+        message = "beside capacity_block a pool has the market capacity-block alone: leave markets out"
+        yield Finding(markets, pool.markets, "CAP-2", message)
+    elif block and not pool.capacity_block:
+        message = "names capacity-block without a block: write capacity_block with its id and its end"
+        yield Finding(markets, pool.markets, "CAP-2", message)
+    if (pool.capacity_block or pool.capacity_reservation) and len(pool.zones) > 1:
+        what = "capacity block" if pool.capacity_block else "reservation"
+        message = f"names more than one zone, and a {what} lies in one: name that one alone"
+        yield Finding(path_of(*here, "zones"), pool.zones, "AWS-003", message)
+    reserved = "capacity_reservation" if pool.capacity_reservation else "capacity_reservation_group"
+    if getattr(pool, reserved) and "spot" in pool.markets:
+        message = f"names spot beside {reserved}; EC2 starts no spot instance in a reservation: leave one out"
+        yield Finding(markets, pool.markets, "CAP-2", message)
+    if len(set(pool.markets)) < len(pool.markets):
+        yield Finding(markets, pool.markets, "duplicate", "names a market twice")
+
+
+def _bought_once(nodes: AwsGroup | AwsPool, here: tuple[str | int, ...]) -> Findings:
+    """One of block, reservation and group of reservations, none of them with a placement group of ours."""
+    bought = [key for key in BOUGHT if getattr(nodes, key)]
+    for key in bought[1:]:
+        message = f"stands beside {bought[0]}; an instance takes one"
+        yield Finding(path_of(*here, key), str(getattr(nodes, key)), "CAP-1", message)
+    if not bought or not nodes.placement_group:
+        return
+    placement = path_of(*here, "placement_group")
+    if nodes.capacity_block:
+        message = "stands beside capacity_block: AWS places a block's instances itself; leave it out"
+        yield Finding(placement, True, "AWS-001", message)
+    else:
+        message = f"stands beside {bought[0]}: EC2 refuses a reservation outside the group; leave one out"
+        yield Finding(placement, True, "AWS-002", message)
+
+
+def _block(block: CapacityBlock | None, here: tuple[str | int, ...], now: datetime) -> Findings:
+    if block is None:
+        return
+    starts, ends = (path_of(*here, "capacity_block", key) for key in ("starts", "ends"))
+    yield from _ended(ends, block.ends, now, f"the block ended at {block.ends}; AWS has taken it back")
+    if block.starts and block.starts.tzinfo is None:
+        yield Finding(starts, str(block.starts), "time-zone", ZONE_MISSING)
+    elif block.starts and block.ends.tzinfo and block.starts >= block.ends:
+        message = f"is not before the block's end, {block.ends}: give both as AWS says them"
+        yield Finding(starts, str(block.starts), "order", message)
+
+
+def _group_regions(cloud: AwsCloud) -> Findings:
+    """A resource group's ARN names its region."""
+    lists: tuple[tuple[str, Sequence[AwsGroup | AwsPool]], ...] = (("groups", cloud.groups), ("pools", cloud.pools))
+    for kind, declared in lists:
+        for n, nodes in enumerate(declared):
+            arn = nodes.capacity_reservation_group
+            if arn and arn.split(":")[3] != cloud.region:
+                message = f"is a group of {arn.split(':')[3]}, and the nodes run in {cloud.region}: name one of theirs"
+                yield Finding(path_of("cloud", kind, n, "capacity_reservation_group"), arn, "region", message)
+
+
+def _ended(path: str, ends: datetime, now: datetime, over: str) -> Findings:
+    if ends.tzinfo is None:
+        yield Finding(path, str(ends), "time-zone", ZONE_MISSING)
+    elif ends <= now:
+        yield Finding(path, str(ends), "over", over)

@@ -1,0 +1,1 @@
+"""What the lines of an AWS bill are for."""

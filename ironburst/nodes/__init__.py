@@ -1,0 +1,1 @@
+"""What is true of every node: names, states and how long each may last, GPUs."""

@@ -1,0 +1,1 @@
+"""Tools of this machine: files, signals, secrets, programs that are sent to a host."""
