@@ -43,6 +43,12 @@ def build(program: Program, target: Path, module: Path) -> None:
         )
 
 
+def source(module: str, folder: Path) -> Path:
+    """Where the source of a module lies that the module in that folder requires, downloaded if it wasn't."""
+    run([go(), "mod", "download", module], cwd=folder)
+    return Path(run([go(), "list", "-m", "-f", "{{.Dir}}", module], cwd=folder).strip())
+
+
 def go(root: Path = LAB_ROOT) -> str:
     """The machine's Go if it is new enough; else PyPI's, installed into the lab's cache now if it isn't there."""
     if (found := shutil.which("go")) and _version(found) >= NEEDED:

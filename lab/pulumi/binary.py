@@ -1,13 +1,14 @@
 """The pulumi CLI: the one on PATH, or one that is built once from Pulumi's own Go modules, beside a language host,
-which no registry has.
+which no registry has. And Pulumi's kubernetes plugin, built likewise.
 """
 
+import json
 import os
 import shutil
 import sys
 from pathlib import Path
 
-from lab.go import STRIPPED, Program, build
+from lab.go import STRIPPED, Program, build, source
 from lab.hosts import cache
 from lab.system import LAB_ROOT, LabError, locked
 
@@ -16,6 +17,12 @@ VERSION = "3.274.1"
 SAYS = f"-X github.com/pulumi/pulumi/sdk/v3/go/common/version.Version={VERSION}"
 CLI = Program("pulumi", "pulumi", "github.com/pulumi/pulumi/pkg/v3/cmd/pulumi", f"{STRIPPED} {SAYS}")
 HOST = HERE / "pulumi-language-python"
+PROVIDER = "github.com/pulumi/pulumi-kubernetes/provider/v4"
+PROVIDER_VERSION = "4.25.0-alpha.20260115033456+f47bc2d6f199"  # the commit after 4.24 that go.mod requires
+PLUGIN = Program(
+    "pulumi-resource-kubernetes", "kubernetes", ".", f"{STRIPPED} -X {PROVIDER}/pkg/version.Version={PROVIDER_VERSION}"
+)
+MODULE = HERE / "kubernetes"
 
 
 def path() -> Path:
@@ -59,6 +66,33 @@ def built(root: Path = LAB_ROOT) -> Path:
             host.unlink(missing_ok=True)
             host.symlink_to(HOST)
     return target / CLI.name
+
+
+def kubernetes_plugin(root: Path = LAB_ROOT) -> Path:
+    """The folder of Pulumi's own kubernetes plugin; built now if it isn't there. LabError if it can't be."""
+    module = [(MODULE / name).read_text() for name in ("go.mod", "go.sum", "main.go")]
+    target = cache.path_of("plugin", Path(root).resolve(), module, PLUGIN)
+    with locked(Path(root) / "locks" / "plugin.lock"):
+        if not target.is_dir():
+            print(
+                "building Pulumi's kubernetes plugin from its Go modules, once (minutes)", file=sys.stderr, flush=True
+            )
+            aside = target.with_suffix(".new")
+            shutil.rmtree(aside, ignore_errors=True)
+            shutil.copytree(MODULE, aside)
+            _embedded(source(PROVIDER, aside) / "cmd" / PLUGIN.name, aside)
+            build(PLUGIN, aside / PLUGIN.name, aside)
+            aside.rename(target)
+            cache.forget_older(root, target)
+    return target
+
+
+def _embedded(theirs: Path, ours: Path) -> None:
+    """The schema with the version in it, and the mapping, as generate.go of the plugin writes them."""
+    schema = json.loads((theirs / "schema.json").read_text()) | {"version": PROVIDER_VERSION}
+    mapping = json.loads((theirs / "terraform-mapping.json").read_text())
+    for name, value in (("schema", schema), ("terraform-mapping", mapping)):
+        (ours / f"{name}-embed.json").write_text(json.dumps(value, separators=(",", ":")))
 
 
 if __name__ == "__main__":

@@ -39,6 +39,7 @@ def demo(prefix: str, wanted: Wanted) -> int:
     """The whole story. The lab is down when this returns, whatever happened; its report stays."""
     try:
         engine = binary.path()
+        binary.kubernetes_plugin()
         box = Box(prefix)
         check(box.root)
         kept.refuse_second(box)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -18,6 +19,7 @@ from lab.hosts.box import Box
 from lab.kubernetes.access import ADMIN
 from lab.kubernetes.control_plane import ControlPlane
 from lab.kubernetes.nodes import NodeSpec
+from lab.pulumi import binary
 from lab.system import wait_for
 
 STACK, POOL = "lab-kubernetes", "p5"
@@ -46,6 +48,7 @@ def start(box: Box, say: Say) -> Boxed:
     """Box, BMCs, cloud and control plane; then what an operator prepares once in an account and in a cluster."""
     box.up(tied=True)
     inside = Boxed(box, STACK, box.dir / "run" / "ledger.sqlite")
+    inside.env["PATH"] = os.pathsep.join([str(binary.kubernetes_plugin(box.root)), inside.env["PATH"]])
     inside.spawn([sys.executable, "-m", "lab.bmc", "--prefix", box.prefix], "bmc")
     inside.spawn([sys.executable, "-m", "lab.kubernetes.instances", "--prefix", box.prefix], "aws")
     up = ["up", "--prefix", box.prefix, "--address", names.HALL_GATEWAY, "--port", str(PORT), "--user", USER]
