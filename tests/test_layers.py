@@ -46,8 +46,8 @@ RIGHTS = {
     "ironburst.convergence": "yaml :document :ports.service :system",
     "ironburst.roles": "yaml",
     "ironburst.baking": ":catalog :document :ports :system",
-    "ironburst.adapters": ":baremetal :convergence.ports :cost :doctor :kubernetes_rights :nodes :ports :replay :shares "
-    ":software :system ansible_runner boto3 botocore cryptography kubernetes requests sushy urllib3 yaml",
+    "ironburst.adapters": ":baremetal :convergence.ports :cost :doctor :kubernetes_rights :nodes :ports :replay "
+    ":shares :software :system ansible_runner boto3 botocore cryptography kubernetes requests sushy urllib3 yaml",
     # which cloud; its SDK is loaded when a row is called
     "ironburst.wiring": ":adapters :config :doctor :document :ports",
     "ironburst.cli": "argcomplete ironburst rich uvicorn yaml",

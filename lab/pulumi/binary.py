@@ -74,9 +74,7 @@ def kubernetes_plugin(root: Path = LAB_ROOT) -> Path:
     target = cache.path_of("plugin", Path(root).resolve(), module, PLUGIN)
     with locked(Path(root) / "locks" / "plugin.lock"):
         if not target.is_dir():
-            print(
-                "building Pulumi's kubernetes plugin from its Go modules, once (minutes)", file=sys.stderr, flush=True
-            )
+            print("building Pulumi's kubernetes plugin from its modules, once (minutes)", file=sys.stderr, flush=True)
             aside = target.with_suffix(".new")
             shutil.rmtree(aside, ignore_errors=True)
             shutil.copytree(MODULE, aside)
