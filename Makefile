@@ -9,7 +9,7 @@ SPREAD := -n auto --no-loadscope-reorder # tests/conftest.py says how
 export LAB_PREFIX ENGINE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup lab-packages browser pulumi kubernetes demo demo-kubernetes test test-fast test-slow test-faults test-systems bench docs check check-code check-playbooks check-docs actionlint schema lock clean-lab
+.PHONY: help setup lab-packages browser pulumi kubernetes demo demo-kubernetes test test-fast test-slow test-faults test-systems bench docs pictures check check-code check-playbooks check-docs actionlint schema lock clean-lab
 
 help: ## list the commands
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | sort | expand -t 18
@@ -97,6 +97,9 @@ actionlint: ## build the linter of GitHub's workflows, for tests/test_ci.py (hal
 schema: setup ## write stacks/schema.json and docs/reference from the config models and the command line
 	$(PY) -m ironburst.config.schema > stacks/schema.json
 	PYTHONPATH=. $(PY) docs/generate.py
+
+pictures: setup ## draw the README's pictures again (needs Chromium)
+	$(PY) -m tests.pictures
 
 lock: setup ## write requirements/*.txt from pyproject.toml and *.in
 	$(PY) -m pip install --quiet uv

@@ -57,16 +57,7 @@ def on_page_markdown(markdown: str, page: Page, **_: object) -> str:
         return match[1] if target is None else posixpath.relpath(_uri(target), posixpath.dirname(here) or ".")
 
     lines = LINK.sub(link, markdown).splitlines()
-    if here == "adr/README.md":
-        lines += ["", *_listed(ROOT / DOCS / "adr")]
     return "\n".join(_spaced(lines))
-
-
-def _listed(folder: Path) -> Iterator[str]:
-    """A link to each page of a folder, the newest first: a git host shows the folder itself."""
-    for page in sorted(folder.glob("[0-9]*.md"), reverse=True):
-        title = page.read_text().partition("\n")[0].removeprefix("# ")
-        yield f"- [{title}]({page.name})"
 
 
 def _outside(path: str, text: str) -> Iterator[str]:

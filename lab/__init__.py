@@ -2,16 +2,19 @@
 
 | room | what is in it |
 |---|---|
-| system, names | what all rooms stand on: LabError, commands, locks; fixed names and addresses |
-| bmc, aws, engine | stand-ins for BMCs, AWS and the pulumi CLI: they know no hosts |
+| system, names | what all rooms use: LabError, commands, locks; fixed names and addresses |
+| go | programs built from Go modules |
+| bmc, aws | stand-ins for BMCs and AWS: they know no hosts |
+| ci | a stand-in for GitHub and its runner: runs .github/workflows |
 | aws_plugin, kubernetes_plugin, provider | stand-ins for Pulumi's aws and kubernetes plugins, and what both stand on |
 | hosts | the box (one lab); its hosts' disks, hardware, fabric, power; `bmcs` and `instances` join stand-ins to them |
+| pulumi | the real pulumi CLI, built once, and our language host for Python |
 | kubernetes | a real Kubernetes control plane with stand-in nodes, beside the box |
 | packages | the signed apt repositories of the hosts; stubs of NVIDIA's packages |
 | site, hall | a lab as its users see it; a bigger hall |
 | demo | the main job, end to end |
 | play | on a lab that a demo kept: a shell, jobs, faults, prices (`ironburst lab`) |
 
-A room imports those above it, never one below; tests/test_layers.py says so. A stand-in's `__main__` is the
+A room imports those above it, never one below; tests/test_layers.py checks it. A stand-in's `__main__` is the
 exception: it starts what joins the stand-in to hosts.
 """

@@ -1,5 +1,8 @@
 """The outside world, behind the Protocols of ironburst.ports and ironburst.convergence.ports.
 
-- rooms: aws, kubernetes, slurm, redfish (BMCs); both, bridged: two schedulers at once; no_cloud; pulumi
-- ansible: playbooks (what a cancelled one leaves: leftovers); remote: ssh alone
+- aws, kubernetes, slurm, redfish (BMCs): packages, one for each system; no_cloud: a site without a cloud
+- both, bridged: sites with two schedulers
+- ansible: playbooks; leftovers: what a cancelled one leaves; remote: ssh; pulumi: its CLI
+- site_doctor: what the doctor asks hosts and BMCs
+- repositories: package lists of apt and dnf; firmware_image: firmware images and their checksums
 """

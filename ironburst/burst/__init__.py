@@ -1,16 +1,19 @@
-"""The burst policy: what of the queue is worth renting for. Pure: no clock, no I/O, no globals.
+"""The burst policy: which jobs of the queue are worth renting for. Pure: no clock, no I/O, no globals.
 
 `decide(snapshot, policy) -> Decision` is a function of its arguments. Snapshots and decisions go to and from JSON with
 `to_json` and `from_json`: the audit log, a bug report and a regression test are the same file.
 
 - snapshot and policy go in, decision comes out; codec: all three as JSON
-- decide: the passes of one decision, in their order; sanitize: what of a snapshot can't be right
-- home: the queue laid over home's nodes (packing); lateness: who is late there, by limits and runtimes (learned)
-- eligibility: what can't be rented for; offers: where it can, by expected cost; slots: what is rented already
+- decide: the passes of one decision, in order; sanitize: what in a snapshot can't be right; sides: two schedulers
+- home: the queue placed on home's nodes (packing); lateness: which jobs are late, by limits and runtimes (learned)
+- eligibility: jobs that can't be rented for; offers: where a job can go, by expected cost; slots: what is rented
 - renting: where a late job goes: reuse or launches, as refusals, headroom and commitments (the money) allow
-- handover: a job's way to rented nodes and back; release: which are given back, by idle and idle_log; backoff
-- orders: what a person halted or limited; user_limits: what a user's jobs may have
-- answers: what is said of each job, with its alternatives; explain and sentence: the words
+- handover: a job's way to rented nodes and back; unstarted: jobs that don't start there; drains: who drained a node
+- release: which nodes are given back, by idle and idle_log; backoff: how long a place that refused is left alone
+- orders: what a person halted or limited; user_limits: what one user's jobs may have
+- answers: the message for each job, with its alternatives; explain and sentence: the words
+- waits_kept: whether waits are still as wanted
+- mix, patterns: instances for many pending pods; not used by `decide`
 """
 
 from ironburst.burst.codec import from_json, to_json

@@ -1,7 +1,11 @@
 """What a person writes: the declaration in stacks/Pulumi.<env>.yaml, typed and checked.
 
-- models and software_models: its sections; types and ranges: their values; schema: all of it for editors
-- load: from the file to the models; checks: what is wrong between them, and by the catalogue
-- software: the groups whose versions are solved; lockfile: what is locked; stack: file, lock and secrets as a whole
-- prices and subnets: what follows from a declaration
+- models: the whole declaration. Its sections: cloud_models, hall_models, scheduler_models, cluster_models and
+  bridge_models (Kubernetes), karpenter_models, shares_models, user_models, software_models; of owned nodes
+  gpu_models, node_settings, bios_models, firmware_models, install_models, allowance_models
+- types, ranges, firmware_versions: values; schema: all of it as JSON Schema, for editors
+- load, yaml_file: from the file to the models; refusals, finding: what is wrong with it, in words
+- checks: what is wrong between sections, and by the catalogue; halls: a hall as ironburst.hall sees it
+- software: the groups whose versions are solved; lockfile: what is locked; stack: file, lock and secrets together
+- prices, spot_notice: what follows from a declaration; aws: what a stack file declares of AWS
 """

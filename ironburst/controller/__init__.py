@@ -1,12 +1,16 @@
 """The controller: observe, decide, re-check, apply, record. The only one that launches or ends a rented node.
 
-- tick: one turn, in its order; loop: tick after tick; site: what a tick works with; lock: one controller at a time
+- tick: one turn, in order; loop: tick after tick; site: what a tick works with; shadow: a controller that only looks
+- lock, ownership: one controller at a time, and one for a site; heartbeat: what rented nodes hear of it
 - policy_view: what the policy decides from; apply: its decision, re-checked and carried out
-- launching: a lease up to its instance, by a launch_request; leases: from there on; going: the way out of all that end;
-  reaper: what has no lease
-- notices: what the provider says of instances; brake: what is ended when a tick fails
-- ledger: the SQLite file (schema.sql), its rows in records; kept in it: cool_downs, idle_store, runtime_store
-- money: what is spent and set aside; spending: that of the ledger; ceilings: what a budget can't pay is ended
-- clock_repair: a clock that was put back; retention: what the ledger forgets
-- recorder: each tick on disk, as changes from the one before
+- launch_request, launching: a lease up to its instance; leases: from there on; lease_states: its states and moves;
+  going: the end of a lease; reaper: nodes and instances without a lease; rebuild: a lost or restored ledger
+- notices: what the provider reports of instances; sightings: what its listings prove; brake: ended if a tick fails
+- broken_pool, drained, lasting, unstarted, foreign, hall_events: what goes wrong for long, is reported, and ends
+- orders, order_book, order_spool: what people ordered; own_exclusions, comments: what users wrote, and what they read
+- ledger: the SQLite file (schema.sql, schema), its rows in records. Kept in it: cool_downs, idle_store, runtime_store,
+  karpenter_store, ledger_jobs, waits_watch; retention: what it forgets; clock_repair: a clock that was put back
+- money: what is spent and set aside; spending: the ledger's; ceilings: what a budget can't pay is ended
+- karpenter, karpenter_room: limits of Karpenter's pools; shares: guarantees follow the nodes in service
+- recorder, logbook: each tick on disk (as changes) and in the ledger; private: modes of these files
 """

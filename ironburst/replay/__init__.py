@@ -1,11 +1,11 @@
 """Yesterday's work, played again: traces of jobs, what a policy would have done with them, and what none can beat.
 
-- traces and formats: a trace, and how files become one
+- traces, formats, foreign: a trace, and how files become one; seen: one of a controller's recorded ticks
 - simulate: a trace through the policy; jobs and home are what it plays with, view is what the policy sees of the rented
-  side, outcome what comes of it
+  side, outcome what becomes of the jobs
 - at_once: the rented side in GPU-hours; rented: in money, with leases, idle_logs, cool_downs and provider
-- results and pictures: what a play comes to
-- sizing: how much to own, by many plays
-- bound and bound_search: under which no policy stays
+- results and pictures: the figures of a play
+- sizing: how much to own, by many plays; fitting: how long jobs may wait, by a team's own history
+- bound and bound_search: a lower bound that no policy can beat
 - ticks: the controller's own record, decided again
 """

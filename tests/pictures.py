@@ -1,5 +1,5 @@
 """Draws the pictures of the README: the page, the report and a simulation, as the program makes them of sites that the
-tests play. `PYTHONPATH=. python docs/pictures.py`, with Chromium on PATH; the simulation is its own SVG.
+tests play. `make pictures`, with Chromium on PATH; the simulation is its own SVG.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from tests.fakes.operated import Operated
 from tests.packaging.test_first_hour import history
 
 ROOT = Path(__file__).parents[1]
-TO = Path(__file__).parent / "pictures"
+TO = ROOT / "docs/pictures"
 OWNED = {
     "kind": "bare_metal", "role": "gpu", "address": "", "partition": "home", "fabric": "none", "fabric_links": 0,
     "gpu": {"model": "H100 SXM5 80GB", "count": 8}, "slurm": None, "roles": [], "usd_per_gpu_hour": 2.1,
