@@ -78,7 +78,7 @@ def device_taints() -> Spec:
 
 
 def pods(user: str) -> Spec:
-    """Of a pod, its tolerations alone; the API server itself lets nobody take one away."""
+    """Of a pod, only its tolerations; the API server itself lets nobody take one away."""
     return _policy(
         user,
         "",
@@ -97,7 +97,7 @@ def pods(user: str) -> Spec:
 
 
 def workloads(user: str, check: str) -> Spec:
-    """Of a Workload's status, our own check's entry alone."""
+    """Of a Workload's status, only our own check's entry."""
     but_ours = f"filter(c, c.name != {_text(check)})"
     others = [
         f"(has({of}.status.admissionChecks) ? dyn({of}.status.admissionChecks) : dyn([])).{but_ours}"
@@ -121,7 +121,7 @@ def workloads(user: str, check: str) -> Spec:
 
 
 def queues(user: str) -> Spec:
-    """Of the teams' ClusterQueues and their Cohort, the quotas alone."""
+    """Of the teams' ClusterQueues and their Cohort, only the quotas."""
     return _policy(
         user,
         "kueue.x-k8s.io",
@@ -133,7 +133,7 @@ def queues(user: str) -> Spec:
 
 
 def node_pools(user: str) -> Spec:
-    """Of Karpenter's NodePools, the limits alone."""
+    """Of Karpenter's NodePools, only the limits."""
     said = "ironburst's controller may change nothing of a NodePool but its limits"
     return _policy(
         user,

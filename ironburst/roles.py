@@ -34,7 +34,7 @@ class Need:
         return f"{self.name} ({self.type}{of_it}: {self.description.rstrip('.')})"
 
     def lacking(self, given: Mapping[str, Any]) -> list[str]:
-        """What isn't there, each as it is told; `given`: the variables."""
+        """Messages for the missing variables; `given`: those that are set."""
         if self.name not in given:
             return [str(self)]
         return [f"{self.name}.{key}" for key in self.keys if not _has(given[self.name], key.split("."))]

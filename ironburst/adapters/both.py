@@ -1,8 +1,8 @@
 """The two schedulers of one site as one (ironburst.ports.Scheduler): what is asked about a node or a job goes to the
 one that has it, what is seen is put together (docs/adr/0039).
 
-One that gives no answer is left out until it is asked anew at the next claim, which each tick begins with: its jobs and
-nodes aren't known then (`Observation.silent`), which says nothing about them, and the other goes on.
+One that gives no answer is left out until it is asked again at the next claim, which each tick begins with: its jobs
+and nodes aren't known then (`Observation.silent`), which says nothing about them, and the other goes on.
 """
 
 from __future__ import annotations
@@ -150,7 +150,7 @@ class Both:
         self._to(list(nodes), lambda side, names: side.beat({name: nodes[name] for name in names}, at_s))
 
     def comment(self, said: Mapping[str, str]) -> None:
-        """At Slurm: pods' users aren't told."""
+        """Only Slurm's jobs: pods have no such place."""
         self._side("slurm").comment(said)
 
     def limit(self, shares: Sequence[Share], now: Mapping[str, Quota], gpus: int) -> None:

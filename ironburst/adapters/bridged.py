@@ -189,7 +189,7 @@ class Bridged:
 
     # ---- jobs
     def place(self, job: int, partitions: Sequence[str], excluded: Sequence[str], *, begin_now: bool = False) -> None:
-        """slurm-bridge writes the partitions of its jobs anew, so theirs are said by the nodes that are excluded."""
+        """slurm-bridge writes the partitions of its jobs again, so theirs are said by the nodes that are excluded."""
         if job in self._slurm.pods:
             names = slurm_bridge.excluded(self._slurm.pools, partitions, excluded)
             self._slurm.exclude(job, names, begin_now=begin_now)
@@ -198,7 +198,7 @@ class Bridged:
 
     def requeue(self, *jobs: int) -> dict[int, str]:
         """Slurm has no script of slurm-bridge's jobs to run again: they are cancelled, slurm-bridge deletes their pods,
-        and whoever made these makes them anew.
+        and whoever made these makes them again.
         """
         theirs, pods = [job for job in jobs if job in self._slurm.pods], self._slurm.pods
         if theirs:

@@ -1,4 +1,4 @@
-"""Firmware images: fetched once, and held against their SHA-256 before anything is sent to a BMC."""
+"""Firmware images: fetched once, and checked against their SHA-256 before anything is sent to a BMC."""
 
 from __future__ import annotations
 

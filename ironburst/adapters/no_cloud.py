@@ -1,7 +1,7 @@
 """The cloud of a hall of one's own: none. It has no instances and starts none.
 
 What it is asked of an instance it refuses to answer: if a ledger knows one, it was rented in a cloud that the document
-names no more, and "unknown" would be taken for "gone".
+names no more, and "unknown" would be treated as "gone".
 """
 
 from __future__ import annotations

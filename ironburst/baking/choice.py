@@ -51,7 +51,7 @@ def hourly(document: ClusterDocument, pool: PoolDocument, kind: str) -> float | 
 
 def end_abandoned(images: Images, cluster: str, now_s: float, say: Callable[[str], None]) -> list[str]:
     """End the build instances whose bake was killed: a stopped one never ends itself, and its disk costs money.
-    Their ids; a failure is said, and left to the next bake.
+    Their ids; a failure is reported, and left to the next bake.
     """
     try:
         builds = images.builds(cluster)

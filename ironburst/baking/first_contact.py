@@ -1,6 +1,6 @@
 """The first ssh to a machine that nobody has talked to: who may log in there, and how it is known to be the one meant.
 
-A build instance is told one public key, made for this build, in its user data. Its host keys are read where only the
+A build instance is given one public key, made for this build, in its user data. Its host keys are read where only the
 machine itself can write: in its console output, to which cloud-init prints them at the first boot. Pure.
 """
 
@@ -28,8 +28,8 @@ class Login:
 
 
 def user_data(public_key: str) -> str:
-    """What cloud-init is told: let this key in as the image's own login user, and power the machine off (which
-    terminates it) after LONGEST_S. No secret: whoever may describe the instance can read it.
+    """What cloud-init does: let this key in as the image's own login user, and power the machine off (which
+    terminates it) after LONGEST_S. No secret: anyone who may describe the instance can read it.
     """
     end = ["systemd-run", "--unit=ironburst-build-ends", f"--on-active={LONGEST_S}", "systemctl", "poweroff"]
     return "#cloud-config\n" + json.dumps({"ssh_authorized_keys": [public_key.strip()], "runcmd": [end]}) + "\n"

@@ -257,7 +257,7 @@ class _Bake:
         return previous
 
     def retire(self, image: str) -> list[str]:
-        """Delete the pool's older images; those that are gone now. A failure is said, and left to the next bake."""
+        """Delete the pool's older images; those that are gone now. A failure is reported, and left to the next bake."""
         retired: list[str] = []
         try:
             baked = self._images.baked(self._document.cluster, self._pool.name)

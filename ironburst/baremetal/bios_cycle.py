@@ -69,7 +69,7 @@ class Console(Protocol):
 
 
 class Setter:
-    """One node. `take`: returns when nothing of a job is on it and none can come; `pause` waits so many seconds;
+    """One node. `take`: returns when nothing of a job is on it and none can come; `pause` waits that many seconds;
     `start_looks`: how many looks one start may take; `say`: what goes on, in a few words; `passing`: errors after which
     a BMC is asked again.
     """

@@ -60,7 +60,7 @@ class Wanted:
 
 @dataclass(frozen=True)
 class Standing:
-    """Where a node stands, and why. `installed`: the mark that its host has said it is; None: it did not say."""
+    """Where a node stands, and why. `installed`: the mark that its host has said it is; None: not reported."""
 
     state: State
     why: str

@@ -1,4 +1,4 @@
-"""From the declaration to what the provider is told of each node, and to what its install medium holds. Pure."""
+"""From the declaration to the provider's inputs for each node, and to what its install medium holds. Pure."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
 """Reads a BMC's Redfish documents, link by link. Pure: `get` does the asking.
 
 A BMC may be old, starting, broken or hostile. So: links are followed only on the BMC itself and once each; a listing
-ends after so many pages and members; what is missing is noted, and only what an inventory can't be without fails.
+ends after a fixed number of pages and members; what is missing is noted, and only what an inventory can't be without
+fails.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a node's resource is told of its installation, in Pulumi's spelling."""
+"""The installation's inputs of a node's resource, in Pulumi's spelling."""
 
 from __future__ import annotations
 

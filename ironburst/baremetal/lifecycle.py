@@ -52,7 +52,7 @@ class Facts:
 
 class Rule(NamedTuple):
     """One row: where all facts of `when` hold (each one word, or several with a bar between), the node is in `state`,
-    `action` is next, and people are told `why`.
+    `action` is next; `why` is shown to people.
     """
 
     when: dict[str, str]

@@ -36,7 +36,7 @@ def power(documents: Documents) -> tuple[tuple[PowerSupply, ...], int | None, bo
 
 
 def working(supplies: Iterable[PowerSupply]) -> int:
-    """How many of them give power, as far as is said."""
+    """Number of supplies that give power, as far as the BMC reports it."""
     return sum(each.has_input is not False and each.health != "Critical" for each in supplies)
 
 

@@ -23,7 +23,7 @@ def dig(document: Any, at: str) -> Any:
 
 
 def text(document: Any, *places: str) -> str | None:
-    """The first text that is said at one of the places, without the padding that some add; numbers are texts, too."""
+    """The first text reported at one of the places, without the padding that some add; numbers are texts, too."""
     for at in places:
         value = dig(document, at)
         if isinstance(value, list) and value:
@@ -38,7 +38,7 @@ def text(document: Any, *places: str) -> str | None:
 
 
 def number(document: Any, *places: str) -> float | None:
-    """The first number that is said; texts such as "2048" count. None: none, or one that can't be (negative, 1e300)."""
+    """The first number reported; texts such as "2048" count. None: none, or one that can't be (negative, 1e300)."""
     for at in places:
         value = dig(document, at)
         if isinstance(value, bool):
@@ -60,11 +60,11 @@ def whole(document: Any, *places: str) -> int | None:
 
 
 def dicts(document: Any, at: str, most: int = MOST) -> list[dict[str, Any]]:
-    """The objects of a list, so many as a node may have; what is none is left out."""
+    """The objects of a list, up to the most that a node may have; other values are left out."""
     value = dig(document, at)
     return [each for each in value[:most] if isinstance(each, dict)] if isinstance(value, list) else []
 
 
 def has(document: Any, at: str, value: Any) -> bool:
-    """Is this said there?"""
+    """Whether the document has this property."""
     return bool(dig(document, at) == value)

@@ -30,7 +30,7 @@ class Network:
 
 @dataclass(frozen=True)
 class Seed:
-    """All that an installation is told. `os` as in the stack file; `user` is who Ansible logs in as, with one of
+    """Everything that an installation needs. `os` as in the stack file; `user` is who Ansible logs in as, with one of
     `authorized_keys`; `host_key` and `host_key_public` are the host's own, so that it is known at the first login.
     `mirror`: URL of packages; None: the medium has them.
     """
@@ -46,7 +46,7 @@ class Seed:
 
 
 def files(seed: Seed) -> dict[str, str]:
-    """{path on the medium: text}. Some hold the host's private key: they are for the medium alone."""
+    """{path on the medium: text}. Some hold the host's private key: they are only for the medium."""
     family = seed.os.rstrip("0123456789")
     own = {"ubuntu": _autoinstall, "rhel": _kickstart, "debian": _preseed}[family](seed)
     return own | {

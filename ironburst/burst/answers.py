@@ -1,4 +1,4 @@
-"""What is said of each pending job: the only place that puts a sentence, figures and alternatives to a verdict.
+"""The message for each pending job: the only place that adds sentence, figures and alternatives to a verdict.
 
 A verdict (ironburst.burst.lateness) or what came of renting (ironburst.burst.renting)
 goes in; a `Wait` or an `Infeasible` comes out.

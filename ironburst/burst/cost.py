@@ -43,8 +43,8 @@ def boot_s(pool: Pool) -> float:
 
 
 def to_completion_usd(pool: Pool, market: str, nodes: int, run_s: float, booted: bool = False) -> float:
-    """USD for `run_s` seconds of work, as home does it, on so many nodes of a pool, new ones or (`booted`) such as are
-    there. What is prepaid costs nothing more.
+    """USD for `run_s` seconds of work, as home does it, on that many nodes of a pool, new ones or (`booted`) such as
+    are there. What is prepaid costs nothing more.
     """
     if market in pool.prepaid_markets:
         return 0.0

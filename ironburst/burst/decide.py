@@ -10,7 +10,7 @@
    a larger job before it is cheaper to rent for -> that one makes room;
    it is late -> what is expected to cost least to its end: rented nodes with room, kept longer for it, or a launch that
    budget, pool and cool-downs allow (renting).
-   Whoever stays at home stands before those behind it.
+   A job that stays at home keeps its place before those behind it.
 4. Rented nodes that nobody counts on are given back (release).
 
 What is decided is data; what is said of it is put beside it in one place (answers).
@@ -168,7 +168,7 @@ class _Tick:
 
     def _make_room(self, job: Job, late: Late) -> bool:
         """Rent for the cheapest of the larger jobs before `job`, if that costs less than renting for `job`,
-        and lay the others over the nodes anew. False: no such job, no nodes for it, or no time left.
+        and lay the others over the nodes again. False: no such job, no nodes for it, or no time left.
         """
         if not self.home.may_lay_anew:
             return False

@@ -187,7 +187,7 @@ def not_in_time(job: Job, pool: Pool, now_s: float) -> Reason | None:
 
 
 def spot_failed(job: Job, policy: Policy) -> bool:
-    """Spot was taken from under it so often that it brings it to no end. What else started it anew (preemption at
+    """Spot was taken from under it so often that it brings it to no end. What else started it again (preemption at
     home, an administrator's requeue, a failed node) says nothing of spot.
     """
     return job.spot_losses >= policy.spot_restarts

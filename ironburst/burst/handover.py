@@ -40,7 +40,7 @@ class Handover:
                 self._leases_of.setdefault(number, []).append(lease)
 
     def serving(self, job: Job) -> list[Lease]:
-        """The leases that the job counts on: enough of them, alive, with room. Else none (and it is decided anew)."""
+        """The leases that the job counts on: enough of them, alive, with room. Else none (and it is decided again)."""
         if (leases := self._leases_of.get(job.id)) is None:
             return []
         wanted = [lease for lease in leases if lease.node not in job.keeps_off]

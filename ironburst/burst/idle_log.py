@@ -63,7 +63,7 @@ def given_back(log: IdleLog, lease: str, terms: Terms, usd_per_hour: float, now_
 
 
 def launched(log: IdleLog, nodes: int, now_s: float) -> IdleLog:
-    """The pool rents again: so many of those that were given back last are had again now."""
+    """The pool rents again: that many of those that were given back last are had again now."""
     if not log.away:
         return log
     return _concluded(replace(log, away=log.away[:-nodes]), log.away[-nodes:], now_s)

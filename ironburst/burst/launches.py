@@ -85,7 +85,7 @@ class Launches:
         return not self._snapshot.halt and self.enough_names(job, offer) and not all(self._cool_downs(offer, job.nodes))
 
     def enough_names(self, job: Job, offer: Offer) -> bool:
-        """Whether so many of the pool's nodes are free to rent."""
+        """Whether that many of the pool's nodes are free to rent."""
         return len(self._names_for(job, offer.pool)) >= job.nodes
 
     def _still_open(self, job: Job, mine: JobOffers) -> Iterator[Offer]:
@@ -186,7 +186,7 @@ class Launches:
         return taken
 
     def _cool_downs(self, offer: Offer, nodes: int) -> list[CoolDown | None]:
-        """Of each of the pool's zones what closes it longest for so many nodes; None: it is open."""
+        """Of each of the pool's zones what closes it longest for that many nodes; None: it is open."""
         return [self._cool_down(offer, zone, nodes) for zone in offer.pool.zones]
 
     def _cool_down(self, offer: Offer, zone: str, nodes: int) -> CoolDown | None:

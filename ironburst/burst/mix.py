@@ -2,7 +2,7 @@
 
 For pods that may share a node and fit into one; gangs are placed elsewhere (`packing`). Equal pods are one *shape*; a
 linear programme (`patterns`) says how many nodes with which pods on them are cheapest, in parts of nodes; whole ones
-are taken, the rest is asked again, and at last some nodes are emptied and filled anew as long as that is cheaper. The
+are taken, the rest is asked again, and at last some nodes are emptied and filled again as long as that is cheaper. The
 time depends on the number of shapes, hardly on that of pods.
 
 Guaranteed: every pod is on exactly one node, or in `unplaced` with the reason, and there only if it fits into no empty

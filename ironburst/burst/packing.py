@@ -4,8 +4,8 @@ Jobs are placed one after another in the queue's order, each at its earliest sta
 (conservative backfill), so the prediction errs to the late side where jobs end before their limits. A node is a row of
 GPUs. A job that asks for more of a node's CPUs or memory than its GPUs' share counts as that many GPUs. The work per
 job grows with the logarithm of the nodes, not with the jobs that are placed already: a heap for each number of GPUs
-knows the node that has so many free first. Placing only ever makes a node free later, so an entry of a heap that is out
-of date stands too far in front, and is put right when it comes up.
+knows the node that has that many free first. Placing only ever makes a node free later, so an entry of a heap that is
+out of date stands too far in front, and is put right when it comes up.
 
 A hole is what a job leaves free before it, on the GPUs that waited for its others: later jobs may fill it.
 """
@@ -98,7 +98,7 @@ class _Holes:
         self._longest = max(self._longest, until - begins[0])
 
     def earliest(self, gpus: int, nodes: int, lasts: float) -> tuple[float, list[int]] | None:
-        """(start, entries of holes on different rows) for a job of so many nodes."""
+        """(start, entries of holes on different rows) for a job of that many nodes."""
         if lasts > self._longest:
             return None
         used = len(self._of)
@@ -126,7 +126,7 @@ class _Holes:
         return hole.row
 
     def fill(self, entry: int, gpus: int, start: float, end: float) -> None:
-        """Take so many of its GPUs from `start` to `end`, those that wait the shortest."""
+        """Take that many of its GPUs from `start` to `end`, those that wait the shortest."""
         hole = self._of[entry]
         assert hole is not None
         for freed in hole.entries:
@@ -169,7 +169,7 @@ class _Kind:
         return min(self.width, max(each.gpus, 0, *shares))
 
     def first(self, gpus: int) -> float:
-        """The earliest moment at which some row has so many GPUs free for good."""
+        """The earliest moment at which some row has that many GPUs free for good."""
         heap, free = self._heap(gpus), self.free
         while True:
             moment, row = heap[0]
@@ -179,7 +179,7 @@ class _Kind:
             heapreplace(heap, (actual, row))
 
     def fullest(self, gpus: int, start: float) -> int:
-        """Of the rows that have so many GPUs free at `start = first(gpus)` the one with
+        """Of the rows that have that many GPUs free at `start = first(gpus)` the one with
         the fewest, so that whole nodes stay whole.
         """
         heap = self._heap(gpus)
@@ -195,7 +195,7 @@ class _Kind:
         return [(self.now_s, row) for row in range(min(count, len(self.free)))]
 
     def soonest(self, gpus: int, count: int) -> list[tuple[float, int]]:
-        """(moment, row) of the first rows that have so many GPUs free: `count`,
+        """(moment, row) of the first rows that have that many GPUs free: `count`,
         and some of those that are so at the same moment.
         """
         heap = self._heap(gpus)

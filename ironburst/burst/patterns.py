@@ -250,7 +250,7 @@ class Master:
         return True
 
     def generate(self, rounds: int, seed: int = 0) -> None:
-        """Find patterns and solve, for so many rounds, or until none is found that helps. The shadow prices jump from
+        """Find patterns and solve, for that many rounds, or until none is found that helps. The shadow prices jump from
         one round to the next; patterns are sought for prices between those of this round and of the ones before.
         """
         self.solve()

@@ -92,7 +92,7 @@ class Job:
 
     @property
     def reason_word(self) -> str:
-        """The scheduler's word alone, without what it says behind it."""
+        """The scheduler's reason code, without the text behind it."""
         return re.split(r"[,:]", self.reason, maxsplit=1)[0].strip()
 
     @property
@@ -336,7 +336,7 @@ class Budget:
         return self.usd_per_month - self.spent_usd - self.committed_usd
 
     def payer(self, account: str) -> str:
-        """Whose ceiling pays for an account's job: its own, or the common ones alone (empty)."""
+        """Whose ceiling pays for an account's job: its own, or only the common ones (empty)."""
         return account if account in self.accounts else ""
 
 

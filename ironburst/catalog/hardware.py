@@ -83,7 +83,7 @@ class Platform:
 
     @property
     def psus_needed(self) -> int | None:
-        """4 of 4+2: supplies that must carry it alone."""
+        """4 of 4+2: supplies that are enough to carry it."""
         stated = re.match(r"(\d+)\+\d+", self.psu_redundancy or "")
         return int(stated[1]) if stated else None
 

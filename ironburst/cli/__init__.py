@@ -40,7 +40,7 @@ VERBS = tuple(verb for verbs in GROUPS.values() for verb in verbs)
 
 
 def parser(verbs: Sequence[str] = VERBS) -> argparse.ArgumentParser:
-    """The command's parser with these verbs alone: each loads its own libraries."""
+    """The command's parser with only these verbs: each loads its own libraries."""
     top = Parser(prog="ironburst", description="One declaration for the GPU nodes you own and the GPU nodes you rent.")
     top.groups = GROUPS
     top.add_argument("--version", action="version", version=f"ironburst {__version__}")
@@ -68,7 +68,7 @@ def _verbs_alone() -> argparse.ArgumentParser:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one verb. A crash is told in one sentence, with exit code 1; Ctrl-C ends with 130."""
+    """Run one verb. A crash is reported in one sentence, with exit code 1; Ctrl-C ends with 130."""
     if "_ARGCOMPLETE" in os.environ:
         complete()
     argv = sys.argv[1:] if argv is None else argv

@@ -30,7 +30,7 @@ class Once(argparse._StoreAction):
 
 
 class Keyed(argparse._AppendAction):
-    """Of KEY=VALUE, where each key has one value: whoever makes a dict of them would keep the last."""
+    """Of KEY=VALUE, where each key has one value: a dict would keep the last."""
 
     def __call__(
         self, parser: argparse.ArgumentParser, namespace: argparse.Namespace, values: Any, option: str | None = None

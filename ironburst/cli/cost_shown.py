@@ -51,7 +51,7 @@ def of_bill(compared: Compared, files: list[str]) -> dict[str, Any]:
 
 
 def lines(said: dict[str, Any], columns: int = COLUMNS) -> list[str]:
-    """In so many columns."""
+    """In that many columns."""
     window = f"{_date(said['from_s'])} to {_date(said['to_s'])}"
     return [
         f"cluster {said['cluster']}, {window}, by {said['by']}",

@@ -1,4 +1,4 @@
-"""`ironburst explain` for whoever may not read the ledger, or has none: what Slurm shows them of jobs, with what the
+"""`ironburst explain` for users who may not read the ledger, or have none: what Slurm shows them of jobs, with what the
 controller wrote beside each.
 """
 
@@ -88,7 +88,7 @@ def text(seen: Seen) -> str:
 
 
 def usd(seen: Seen) -> float | None:
-    """What its nodes cost while it was on them; None: they weren't rented, as far as Slurm was told."""
+    """What its nodes cost while it was on them; None: they weren't rented, as far as Slurm knows."""
     hourly = comments.usd_per_hour(seen.comment, seen.on) if seen.on and seen.start_s else None
     return None if hourly is None else hourly * seen.elapsed_s / 3600
 

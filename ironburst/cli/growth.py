@@ -52,7 +52,7 @@ def of(
 
 
 def _placed(config: ClusterConfig, more: int, gpus: int) -> Iterator[dict[str, Any]]:
-    """For each platform of today with as many GPUs: where so many more of it stand, hall by hall."""
+    """For each platform of today with as many GPUs: where that many more of it stand, hall by hall."""
     declared = halls.declared(config)
     kinds = {name: each for hall in declared for name, each in capacity.platforms(hall).items() if each.gpus == gpus}
     for like in kinds.values():

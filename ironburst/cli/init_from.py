@@ -104,7 +104,7 @@ def _text(source: Path, config: ClusterConfig, name: str) -> str:
 
 
 def _marks(where: dict[str, int]) -> Iterator[tuple[int, str]]:
-    """Line -> why it has to be looked at. The cloud's network is chosen anew."""
+    """Line -> why it has to be looked at. The cloud's network is chosen again."""
     for path, line in where.items():
         key = path.rsplit(".", 1)[-1]
         if key in STILL and not path.endswith("cloud.network.cidr") and path.startswith("config."):

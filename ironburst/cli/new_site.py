@@ -359,7 +359,7 @@ def output(arguments: argparse.Namespace, name: str) -> Path:
 
 
 def write(path: Path, text: str, said: Sequence[str]) -> None:
-    """Write a stack file that is valid, and tell what is to be told. Raises BadInput, and leaves what was there."""
+    """Write a valid stack file, and print what its user has to know. Raises BadInput, and leaves what was there."""
     before = path.read_bytes() if path.exists() else None
     try:
         path.write_text(text)

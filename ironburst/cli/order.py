@@ -77,7 +77,7 @@ def give(arguments: argparse.Namespace, asked: Request) -> int:
 
 
 def put(path: Path, asked: Request) -> str:
-    """Raises BadInput where there is no controller, or whoever asks may not."""
+    """Raises BadInput where there is no controller, or the caller may not."""
     if not path.parent.is_dir() or (os.access(path.parent, os.X_OK) and not path.exists()):
         raise site_options.BadInput(f"there is no ledger at {path}, so no controller rents: give --ledger")
     try:

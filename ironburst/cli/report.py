@@ -54,7 +54,9 @@ def add_parser(subparsers: Subparsers) -> None:
 
 @site_options.guarded
 def run(arguments: argparse.Namespace) -> int:
-    """The money; or play what was seen, and print what it comes to. A damaged file of ticks is told, and left out."""
+    """The money; or play what was seen, and print what it comes to. A damaged file of ticks is reported, and left
+    out.
+    """
     cost.check(arguments)
     if not arguments.shadow:
         return cost.run(arguments)

@@ -33,7 +33,7 @@ def connect(arguments: argparse.Namespace, document: ClusterDocument) -> Schedul
 
 
 def slurm(arguments: argparse.Namespace, document: ClusterDocument) -> Slurm:
-    """The document's Slurm, alone. Raises BadInput where there is none."""
+    """Only the document's Slurm. Raises BadInput where there is none."""
     _fitting(arguments, document)
     if document.scheduler_of_kind("slurm") is None:
         raise BadInput(f"the scheduler of {document.cluster} is Kubernetes, which has no sacct: give --jobs")
@@ -190,7 +190,7 @@ def _deliver(document: ClusterDocument, text: str) -> None:
 
 
 def site_of(document: ClusterDocument) -> kubernetes.Site:
-    """What the adapter is told of a cluster. Pure."""
+    """What the adapter knows of a cluster. Pure."""
     from ironburst.adapters import kubernetes
 
     declared = _cluster_of(document)

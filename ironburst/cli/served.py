@@ -35,7 +35,7 @@ PICTURES_S = 60.0  # between two of them: their finest part is a quarter of an h
 
 @dataclass(frozen=True)
 class Files:
-    """Where it reads. `check` None: the document lies where no such file can be beside it."""
+    """Where it reads. `check` None: the document is where no such file can be beside it."""
 
     document: Callable[[], ClusterDocument]
     ledger: Path

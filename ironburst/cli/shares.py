@@ -1,4 +1,4 @@
-"""`ironburst shares`: what each team has of the owned GPUs, and what the scheduler is told of it."""
+"""`ironburst shares`: what each team has of the owned GPUs, and what the scheduler is given for it."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def add_parser(subparsers: Subparsers) -> None:
 
 @site_options.guarded
 def run(arguments: argparse.Namespace) -> int:
-    """Print the table, or what a scheduler is told."""
+    """Print the table, or the scheduler's settings."""
     print(said(arguments), end="")
     return 0
 

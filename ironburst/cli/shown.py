@@ -39,8 +39,8 @@ def width() -> int:
 def table(
     titles: Sequence[str], rows: Sequence[Sequence[str]], *, columns: int, colour: bool, right: Sequence[str] = ()
 ) -> list[str]:
-    """Lines of an aligned table, two spaces in; its last column is wrapped to so many columns, and the others when that
-    isn't enough. `right`: titles of the columns that are set to the right.
+    """Lines of an aligned table, two spaces in; its last column is wrapped to that many columns, and the others when
+    that isn't enough. `right`: titles of the columns that are set to the right.
     """
     made = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), show_header=True, header_style="dim")
     for title in titles:
@@ -58,7 +58,7 @@ def _style(cell: str) -> str:
 
 
 def wrapped(lines: Sequence[str], columns: int) -> list[str]:
-    """The lines, with moments in local time, broken at spaces to so many columns; what follows is set two spaces
+    """The lines, with moments in local time, broken at spaces to that many columns; what follows is set two spaces
     further in.
     """
     out: list[str] = []

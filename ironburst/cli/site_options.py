@@ -101,13 +101,13 @@ def _document_path(arguments: argparse.Namespace) -> Path | str:
 
 
 def document_reader(arguments: argparse.Namespace) -> document.Reader:
-    """For the loop: reads anew each time, with a last good copy beside the ledger."""
+    """For the loop: reads again each time, with a last good copy beside the ledger."""
     path = _document_path(arguments)
     return document.Reader(path, ledger_path(arguments).with_name("document.last-good.json"))
 
 
 def open_ledger(arguments: argparse.Namespace) -> Ledger:
-    """To read, beside whoever writes it. Raises LedgerError."""
+    """To read, while the controller may be writing. Raises LedgerError."""
     return Ledger(ledger_path(arguments), read_only=True)
 
 
@@ -153,7 +153,7 @@ def guarded(verb: Callable[[argparse.Namespace], int]) -> Callable[[argparse.Nam
 
 
 def duration(option: str, text: str, like: str, least: int = 1) -> int:
-    """Seconds of an option, of at least so many; `like`: what to write. Raises BadInput."""
+    """Seconds of an option, of at least that many; `like`: what to write. Raises BadInput."""
     seconds = unit_seconds(text)
     if seconds is None or seconds < least:
         raise BadInput(f"{option} {text!r} is no duration: write {like}")

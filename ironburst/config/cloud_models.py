@@ -136,7 +136,7 @@ class Pool(NodeSettings, _RentedAlone):
 
     @property
     def of_account(self) -> str | None:
-        """Whose jobs alone may rent in it; None: everybody's."""
+        """The only account whose jobs may rent in it; None: all."""
         return None
 
     @model_validator(mode="after")

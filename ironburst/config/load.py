@@ -26,7 +26,7 @@ def read_value(path: Path) -> Any:
 
 
 def value_in(config: Mapping[str, Any], stack_file: Path) -> Any:
-    """The same of what lies under `config` of a stack file. Raises ConfigError."""
+    """The same of what is under `config` of a stack file. Raises ConfigError."""
     others = [key for key in map(str, config) if key.startswith(OURS) and key != KEY]
     if KEY not in config:
         elsewhere = [key for key in map(str, config) if key.lower().endswith(":cluster") and key not in others]
@@ -84,7 +84,7 @@ def allowed_accounts(path: Path) -> list[str]:
 
 
 def settings(path: Path) -> dict[str, Any]:
-    """What lies under `config` of a stack file. Raises ConfigError."""
+    """What is under `config` of a stack file. Raises ConfigError."""
     data = yaml_file.read(path)
     config = data.get("config") if isinstance(data, dict) else None
     return config if isinstance(config, dict) else {}

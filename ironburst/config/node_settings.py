@@ -11,7 +11,7 @@ from ironburst.config.software_models import Kernel, Mig, Scratch, SoftwareChoic
 
 
 class SlurmNode(Strict):
-    """What Slurm is told of a node, where it differs from the catalogue (threads off, memory kept back)."""
+    """What Slurm is given for a node, where it differs from the catalogue (threads off, memory kept back)."""
 
     cpus: int = Field(gt=0, le=4096, description="CPUs= of the node in slurm.conf")
     memory_mb: int = Field(gt=0, description="RealMemory= of the node in slurm.conf, MiB")

@@ -28,5 +28,5 @@ def fixed_usd_per_gpu_hour(cloud: Cloud, group: Group) -> float | None:
 
 
 def oldest(prices: Iterable[catalog.Price | None]) -> date | None:
-    """The day that is said of a sum of prices, wherever it is printed; None: all are declared, or unknown."""
+    """The date that is printed with a sum of prices; None: all are declared, or unknown."""
     return min((each.as_of for each in prices if each and each.as_of), default=None)

@@ -34,7 +34,7 @@ class Strict(BaseModel):
     @classmethod
     def _of_its_kind(cls, given: Any, info: ValidationInfo) -> Any:
         """YAML's yes is True, which pydantic takes for 1, and 1 for true; and both in quotes for what is in them. An
-        empty text is nothing anywhere: it would pass for a value, and be taken for a key that was left out.
+        empty text is nothing anywhere: it would pass for a value, and be treated as a key that was left out.
         """
         if given == "":
             raise ValueError(EMPTY)

@@ -26,7 +26,7 @@ from ironburst.system import secrets
 @dataclass(frozen=True)
 class Stack:
     """A valid stack. `software`: the set of every group, as locked or (without a lock file) as solved just now;
-    `warnings`: what is to be told and stops nothing.
+    `warnings`: reported, and stop nothing.
     """
 
     config: ClusterConfig
@@ -50,7 +50,7 @@ def load_valid(path: Path | str, *, now: datetime, resolve_secrets: bool = False
 
 
 def valid(config: ClusterConfig, stack_file: Path, *, now: datetime, resolve_secrets: bool = False) -> Stack:
-    """The stack of a declaration; its lock lies beside `stack_file`, which needn't be there itself.
+    """The stack of a declaration; its lock is beside `stack_file`, which itself needn't exist.
 
     `now` decides whether a capacity block or a driver branch is over; `resolve_secrets`: references that don't resolve
     here are errors. Raises ConfigError with every error of the declaration, else with what is wrong with the lock.

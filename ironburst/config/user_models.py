@@ -108,7 +108,7 @@ class SlurmAccount(Strict):
 
 
 class NodeLogin(Strict):
-    """Who may log in at GPU nodes by ssh: whoever has a job there, by pam_slurm_adopt."""
+    """Who may log in at GPU nodes by ssh: users with a job there, by pam_slurm_adopt."""
 
     admins: list[UserName] = Field(
         default=[], description="groups whose members may log in without a job; root and Ansible's user always may"

@@ -81,7 +81,7 @@ class _Recheck:
         return True
 
     def unchanged(self, id: int, what: str, before: Mapping[int, tuple[object, ...]]) -> bool:
-        """And nobody has written meanwhile what we would write: it is decided anew from that."""
+        """And nobody has written meanwhile what we would write: it is decided again from that."""
         if not self.waits(id, what):
             return False
         job = self._observation.job(id)
@@ -148,7 +148,7 @@ class _Recheck:
 
 
 def apply(site: Site, decision: Decision, observation: Observation, images: dict[str, PoolImage]) -> None:
-    """Carry it out. Trouble with one item is written down and stops no other; the next tick decides anew."""
+    """Carry it out. Trouble with one item is written down and stops no other; the next tick decides again."""
     for assign in decision.assigns:
         spending.assign(site.ledger, assign.job, assign.leases, assign.committed_until_s, site.now, assign.account)
     for launch in decision.launches:
@@ -165,7 +165,7 @@ def apply(site: Site, decision: Decision, observation: Observation, images: dict
 
 
 def _in_time(site: Site, items: Sequence[T]) -> Iterator[T]:
-    """One call of the scheduler each: at least one, and no more than the tick has time for. The next tick decides anew
+    """One call of the scheduler each: at least one, and no more than the tick has time for. The next tick decides again
     about the others; notices come first in it.
     """
     for n, item in enumerate(items):

@@ -2,7 +2,7 @@
 Money is set aside for all that is planned (ironburst.burst.headroom); what goes another way ends here.
 
 Another way: a job that runs past the time that was set aside (its limit was raised, it started late), a price or a
-ceiling that was declared anew, a clock that was put back. Nothing that works is ended while every ceiling can pay for
+ceiling that was declared again, a clock that was put back. Nothing that works is ended while every ceiling can pay for
 it. If one can't, leases go in this order:
 those past their own time, without jobs first; those that no job is on, the newest first; and all that the ceiling
 pays, when what is left is just enough to end them.
@@ -26,7 +26,7 @@ Ending = dict[str, tuple[LeaseRow, str]]  # by id: leases that are to end, and w
 
 
 def reprice(site: Site, since_s: float) -> None:
-    """A price that is declared anew counts for the nodes that are rented, too; a higher one from the last tick on.
+    """A price that is declared again counts for the nodes that are rented, too; a higher one from the last tick on.
     A lower one not for spot: what was offered for a node may still be what it costs.
     """
     rates = spending.rates(site.ledger, site.now)

@@ -43,7 +43,7 @@ class Comments:
 
     def say(self, site: Site, observation: Observation, decision: Decision) -> None:
         """Show what is so: of the jobs on nodes, then of the queue, the first ones first. Trouble with it is no
-        trouble: it is tried anew.
+        trouble: it is tried again.
         """
         due: dict[str, str] = {}
         known = set()

@@ -1,7 +1,7 @@
 """Rented nodes that a program drained: a health check, slurmd, Slurm itself. They are counted by cause and image.
 
 One such machine is thrown away with its lease. A pool that keeps producing them has a bad image, or a check that is
-wrong, and each costs a boot: that a person is told.
+wrong, and each costs a boot: that is reported to a person.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _KEY = "drains"
 
 
 def note(site: Site, lease: LeaseRow, words: str) -> None:
-    """A node is given back, for a program drained it and said so."""
+    """A node is given back, because a program drained it."""
     image = site.ledger.launch(lease.launch).image_id or "an unknown image"
     alike = [lease.pool, re.sub(r"\d+", "#", words)[:_CAUSE], image]
     rows = [row for row in json.loads(site.ledger.noted(_KEY) or "[]") if site.now - row[0] < _WITHIN_S]

@@ -1,7 +1,7 @@
 """Jobs in a burst partition that the controller didn't place there: somebody submitted them to it directly.
 
-Each is told once. A rented node that only such jobs are on takes no other job and goes when they have ended; from the
-moment that this is seen, the account of the first of them pays for it, and its ceilings end it, as any other.
+Each is reported once. A rented node that only such jobs are on takes no other job and goes when they have ended; from
+the moment that this is seen, the account of the first of them pays for it, and its ceilings end it, as any other.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def look(site: Site, observation: Observation) -> None:
 
 def _found(site: Site, observation: Observation) -> dict[int, str]:
     """By id, the burst partition that each of them is in. A lost ledger doesn't know what it had placed: such a job is
-    ours by how the controller places one, and is decided anew.
+    ours by how the controller places one, and is decided again.
     """
     partitions = {pool.partition: pool.name for pool in site.document.pools}
     members = {pool.partition: set(pool.nodes) for pool in site.document.pools}

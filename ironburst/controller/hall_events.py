@@ -1,5 +1,5 @@
 """What many nodes of a hall have at once is one event of the hall: a cooling or feed incident, a leaf switch, the file
-server (docs/adr/0092). It is told once. Nodes that work all the same (slower) go on, and are drained last; what the
+server (docs/adr/0092). It is reported once. Nodes that still work (slower) go on, and are drained last; what the
 event drained is given back when it is over. A drain of any other cause, and of a node alone, is left to people.
 
 The nodes' gates say their causes in the reasons of their drains, and the answers go there (ironburst.health.shared).
@@ -115,7 +115,7 @@ class _Hall:
         return replace(before, members=old) if before and old else None
 
     def answers(self, event: _Event, nodes: Mapping[str, Node]) -> tuple[dict[str, str], list[str]]:
-        """The reasons by which nodes are told to go on, and nodes to resume."""
+        """Reasons for which nodes may go on, and nodes to resume."""
         go_on: dict[str, str] = {}
         back: list[str] = []
         end_s = event.since_s + self.declared.drain_after_s

@@ -17,7 +17,7 @@ from ironburst.controller.records import LeaseRow
 
 
 def read(ledger: Ledger, pool: str) -> IdleLog:
-    """A pool's log; an unreadable one (of another version) starts anew."""
+    """A pool's log; an unreadable one (of another version) starts again."""
     said = ledger.noted(_key(pool))
     try:
         return from_json(IdleLog, json.loads(said)) if said else IdleLog()

@@ -31,7 +31,7 @@ class Wish:
     there: tuple[tuple[Rate, float], ...]  # what nodes cost that give back their money when they go, and until when
 
     def usd(self, nodes: int, ceiling: Ceiling) -> float:
-        """What so many nodes may cost under a ceiling beyond what is set aside."""
+        """What that many nodes may cost under a ceiling beyond what is set aside."""
         from_s = self.new.from_s
         gone_s = from_s + ENDING_S  # it costs while it ends
         back = sum(_usd(rate, gone_s, min(until_s, self.until_s), ceiling) for rate, until_s in self.there)

@@ -88,7 +88,7 @@ class Book:
         return tuple(each for each in self.claims if each.to_s is None and each.node_pool == node_pool)
 
     def limit(self, node_pool: str) -> int | None:
-        """Nodes that it was let have last; None: nobody has said anything yet."""
+        """The last limit of its nodes; None: none was written yet."""
         said = self.limits.get(node_pool)
         return said[-1].nodes if said else None
 

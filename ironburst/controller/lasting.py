@@ -1,6 +1,6 @@
-"""States that last longer than they are believed (ironburst.nodes.state_times): told, and ended step by step.
+"""States that last longer than they are believed (ironburst.nodes.state_times): reported, and ended step by step.
 
-Since when each lasts is kept in the ledger, so that a controller that starts anew doesn't begin to wait anew.
+Since when each lasts is kept in the ledger, so that a controller that starts again doesn't begin to wait again.
 """
 
 from __future__ import annotations

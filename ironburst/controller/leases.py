@@ -48,7 +48,7 @@ def advance(site: Site, observation: Observation) -> bool:
 
 
 def admit(site: Site) -> None:
-    """Let those join that are on their way; who isn't let in is told to a person."""
+    """Let those join that are on their way; those that aren't let in are reported to a person."""
     if not any(lease.state == records.LAUNCHED for lease in site.ledger.leases()):
         return
     try:

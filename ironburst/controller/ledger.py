@@ -179,7 +179,7 @@ class Ledger(JobRecords):
     def answer_intent(
         self, token: str, state: str, now_s: float, *, code: str = "", error: str = "", retry_s: float = 0.0
     ) -> None:
-        """What the cloud said: `answered`, `refused`, or `unknown`, to be repeated from `retry_s` on."""
+        """The cloud's answer: `answered`, `refused`, or `unknown`, to be repeated from `retry_s` on."""
         self._db.execute(
             "UPDATE intents SET state = ?, code = ?, error = ?, tries = tries + 1, retry_s = ?, changed_s = ?"
             " WHERE token = ?",
@@ -188,7 +188,7 @@ class Ledger(JobRecords):
 
     # ---- cool-downs
     def put_cool_down(self, row: CoolDownRow) -> None:
-        """Close a place; one that is closed already is closed anew."""
+        """Close a place; one that is closed already is closed again."""
         self._insert("cool_downs", "OR REPLACE", **asdict(row))
 
     def cool_down_of(self, place: Place) -> CoolDownRow | None:

@@ -51,7 +51,7 @@ class Running(NamedTuple):
 
 @dataclass(frozen=True)
 class Said:
-    """What a controller says at a tick, for the next one."""
+    """What a controller writes down at a tick, for the next one."""
 
     at_s: float = 0.0
     host: str = ""

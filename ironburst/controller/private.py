@@ -1,6 +1,6 @@
 """Files of the controller: its user writes them, its group reads them, nobody else does, whatever the umask is.
 
-Jobs' names, users and money are in them. What exists is tightened, never opened: whoever made it stricter meant it.
+Jobs' names, users and money are in them. What exists is tightened, never opened: stricter modes are kept.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ GRACE_S = 300.0  # younger instances may belong to a call whose answer is still 
 
 def orphans(site: Site, observation: Observation, grace_s: float = GRACE_S) -> list[Instance]:
     """Living instances of this cluster's controller that no open lease and no open intent knows. Those of a controller
-    of another site are spared, and told.
+    of another site are spared, and reported.
 
     One whose address is that of a node with jobs is spared (a lost ledger must not cost
     users their work); it is reported instead.
@@ -96,7 +96,7 @@ def _tidied(site: Site, nodes: list[str], what: str, act: Callable[[list[str]], 
 
 
 def reap_safely(site: Site, observation: Observation) -> None:
-    """`reap`; what can't be ended is told."""
+    """`reap`; what can't be ended is reported."""
     try:
         reap(site, observation)
     except CloudError as error:

@@ -24,7 +24,7 @@ _UNUSED = "no lease"  # why a burst node is drained until it is handed over
 
 def run(site: Site, observation: Observation, heard: Said | None) -> None:
     """Give instances without a lease theirs. `heard`: what was said that the ledger may not know; then its leases are
-    held against the cloud, and its spending against what was said. Raises CloudError or SchedulerError where that
+    compared with the cloud, and its spending against what was said. Raises CloudError or SchedulerError where that
     can't be done, without instances or without a scheduler that gives no answer.
     """
     if heard is not None and site.unlisted:
@@ -111,7 +111,7 @@ def _take(site: Site, node: Node, instance: Instance, jobs: list[Job], *, restor
 
 
 def _revive(site: Site, instance: Instance) -> None:
-    """What was taken for ended is ended again, and was paid for all the time."""
+    """What was treated as ended is ended again, and was paid for all the time."""
     lease = site.ledger.lease_of_instance(instance.id, open_only=False)
     if lease is not None:
         site.ledger.move([lease], records.TERMINATED, site.now, to_s=None, seen_s=site.now)

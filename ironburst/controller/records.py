@@ -74,7 +74,7 @@ class LeaseRow:
     seen_s: float | None = None  # when the cloud showed its instance last; None: nobody has looked yet
 
     def lease(self) -> Lease:
-        """As the policy has it, by what the row alone knows."""
+        """As the policy has it, from only the row."""
         return Lease(
             id=self.id,
             launch=self.launch,

@@ -21,7 +21,7 @@ _UNSURE_S, _UNSURE_PART = 60.0, 0.05  # how far off an end may be taken, at most
 
 
 def experience(ledger: Ledger) -> Experience:
-    """What was learned so far; an unreadable one (of another version) starts anew."""
+    """What was learned so far; an unreadable one (of another version) starts again."""
     return _read(ledger.noted(_KEY) or "{}")
 
 

@@ -21,7 +21,7 @@ class LedgerError(Exception):
 
 
 class NotForYou(LedgerError):
-    """Whoever asks may not read it."""
+    """The caller may not read it."""
 
 
 def opened(path: Path, *, read_only: bool) -> sqlite3.Connection:
@@ -57,7 +57,7 @@ def opened(path: Path, *, read_only: bool) -> sqlite3.Connection:
 
 def _to_read(path: Path) -> sqlite3.Connection:
     """Raises PermissionError. Where no controller has it open, nor died with it open, SQLite would make the files of
-    its log anew to read it: who may not write there couldn't, and whoever may would leave the controller another
+    its log again to read it: who may not write there couldn't, and whoever may would leave the controller another
     user's.
     """
     if not os.access(path, os.R_OK):

@@ -11,7 +11,7 @@ from ironburst.shares.observed import quotas_now
 
 
 def hold(site: Site, observation: Observation) -> None:
-    """What each team may have now, to the scheduler. That it can't be written is told, and is no reason to stop."""
+    """What each team may have now, to the scheduler. A failure to write it is reported, and stops nothing."""
     document = site.document
     shares = [Share.of(share.model_dump()) for share in document.shares]
     if not shares:

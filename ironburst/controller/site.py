@@ -14,20 +14,20 @@ from ironburst.ports.karpenter import Karpenter
 
 
 class Told:
-    """What people were told and still holds: it is told once, not at every tick."""
+    """Reports that still hold: each is made once, not at every tick."""
 
     def __init__(self) -> None:
         self._before: set[str] = set()
         self._now: set[str] = set()
 
     def is_new(self, text: str) -> bool:
-        """Whether it wasn't said in the last tick, nor yet in this one."""
+        """Whether it was reported neither in the last tick nor in this one."""
         new = text not in self._before and text not in self._now
         self._now.add(text)
         return new
 
     def tick_ended(self) -> None:
-        """What wasn't said again is over: it would be news."""
+        """What wasn't reported again is over: it would be news."""
         self._before, self._now = self._now, set()
 
 

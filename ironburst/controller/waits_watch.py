@@ -19,7 +19,7 @@ _FIT = "fit the limits again (`ironburst fit`)"
 
 
 def note(ledger: Ledger, document: ClusterDocument, runs: Iterable[tuple[Job, float]], now_s: float) -> None:
-    """Count the waits of jobs that have ended; (job, seconds that it ran). Another target begins anew."""
+    """Count the waits of jobs that have ended; (job, seconds that it ran). Another target begins again."""
     target = _target(document)
     ended = [
         Ended(max(0.0, job.start_s - job.since_s) / 3600, job.nodes * job.each.gpus * ran_s / 3600)

@@ -86,7 +86,7 @@ class _Convergence:
 
     def _connect(self, todo: Sequence[str]) -> None:
         """How ssh alone reaches the hosts and the head, for the scheduler and the
-        probe; asked anew when something is to do.
+        probe; asked again when something is to do.
         """
         kinds = rolling.NODE_ROLES.items()
         self._of = {name: kind for name in todo for role, kind in kinds if role in self._roles(name)}

@@ -19,7 +19,7 @@ def is_ours(node: Occupancy | None) -> bool:
 
 
 def reason(text: str) -> str:
-    """What the scheduler is told: one short line, by which `is_ours` knows our drains again."""
+    """The reason that the scheduler keeps: one short line, by which `is_ours` knows our drains again."""
     return f"{REASON}: {' '.join(text.split())}"[:REASON_LENGTH]
 
 
@@ -98,7 +98,7 @@ class Drains:
         return [name for name in names if name in self.foreign]
 
     def keep(self, name: str, why: str) -> None:
-        """Leave a bad node drained, with the reason, for whoever repairs it."""
+        """Leave a bad node drained, with the reason, for the person who repairs it."""
         if name in self.ours:
             self._service.drain([name], reason(why))
             self.ours.discard(name)

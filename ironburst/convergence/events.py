@@ -1,4 +1,4 @@
-"""What a run of Ansible told about each host: what changed, what is to be watched,
+"""What a run of Ansible reported of each host: what changed, what is to be watched,
 what would need a drained node, the gate.
 """
 

@@ -54,7 +54,7 @@ class Probe:
 
     # ---- files
     def file(self, path: str, how: str) -> str:
-        """What lies at `path`; `how`: exists (no more than that), content, or tree (all below a folder, too)."""
+        """What is at `path`; `how`: exists (no more than that), content, or tree (all below a folder, too)."""
         try:
             status = os.lstat(path)
         except (FileNotFoundError, NotADirectoryError):
@@ -72,7 +72,7 @@ class Probe:
         return text
 
     def tree(self, top: str) -> str:
-        """The digest of all that lies below a folder."""
+        """The digest of everything below a folder."""
         lines = []
         for folder, folders, files in os.walk(top):
             folders[:] = sorted(name for name in folders if name != "__pycache__")

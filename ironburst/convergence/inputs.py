@@ -1,7 +1,7 @@
 """What a host is made from, as digests: the playbooks, the inventory,
 what the document says of it, the secrets that it gets.
 
-Equal inputs and an unchanged host need no Ansible. Everything is read anew at each converge:
+Equal inputs and an unchanged host need no Ansible. Everything is read again at each converge:
 some hundred small files, no Ansible import. What hosts have in common is looked at once, not once a host.
 """
 

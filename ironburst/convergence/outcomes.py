@@ -1,4 +1,4 @@
-"""What became of each host of one converge: said to the person, and kept in the receipts."""
+"""The result of one converge for each host: reported, and kept in the receipts."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """What a converge needs of Ansible and ssh: Protocols, and the records that pass through them.
 
 What it needs of the scheduler is in ironburst.ports.service.
-This module loads nothing else, for the way of an unchanged host is short.
+This module loads nothing else, to keep the check of an unchanged host fast.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class RemoteProgram:
 
 @dataclass(frozen=True)
 class Answer:
-    """What a host said. `error`: one sentence if it could not be asked, or its program failed; else None."""
+    """A host's answer. `error`: one sentence if it could not be asked, or its program failed; else None."""
 
     output: str = ""
     error: str | None = None
@@ -121,4 +121,4 @@ class Playbooks(Protocol):
         """Run one on `hosts` (none: all of the inventory). Raises KeyboardInterrupt if a signal ended it."""
 
     def connections(self, hosts: Sequence[str]) -> Mapping[str, Connection]:
-        """How to reach these hosts, without those that ssh alone can't reach as root."""
+        """How to reach these hosts, without those that plain ssh can't reach as root."""

@@ -21,7 +21,7 @@ STRENGTH = ("exists", "content", "tree")  # of two ways to watch a path the stro
 
 
 class Unwatchable(ValueError):
-    """What a task manages can't be told from its result; the text is one sentence."""
+    """What a task manages can't be read from its result; the text is one sentence."""
 
 
 def merge(*watches: Mapping[str, Any]) -> Watch:

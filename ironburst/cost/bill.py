@@ -1,6 +1,6 @@
 """The lines of a provider's bill, from a file as AWS exports it.
 
-Two kinds of files, told apart by their columns, as CSV, packed with gzip or not:
+Two kinds of files, distinguished by their columns, as CSV, packed with gzip or not:
 
 - Cost and Usage Report, 2.0 or legacy. Columns and line types: AWS Data Exports, "Line item columns" (CUR 2.0) and
   "Line item details" (legacy); resource_tags is a JSON map. What a Savings Plan or a Reserved Instance covers counts

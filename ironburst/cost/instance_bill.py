@@ -1,9 +1,9 @@
 """The bill of one rented instance against its lease: hours first, then prices. Pure.
 
 AWS bills an instance by the second, at least a minute, and writes one line for each clock hour (UTC) that it ran in,
-with the seconds of that hour. So each line's hours are held against the seconds of that hour which the ledger has: they
-can differ where the ledger's beginning or end lies in the hour, or beyond them; in an hour that lies within the lease,
-with other hours after it, they can't, and then they are unexplained.
+with the seconds of that hour. So each line's hours are compared with the seconds of that hour which the ledger has:
+they can differ where the ledger's beginning or end lies in the hour, or beyond them; in an hour that lies within the
+lease, with other hours after it, they can't, and then they are unexplained.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """What leases have cost, and for what: their jobs by GPU-hours, booting, idling. Pure.
 
-A lease's dollars are split anew for every part of time in which it has one price and one payer: what it boots is boot,
+A lease's dollars are split again for every part of time in which it has one price and one payer: what it boots is boot,
 what its GPUs give to jobs is theirs, the rest is idle. The shares add up to what the lease has cost, exactly.
 """
 

@@ -1,4 +1,4 @@
-"""The ledger's estimates held against a bill, line by line. Pure.
+"""The ledger's estimates compared with a bill, line by line. Pure.
 
 estimates + every difference = what the bill has of ours, exactly. A difference has one of the causes of causes.py where
 the line, or the ledger's own times, bear it out; what neither does stays unexplained, with its dollars.

@@ -156,8 +156,8 @@ def read(path: Path | str, last_good: Path | None = None) -> ClusterDocument:
 
 
 class Reader:
-    """Reads the document anew at each call, with a last good copy: in a file, for a process that starts, and in memory,
-    for a disk that takes nothing. `stale`: why what was read last may be old, a sentence; empty: it isn't.
+    """Reads the document again at each call, with a last good copy: in a file, for a process that starts, and in
+    memory, for a disk that takes nothing. `stale`: why what was read last may be old, a sentence; empty: it isn't.
     """
 
     def __init__(self, path: Path | str, last_good: Path):

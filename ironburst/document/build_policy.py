@@ -1,4 +1,4 @@
-"""What the burst policy is told in the document: patience, money, shares."""
+"""The burst policy's part of the document: patience, money, shares."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Of build.py: what a declared scheduler is in the document, and what Slurm is told of a node."""
+"""Of build.py: what a declared scheduler is in the document, and what Slurm is given for a node."""
 
 from __future__ import annotations
 
@@ -53,8 +53,8 @@ def _made(declared: ControlPlane, address: str) -> dict[str, str]:
 
 
 def told(kinds: list[catalog.InstanceType], declared: DeclaredSlurmNode | None) -> SlurmNode:
-    """What Slurm is told of an instance: what is declared, else what the catalogue knows. The least of several types:
-    Slurm takes no node that registers with less than it was told.
+    """What Slurm is given for an instance: what is declared, else what the catalogue knows. The least of several types:
+    Slurm takes no node that registers with less than it was given.
     """
     if declared:
         return declared_node(declared)

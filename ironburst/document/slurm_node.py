@@ -1,4 +1,4 @@
-"""Part of model.py: a node as Slurm is told of it."""
+"""Part of model.py: a node as Slurm gets it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from ironburst.document.part import Part
 
 
 class SlurmNode(Part):
-    """What Slurm is told of a node: CPUs=, RealMemory= (MiB) and, where they are known, its sockets, cores and threads.
+    """What Slurm gets for a node: CPUs=, RealMemory= (MiB) and, where they are known, its sockets, cores and threads.
     With threads alone Slurm counts each core as a socket: right for what a job gets, not for where.
     """
 

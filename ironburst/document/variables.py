@@ -1,6 +1,6 @@
 """The document as variables of Ansible: which host has which. Pure, over decoded JSON.
 
-What grows with the hosts no host has but one, the keeper: whoever needs the whole looks it up there.
+What grows with the hosts no host has but one, the keeper: what needs the whole looks it up there.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def of_all(document: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def of_keeper(document: Mapping[str, Any]) -> dict[str, Any]:
-    """Variables of the keeper alone."""
+    """Variables of only the keeper."""
     return {f"cluster_{key}": document[key] for key in WHOLE} | {"cluster_host_names": host_names(document)}
 
 
@@ -78,7 +78,7 @@ def of_host(document: Mapping[str, Any], host: Mapping[str, Any]) -> dict[str, A
 
 
 def of_others(document: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    """{host: variables}: what a host is told of others. slurm_node, slurm_login: `node_head_slurm`, the release on the
+    """{host: variables}: what a host knows of others. slurm_node, slurm_login: `node_head_slurm`, the release on the
     head (null without one); imex: `node_imex`, the sorted addresses of its rack's trays.
     """
     hosts = document["hosts"]

@@ -1,5 +1,5 @@
-"""What each GPU of a hall may draw so that the hall stays within so many watts: the same for all, as far as they take
-it, for the slowest GPU sets a gang's pace.
+"""What each GPU of a hall may draw so that the hall stays within that many watts: the same for all, as far as they take
+it, because the slowest GPU sets a gang's pace.
 """
 
 from __future__ import annotations

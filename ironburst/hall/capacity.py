@@ -31,7 +31,7 @@ class Room:
 
 @dataclass(frozen=True)
 class Placement:
-    """Where so many more machines of a platform would stand, all of them at once. `rooms`: rack by rack, with what is
+    """Where that many more machines of a platform would stand, all of them at once. `rooms`: rack by rack, with what is
     full where not all could stand (`then`; empty: no more were wanted); `left`: how many have no room; `unlimited`:
     racks of which no limit and no PDU is declared, so that nobody can say.
     """
@@ -57,7 +57,7 @@ class Cap:
 
 @dataclass(frozen=True)
 class Step:
-    """What is powered on together, so many seconds after the start."""
+    """What is powered on together, that many seconds after the start."""
 
     at_s: int
     nodes: tuple[str, ...]

@@ -83,7 +83,7 @@ def _least(circuit: Circuit, so_far: Mapping[tuple[str, str], float]) -> str:
 
 
 def supplied_w(device: Device, alive: int) -> float:
-    """What a device draws with so many supplies alive: no more than they give."""
+    """What a device draws with that many supplies alive: no more than they give."""
     most = alive * device.psu_w if device.psu_w is not None else float("inf")
     return min(device.power_w or 0.0, most)
 

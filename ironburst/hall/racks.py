@@ -103,7 +103,7 @@ def room(hall: Hall) -> Iterator[Finding]:
 
 
 def unknown(hall: Hall) -> Iterator[Finding]:
-    """HAL-001: what a declared limit or circuit is held against is known of every device; nothing is guessed."""
+    """HAL-001: what a declared limit or circuit is compared with is known of every device; nothing is guessed."""
     for rack in hall.racks:
         keys = {limit.declare for limit in LIMITS if limit.limit(rack) is not None}
         keys |= {"power_w"} if hall.cooling_kw is not None else set()

@@ -38,7 +38,7 @@ class Links(dict[End, End]):
         self.unclear: dict[End, Finding] = {}
 
     def add(self, here: End, there: End) -> None:
-        """Both directions. A port that is told to be at two others is in doubt."""
+        """Both directions. A port that is reported at two others is in doubt."""
         for one, other in ((here, there), (there, here)):
             if (before := self.setdefault(one, other)) != other:
                 text = f"is at {before} and at {other}, as the network says, and a port has one cable"
@@ -46,7 +46,7 @@ class Links(dict[End, End]):
                 self.unclear[one] = Finding("HAL-013", ("cables",), str(one), text, {}, ways)
 
     def doubt(self, here: End, text: str, way: str) -> None:
-        """What is at the other end can't be told."""
+        """What is at the other end isn't known."""
         self.unclear[here] = Finding("HAL-013", ("cables",), str(here), text, {}, (way,), "warning")
 
 

@@ -23,7 +23,7 @@ BURN_IN_ROUNDS = 8
 
 
 class Measured(NamedTuple):
-    """What the tools said: DCGM once, NCCL once a round, ib_write_bw once a device."""
+    """The tools' outputs: DCGM once, NCCL once a round, ib_write_bw once a device."""
 
     dcgm: Optional[Outcome]
     nccl: Tuple[Outcome, ...]

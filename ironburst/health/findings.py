@@ -50,7 +50,7 @@ def healthy(findings: Sequence[Finding]) -> bool:
 
 
 def as_verdict(findings: Sequence[Finding]) -> Verdict:
-    """Several findings as one: every reason why they fail, or the last thing that was said."""
+    """Several findings as one: every reason why they fail, or the last message."""
     whole = merged(findings)
     return whole.passed, whole.text
 

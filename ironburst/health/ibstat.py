@@ -1,6 +1,6 @@
 """ibstat: every port active and linked up at the rate of its peers.
 
-Without a declaration every port that is listed must be active; with `links` so many must be, and the others may be
+Without a declaration every port that is listed must be active; with `links` that many must be, and the others may be
 down. The tool prints no end, so that a missing device shows only as a gap in mlx5_0, mlx5_1 ... (a bond takes two
 numbers) or by a declared number.
 """

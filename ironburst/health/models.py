@@ -62,7 +62,7 @@ def _other_form(form: str, words: List[str]) -> bool:
 
 
 def fits_memory(memory_mib: float, size_gb: int) -> bool:
-    """Whether a GPU that reports so many MiB may be sold as one of this size."""
+    """Whether a GPU that reports that many MiB may be sold as one of this size."""
     return abs(memory_mib / 1024 - size_gb) <= MEMORY_TOLERANCE * size_gb
 
 
@@ -115,7 +115,7 @@ def declared_model(name: Optional[str], models: Iterable[Model]) -> Optional[Mod
 
 
 def nvlinks(model: Optional[Model], gpus: int) -> int:
-    """NVLinks that each of so many GPUs must have up: those of an SXM board, where there is more than one."""
+    """NVLinks that each of that many GPUs must have up: those of an SXM board, where there is more than one."""
     return (model.links or 0) if model and "PCIe" not in model.form_factor and gpus > 1 else 0
 
 

@@ -247,18 +247,18 @@ OF_UNIFIED = re.compile(r"^(memory\.\w+|power\.limit|pcie\.link\..*|fan\.speed)$
 
 @functools.lru_cache(maxsize=4096)
 def row_for(field: str) -> Optional[Tuple[Rule, str]]:
-    """The rule of a field and in words what it is held against, if somebody judges it."""
+    """The rule of a field, and in words what it is compared with, if it is judged."""
     return next(((rule, words) for form, rule, words in RULES if re.match(form + "$", field)), None)
 
 
 def held_against(field: str) -> str:
-    """In words what a field is held against; empty: nobody judges it."""
+    """In words what a field is compared with; empty: it isn't judged."""
     row = row_for(field)
     return row[1] if row else ""
 
 
 def meaning(field: str) -> str:
-    """What a field is, and what it is held against, in words."""
+    """What a field is, and what it is compared with, in words."""
     words = held_against(field)
     name = "" if field.startswith(("raw.", "mem.")) else field + ": "
     return f"{name}held against: {words}" if words else f"{name}not judged"

@@ -87,7 +87,7 @@ def _bare(line: str) -> str:
 
 
 def not_judged(findings: Sequence[Finding], declared: Expectation) -> List[Finding]:
-    """A finding for each declaration that this form of a healthy output can't be held against, so that nobody takes it
+    """A finding for each declaration that this form of a healthy output can't be compared with, so that nobody takes it
     for kept.
     """
     said = {finding.check for finding in findings}

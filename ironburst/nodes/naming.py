@@ -112,7 +112,7 @@ def gpu_type(model: str) -> str:
 
 
 def own_partition(account: str) -> str:
-    """The Slurm partition of the nodes that are one team's alone: `own-vision`."""
+    """The Slurm partition of the nodes of only one team: `own-vision`."""
     return f"own-{account}"
 
 

@@ -109,7 +109,7 @@ class View:
 
 
 def view(seen: Seen, at: At, asked: str = "", rows: int | None = ROWS) -> View:
-    """`asked`: words that the jobs shown have; `rows`: so many of them at most, None: all."""
+    """`asked`: words that the jobs shown have; `rows`: that many of them at most, None: all."""
     said = seen.said
     drift_text, drift = _drift(seen.look, said["at_s"], at)
     troubles, days = broken.troubles(seen, at), [_day(name, usd) for name, usd in seen.spent]

@@ -44,7 +44,7 @@ def difference(left: ClusterConfig, right: ClusterConfig) -> list[Difference]:
 
 
 def of_locks(left: Mapping[str, Locked] | None, right: Mapping[str, Locked] | None) -> list[Difference]:
-    """Of two locks: groups of the same role and GPU are held against each other; None: there is no lock."""
+    """Of two locks: groups of the same role and GPU are compared with each other; None: there is no lock."""
     if left is None or right is None:
         there = ["none" if each is None else "there" for each in (left, right)]
         return [] if left is right else [Difference("lock", "lock file", there[0], there[1])]

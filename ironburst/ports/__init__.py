@@ -52,7 +52,7 @@ __all__ = [
 
 
 class WrongShape(SchedulerError):
-    """The scheduler's answer has a shape that this version doesn't know. Never taken for an empty queue."""
+    """The scheduler's answer has a shape that this version doesn't know. Never treated as an empty queue."""
 
 
 class CloudError(Exception):
@@ -76,12 +76,12 @@ class TooExpensive(InsufficientCapacity):
 
 
 class QuotaReached(CapacityError):
-    """The account's limit, the same in every zone: cool the whole market of the pool down; it is told if it stays."""
+    """The account's limit, the same in every zone: cool the whole market of the pool down; reported if it stays."""
 
 
 class Refused(CloudError):
     """Nothing was done: rights, the account, credentials, our clock, something that isn't there (yet), or a code that
-    we don't know. Ask again later, less and less often; it is told if it stays.
+    we don't know. Ask again later, less and less often; reported if it stays.
     """
 
 

@@ -59,7 +59,7 @@ class Images(Protocol):
         """The instance of a launch; None while the cloud doesn't show it."""
 
     def builds(self, cluster: str) -> list[Instance]:
-        """Every build instance that the cloud still shows, whoever started it."""
+        """Every build instance that the cloud still shows, no matter who started it."""
 
     def console(self, instance_id: str) -> str:
         """What the instance has written to its console so far."""

@@ -25,7 +25,7 @@ class NodeClaim:
 
     @property
     def ends_s(self) -> float:
-        """It is gone by then; infinite: nobody has said so."""
+        """It is gone by then; infinite: not known."""
         return min(self.expires_s, math.inf if self.deleting_s is None else self.deleting_s) + self.grace_s
 
 
@@ -54,4 +54,4 @@ class Karpenter(Protocol):
         """The stack's NodePools of these names, and all NodeClaims of the stack."""
 
     def limit(self, node_pool: str, size: Size, nodes: int) -> None:
-        """This NodePool may have so many nodes, and no more."""
+        """The most nodes of this NodePool."""

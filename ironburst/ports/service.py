@@ -1,5 +1,5 @@
 """Nodes in service: what a converge needs of the scheduler.
-Loads nothing else, for the way of an unchanged host is short.
+Loads nothing else, to keep the check of an unchanged host fast.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Occupancy:
 
     @property
     def drained(self) -> bool:
-        """It is given no new job because somebody said so."""
+        """It is given no new job because somebody drained it."""
         return "DRAIN" in self.states
 
     @property

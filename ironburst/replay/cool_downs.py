@@ -24,7 +24,7 @@ class CoolDowns:
         self._refused: dict[tuple[Place, int], _Refused] = {}
 
     def refuse(self, place: Place, nodes: int, now_s: float) -> None:
-        """The place had no capacity for so many nodes."""
+        """The place had no capacity for that many nodes."""
         key = place, nodes
         refusals = self._refused[key].refusals + 1 if key in self._refused else 1
         until_s = now_s + backoff.lasts_s(self.first_s, refusals)

@@ -22,9 +22,9 @@ def step_back(gpu_hours: float) -> float:
 class Home:
     """Owned nodes, and how their scheduler works. Times in seconds.
 
-    `step_back_s`: by how much a job of so many GPU-hours steps back in the queue; `reserved`: how many waiting jobs of
-    whole nodes and at least `reserve_gpu_hours` keep nodes free; `room_s`: what a free GPU counts when a node is chosen
-    (fuller nodes first); `tick_s`: the policy is asked once in such a time at most, as the controller does it.
+    `step_back_s`: by how much a job of that many GPU-hours steps back in the queue; `reserved`: how many waiting jobs
+    of whole nodes and at least `reserve_gpu_hours` keep nodes free; `room_s`: what a free GPU counts when a node is
+    chosen (fuller nodes first); `tick_s`: the policy is asked once in such a time at most, as the controller does it.
     """
 
     nodes: int
@@ -90,7 +90,7 @@ class HomeNodes:
         self.reserved_from_s[:] = math.inf
 
     def reserve(self, nodes: int, now_s: float) -> None:
-        """Keep so many nodes free from the moment on at which they are all empty, at the soonest."""
+        """Keep that many nodes free from the moment on at which they are all empty, at the soonest."""
         ends_s = np.where(np.isinf(self.reserved_from_s), np.maximum(self.last_end_s, now_s), math.inf)
         soonest = np.argpartition(ends_s, nodes - 1)[:nodes] if nodes < len(ends_s) else np.arange(len(ends_s))
         if nodes <= len(ends_s) and math.isfinite(start_s := float(ends_s[soonest].max())):

@@ -48,7 +48,7 @@ class LiveLease:
         return self.pool.each.gpus - sum(self.on.values())
 
     def begin(self, number: int, gpus: int, now_s: float) -> None:
-        """A job starts on so many of its GPUs."""
+        """A job starts on that many of its GPUs."""
         if not self.on:
             self._busy_from_s = now_s
         self.state, self.worked, self.idle_since_s, self.look_s = "ready", True, None, math.inf

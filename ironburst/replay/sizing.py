@@ -1,7 +1,7 @@
 """How many nodes to own, which to reserve and how much to rent:
 the yearly cost for a wanted wait, from a team's own history. Pure.
 
-Every candidate is the trace (or a sample of it) played through `burst.decide` on so many owned nodes: the policy that
+Every candidate is the trace (or a sample of it) played through `burst.decide` on that many owned nodes: the policy that
 the controller runs, and no other. Where waits are wanted, each candidate gets the most patient policy that keeps them
 (a coarse search over its wait target): patience is what makes renting cheap. What it rents is then counted over a year,
 in whole instances, and as many of them are reserved as are busy for long enough to be cheaper so.

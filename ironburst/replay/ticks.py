@@ -1,7 +1,7 @@
 """Recorded ticks decided again: what today's policy, or a candidate,
 would have done otherwise, in money and hours. Pure.
 
-Each tick is decided anew from its snapshot as it was recorded. So what follows from another decision is not known: a
+Each tick is decided again from its snapshot as it was recorded. So what follows from another decision is not known: a
 node that only the replay rents is in no later snapshot, and a job that only the record rented for has its node there.
 Hence a launch counts once until its job has started or a lease for it is there, on both sides; and of a job that only
 the record rented for nobody can say how long it would have waited at home.

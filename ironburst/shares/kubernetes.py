@@ -87,7 +87,7 @@ def namespaces(shares: Sequence[Share]) -> list[Json]:
 
 
 def node_commands(shares: Sequence[Share]) -> list[list[str]]:
-    """What marks the nodes that are a team's alone. Commands: a Node's list of taints can only be applied as a whole,
+    """What marks the nodes of only one team. Commands: a Node's list of taints can only be applied as a whole,
     and others have theirs in it.
     """
     return [

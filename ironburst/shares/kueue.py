@@ -1,9 +1,9 @@
 """Shares as Kueue has them (kueue.x-k8s.io/v1beta2): a ClusterQueue a team, and one Cohort with what is nobody's.
 
-A guarantee is a nominalQuota: lent out while it is idle, and reclaimed from whoever borrows it. Kueue decides which
-workload is over quota, so users name no priority class; their queue is called `gpus` in each namespace. CPUs and memory
-aren't shared out, but Kueue admits no workload that asks for what its queue doesn't name: they have a flavor without an
-end.
+A guarantee is a nominalQuota: lent out while it is idle, and reclaimed from the team that borrows it. Kueue decides
+which workload is over quota, so users name no priority class; their queue is called `gpus` in each namespace. CPUs and
+memory aren't shared out, but Kueue admits no workload that asks for what its queue doesn't name: they have a flavor
+without an end.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """What the version lock speaks of: groups of equal nodes, what is wished for them,
 the exact set that they get, and broken rules.
 
-All frozen. None is unknown (or, in a wish, "not said"), never zero; ABSENT is known to be absent.
+All frozen. None is unknown (in a wish: no wish), never zero; ABSENT is known to be absent.
 """
 
 from __future__ import annotations

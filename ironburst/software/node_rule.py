@@ -13,7 +13,7 @@ NodeRule = Callable[[NodeState, Facts, date | None], str | None]
 
 
 def of_node(rule: Callable[[NodeState], str | None]) -> NodeRule:
-    """A rule that looks at the node alone."""
+    """A rule that looks only at the node."""
     return lambda node, *_: rule(node)
 
 

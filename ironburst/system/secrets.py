@@ -1,7 +1,7 @@
 """References to secrets, resolved at the moment of use.
 
 A reference is `env:NAME`, `file:PATH`, or a scheme of STORES and a name, with `#JSON_KEY` for a part of the secret.
-A relative PATH lies in the project's folder, the one with Pulumi.yaml, wherever a command is started.
+A relative PATH is in the project's folder, the one with Pulumi.yaml, wherever a command is started.
 The value never enters a stack's state, the document, an inventory, an image, a log or the ledger: pass the reference
 on and resolve it where the secret is needed.
 """
@@ -55,8 +55,8 @@ def shown(reference: str) -> str:
 
 
 def file_of(reference: str, near: Path | None = None) -> Path:
-    """The path that a file: reference names. A relative one lies in the project: of `near` (a stack file), else of the
-    working directory, else the checkout that this package lies in. Raises SecretError.
+    """The path that a file: reference names. A relative one is in the project: of `near` (a stack file), else of the
+    working directory, else the checkout that this package is in. Raises SecretError.
     """
     path = Path(reference.removeprefix("file:")).expanduser()
     if path.is_absolute():

@@ -187,7 +187,7 @@ def parameters(build: Build) -> dict[str, Any]:
 
 
 def _volume(build: Build) -> dict[str, Any]:
-    """Of the build's root disk and of its image's, which CreateImage is told anew: it is nowhere said to inherit the
+    """Of the build's root disk and of its image's, which CreateImage is told again: it is nowhere said to inherit the
     throughput. A size or an encryption it refuses there.
     """
     speed = {"Throughput": build.root_mb_s} if build.root_mb_s else {}

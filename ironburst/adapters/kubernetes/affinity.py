@@ -1,4 +1,4 @@
-"""Node selectors and affinity, as kube-scheduler reads them, held against the labels that a pool's nodes will have."""
+"""Node selectors and affinity, as kube-scheduler reads them, compared with the labels that a pool's nodes will have."""
 
 from __future__ import annotations
 

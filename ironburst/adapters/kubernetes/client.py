@@ -247,7 +247,7 @@ class Client:
         raise error
 
     def _sent(self, request: _Request) -> urllib3.BaseHTTPResponse:
-        """One call; a second one with credentials that are read anew where the first were refused."""
+        """One call; a second one with credentials that are read again where the first were refused."""
         generation = self._generation
         response = self._sent_once(request)
         if response.status == 401:

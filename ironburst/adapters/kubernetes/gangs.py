@@ -129,7 +129,7 @@ def _gang(
 
 
 def _remade(kind: str, pods: list[PodView], jobs: Mapping[str, JobView]) -> bool:
-    """Whether all of them are made anew when they are evicted: by a Job that has tries left, or by a controller that
+    """Whether all of them are made again when they are evicted: by a Job that has tries left, or by a controller that
     always does.
     """
     of_job: dict[str, int] = {}

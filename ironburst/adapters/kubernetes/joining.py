@@ -1,5 +1,5 @@
 """How rented nodes join: by a bootstrap token that is good for an hour or two, and a client certificate that is signed
-only for a node that was asked for. Whoever has the token alone gets nothing (docs/adr/0037).
+only for a node that was asked for. Anyone with only the token gets nothing (docs/adr/0037).
 
 Sources: Kubernetes' reference, "Authenticating with Bootstrap Tokens", "TLS bootstrapping", "Certificate Signing
 Requests".
@@ -78,7 +78,7 @@ class Joining:
         comes too late, or isn't theirs. Those of others may be another stack's. Returns sentences: requests that
         nobody should have made.
         `given`: node to the uid of the request that was approved, or is to be; `give`: writes another one down, which
-        comes first: a controller that starts anew approves no second one.
+        comes first: a controller that starts again approves no second one.
         """
         mine, odd, failed = dict(given), list[str](), list[ApiError]()
         for raw in self._client.get(REQUESTS, {"fieldSelector": f"spec.signerName={SIGNER}"}).body["items"] or ():

@@ -106,7 +106,7 @@ class Kueue(Kubernetes):
 
     # ---- answers that nobody decides
     def claim(self, owner: str, said: str, stale_s: float) -> Claim:
-        """Whoever holds the site answers Kueue, once a tick: that somebody is there, and who goes home."""
+        """The controller that holds the site answers Kueue, once a tick: that somebody is there, and who goes home."""
         before = super().claim(owner, said, stale_s)
         if owner and (before.owner in ("", owner) or before.age_s > stale_s):
             self._trouble = tuple(self._answers())

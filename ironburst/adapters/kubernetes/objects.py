@@ -90,8 +90,8 @@ def read_job(raw: Json, site: Site) -> JobView:
 
 
 def _template(raw: Json, site: Site) -> PodView | None:
-    """Pods that were evicted or failed are made anew after 10 s and more: until then their Job still waits, or it would
-    look as if it had ended.
+    """Pods that were evicted or failed are made again after 10 s and more: until then their Job still waits, or it
+    would look as if it had ended.
     """
     meta, spec, status = raw["metadata"], raw["spec"], raw.get("status") or {}
     ended = any(each["type"] in _ENDED and each["status"] == "True" for each in status.get("conditions") or ())

@@ -210,7 +210,7 @@ def _begins(status: Json) -> str:
 
 
 def _origin(owner: Owner | None, spec: Json) -> str:
-    """What the pods that a controller makes one after the other have in common; empty: nothing makes it anew."""
+    """What the pods that a controller makes one after the other have in common; empty: nothing makes it again."""
     images = [each.get("image") or "" for each in (*spec["containers"], *(spec.get("initContainers") or ()))]
     return hashlib.sha256(" ".join((owner.uid, *images)).encode()).hexdigest()[:16] if owner else ""
 

@@ -87,7 +87,7 @@ def claim(
 
 
 def _again(once: Callable[[], None]) -> None:
-    """Read and write anew where somebody else wrote in between."""
+    """Read and write again where somebody else wrote in between."""
     for attempt in range(_TRIES):
         try:
             return once()

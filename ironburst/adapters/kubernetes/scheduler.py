@@ -58,7 +58,7 @@ class Kubernetes:
         self._cordoned: dict[str, float] = {}  # nodes that we released, and since when (monotonic)
 
     def declare(self, site: Site) -> None:
-        """As another document says. What is kept of pods depends on the pools: all is read anew then."""
+        """As another document says. What is kept of pods depends on the pools: all is read again then."""
         if site == self._site:
             return
         self._cache.close()
@@ -171,7 +171,7 @@ class Kubernetes:
         quotas.write(self._client, now)
 
     def comment(self, said: Mapping[str, str]) -> None:
-        """Nowhere: a pod's users aren't told."""
+        """Does nothing: pods have no place for it."""
 
     def beat(self, nodes: Mapping[str, int], at_s: float) -> None:
         """In an annotation of each Node. A node whose gate has stopped passing is cordoned here, for nothing else comes
@@ -319,7 +319,7 @@ class Kubernetes:
         self._each([key for key, (_, lacks) in lacking.items() if lacks], one)
 
     def requeue(self, *jobs: int) -> dict[int, str]:
-        """Evict all pods of each job that its controller makes anew, or none of it: budgets (PodDisruptionBudget) are
+        """Evict all pods of each job that its controller makes again, or none of it: budgets (PodDisruptionBudget) are
         asked for all of them first.
         """
         seen, refused, failed = self.objects(), dict[int, str](), list[ApiError]()

@@ -1,7 +1,7 @@
 """Home nodes of a cluster as a converge takes them out of service and gives them back (ports.service).
 
-A pod with GPUs is waited for, never evicted. One without, which its controller makes anew elsewhere, is evicted as soon
-as its disruption budget allows that; what is refused is waited for, too. DaemonSets' and static pods stay.
+A pod with GPUs is waited for, never evicted. One without, which its controller makes again elsewhere, is evicted as
+soon as its disruption budget allows that; what is refused is waited for, too. DaemonSets' and static pods stay.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Nodes:
         return occupancy_of(self._cluster.objects(), self._site, self._cluster.now())
 
     def drain(self, nodes: Sequence[str], reason: str) -> None:
-        """Cordon, and evict the pods without GPUs that are made anew."""
+        """Cordon, and evict the pods without GPUs that are made again."""
         self._cluster.drain(nodes, reason)
         self._drained.update(nodes)
         self._move()

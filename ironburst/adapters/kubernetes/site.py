@@ -1,4 +1,4 @@
-"""What the adapter is told of a site: its burst pools, and what its pods and nodes are called."""
+"""What the adapter knows of a site: its burst pools, and what its pods and nodes are called."""
 
 from __future__ import annotations
 

@@ -60,6 +60,6 @@ def toleration(value: str) -> Json:
 
 
 def with_value(taints: Iterable[Json], value: str) -> list[Json]:
-    """A Node's taints: behind the gate, rented by whoever tolerates this value."""
+    """A Node's taints: behind the gate, rented by pods that tolerate this value."""
     others = [taint for taint in taints if taint["key"] not in (NOT_READY, RENTED)]
     return [*others, {"key": RENTED, "value": value, "effect": "NoSchedule"}]

@@ -115,7 +115,7 @@ class JobView:
         return self.indexed and self.parallelism == self.completions and self.parallelism > 1
 
     def survives(self, evicted: int) -> bool:
-        """Whether it makes so many pods anew when they are evicted."""
+        """Whether it makes that many pods again when they are evicted."""
         return self.spares_disrupted or self.failed + evicted <= self.backoff_limit
 
 

@@ -168,7 +168,7 @@ class RedfishConsole:
         self.system._conn.patch(self.system.path, data=changes, etag=self.system._get_etag())
 
     def _discs(self) -> list[Any]:
-        """The virtual disc drives, read anew: of the system (since 2021), else of its managers."""
+        """The virtual disc drives, read again: of the system (since 2021), else of its managers."""
         if self._drives is not None:
             for drive in self._drives:
                 drive.refresh(force=True)

@@ -1,4 +1,4 @@
-"""Looks for Redfish services in a network: one connection to each address, so many a second. No login here."""
+"""Looks for Redfish services in a network: one connection to each address, at a limited rate. No login here."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def read(found: Iterable[Discovered], *, username: str, password: str, insecure:
 
 
 class _Pace:
-    """Lets so many pass a second."""
+    """Lets that many pass a second."""
 
     def __init__(self, per_second: float) -> None:
         self._every_s, self._next, self._lock = 1 / per_second, 0.0, threading.Lock()

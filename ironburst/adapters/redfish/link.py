@@ -1,4 +1,4 @@
-"""What sushy's connection lets a BMC do, narrowed: one host, so many bytes, one try of the password.
+"""What sushy's connection lets a BMC do, narrowed: one host, a limited number of bytes, one try of the password.
 
 By itself sushy follows a document's link to any host, with the session's token, and tries a refused password again by
 other means; some BMCs lock the user after three.
@@ -42,7 +42,7 @@ class OneHost(HTTPAdapter):
         super().init_poolmanager(*args, ssl_context=self._context, **kwargs)
 
     def build_connection_pool_key_attributes(self, *args: Any, **kwargs: Any) -> Any:
-        """Without CAs: requests has them read anew for each connection, and a BMC gets one for each request."""
+        """Without CAs: requests has them read again for each connection, and a BMC gets one for each request."""
         host, tls = super().build_connection_pool_key_attributes(*args, **kwargs)
         return host, {"cert_reqs": tls["cert_reqs"]}
 

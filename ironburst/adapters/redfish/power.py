@@ -18,7 +18,7 @@ SWITCH_S = 60.0
 
 
 def power_off(access: BmcAccess, *, force: bool = False, clean_s: float | None = None, host: str | None = None) -> None:
-    """Shut the node down and wait until it is off: `clean_s` seconds (None: CLEAN_S), and then by `force` alone.
+    """Shut the node down and wait until it is off: `clean_s` seconds (None: CLEAN_S), and then only by `force`.
     `host`: the path of the machine, where it is known already. Raises BmcError.
     """
     with _login(access, limited=False) as root:

@@ -2,7 +2,8 @@
 
 Read: data_parser v0.0.39 to v0.0.45 (Slurm 23.02 to 26.05). Between them single values became lists or `{set, infinite,
 number}` and back. An answer that isn't understood raises WrongShape: it must never look like an empty queue. One job or
-node among others that isn't understood stops nobody: it is told, nothing is rented for the job, and it keeps its nodes.
+node among others that isn't understood stops nobody: it is reported, nothing is rented for the job, and it keeps its
+nodes.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """What a job asks for, or has, by a row of `squeue --json`: nodes, of each GPUs, CPUs and memory, and on which terms.
 
 Counts of a waiting job have several sources, which say different things (tried with 24.11.5): `node_count` is where
-Slurm would place it now, of `-N 2-4` the most; `node=` in `tres_req_str` is the least, and its memory is of so many
+Slurm would place it now, of `-N 2-4` the most; `node=` in `tres_req_str` is the least, and its memory is of that many
 nodes; its CPUs are of the whole job. GPUs are in `tres_req_str` where accounting counts them (AccountingStorageTRES
 with gres/gpu, which isn't Slurm's default), else in the option that asked for them.
 """
@@ -53,7 +53,7 @@ def asks(raw: Row) -> tuple[int, Resources]:
 
 
 def has(raw: Row, nodes: int) -> tuple[int, Resources]:
-    """(nodes, of each on average) of a job that is on so many."""
+    """(nodes, of each on average) of a job that is on that many."""
     given = tres(raw.get("tres_alloc_str") or raw["tres_req_str"])
     gpus = given.gpus or sum(_gpus(str(text)) for text in raw.get("gres_detail") or ()) or _uncounted(raw, nodes)
     return nodes, Resources(*(math.ceil(amount / nodes) for amount in (gpus, given.cpus, given.memory_mb)))

@@ -3,10 +3,10 @@ slurmd (docs/adr/0044). Pure. Written from its documents and source (1.2) and sl
 one.
 
 It lists in `required_nodes` every Kubernetes node that would fit: more than the job needs, so that Slurm takes them for
-the only ones allowed. And it writes partitions and that list anew every few seconds while the job waits. So the
+the only ones allowed. And it writes partitions and that list again every few seconds while the job waits. So the
 controller can't move such a job between partitions: slurm-bridge submits it to all of them at once
 (`schedulerConfig.partition: home,burst-p5`), and the nodes that it must not be given are excluded, which slurm-bridge
-leaves alone. Here both are told in the controller's words.
+leaves alone. Here both are translated into the controller's terms.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def pods_of(raw: Json) -> tuple[str, ...]:
 
 
 def excluded(pools: Pools, partitions: Iterable[str], others: Iterable[str]) -> list[str]:
-    """What a job must not be given so that it is in these partitions alone: their nodes but `others`, sorted."""
+    """What a job must not be given so that it runs only in these partitions: their nodes but `others`, sorted."""
     closed = {node for partition in pools.keys() - set(partitions) for node in pools[partition]}
     return sorted(closed | set(others))
 

@@ -5,7 +5,7 @@
   himself is `gres/gpu:125`, and then the other is right). By the first a job of one GPU would take a whole node, at
   home and rented. `--mem=0` looks the same, and counts as its share, too.
 - It asks for GPUs in all (`--gpus=16`), and leaves the nodes to Slurm, or a range of them (`-N 1-4`): as few nodes as
-  have so many.
+  have that many.
 """
 
 from __future__ import annotations

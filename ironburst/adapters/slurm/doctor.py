@@ -47,7 +47,7 @@ class Head:
         return {path: Held(owner, mode, *sum) for path, owner, mode, *sum in lines}
 
     def addresses(self, names: Sequence[str]) -> Mapping[str, str]:
-        """/etc/hosts alone: a resolver would keep this waiting, too."""
+        """Only /etc/hosts: a resolver would keep this waiting, too."""
         found: dict[str, str] = {}
         for line in self._call("cat", "/etc/hosts").splitlines():
             address, *its = line.partition("#")[0].split() or [""]

@@ -235,8 +235,8 @@ class Slurm:
             self._call("scontrol", stdin="".join(updates))
 
     def comment(self, said: Mapping[str, str]) -> None:
-        """As AdminComment, which `scontrol show job` shows to whoever sees the job. A job that has gone meanwhile is no
-        error.
+        """As AdminComment, which `scontrol show job` shows to everyone who sees the job. A job that has gone meanwhile
+        is no error.
         """
         lines = [
             shlex.join(["scontrol", "update", f"jobid={job}", f"admincomment={text}"]) for job, text in said.items()

@@ -77,8 +77,8 @@ CHECKS: tuple[Callable[[ClusterConfig], Findings], ...] = (
 
 
 def check(config: ClusterConfig, now: datetime, of_software: Iterable[Finding] = ()) -> list[Finding]:
-    """Everything that can be said without a network. `now` decides whether a capacity block or a certificate is over;
-    `of_software`: what software.findings says of the solved versions (`ironburst lock` says that itself).
+    """Everything that can be checked without a network. `now` decides whether a capacity block or a certificate is
+    over; `of_software`: what software.findings says of the solved versions (`ironburst lock` says that itself).
     """
     findings = [finding for each_check in CHECKS for finding in each_check(config)]
     of_a_day = (allowances.ends, cloud.capacity, eks.support, identity.authorities)

@@ -1,4 +1,4 @@
-"""What is legal and rarely meant: told as a warning, once, with what it will do."""
+"""What is legal and rarely meant: reported as a warning, once, with what it will do."""
 
 from __future__ import annotations
 

@@ -135,7 +135,7 @@ def _wrong_url(url: str) -> str:
 
 
 def memory(config: ClusterConfig) -> Findings:
-    """What Slurm is told of a node's memory is about what the platform has: MiB."""
+    """The memory of a node that Slurm is given is about what the platform has: MiB."""
     for at, _, nodes in owned_nodes(config):
         try:
             has = catalog.platform(nodes.platform or "").system_memory_gb
@@ -167,7 +167,7 @@ def power_limits(config: ClusterConfig) -> Findings:
 
 
 def certificates(config: ClusterConfig) -> Findings:
-    """A BMC's certificate is checked in one way; in none is told."""
+    """A BMC's certificate is checked in one way; that it is checked in none is reported."""
     for at, _, nodes in owned_nodes(config):
         bmc = nodes.bmc
         if bmc is None:

@@ -93,7 +93,7 @@ class Verdict:
 
 @dataclass(frozen=True)
 class DryRun:
-    """What EC2 says of a launch that it was told not to do."""
+    """EC2's answer to a dry run of a launch."""
 
     code: str  # DryRunOperation: it would have
     text: str

@@ -110,7 +110,7 @@ def _simulated(site: Site, role: str, question: Question) -> Callable[[], Iterat
 
 
 def judged(check: str, role: str, question: Question, verdict: Verdict, todo: str) -> Finding:
-    """What the simulator said of one question."""
+    """The simulator's answer to one question."""
     name = role.rsplit("/", 1)[-1]
     what = f"{name}: {question.action} on {question.resource}"
     if verdict.decision == "allowed":

@@ -1,4 +1,4 @@
-"""A proposal as YAML for `halls` of a stack file, with all that is said of it as comments."""
+"""A proposal as YAML for `halls` of a stack file, with all notes as comments."""
 
 from __future__ import annotations
 

@@ -118,7 +118,7 @@ def _speed(interface: Thing) -> str | None:
 
 
 def links(things: Things, machines: Mapping[int, Machine], ports_of: Ports, ends: Ends, notes: Notes) -> list[Link]:
-    """Each cable once, panels left out. What isn't between two ports of ours is told."""
+    """Each cable once, panels left out. What isn't between two ports of ours is reported."""
     found, seen = [], set()
     rank = {each.name: KINDS.index(each.kind) for each in machines.values()}  # nodes first, then from leaves upwards
 

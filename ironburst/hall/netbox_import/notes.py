@@ -1,4 +1,4 @@
-"""What is said of an import beside its hall, and names that fit a declaration."""
+"""Notes on an import, and names that fit a declaration."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Note:
 
 
 class Notes:
-    """Collects; what is said of several objects alike is one note."""
+    """Collects notes; the same note on several objects is one."""
 
     def __init__(self) -> None:
         self._found: dict[tuple[str, str], dict[str, None]] = {}

@@ -147,7 +147,7 @@ def kg(thing: Thing, key: str) -> float | None:
 
 
 def custom(thing: Thing, name: str, notes: Notes) -> None:
-    """Custom fields with values are told, and not read."""
+    """Custom fields with values are reported, and not read."""
     fields = thing.values.get("custom_fields") or {}
     if not isinstance(fields, dict):
         raise thing.wrong("custom_fields", fields, "an object")
