@@ -1,4 +1,5 @@
-"""What `ironburst doctor` looks at: is what a declared cluster needs there, and usable? Pure: what was answered in,
-findings out. Each subject has a module with `check(site)`; a cloud's lie in its
-room, where `account` is what is asked; the adapters' room of the same name asks.
+"""The checks of `ironburst doctor`: does a declared cluster find what it needs? Pure: answers in, findings out.
+
+- finding: a check's result; aws: the account's checks
+- hosts, host_probe: hosts; bmcs: BMCs; slurm, topology: the head; published: the document in use
 """

@@ -2,6 +2,10 @@
 
 The Pulumi program exports it as `cluster` with serial 0; `publish` puts it where the readers look and counts the serial
 up. Readers ignore fields that they don't know, refuse versions that they don't know, and keep a last good copy.
+
+- model: the document. Its parts: part (what they share), aws, bridge, control_plane, hall_model, karpenter_model,
+  policy_model, slurm_node, user_model
+- build: from a declaration, with build_policy, build_scheduler and build_users; variables: Ansible's view of it
 """
 
 from __future__ import annotations

@@ -1,6 +1,4 @@
-"""What the cluster's document says: the models of its parts. Every field but the first version's has a default, for a
-document may be older than its reader.
-"""
+"""Models of the document's parts. Fields after version 1 have a default: a document may be older than its reader."""
 
 from __future__ import annotations
 
@@ -28,9 +26,7 @@ class NewerDocument(DocumentError):
 
 
 class Software(Part):
-    """What is one for the whole cluster;
-    the driver's are those of the first group of GPU nodes. Hosts have their own: NodeSoftware.
-    """
+    """Cluster-wide; the driver's are those of the first group of GPU nodes. Hosts have their own: NodeSoftware."""
 
     driver: str | None
     kernel_module: str | None

@@ -1,4 +1,8 @@
-"""What a plan would do to an environment, in people's words; what it may not do; what it costs at worst. Pure."""
+"""What a plan would do to an environment, what it may not do, and what it costs at worst. Pure.
+
+- preview: Pulumi's own output; kinds, aws: kinds of resources; policy: what is refused without an `allow`
+- money: the worst case; difference: of two environments; comment: for a pull request
+"""
 
 from ironburst.plan.comment import Drift, Shown, comment
 from ironburst.plan.difference import difference

@@ -1,1 +1,7 @@
-"""Slurm: the scheduler, its answers of five releases, accounting, and what the doctor asks it."""
+"""Slurm: the scheduler, its answers of five releases, accounting, and what the doctor asks it.
+
+- scheduler: the port; answers, asked, arrays, defaults, values: squeue's and scontrol's JSON; occupancy: jobs on nodes
+- accounting: sacct for the cost report; own: what a user may see; comments: AdminComment
+- site: a Slurm that already runs; bridge: slurm-bridge's jobs; doctor: its checks on the head
+- build: SchedMD's packages
+"""
