@@ -69,7 +69,11 @@ def places(stack_file: Path) -> dict[str, tuple[Path, int]]:
     Raises ConfigError.
     """
     found = {path: (stack_file, line) for path, line in yaml_file.lines(stack_file).items()}
-    if beside := file_of(settings(stack_file).get(KEY), stack_file):
+    try:
+        beside = file_of(settings(stack_file).get(KEY), stack_file)
+    except ConfigError:  # what says something twice has its lines all the same
+        return found
+    if beside:
         of_file = yaml_file.lines(beside).items()
         found |= {(path_of() + ("" if at.startswith("[") else ".") + at): (beside, line) for at, line in of_file}
     return found

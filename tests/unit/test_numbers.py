@@ -17,6 +17,7 @@ from ironburst import document
 from ironburst.burst import unstarted
 from ironburst.config import spot_notice
 from ironburst.config.cloud_models import Images
+from ironburst.config.hall_models import Breaker
 from ironburst.config.models import Burst
 from ironburst.config.scheduler_models import Slurm
 from ironburst.controller import records
@@ -93,6 +94,8 @@ SAME = {
         PLAY["roles/slurm_host/vars/main.yml", "cluster_scheduler.slurm_uid"],
     ),
     "images kept": (Images.model_fields["keep"].default, MODEL["Images.keep"]),
+    "the hall's share": (Breaker().share, MODEL["HallDocument.breaker_share"]),
+    "a hall's event": (Breaker().drain_after, MODEL["HallDocument.drain_after_s"]),
     "dead man's switch": (Burst().dead_man, MODEL["Burst.dead_man_s"], dead_man.program.UNDECLARED["dead_man_s"]),
     "its look": (ROLE["cloud_node_dead_man_look"], dead_man.LOOK_S),
     "KillWait": (
@@ -168,6 +171,7 @@ def test_what_is_alone_stands_in_no_other_role_or_program(name):
 
 def test_every_number_of_the_document_has_been_looked_at():
     compared = {"Scheduler.slurm_uid", "Scheduler.kill_wait_s", "Images.keep", "Burst.dead_man_s"}
+    compared |= {"HallDocument.breaker_share", "HallDocument.drain_after_s"}
     assert sorted(MODEL.keys() - compared - DOCUMENT_ALONE.keys()) == []
 
 

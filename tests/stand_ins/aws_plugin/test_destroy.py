@@ -36,7 +36,6 @@ from pathlib import Path
 from components import cluster
 from ironburst.config import stack
 from ironburst.config.load import from_value, read_value
-from lab.pulumi import binary
 cluster.BareMetalNodes = lambda *_, **__: None
 value = read_value(Path("{ROOT}/stacks/Pulumi.lab.yaml"))
 if pulumi.Config().get_bool("removed"):
@@ -90,7 +89,7 @@ class Stack:
         head = user(admin, "head", {"Version": "2012-10-17", "Statement": statement})
         pool = published.pools[0]
         zone = pool.zones[0]
-        assert zone.launch_template_version == "1"
+        assert zone.place.launch_template_version == "1"
         request = LaunchRequest(
             token="ib-1",
             launch="l1",
@@ -99,8 +98,7 @@ class Stack:
             zone=zone.zone,
             market="on-demand",
             count=2,
-            launch_template_id=zone.launch_template_id,
-            launch_template_version=zone.launch_template_version,
+            place=zone.place.model_dump(),
             image_id=IMAGE,
             user_data="{}",
         )
