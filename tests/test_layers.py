@@ -34,7 +34,7 @@ RIGHTS = {
     "ironburst.document": "pydantic :catalog :config :nodes :software :system",
     "ironburst.doctor": ":catalog :config :document :nodes :ports :slurm_programs :software :system",  # pure
     # tools of this machine
-    "ironburst.system": "",
+    "ironburst.system": "rich",
     "ironburst.system.secrets": ":system.aws_secrets :system.secret_store",
     "ironburst.system.aws_secrets": "boto3 botocore :system.secret_store",
     "ironburst.slurm_programs": ":document :nodes",
@@ -50,7 +50,7 @@ RIGHTS = {
     ":shares :software :system ansible_runner boto3 botocore cryptography kubernetes requests sushy urllib3 yaml",
     # which cloud; its SDK is loaded when a row is called
     "ironburst.wiring": ":adapters :config :doctor :document :ports",
-    "ironburst.cli": "argcomplete ironburst rich uvicorn yaml",
+    "ironburst.cli": "argcomplete ironburst uvicorn yaml",
     # the declaration
     "__main__": "pulumi components :config",
     "components": "kubernetes pulumi pulumi_aws pulumi_kubernetes yaml :baremetal :catalog :config :document "

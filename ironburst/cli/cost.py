@@ -18,8 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from ironburst.adapters.slurm import accounting as slurm_accounting
-from ironburst.cli import cost_shown, scheduler, shown, site_options, stack_file
-from ironburst.cli.site_options import BadInput
+from ironburst.cli import cost_shown, scheduler, site_options, stack_file
 from ironburst.controller import karpenter_store, money, policy_view
 from ironburst.controller.ledger import Ledger
 from ironburst.controller.records import DecisionRow, LeaseRow
@@ -30,6 +29,8 @@ from ironburst.cost.reconcile import Compared, Stack
 from ironburst.cost.report import BY, Report, Row, Site
 from ironburst.document import ClusterDocument
 from ironburst.replay.formats import TraceError
+from ironburst.system import terminal
+from ironburst.system.bad_input import BadInput
 
 UNKNOWN_PRICE, FIXED_PRICE = "halls[].nodes[].usd_per_gpu_hour", "cloud.price"
 
@@ -89,7 +90,7 @@ def run(arguments: argparse.Namespace) -> int:
         days = report.report("day", runs, leases, _site(document, rows), _days(window), now_s)
         print(cost_shown.page(said, [_row(row) for row in days.rows]))
     else:
-        print("\n".join(cost_shown.lines(said, min(shown.width(), cost_shown.COLUMNS))))
+        print("\n".join(cost_shown.lines(said, min(terminal.width(), cost_shown.COLUMNS))))
     return 0
 
 

@@ -17,7 +17,7 @@ from ironburst.adapters.slurm.doctor import Head
 from ironburst.adapters.slurm.scheduler import Slurm
 from ironburst.cli import Subparsers, site_doctor, waiting
 from ironburst.cli.playbook_options import declaration
-from ironburst.cli.site_options import BadInput, guarded, slurm_prefix
+from ironburst.cli.site_options import guarded, slurm_prefix
 from ironburst.cli.stack_file import document as stack_document
 from ironburst.cli.stack_file import valid
 from ironburst.config.load import allowed_accounts
@@ -27,6 +27,7 @@ from ironburst.doctor import slurm
 from ironburst.doctor.finding import Finding
 from ironburst.doctor.published import examine as examine_published
 from ironburst.document import ClusterDocument
+from ironburst.system.bad_input import BadInput
 from ironburst.wiring import clouds
 from ironburst.wiring.provider import Looked
 

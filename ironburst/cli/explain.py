@@ -12,10 +12,12 @@ from typing import Any
 
 from ironburst.burst import Infeasible, Wait, explain, from_json, sentence
 from ironburst.burst.sentence import Asked
-from ironburst.cli import Subparsers, explain_own, shown, site_options
+from ironburst.cli import Subparsers, explain_own, site_options
 from ironburst.controller.ledger import Ledger, LedgerError, NotForYou
 from ironburst.controller.records import DecisionRow, EventRow, LeaseRow
 from ironburst.nodes import naming
+from ironburst.system import local_time, terminal
+from ironburst.system.bad_input import BadInput
 
 SILENT_S = 600.0
 """a decision older than that is told with its age"""
@@ -46,7 +48,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Tell one job's story; to whoever may not read the ledger, what Slurm shows of it."""
     if arguments.mine or not arguments.job:
         if not arguments.mine or arguments.job:
-            raise site_options.BadInput("write one job, or --mine for all of your own")
+            raise BadInput("write one job, or --mine for all of your own")
         return explain_own.mine(arguments.json)
     try:
         ledger = site_options.open_ledger(arguments)
@@ -60,7 +62,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.json:
         print(json.dumps(said[0] if len(said) == 1 else {"jobs": said}))
     else:
-        print("\n\n".join("\n".join(shown.wrapped(lines(each), shown.width())) for each in said))
+        print("\n\n".join("\n".join(terminal.wrapped(lines(each), terminal.width())) for each in said))
     return 0
 
 
@@ -78,10 +80,10 @@ def numbers(ledger: Ledger, asked: str) -> list[int]:
     if re.fullmatch(r"-?[0-9]+", asked):
         return [int(asked)]  # nobody's
     if re.fullmatch(r"[0-9][0-9_+,:%\[\]-]*", asked):
-        raise site_options.BadInput(
+        raise BadInput(
             f"{asked!r} is no job's number: write N, a task of an array as N_M, or a part of a heterogeneous job as N+M"
         )
-    raise site_options.BadInput(
+    raise BadInput(
         f"no job {asked!r} was seen by the controller of this ledger: check the name (pods have NAMESPACE/NAME), "
         "or --ledger"
     )
@@ -97,16 +99,14 @@ def _part(ledger: Ledger, asked: str, whole: int) -> int:
     if rows:
         saw = explain.listed(row.called for row in rows)
         seen = f"of job {whole} it saw {saw}, for of an array that waits the next 100 tasks are looked at"
-    raise site_options.BadInput(f"job {asked} was never seen by the controller of this ledger; {seen}")
+    raise BadInput(f"job {asked} was never seen by the controller of this ledger; {seen}")
 
 
 def gather(ledger: Ledger, job: int, now_s: float) -> dict[str, Any]:
     """Everything that is known of a job, as JSON values. Raises BadInput for one that the controller never saw."""
     row = ledger.job(job) if abs(job) < 2**63 else None  # a larger one can't be asked for
     if row is None:
-        raise site_options.BadInput(
-            f"job {job} was never seen by the controller of this ledger: check the number, or --ledger"
-        )
+        raise BadInput(f"job {job} was never seen by the controller of this ledger: check the number, or --ledger")
     leases = ledger.leases_for(job)
     ids, launches = {lease.id for lease in leases}, {lease.launch for lease in leases}
     events = [
@@ -197,7 +197,7 @@ def spoken(said: dict[str, Any]) -> list[str]:
         return [sentence.sentence(asked, Infeasible(said["job"], newest["code"], newest["text"]), at_s)]
     wait = from_json(Wait, {"job": said["job"], **newest})
     rest = [f"  instead: {sentence.alternative(choice, wait, at_s)}" for choice in wait.alternatives]
-    return [sentence.sentence(asked, wait, at_s, site_options.clock(at_s)), *rest]
+    return [sentence.sentence(asked, wait, at_s, local_time.clock(at_s)), *rest]
 
 
 def lines(said: dict[str, Any]) -> list[str]:
@@ -207,19 +207,19 @@ def lines(said: dict[str, Any]) -> list[str]:
     state = "has left the queue" if said["state"] == "LEFT_QUEUE" else said["state"]
     whose = " of Kubernetes" if said["scheduler"] == "kubernetes" else ""
     who = f"job {said['called']}{whose} ({said['name']}, {said['user']})"
-    out = [f"{who}: {size}; submitted {site_options.at(said['submit_s'])}; {state}"]
+    out = [f"{who}: {size}; submitted {local_time.at(said['submit_s'])}; {state}"]
     pending, ended = said["state"] == "PENDING", said["state"] == "LEFT_QUEUE"
     if said["ran_on"]:
         before = "was on" if pending or ended else "on"
-        until = f"; it was last seen {site_options.at(said['last_s'])}" if ended else ""
-        since = f"{'from' if ended else 'since'} {site_options.at(said['start_s'])}"
+        until = f"; it was last seen {local_time.at(said['last_s'])}" if ended else ""
+        since = f"{'from' if ended else 'since'} {local_time.at(said['start_s'])}"
         out.append(f"{before} {said['ran_on']} {since}{until}")
     decided_s = max((item["last_s"] for item in said["story"] if item["kind"] != "event"), default=0.0)
     now = pending and decided_s >= said["last_s"]
     if now:
         out += spoken(said)
         if said["asked_s"] - decided_s > SILENT_S:
-            out.append(f"so it was {site_options.at(decided_s)}; nothing was decided since: see `ironburst status`")
+            out.append(f"so it was {local_time.at(decided_s)}; nothing was decided since: see `ironburst status`")
     elif pending:
         out.append("nothing is decided of it now: it came or came back just now, or nobody rents for its partition")
     told = [_story_line(item, now and item["last_s"] == decided_s) for item in said["story"]]
@@ -227,12 +227,12 @@ def lines(said: dict[str, Any]) -> list[str]:
 
 
 def _story_line(item: dict[str, Any], now: bool) -> str:
-    until = f" to {site_options.at(item['last_s'])}" if item["last_s"] - item["at_s"] >= 1 else ""
+    until = f" to {local_time.at(item['last_s'])}" if item["last_s"] - item["at_s"] >= 1 else ""
     again = ""
     if now and item["look_again_s"]:
-        again = f"; looked at again {site_options.at(item['look_again_s'])} or when something changes"
+        again = f"; looked at again {local_time.at(item['look_again_s'])} or when something changes"
     word = {"wait": "waits", "infeasible": "can't be rented for", "event": item["code"]}[item["kind"]]
-    return f"  {site_options.at(item['at_s'])}{until}  {word}: {item['text']}{again}"
+    return f"  {local_time.at(item['at_s'])}{until}  {word}: {item['text']}{again}"
 
 
 def _lease_line(lease: dict[str, Any]) -> str:
@@ -240,6 +240,6 @@ def _lease_line(lease: dict[str, Any]) -> str:
     price = f"{explain.usd(lease['usd_per_hour'])}/h, {explain.usd(lease['usd'])} (estimate)"
     when = "never launched"
     if lease["from_s"]:
-        until = site_options.at(lease["to_s"]) if lease["to_s"] else "now"
-        when = f"{site_options.at(lease['from_s'])} to {until}"
+        until = local_time.at(lease["to_s"]) if lease["to_s"] else "now"
+        when = f"{local_time.at(lease['from_s'])} to {until}"
     return f"  rented {lease['node']}: {what}, {when}, {price}: {lease['why']}"

@@ -11,12 +11,12 @@ from typing import Any
 from ironburst.burst import Policy, explain
 from ironburst.burst.limits import WaitTarget
 from ironburst.cli import Subparsers, simulate, site_options, stack_file, trials
-from ironburst.cli.site_options import BadInput
 from ironburst.replay import fitting, pictures
 from ironburst.replay.fitting import Fit, Reached
 from ironburst.replay.outcome import Played
 from ironburst.replay.pictures import Panel, Series
 from ironburst.replay.traces import Trace
+from ironburst.system.bad_input import BadInput
 
 JOBS = 10_000
 DESCRIPTION = (

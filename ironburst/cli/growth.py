@@ -10,11 +10,11 @@ from typing import Any
 
 from ironburst import catalog
 from ironburst.burst import explain
-from ironburst.cli.site_options import BadInput
 from ironburst.config import halls, ranges
 from ironburst.config.models import ClusterConfig
 from ironburst.hall import capacity
 from ironburst.replay.sizing import Candidate
+from ironburst.system.bad_input import BadInput
 
 GPU_LANES = 16
 """of PCIe, that a GPU's slot has"""

@@ -15,9 +15,9 @@ from ironburst.baremetal import telemetry
 from ironburst.baremetal.telemetry import Look, Place
 from ironburst.cli import Subparsers, declared_halls, site_options
 from ironburst.cli.site_doctor import accesses
-from ironburst.cli.site_options import BadInput
 from ironburst.config import halls
 from ironburst.system import files
+from ironburst.system.bad_input import BadInput
 
 EPILOG = """\
 Each BMC is read once, with few requests, at most --at-once of them at the same time and each for at most --seconds. \

@@ -15,10 +15,11 @@ from ironburst import catalog
 from ironburst.adapters.slurm.site import SlurmHost, SlurmSite, UnreadableSite, read
 from ironburst.cli import Subparsers, init_from, new_site
 from ironburst.cli.arguments import Keyed
-from ironburst.cli.site_options import BadInput, guarded
+from ironburst.cli.site_options import guarded
 from ironburst.config.ranges import compact
 from ironburst.nodes import naming
 from ironburst.software import slurm_upgrade
+from ironburst.system.bad_input import BadInput
 
 SYSTEMS = ("ubuntu2404", "debian13", "debian12", "ubuntu2204", "rhel9")
 RELEASES = slurm_upgrade.RELEASES[slurm_upgrade.RELEASES.index("21.08") :]

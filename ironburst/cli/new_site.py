@@ -15,12 +15,12 @@ from typing import Any, get_args
 from ironburst import catalog
 from ironburst.cli import new_stack
 from ironburst.cli.new_stack import Site
-from ironburst.cli.site_options import BadInput
 from ironburst.config.finding import ConfigError
 from ironburst.config.stack import load_valid
 from ironburst.config.types import NAME_PATTERN, Address, Certificates, Duration, Mail, Network, Range, checked
 from ironburst.software import slurm_upgrade
 from ironburst.software.model import Os
+from ironburst.system.bad_input import BadInput
 
 Given = dict[str, Any]
 """key of an answer: what was given, checked"""

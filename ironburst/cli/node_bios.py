@@ -19,7 +19,7 @@ from ironburst.baremetal.cycle import ConsoleError
 from ironburst.baremetal.lifecycle import Facts
 from ironburst.cli import Subparsers, node_cycle, node_guard, site_options
 from ironburst.cli.node_cycle import Declared, find, told
-from ironburst.cli.site_options import BadInput
+from ironburst.system.bad_input import BadInput
 
 _BECAME: dict[Outcome, str] = {
     "in force": "everything that is declared is in force",

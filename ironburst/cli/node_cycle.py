@@ -26,12 +26,12 @@ from ironburst.baremetal.node import NodeInputs
 from ironburst.baremetal.verify import examine
 from ironburst.catalog.hardware import gpus
 from ironburst.cli import Subparsers, node_guard, owned_nodes, site_options
-from ironburst.cli.site_options import BadInput
 from ironburst.config import lockfile
 from ironburst.config.finding import ConfigError
 from ironburst.config.models import ClusterConfig, Hall, Nodes
 from ironburst.config.stack import load_valid
 from ironburst.ports.service import SchedulerError
+from ironburst.system.bad_input import BadInput
 
 EXIT_CODES = (
     "exit codes: 0 done; 1 a bug; 2 bad input; 3 the BMC or the scheduler can't be reached or refused; "

@@ -14,13 +14,13 @@ from dataclasses import replace
 from pathlib import Path
 
 from ironburst.cli import site_options
-from ironburst.cli.site_options import BadInput
 from ironburst.config.models import ClusterConfig, Nodes
 from ironburst.config.scheduler_models import Kubernetes, Slurm
 from ironburst.convergence.drains import reason
 from ironburst.nodes import states as node_states
 from ironburst.nodes.naming import SCHEDULERS
 from ironburst.ports.service import NodeService, Occupancy, SchedulerError, SchedulerMissing
+from ironburst.system.bad_input import BadInput
 
 POLL_S = 5.0
 FLAG = "--no-scheduler-yet"

@@ -9,10 +9,10 @@ from pathlib import Path
 
 from ironburst.baremetal.netboot import Client, dnsmasq
 from ironburst.cli import Subparsers, declared_halls, site_options
-from ironburst.cli.site_options import BadInput
 from ironburst.config.finding import ConfigError
 from ironburst.config.models import Nodes
 from ironburst.config.stack import load_valid
+from ironburst.system.bad_input import BadInput
 
 
 def add_parser(verbs: Subparsers) -> None:

@@ -24,11 +24,11 @@ from ironburst.baremetal.firmware import Minimum
 from ironburst.baremetal.updates import Image, State, Wanted
 from ironburst.baremetal.updating import How, Result
 from ironburst.cli import node_guard, owned_nodes, site_options, stack_file, update_record
-from ironburst.cli.site_options import BadInput
 from ironburst.cli.update_record import Record
 from ironburst.config.firmware_models import FirmwareMinimum
 from ironburst.config.models import ClusterConfig, Nodes
 from ironburst.ports.service import SchedulerError
+from ironburst.system.bad_input import BadInput
 
 LOOK_EVERY_S = 10.0
 HINTS: dict[State, str] = {

@@ -9,11 +9,11 @@ from ironburst.adapters.redfish import client as redfish
 from ironburst.baremetal.declared import allowed_mismatches, node_inputs
 from ironburst.baremetal.node import NodeInputs
 from ironburst.cli import stack_file
-from ironburst.cli.site_options import BadInput
 from ironburst.config import lockfile
 from ironburst.config.models import ClusterConfig
 from ironburst.software.lock import LockError
 from ironburst.system import secrets
+from ironburst.system.bad_input import BadInput
 
 
 def declared(config: ClusterConfig, drivers: Mapping[str, str] | None = None) -> dict[str, NodeInputs]:

@@ -12,13 +12,14 @@ from typing import Any
 
 from ironburst.burst import Policy, explain
 from ironburst.cli import Subparsers, site_options, stack_file, trials, waiting
-from ironburst.cli.site_options import BadInput
 from ironburst.controller import policy_view, recorder
 from ironburst.controller.recorder import RecordError
 from ironburst.nodes import naming
 from ironburst.replay import pictures, ticks
 from ironburst.replay.pictures import Panel, Series
 from ironburst.replay.ticks import Act, Comparison, Difference, Side
+from ironburst.system import local_time
+from ironburst.system.bad_input import BadInput
 
 SHOWN = 20  # jobs, without --json
 
@@ -114,7 +115,7 @@ def lines(comparison: Comparison, a_day: float | None) -> list[str]:
     jobs, hours = comparison.jobs, comparison.hours
     if not comparison.ticks:
         return ["no tick could be read"]
-    from_, to = site_options.at(comparison.from_s), site_options.at(comparison.to_s)
+    from_, to = local_time.at(comparison.from_s), local_time.at(comparison.to_s)
     size = "" if a_day is None else f", {a_day:.2g} MB a day"
     out = [f"{explain.plural(comparison.ticks, 'tick')} from {from_} to {to}{size}"]
     if comparison.clock_back:
@@ -167,7 +168,7 @@ def _number(name: str, value: float) -> str:
 
 def _line(difference: Difference) -> str:
     recorded, replayed = _words(difference.recorded), _words(difference.replayed)
-    return f"{site_options.at(difference.at_s)} job {naming.called(difference.job)}: {recorded}; replayed: {replayed}"
+    return f"{local_time.at(difference.at_s)} job {naming.called(difference.job)}: {recorded}; replayed: {replayed}"
 
 
 def _words(act: Act) -> str:

@@ -14,13 +14,13 @@ from pathlib import Path
 
 from ironburst.burst import explain
 from ironburst.cli import Subparsers, cost, simulate, site_options, stack_file, trials, waiting
-from ironburst.cli.site_options import BadInput
 from ironburst.controller import recorder
 from ironburst.controller.recorder import RecordError
 from ironburst.nodes.naming import SCHEDULERS
 from ironburst.replay import results, seen
 from ironburst.replay.formats import TraceError
 from ironburst.replay.results import OfAccount
+from ironburst.system.bad_input import BadInput
 
 DESCRIPTION = (
     "GPU-hours and dollars, at home and rented, by account, user, job, pool or day: from the ledger and Slurm's sacct; "

@@ -19,6 +19,7 @@ from ironburst.controller.shadow import Shadow
 from ironburst.controller.tick import Controller, Report
 from ironburst.document import ClusterDocument, DocumentError
 from ironburst.ports import SchedulerError
+from ironburst.system.bad_input import BadInput
 from ironburst.system.signals import handled
 from ironburst.wiring import clouds
 
@@ -85,7 +86,7 @@ def _left(ledger: Ledger) -> str:
 def run(arguments: argparse.Namespace) -> int:
     """Tick until told to stop."""
     if arguments.config and not arguments.shadow:
-        raise site_options.BadInput("--config is for --shadow: what is rented is declared by a published document")
+        raise BadInput("--config is for --shadow: what is rented is declared by a published document")
     if arguments.shadow:
         arguments.ledger = site_options.shadow_ledger_path(arguments)
     reader: document.Reader | Declaration
@@ -107,7 +108,7 @@ def run(arguments: argparse.Namespace) -> int:
         if arguments.shadow:
             if ledger.leases(open_only=False):
                 wrong = "is the ledger of a controller that rents: give another --ledger, or none"
-                raise site_options.BadInput(f"{arguments.ledger} {wrong}")
+                raise BadInput(f"{arguments.ledger} {wrong}")
             controller: Controller | Shadow = Shadow(queue, ledger, clock, ticks)
             print(f"ironburst: shadow: nothing is rented or changed; {arguments.ledger}", file=sys.stderr, flush=True)
         else:
@@ -122,7 +123,7 @@ def run(arguments: argparse.Namespace) -> int:
                 controller.scheduler = connection.follow(declared)
                 if isinstance(controller, Controller):
                     controller.cloud, controller.karpenter = cloud.follow(declared), connection.karpenter
-            except site_options.BadInput as error:  # who is rented for already goes on
+            except BadInput as error:  # who is rented for already goes on
                 controller.tell("needs_a_person", f"the schedulers of before count on: {error}")
             return declared
 

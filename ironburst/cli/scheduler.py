@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING
 
 from ironburst.adapters.both import Both
 from ironburst.adapters.slurm.scheduler import Slurm
-from ironburst.cli.site_options import BadInput, slurm_prefix
+from ironburst.cli.site_options import slurm_prefix
 from ironburst.document import Bridge, ClusterDocument, PoolDocument
 from ironburst.document import Scheduler as Declared
 from ironburst.nodes import naming
 from ironburst.ports import Resources, Scheduler, SchedulerError
 from ironburst.system import secrets
+from ironburst.system.bad_input import BadInput
 
 _OF_A_CLUSTER = ("cryptography", "kubernetes")
 """what the extra `kubernetes` of pyproject.toml brings"""

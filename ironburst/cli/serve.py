@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import TypeAlias
 
 from ironburst.cli import Subparsers, served, site_options
-from ironburst.cli.site_options import BadInput
 from ironburst.system import files, secrets
+from ironburst.system.bad_input import BadInput
 
 Ip: TypeAlias = ipaddress.IPv4Address | ipaddress.IPv6Address
 LISTEN = "127.0.0.1:8642"

@@ -18,7 +18,7 @@ from typing import Any
 
 from ironburst import catalog
 from ironburst.burst import Job
-from ironburst.cli import burn, explain, site_options, status
+from ironburst.cli import burn, explain, status
 from ironburst.controller import karpenter_store, money, spending
 from ironburst.controller.ledger import Ledger, LedgerError
 from ironburst.controller.recorder import Newest, Observed, RecordError
@@ -28,6 +28,8 @@ from ironburst.page import broken, history, render, view
 from ironburst.page.history import Picture
 from ironburst.page.seen import Look, Seen, Usd
 from ironburst.ports import Observation
+from ironburst.system import local_time
+from ironburst.system.bad_input import BadInput
 
 DAYS = 8  # whose cost is shown, today's too
 PICTURES_S = 60.0  # between two of them: their finest part is a quarter of an hour
@@ -61,22 +63,22 @@ class Source:
 
     def file(self) -> str:
         """As one file, with every job."""
-        return render.page(view.view(self.seen(), site_options.at, rows=None), None, _zone())
+        return render.page(view.view(self.seen(), local_time.at, rows=None), None, _zone())
 
     def page(self, asked: str) -> str:
         """See ironburst.page.web."""
-        return render.page(view.view(self.seen(), site_options.at, asked), self.every_s, _zone())
+        return render.page(view.view(self.seen(), local_time.at, asked), self.every_s, _zone())
 
     def now(self, asked: str) -> str:
         """See ironburst.page.web."""
-        return render.fragment(view.view(self.seen(), site_options.at, asked))
+        return render.fragment(view.view(self.seen(), local_time.at, asked))
 
     def story(self, job: str) -> str | None:
         """See ironburst.page.web."""
         try:
             with closing(Ledger(self._files.ledger, read_only=True)) as ledger:
                 told = [explain.gather(ledger, id, self._clock()) for id in explain.numbers(ledger, job)]
-        except (site_options.BadInput, LedgerError):
+        except (BadInput, LedgerError):
             return None
         lines = [line for each in told for line in (*explain.lines(each), "")]
         return render.story(f"Job {job}", lines)
@@ -92,7 +94,7 @@ class Source:
         wrong: list[str] = []
         try:
             self._document = self._files.document()
-        except (DocumentError, site_options.BadInput) as error:
+        except (DocumentError, BadInput) as error:
             wrong.append(f"{error}; the document of before is used")
         try:
             self._tick = self._newest.look()

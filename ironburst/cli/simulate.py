@@ -13,7 +13,6 @@ from typing import Any
 
 from ironburst.burst import explain
 from ironburst.cli import Subparsers, site_options, stack_file, trials
-from ironburst.cli.site_options import BadInput
 from ironburst.cli.stack_file import Declared
 from ironburst.replay import pictures, results
 from ironburst.replay.bound_search import lower_bound
@@ -21,6 +20,7 @@ from ironburst.replay.outcome import Played
 from ironburst.replay.pictures import Panel, Series
 from ironburst.replay.simulate import play
 from ironburst.replay.traces import Trace
+from ironburst.system.bad_input import BadInput
 
 BOUND_S = 30.0
 MONTH_S = 30 * 86400

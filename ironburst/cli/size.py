@@ -12,12 +12,12 @@ from typing import Any, NamedTuple
 
 from ironburst.burst import Pool, explain
 from ironburst.cli import Subparsers, growth, site_options, stack_file, trials
-from ironburst.cli.site_options import BadInput
 from ironburst.cli.stack_file import Declared
 from ironburst.replay import pictures, sizing
 from ironburst.replay.pictures import Panel, Series
 from ironburst.replay.sizing import Candidate, Prices, Sizing, SizingError, Wanted
 from ironburst.replay.traces import Trace
+from ironburst.system.bad_input import BadInput
 
 JOBS = 2000
 DESCRIPTION = (

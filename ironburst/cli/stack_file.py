@@ -7,7 +7,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from ironburst.burst import Policy
-from ironburst.cli.site_options import BadInput
 from ironburst.config.checks import check
 from ironburst.config.load import ConfigError, Finding, load
 from ironburst.config.models import ClusterConfig
@@ -18,6 +17,7 @@ from ironburst.document.build_scheduler import EksCluster
 from ironburst.nodes import naming
 from ironburst.replay.home import HOME, Home
 from ironburst.replay.provider import Cloud
+from ironburst.system.bad_input import BadInput
 
 
 @dataclass(frozen=True)

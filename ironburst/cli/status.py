@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 
 from ironburst.burst import Job, Node, explain
 from ironburst.burst.snapshot import Ceiling
-from ironburst.cli import Subparsers, burn, karpenter_status, order, scheduler, shown, site_options
+from ironburst.cli import Subparsers, burn, karpenter_status, order, scheduler, site_options
 from ironburst.config import ranges
 from ironburst.controller import hall_events, order_book, spending, waits_watch
 from ironburst.controller.ledger import Ledger, LedgerError
@@ -24,12 +24,14 @@ from ironburst.controller.records import DecisionRow, LeaseRow
 from ironburst.document import Budget, ClusterDocument
 from ironburst.nodes import naming
 from ironburst.ports import Observation
+from ironburst.system import local_time, terminal
+from ironburst.system.bad_input import BadInput
 
 QUEUE = ("job", "state", "user", "GPUs", "where", "why")
 HOME = ("node", "GPUs", "state", "reason")
 RENTED = ("node", "state", "what", "paid", "instance")
 Look: TypeAlias = Callable[..., list[str]]
-"""shown.table for one terminal"""
+"""terminal.table for one terminal"""
 WATCH_S = 2.0
 LATE_S, LATE_TICKS = 120.0, 6
 """a controller that hasn't ticked for so long, and for so many ticks, is said to be silent"""
@@ -57,7 +59,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.watch is None:
         return _once(arguments)
     if not 0.5 <= arguments.watch < float("inf"):
-        raise site_options.BadInput(f"--watch {arguments.watch:g}: write seconds, 0.5 or more")
+        raise BadInput(f"--watch {arguments.watch:g}: write seconds, 0.5 or more")
     with suppress(KeyboardInterrupt):
         while True:
             print(CLEAR if sys.stdout.isatty() else "", end="")
@@ -83,7 +85,7 @@ def _once(arguments: argparse.Namespace) -> int:
     kept = usage(site_options.ticks_path(arguments))
     said["ticks"] = {**asdict(kept), "mb_a_day": kept.mb_a_day}
     colour = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
-    print(json.dumps(said) if arguments.json else "\n".join(lines(said, shown.width(), colour)))
+    print(json.dumps(said) if arguments.json else "\n".join(lines(said, terminal.width(), colour)))
     if said["silent"]:
         print(f"ironburst: {said['unreadable'][0]}", file=sys.stderr)
     if said["late_s"] is not None:
@@ -219,12 +221,12 @@ def _job(job: Job, decided: DecisionRow | None) -> dict[str, Any]:
     }
 
 
-def lines(said: dict[str, Any], columns: int = shown.UNLIMITED, colour: bool = False) -> list[str]:
+def lines(said: dict[str, Any], columns: int = terminal.UNLIMITED, colour: bool = False) -> list[str]:
     """What `gather` gathered, for people, in so many columns."""
     last = said["last_tick"]
     ago = f"last tick {explain.duration(said['at_s'] - last['at_s'])} ago" if last else "no controller has run yet"
     several = len(said["schedulers"]) > 1
-    look = partial(shown.table, columns=columns, colour=colour)
+    look = partial(terminal.table, columns=columns, colour=colour)
     sides = [line for kind in said["schedulers"] for line in _side(said, look, kind, f" of {naming.SCHEDULERS[kind]}")]
     below = [
         *map(karpenter_status.line, said["karpenter"]),
@@ -238,13 +240,13 @@ def lines(said: dict[str, Any], columns: int = shown.UNLIMITED, colour: bool = F
     ]
     return [
         f"cluster {said['cluster']}, document {said['serial']}, {ago}",
-        *shown.wrapped([late(said)] if said["late_s"] is not None else [], columns),
-        *shown.wrapped([order_line(each) for each in said["orders"]], columns),
+        *terminal.wrapped([late(said)] if said["late_s"] is not None else [], columns),
+        *terminal.wrapped([order_line(each) for each in said["orders"]], columns),
         "",
         *(sides if several else _side(said, look, None)),
         "rented",
         *(_rented(said, look) if said["leases"] else ["  nothing"]),
-        *shown.wrapped(below, columns),
+        *terminal.wrapped(below, columns),
     ]
 
 
@@ -288,7 +290,7 @@ def _called(job: dict[str, Any]) -> str:
 
 
 def _closed_line(closed: dict[str, Any]) -> str:
-    until = "a person reopens it" if closed["until_s"] is None else site_options.at(closed["until_s"])
+    until = "a person reopens it" if closed["until_s"] is None else local_time.at(closed["until_s"])
     kind = f" {closed['instance_type']}" if closed["instance_type"] else ""
     place = f"{closed['pool']} {closed['zone']} {closed['market']}{kind} for {closed['nodes']}+ nodes"
     return f"  closed: {place} until {until}: {closed['reason']}"
@@ -305,14 +307,14 @@ def _ceiling_line(ceiling: dict[str, Any]) -> str:
     whose = f"account {ceiling['account']}, this " if ceiling["account"] else "this "
     spent, aside = explain.usd(ceiling["spent_usd"]), explain.usd(ceiling["committed_usd"])
     left = f"{spent} spent, {aside} set aside of {explain.usd(ceiling['usd'])}"
-    return f"  {whose}{ceiling['kind']}: {left}, until {site_options.at(ceiling['to_s'])}"
+    return f"  {whose}{ceiling['kind']}: {left}, until {local_time.at(ceiling['to_s'])}"
 
 
 def order_line(said: dict[str, Any]) -> str:
     """What a person ordered, and what lifts it."""
-    return f"{site_options.local(said['text'])} (`{said['lifted_by']}` lifts it)"
+    return f"{local_time.local(said['text'])} (`{said['lifted_by']}` lifts it)"
 
 
 def _disk_line(kept: dict[str, Any]) -> str:
     a_day = "" if kept["mb_a_day"] is None else f", {kept['mb_a_day']:.2g} MB a day"
-    return f"ticks on disk: {kept['bytes'] / 1e6:.2g} MB since {site_options.at(kept['from_s'])}{a_day}"
+    return f"ticks on disk: {kept['bytes'] / 1e6:.2g} MB since {local_time.at(kept['from_s'])}{a_day}"

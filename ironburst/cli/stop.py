@@ -20,6 +20,7 @@ from ironburst.controller.lock import LockedError
 from ironburst.controller.loop import SystemClock
 from ironburst.controller.tick import Controller
 from ironburst.slurm_programs import UNIT
+from ironburst.system.bad_input import BadInput
 from ironburst.wiring import clouds
 
 _ENDING_S = 60.0  # beyond its grace a node has ended by then, or something is wrong
@@ -53,7 +54,7 @@ def add_parser(subparsers: Subparsers) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Order it; without a controller, and with --now, do it here."""
     if arguments.end_jobs and not arguments.now:
-        raise site_options.BadInput("--end-jobs is for --now: without it, nodes end with their jobs")
+        raise BadInput("--end-jobs is for --now: without it, nodes end with their jobs")
     grace_s = order.seconds("--grace", arguments.grace)
     path, began = site_options.ledger_path(arguments), time.monotonic()
     now = {"now": True, "end_jobs": arguments.end_jobs, "grace_s": grace_s} if arguments.now else {}

@@ -17,8 +17,8 @@ import yaml
 from ironburst import cli, document
 from ironburst.adapters.slurm import scheduler as slurm
 from ironburst.cli import node_guard
-from ironburst.cli.site_options import BadInput
 from ironburst.ports.service import Occupancy, SchedulerError, SchedulerMissing
+from ironburst.system.bad_input import BadInput
 from tests.contract import emulator
 from tests.contract.emulator import PASSWORD, serving
 

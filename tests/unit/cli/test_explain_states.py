@@ -24,6 +24,7 @@ from ironburst.controller.tick import Controller
 from ironburst.page import view
 from ironburst.page.seen import Look, Seen
 from ironburst.ports import SchedulerError
+from ironburst.system import local_time
 from tests.fakes import FakeClock, FakeCloud, FakeSlurm, document
 
 FIXTURES = Path("tests/adapters/slurm_fixtures/24.11")
@@ -217,7 +218,7 @@ def test_a_job_that_has_left_the_queue_was_on_its_nodes(played):
     gone = next(job for job in slurm.observe().jobs if job.called == "10_0")
     ledger.left_queue(gone.id, NOW + 60)
     line = explain.lines(explain.gather(ledger, gone.id, NOW))[1]
-    assert line == f"was on dgx02 from {site_options.at(gone.start_s)}; it was last seen {site_options.at(NOW + 60)}"
+    assert line == f"was on dgx02 from {local_time.at(gone.start_s)}; it was last seen {local_time.at(NOW + 60)}"
 
 
 # ---- what an ordinary user is told

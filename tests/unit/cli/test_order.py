@@ -7,12 +7,13 @@ import time
 import pytest
 
 from ironburst import cli
-from ironburst.cli import burn, order, run, scheduler, site_options, status, stop
+from ironburst.cli import burn, order, run, scheduler, status, stop
 from ironburst.controller import lock, order_book, order_spool
 from ironburst.controller.ledger import Ledger
 from ironburst.controller.order_book import Order, Request
 from ironburst.controller.tick import Controller
 from ironburst.document import Budget, parse
+from ironburst.system.bad_input import BadInput
 from tests.fakes import FakeClock, FakeCloud, FakeSlurm, connect_to, document
 from tests.fakes.world import World
 
@@ -158,7 +159,7 @@ def test_who_may_not_is_told_whom_to_ask(site, capsys, monkeypatch):
 def test_moments_as_people_write_them(monkeypatch, text, seconds):
     noon = time.mktime((2026, 11, 21, 12, 0, 0, 0, 0, -1))
     assert order.when(text, noon) == noon + seconds
-    with pytest.raises(site_options.BadInput):
+    with pytest.raises(BadInput):
         order.when("tomorrow-ish", noon)
 
 

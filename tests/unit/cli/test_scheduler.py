@@ -12,11 +12,11 @@ from ironburst.adapters.bridged import Bridged
 from ironburst.adapters.kubernetes import Karpenter, Kubernetes
 from ironburst.adapters.slurm.scheduler import Slurm
 from ironburst.cli import scheduler, stack_file
-from ironburst.cli.site_options import BadInput
 from ironburst.config import load
 from ironburst.document import build
 from ironburst.ports import Job, Observation, Resources, SchedulerError
 from ironburst.system import secrets
+from ironburst.system.bad_input import BadInput
 from tests.unit.document.test_document import LAB, OBSERVED, built
 from tests.unit.kubernetes_stack import BRIDGE, on_both, on_kubernetes
 
