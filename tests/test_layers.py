@@ -49,8 +49,8 @@ RIGHTS = {
     "ironburst.adapters": ":baremetal :convergence.ports :cost :doctor :kubernetes_rights :nodes :ports :replay "
     ":shares :software :system ansible_runner boto3 botocore cryptography kubernetes requests sushy urllib3 yaml",
     # which cloud; its SDK is loaded when a row is called
-    "ironburst.wiring": ":adapters :config :doctor :document :ports",
-    "ironburst.cli": "argcomplete ironburst uvicorn yaml",
+    "ironburst.wiring": ":adapters :config :doctor :document :nodes :ports :system",
+    "ironburst.cli": "argcomplete ironburst rich uvicorn yaml",
     # the declaration
     "__main__": "pulumi components :config",
     "components": "kubernetes pulumi pulumi_aws pulumi_kubernetes yaml :baremetal :catalog :config :document "
@@ -58,7 +58,7 @@ RIGHTS = {
     "providers.baremetal": "grpc pulumi :adapters.redfish :baremetal :catalog :system",
     # Ansible's side; what runs on a node has the standard library, and what its role installs
     "playbooks.plugins": "ansible",
-    "playbooks.plugins.action": "ansible :cli :convergence :document :ports.service :roles",
+    "playbooks.plugins.action": "ansible :convergence :document :ports.service :roles :wiring",
     "playbooks.plugins.filter": "ansible :nodes :shares :software",
     "playbooks.plugins.inventory": "ansible :document",
     "playbooks.plugins.lookup": "ansible :system",

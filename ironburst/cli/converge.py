@@ -119,7 +119,7 @@ def make_tools(
     # imported at their use: an unchanged host needs neither
     def service(connection: Connection | None) -> NodeService:
         if connection is None:
-            from ironburst.cli.scheduler import nodes_of
+            from ironburst.wiring.schedulers import nodes_of
 
             return nodes_of(document)
         from ironburst.adapters.slurm.scheduler import Slurm

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from ironburst.adapters.slurm import accounting as slurm_accounting
-from ironburst.cli import cost_shown, scheduler, site_options, stack_file
+from ironburst.cli import cost_shown, site_options, stack_file
 from ironburst.controller import karpenter_store, money, policy_view
 from ironburst.controller.ledger import Ledger
 from ironburst.controller.records import DecisionRow, LeaseRow
@@ -31,6 +31,7 @@ from ironburst.document import ClusterDocument
 from ironburst.replay.formats import TraceError
 from ironburst.system import terminal
 from ironburst.system.bad_input import BadInput
+from ironburst.wiring import schedulers
 
 UNKNOWN_PRICE, FIXED_PRICE = "halls[].nodes[].usd_per_gpu_hour", "cloud.price"
 
@@ -138,7 +139,7 @@ def _leases(ledger: Ledger) -> tuple[list[LeaseRow], money.Paid]:
 def _runs(arguments: argparse.Namespace, document: ClusterDocument, window: Window, now_s: float) -> list[Run]:
     """What Slurm has accounted, or the file. Raises BadInput, or SchedulerError."""
     if arguments.jobs is None:
-        slurm = scheduler.slurm(arguments, document)
+        slurm = schedulers.slurm(arguments, document)
         text = slurm.show(*slurm_accounting.command(window.from_s, min(window.to_s, now_s)))
         path = Path("sacct")
     else:

@@ -17,7 +17,7 @@ from ironburst.adapters.slurm.doctor import Head
 from ironburst.adapters.slurm.scheduler import Slurm
 from ironburst.cli import Subparsers, site_doctor, waiting
 from ironburst.cli.playbook_options import declaration
-from ironburst.cli.site_options import guarded, slurm_prefix
+from ironburst.cli.site_options import guarded
 from ironburst.cli.stack_file import document as stack_document
 from ironburst.cli.stack_file import valid
 from ironburst.config.load import allowed_accounts
@@ -30,6 +30,7 @@ from ironburst.document import ClusterDocument
 from ironburst.system.bad_input import BadInput
 from ironburst.wiring import clouds
 from ironburst.wiring.provider import Looked
+from ironburst.wiring.schedulers import slurm_prefix
 
 EXIT_CODES = """exit codes:
   0  everything is ok

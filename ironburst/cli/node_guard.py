@@ -21,6 +21,7 @@ from ironburst.nodes import states as node_states
 from ironburst.nodes.naming import SCHEDULERS
 from ironburst.ports.service import NodeService, Occupancy, SchedulerError, SchedulerMissing
 from ironburst.system.bad_input import BadInput
+from ironburst.wiring.schedulers import slurm_prefix
 
 POLL_S = 5.0
 FLAG = "--no-scheduler-yet"
@@ -210,12 +211,12 @@ def _slurm(arguments: argparse.Namespace, config: ClusterConfig) -> NodeService:
     from ironburst.adapters.slurm.scheduler import Slurm as Adapter
 
     named = [each for each in config.schedulers if isinstance(each, Slurm) and each.managed]
-    return Adapter(site_options.slurm_prefix(arguments.slurm_prefix), cluster=config.name if named else "")
+    return Adapter(slurm_prefix(arguments.slurm_prefix), cluster=config.name if named else "")
 
 
 def _cluster(arguments: argparse.Namespace, config: ClusterConfig) -> NodeService:
     from ironburst import document
-    from ironburst.cli.scheduler import nodes_of
+    from ironburst.wiring.schedulers import nodes_of
 
     path = arguments.document or os.environ.get("IRONBURST_DOCUMENT")
     if not path:

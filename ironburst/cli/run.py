@@ -10,7 +10,7 @@ from pathlib import Path
 
 from ironburst import document
 from ironburst.burst import explain
-from ironburst.cli import Subparsers, scheduler, site_options, stack_file
+from ironburst.cli import Subparsers, site_options, stack_file
 from ironburst.cli.tick import as_json, lines
 from ironburst.controller import loop, order_spool, ownership, recorder, records, retention
 from ironburst.controller.ledger import Ledger
@@ -21,7 +21,7 @@ from ironburst.document import ClusterDocument, DocumentError
 from ironburst.ports import SchedulerError
 from ironburst.system.bad_input import BadInput
 from ironburst.system.signals import handled
-from ironburst.wiring import clouds
+from ironburst.wiring import clouds, schedulers
 
 _STALE = explain.duration(ownership.STALE_S)
 
@@ -92,7 +92,7 @@ def run(arguments: argparse.Namespace) -> int:
     reader: document.Reader | Declaration
     reader = Declaration(arguments.config) if arguments.config else site_options.document_reader(arguments)
     declared, clock = reader(), SystemClock()
-    connection, cloud = scheduler.Connection(arguments), clouds.Connection()
+    connection, cloud = schedulers.Connection(arguments), clouds.Connection()
     queue = connection.follow(declared)
 
     def told(report: Report | Exception) -> None:

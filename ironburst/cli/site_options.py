@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import shlex
 import sqlite3
 import sys
 from collections.abc import Callable, Iterator
@@ -56,15 +55,6 @@ def add(
         parser.add_argument("--kubeconfig", type=Path, default=None, metavar="FILE", help=told)
     if prints_json:
         parser.add_argument("--json", action="store_true", help="machine-readable")
-
-
-def slurm_prefix(given: str | None) -> list[str]:
-    """The words before Slurm's commands: what --slurm-prefix gives, else $IRONBURST_SLURM_PREFIX. Raises BadInput."""
-    text = given if given is not None else os.environ.get("IRONBURST_SLURM_PREFIX", "")
-    try:
-        return shlex.split(text)
-    except ValueError as error:
-        raise BadInput(f"--slurm-prefix {text!r} can't be split into words: {error}") from None
 
 
 def ledger_path(arguments: argparse.Namespace) -> Path:

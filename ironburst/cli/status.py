@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 
 from ironburst.burst import Job, Node, explain
 from ironburst.burst.snapshot import Ceiling
-from ironburst.cli import Subparsers, burn, karpenter_status, order, scheduler, site_options
+from ironburst.cli import Subparsers, burn, karpenter_status, order, site_options
 from ironburst.config import ranges
 from ironburst.controller import hall_events, order_book, spending, waits_watch
 from ironburst.controller.ledger import Ledger, LedgerError
@@ -26,6 +26,7 @@ from ironburst.nodes import naming
 from ironburst.ports import Observation
 from ironburst.system import local_time, terminal
 from ironburst.system.bad_input import BadInput
+from ironburst.wiring import schedulers
 
 QUEUE = ("job", "state", "user", "GPUs", "where", "why")
 HOME = ("node", "GPUs", "state", "reason")
@@ -74,7 +75,7 @@ CLEAR = "\x1b[H\x1b[2J"
 
 def _once(arguments: argparse.Namespace) -> int:
     document = site_options.read_document(arguments)
-    queue = scheduler.connect(arguments, document)
+    queue = schedulers.connect(arguments, document)
     try:
         ledger = site_options.open_ledger(arguments)
     except LedgerError:

@@ -13,7 +13,7 @@ from contextlib import closing
 from pathlib import Path
 
 from ironburst.burst import explain
-from ironburst.cli import Subparsers, order, scheduler, site_options
+from ironburst.cli import Subparsers, order, site_options
 from ironburst.controller import lock, order_book, records
 from ironburst.controller.ledger import Ledger
 from ironburst.controller.lock import LockedError
@@ -21,7 +21,7 @@ from ironburst.controller.loop import SystemClock
 from ironburst.controller.tick import Controller
 from ironburst.slurm_programs import UNIT
 from ironburst.system.bad_input import BadInput
-from ironburst.wiring import clouds
+from ironburst.wiring import clouds, schedulers
 
 _ENDING_S = 60.0  # beyond its grace a node has ended by then, or something is wrong
 _STAYS = (records.READY, records.RELEASING)
@@ -94,7 +94,7 @@ def _here(arguments: argparse.Namespace, path: Path) -> None:
             setattr(arguments, name, given.absolute())
     become_its_user(path)
     document = site_options.document_reader(arguments)()
-    connection = scheduler.Connection(arguments)
+    connection = schedulers.Connection(arguments)
     queue, clock = connection.follow(document), SystemClock()
     try:
         with site_options.own_ledger(arguments) as ledger:

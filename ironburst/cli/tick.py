@@ -8,7 +8,7 @@ import sys
 from dataclasses import asdict
 from typing import Any
 
-from ironburst.cli import Subparsers, scheduler, site_options
+from ironburst.cli import Subparsers, site_options
 from ironburst.controller import order_spool
 from ironburst.controller.loop import SystemClock
 from ironburst.controller.recorder import Recorder
@@ -16,7 +16,7 @@ from ironburst.controller.tick import Controller, Report
 from ironburst.nodes import naming
 from ironburst.system import local_time
 from ironburst.system.bad_input import BadInput
-from ironburst.wiring import clouds
+from ironburst.wiring import clouds, schedulers
 
 
 def add_parser(subparsers: Subparsers) -> None:
@@ -42,7 +42,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.reopen and arguments.reopen not in {pool.name for pool in document.pools}:
         pools = ", ".join(pool.name for pool in document.pools) or "none"
         raise BadInput(f"--reopen {arguments.reopen}: there is no such pool; the document has: {pools}")
-    connection = scheduler.Connection(arguments)
+    connection = schedulers.Connection(arguments)
     queue = connection.follow(document)
     with site_options.own_ledger(arguments) as ledger:
         if arguments.reopen:

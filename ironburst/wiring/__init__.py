@@ -1,1 +1,1 @@
-"""Which cloud a document or a stack file names, and what the verbs need of it: `clouds` is the table, a row a cloud."""
+"""What a document or a stack file names, connected: `clouds`, a table with a row a cloud, and `schedulers`."""

@@ -10,12 +10,13 @@ import pytest
 
 from ironburst.adapters.both import Both
 from ironburst.adapters.kubernetes import Access, Client, Kubernetes
-from ironburst.cli import scheduler, status
+from ironburst.cli import status
 from ironburst.controller import records
 from ironburst.controller.ledger import Ledger
 from ironburst.controller.loop import SystemClock
 from ironburst.controller.tick import Controller
 from ironburst.nodes.naming import NOT_READY_TAINT
+from ironburst.wiring import schedulers
 from lab.kubernetes.access import Refused
 from lab.kubernetes.nodes import NodeSpec
 from lab.system import wait_for
@@ -70,7 +71,7 @@ def site(plane, tmp_path):
     cloud = FakeCloud(clock, Shown(slurm))
     slurm.cloud = cloud
     cloud.images["/ironburst/lab/g5/image"] = "ami-2"
-    cluster = Kubernetes(Client(Access(plane.layout().kubeconfig("admin"))), scheduler.site_of(document), deliver=str)
+    cluster = Kubernetes(Client(Access(plane.layout().kubeconfig("admin"))), schedulers.site_of(document), deliver=str)
     nodes = {node: pool.scheduler for pool in document.pools for node in pool.nodes}
     both = Both({"slurm": slurm, "kubernetes": cluster}, nodes, {})
     ledger = Ledger(tmp_path / "ledger.sqlite")

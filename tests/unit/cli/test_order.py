@@ -7,13 +7,14 @@ import time
 import pytest
 
 from ironburst import cli
-from ironburst.cli import burn, order, run, scheduler, status, stop
+from ironburst.cli import burn, order, run, status, stop
 from ironburst.controller import lock, order_book, order_spool
 from ironburst.controller.ledger import Ledger
 from ironburst.controller.order_book import Order, Request
 from ironburst.controller.tick import Controller
 from ironburst.document import Budget, parse
 from ironburst.system.bad_input import BadInput
+from ironburst.wiring import schedulers
 from tests.fakes import FakeClock, FakeCloud, FakeSlurm, connect_to, document
 from tests.fakes.world import World
 
@@ -205,7 +206,7 @@ def head(tmp_path, monkeypatch):
     connect_to(world.cloud, monkeypatch)
     monkeypatch.setattr(stop, "SystemClock", lambda: world.clock)
     monkeypatch.setattr(stop, "_environment", dict)
-    monkeypatch.setattr(scheduler, "Slurm", lambda prefix: world.slurm)
+    monkeypatch.setattr(schedulers, "Slurm", lambda prefix: world.slurm)
     monkeypatch.setattr(f"{status.__name__}.time.time", world.clock.now)
     return world
 
