@@ -20,7 +20,7 @@ RIGHTS = {
     # pure: no clock, no I/O
     "ironburst.nodes": "",
     "ironburst.burst": "numpy :nodes",
-    "ironburst.replay": "numpy :burst :nodes",
+    "ironburst.replay": "numpy :burst :nodes :system",
     "ironburst.software": "",
     "ironburst.hall": "",
     "ironburst.health": "",  # runs on the nodes, too
@@ -40,9 +40,9 @@ RIGHTS = {
     "ironburst.slurm_programs": ":document :nodes",
     # what acts
     "ironburst.baremetal": "pydantic :catalog :config :software :system",
-    "ironburst.controller": ":burst :document :health.shared :nodes :ports :shares",
+    "ironburst.controller": ":burst :document :health.shared :nodes :ports :replay :shares :system",
     "ironburst.page": "jinja2 markupsafe numpy starlette :burst :controller.records :nodes :replay.pictures",
-    "ironburst.cost": ":controller.money :controller.records :nodes :replay",  # pure
+    "ironburst.cost": ":controller.money :controller.records :nodes :replay",
     "ironburst.convergence": "yaml :document :ports.service :system",
     "ironburst.roles": "yaml",
     "ironburst.baking": ":catalog :document :ports :system",

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from ironburst.adapters.slurm import accounting as slurm_accounting
-from ironburst.cli import cost_shown, site_options, stack_file
+from ironburst.cli import cost_shown, site_options
 from ironburst.controller import karpenter_store, money, policy_view
 from ironburst.controller.ledger import Ledger
 from ironburst.controller.records import DecisionRow, LeaseRow
@@ -27,7 +27,7 @@ from ironburst.cost.accounted import Run, Window, first_starts
 from ironburst.cost.leases import MICRO, Priced, priced
 from ironburst.cost.reconcile import Compared, Stack
 from ironburst.cost.report import BY, Report, Row, Site
-from ironburst.document import ClusterDocument
+from ironburst.document import ClusterDocument, of_stack
 from ironburst.replay.formats import TraceError
 from ironburst.system import terminal
 from ironburst.system.bad_input import BadInput
@@ -67,7 +67,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.json and (arguments.csv or arguments.html):
         raise BadInput("--json, --csv and --html are three shapes of one report: give one of them")
     where = arguments.config or arguments.document or "the document"
-    document = stack_file.document(arguments.config) if arguments.config else site_options.read_document(arguments)
+    document = of_stack.document(arguments.config) if arguments.config else site_options.read_document(arguments)
     now_s = time.time()
     window, compared = _window(arguments, now_s), None
     with closing(site_options.open_ledger(arguments)) as ledger:

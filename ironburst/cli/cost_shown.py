@@ -10,12 +10,12 @@ from html import escape
 from typing import Any
 
 from ironburst.burst import explain
-from ironburst.cli import simulate
 from ironburst.cost.aws.causes import CAUSES
 from ironburst.cost.bill import UNITS
 from ironburst.cost.reconcile import Compared
 from ironburst.replay import pictures
 from ironburst.replay.pictures import Panel, Series
+from ironburst.replay.simulation_report import WAITS
 from ironburst.system import terminal
 
 COLUMNS = 100
@@ -136,7 +136,7 @@ def _waits(said: dict[str, Any]) -> Iterator[str]:
     target, reached = said["wait_target_h"], said["total"]["waits"]
     yield ""
     yield f"  {'waits':22}{'reached':>14}" + (f"{'wanted':>14}" if target else "")
-    for name, word in simulate.WAITS.items():
+    for name, word in WAITS.items():
         line = f"  {word:22}{explain.duration(3600 * reached[name]):>14}"
         if target:
             kept = "" if reached[name] <= target[name] else "  longer than wanted"
@@ -193,11 +193,11 @@ def csv_lines(said: dict[str, Any]) -> list[str]:
         return out.getvalue().splitlines()
     money = ("home", "rented", "jobs", "boot", "idle", "other", "total")
     titles = [said["by"], "jobs", "home_gpu_hours", "rented_gpu_hours", *(f"{name}_usd" for name in money)]
-    writer.writerow([*titles, *(name.replace("_h", "_wait_h") for name in simulate.WAITS)])
+    writer.writerow([*titles, *(name.replace("_h", "_wait_h") for name in WAITS)])
     for row in [*said["rows"], said["total"]]:
         hours = [f"{row['gpu_hours'][name]:.6f}" for name in ("home", "rented")]
         usd = ["" if row["usd"][name] is None else f"{row['usd'][name]:.6f}" for name in money]
-        waits = [f"{row['waits'][name]:.6f}" if row["waits"] else "" for name in simulate.WAITS]
+        waits = [f"{row['waits'][name]:.6f}" if row["waits"] else "" for name in WAITS]
         writer.writerow([row["name"], row["jobs"], *hours, *usd, *waits])
     return out.getvalue().splitlines()
 

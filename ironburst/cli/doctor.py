@@ -18,15 +18,15 @@ from ironburst.adapters.slurm.scheduler import Slurm
 from ironburst.cli import Subparsers, site_doctor, waiting
 from ironburst.cli.playbook_options import declaration
 from ironburst.cli.site_options import guarded
-from ironburst.cli.stack_file import document as stack_document
-from ironburst.cli.stack_file import valid
 from ironburst.config.load import allowed_accounts
 from ironburst.config.models import ClusterConfig
 from ironburst.config.scheduler_models import Slurm as SlurmConfig
+from ironburst.config.valid import valid
 from ironburst.doctor import slurm
 from ironburst.doctor.finding import Finding
 from ironburst.doctor.published import examine as examine_published
 from ironburst.document import ClusterDocument
+from ironburst.document.of_stack import document as stack_document
 from ironburst.system.bad_input import BadInput
 from ironburst.wiring import clouds
 from ironburst.wiring.provider import Looked

@@ -11,10 +11,10 @@ from pathlib import Path
 
 from ironburst.cli import Subparsers
 from ironburst.cli.site_options import guarded
-from ironburst.cli.stack_file import first
 from ironburst.config.finding import ConfigError
 from ironburst.config.models import ClusterConfig
 from ironburst.config.stack import load_valid
+from ironburst.config.valid import first
 from ironburst.document.build import Observed, build
 from ironburst.system.bad_input import BadInput
 

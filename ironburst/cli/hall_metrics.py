@@ -13,9 +13,9 @@ from pathlib import Path
 from ironburst.adapters.redfish.client import BmcAccess, BmcError, read_telemetry
 from ironburst.baremetal import telemetry
 from ironburst.baremetal.telemetry import Look, Place
-from ironburst.cli import Subparsers, declared_halls, site_options
+from ironburst.cli import Subparsers, site_options
 from ironburst.cli.site_doctor import accesses
-from ironburst.config import halls
+from ironburst.config import declared_halls, halls
 from ironburst.system import files
 from ironburst.system.bad_input import BadInput
 

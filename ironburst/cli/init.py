@@ -16,8 +16,8 @@ from ironburst.adapters.slurm.site import SlurmHost, SlurmSite, UnreadableSite, 
 from ironburst.cli import Subparsers, init_from, new_site
 from ironburst.cli.arguments import Keyed
 from ironburst.cli.site_options import guarded
-from ironburst.config.ranges import compact
 from ironburst.nodes import naming
+from ironburst.nodes.ranges import compact
 from ironburst.software import slurm_upgrade
 from ironburst.system.bad_input import BadInput
 

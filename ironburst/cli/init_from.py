@@ -10,11 +10,11 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
-from ironburst.cli.stack_file import valid
 from ironburst.config import yaml_file
 from ironburst.config.finding import KEY, ConfigError
 from ironburst.config.models import ClusterConfig
 from ironburst.config.stack import load_valid
+from ironburst.config.valid import valid
 from ironburst.system.bad_input import BadInput
 
 MARK = "# CHANGE: "

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from ironburst import catalog
-from ironburst.config.ranges import compact
 from ironburst.config.types import duration_text
+from ironburst.nodes.ranges import compact
 
 Given = dict[str, Any]
 PROFILE = "training-2026"

@@ -23,8 +23,9 @@ from ironburst.baremetal.declared import minimum
 from ironburst.baremetal.firmware import Minimum
 from ironburst.baremetal.updates import Image, State, Wanted
 from ironburst.baremetal.updating import How, Result
-from ironburst.cli import node_guard, owned_nodes, site_options, stack_file, update_record
+from ironburst.cli import node_guard, owned_nodes, site_options, update_record
 from ironburst.cli.update_record import Record
+from ironburst.config import valid
 from ironburst.config.firmware_models import FirmwareMinimum
 from ironburst.config.models import ClusterConfig, Nodes
 from ironburst.ports.service import SchedulerError
@@ -97,7 +98,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Update rack by rack, print, and stop at the first that isn't reached; the exit code. Raises BadInput."""
     limit_s = site_options.duration("--timeout", arguments.timeout, "30m or 2h")
-    config = stack_file.valid(arguments.stack_file)
+    config = valid.valid(arguments.stack_file)
     racks = _racks(_members(arguments, config))
     path = arguments.record or arguments.stack_file.with_suffix(".firmware.json")
     outcomes: list[Outcome] = []

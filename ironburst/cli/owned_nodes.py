@@ -8,8 +8,7 @@ from pathlib import Path
 from ironburst.adapters.redfish import client as redfish
 from ironburst.baremetal.declared import allowed_mismatches, node_inputs
 from ironburst.baremetal.node import NodeInputs
-from ironburst.cli import stack_file
-from ironburst.config import lockfile
+from ironburst.config import lockfile, valid
 from ironburst.config.models import ClusterConfig
 from ironburst.software.lock import LockError
 from ironburst.system import secrets
@@ -36,7 +35,7 @@ def one(path: Path, name: str) -> NodeInputs:
 
 def chosen(path: Path, names: Sequence[str]) -> list[NodeInputs]:
     """The nodes with these names; without any, all. Raises BadInput, also where there are none."""
-    config = stack_file.valid(path)
+    config = valid.valid(path)
     try:
         known = declared(config, lockfile.drivers(path))
     except LockError as error:

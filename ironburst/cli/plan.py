@@ -14,8 +14,8 @@ from typing import Any, TypeVar
 from ironburst.adapters.slurm.site import UnreadableSite, taking_jobs
 from ironburst.cli import Subparsers
 from ironburst.cli.site_options import guarded
-from ironburst.cli.stack_file import valid
 from ironburst.config.models import ClusterConfig
+from ironburst.config.valid import valid
 from ironburst.plan import (
     Drift,
     Preview,

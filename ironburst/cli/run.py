@@ -10,14 +10,14 @@ from pathlib import Path
 
 from ironburst import document
 from ironburst.burst import explain
-from ironburst.cli import Subparsers, site_options, stack_file
+from ironburst.cli import Subparsers, site_options
 from ironburst.cli.tick import as_json, lines
 from ironburst.controller import loop, order_spool, ownership, recorder, records, retention
 from ironburst.controller.ledger import Ledger
 from ironburst.controller.loop import SystemClock
 from ironburst.controller.shadow import Shadow
 from ironburst.controller.tick import Controller, Report
-from ironburst.document import ClusterDocument, DocumentError
+from ironburst.document import ClusterDocument, DocumentError, of_stack
 from ironburst.ports import SchedulerError
 from ironburst.system.bad_input import BadInput
 from ironburst.system.signals import handled
@@ -62,7 +62,7 @@ class Declaration:
     stale = ""
 
     def __init__(self, path: Path):
-        self._document = stack_file.document(path)
+        self._document = of_stack.document(path)
 
     def __call__(self) -> ClusterDocument:
         """The same at each call."""

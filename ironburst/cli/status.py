@@ -16,13 +16,12 @@ from typing import Any, TypeAlias
 from ironburst.burst import Job, Node, explain
 from ironburst.burst.snapshot import Ceiling
 from ironburst.cli import Subparsers, burn, karpenter_status, order, site_options
-from ironburst.config import ranges
 from ironburst.controller import hall_events, order_book, spending, waits_watch
 from ironburst.controller.ledger import Ledger, LedgerError
 from ironburst.controller.recorder import usage
 from ironburst.controller.records import DecisionRow, LeaseRow
 from ironburst.document import Budget, ClusterDocument
-from ironburst.nodes import naming
+from ironburst.nodes import naming, ranges
 from ironburst.ports import Observation
 from ironburst.system import local_time, terminal
 from ironburst.system.bad_input import BadInput

@@ -11,8 +11,8 @@ from ironburst.adapters.both import Both
 from ironburst.adapters.bridged import Bridged
 from ironburst.adapters.kubernetes import Karpenter, Kubernetes
 from ironburst.adapters.slurm.scheduler import Slurm
-from ironburst.cli import stack_file
 from ironburst.config import load
+from ironburst.controller import declared_site
 from ironburst.document import build
 from ironburst.ports import Job, Observation, Resources, SchedulerError
 from ironburst.system import secrets
@@ -232,15 +232,15 @@ def test_a_stack_of_two_says_whose_queue_a_trace_is(both, tmp_path, capsys):
     path = tmp_path / "Pulumi.both.yaml"
     path.write_text(yaml.safe_dump({"config": {load.KEY: value}}))
     with pytest.raises(BadInput, match="a trace is of one queue: give --scheduler slurm or kubernetes"):
-        stack_file.declared(path)
+        declared_site.declared(path)
     assert [
-        [pool.name for pool in stack_file.declared(path, kind).cloud.pools] for kind in ("slurm", "kubernetes")
+        [pool.name for pool in declared_site.declared(path, kind).cloud.pools] for kind in ("slurm", "kubernetes")
     ] == [
         ["p5"],
         ["g5"],
     ]
     with pytest.raises(BadInput, match=r"--scheduler kubernetes: .* has slurm alone"):
-        stack_file.declared(LAB, "kubernetes")
+        declared_site.declared(LAB, "kubernetes")
 
 
 def test_status_tells_both_sides_and_which_one_is_silent(both, tmp_path, monkeypatch, capsys):

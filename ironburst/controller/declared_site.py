@@ -2,34 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from dataclasses import replace
 from pathlib import Path
 
-from ironburst.burst import Policy
-from ironburst.config.checks import check
-from ironburst.config.load import ConfigError, Finding, load
-from ironburst.config.models import ClusterConfig
 from ironburst.controller import policy_view
-from ironburst.document import AwsPlace, ClusterDocument, DocumentError, PoolZone, Scheduler
-from ironburst.document.build import CloudInstance, Observed, build
-from ironburst.document.build_scheduler import EksCluster
-from ironburst.nodes import naming
+from ironburst.document import ClusterDocument, Scheduler
+from ironburst.document.of_stack import document
+from ironburst.replay.declared import Declared
 from ironburst.replay.home import HOME, Home
 from ironburst.replay.provider import Cloud
 from ironburst.system.bad_input import BadInput
-
-
-@dataclass(frozen=True)
-class Declared:
-    """A declared cluster, as a trace is played on it."""
-
-    name: str
-    home: Home
-    policy: Policy
-    cloud: Cloud
-    prices_as_of: str | None
-    usd_per_month: float | None  # the budget
 
 
 def declared(path: Path, kind: str | None = None) -> Declared:
@@ -73,44 +55,3 @@ def chosen(cluster: ClusterDocument, path: str, kind: str | None) -> Scheduler:
     if kind is not None and kind not in kinds:
         raise BadInput(f"--scheduler {kind}: {path} has {kinds[0]} alone")
     return cluster.scheduler if kind is None else cluster.schedulers[kinds.index(kind)]
-
-
-def document(path: Path) -> ClusterDocument:
-    """The ClusterDocument of a stack file, with empty ids where only the cloud knows them.
-    Raises BadInput with the first thing wrong.
-    """
-    config = valid(path)
-    groups, pools = (config.cloud.groups, config.cloud.pools) if config.cloud else ([], [])
-    fixed = [name for group in groups for name in naming.numbered(group.name, group.count)]
-    instances = {name: CloudInstance(id="", address="") for name in fixed}
-    zones = {
-        pool.name: [
-            PoolZone(zone=zone, instance_type=name, place=AwsPlace(subnet_id="", launch_template_id=""))
-            for name in pool.types
-            for zone in pool.zones
-        ]
-        for pool in pools
-    }
-    try:
-        return build(config, Observed(instances=instances, pool_zones=zones, eks=EksCluster(api_server="", ca="")))
-    except DocumentError as error:
-        raise BadInput(f"{path}: {error}") from None
-
-
-def valid(path: Path) -> ClusterConfig:
-    """The declaration of a stack file. Raises BadInput with the first thing wrong."""
-    try:
-        config = load(path)
-        errors = [finding for finding in check(config, datetime.now(UTC)) if finding.severity == "error"]
-    except ConfigError as error:
-        raise BadInput(first(path, error.findings)) from None
-    if errors:
-        raise BadInput(first(path, errors))
-    return config
-
-
-def first(path: Path, errors: list[Finding]) -> str:
-    """The first of what is wrong with a stack file, and how many more there are."""
-    more = f"; and {len(errors) - 1} more: `ironburst validate {path}` lists them" if len(errors) > 1 else ""
-    where = "" if errors[0].path == str(path) else f"{path}: "
-    return f"{where}{errors[0]}{more}"
