@@ -126,34 +126,6 @@ def tell(arguments: argparse.Namespace, order: Order | None, **more: object) -> 
     return 2 if order.refused else 0
 
 
-def in_force(ledger: Ledger, now_s: float) -> list[dict[str, object]]:
-    """For `status --json` and the page."""
-    return [
-        {
-            "verb": order.asked.verb,
-            "target": order.asked.target,
-            "who": order.who,
-            "why": order.asked.why,
-            "at_s": order.at_s,
-            "until_s": order.asked.until_s,
-            "what": order.what,
-            "text": order.text,
-            "lifted_by": lifted_by(order),
-        }
-        for order in order_book.in_force(ledger, now_s)
-    ]
-
-
-def lifted_by(order: Order) -> str:
-    """The command that ends it."""
-    asked = order.asked
-    return {
-        "close": f"ironburst open {asked.target}",
-        "budget": "ironburst budget clear",
-        "limit": f"ironburst limit {asked.target} --clear",
-    }.get(asked.verb, "ironburst resume")
-
-
 def seconds(option: str, text: str) -> float:
     """A duration that may be 0. Raises BadInput."""
     return float(site_options.duration(option, text, "seconds as in 5s, or 2m", least=0))

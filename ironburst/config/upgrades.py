@@ -36,7 +36,7 @@ def placed(config: ClusterConfig, more: int, gpus: int) -> Iterator[dict[str, An
 
 
 def upgrades(config: ClusterConfig, inventories: Mapping[str, Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
-    """What could be added to the nodes of today: GPUs and memory, as far as platform and inventory say. As JSON values."""
+    """What could be added to the nodes of today: GPUs, memory, as far as it is known. As JSON values."""
     alike: dict[tuple[str, str], list[str]] = {}
     for nodes in (nodes for hall in config.halls for nodes in hall.nodes if nodes.role == "gpu" and nodes.platform):
         for name in nodes.names:

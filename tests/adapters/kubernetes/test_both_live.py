@@ -10,8 +10,7 @@ import pytest
 
 from ironburst.adapters.both import Both
 from ironburst.adapters.kubernetes import Access, Client, Kubernetes
-from ironburst.cli import status
-from ironburst.controller import records
+from ironburst.controller import records, status_report
 from ironburst.controller.ledger import Ledger
 from ironburst.controller.loop import SystemClock
 from ironburst.controller.tick import Controller
@@ -132,9 +131,9 @@ def test_one_controller_over_both_goes_on_while_the_api_server_is_away(plane, si
         return (it := lease(node)) and it.state == records.LAUNCHED
 
     wait_for(lambda: ticked(lambda: launched("p5-1") and launched("g5-1")), LIMIT_S, "both are rented for")
-    said = status.gather(site.document, site.both.observe(), site.ledger, time.time())
+    said = status_report.gather(site.document, site.both.observe(), site.ledger, time.time())
     said["ticks"] = {"files": 0}
-    text = "\n".join(status.lines(said))
+    text = "\n".join(status_report.lines(said))
     assert text.index("queue of Slurm") < text.index("queue of Kubernetes") < text.index("\nrented\n")
     assert "default/train" in text[text.index("queue of Kubernetes") :] and said["silent"] == []
     assert site.both.claim("", "", 600.0).owner  # of one controller, at both

@@ -7,8 +7,8 @@ import time
 import pytest
 
 from ironburst import cli
-from ironburst.cli import burn, order, run, status, stop
-from ironburst.controller import lock, order_book, order_spool
+from ironburst.cli import order, run, status, stop
+from ironburst.controller import burn, lock, order_book, order_spool
 from ironburst.controller.ledger import Ledger
 from ironburst.controller.order_book import Order, Request
 from ironburst.controller.tick import Controller

@@ -18,8 +18,7 @@ from typing import Any
 
 from ironburst import catalog
 from ironburst.burst import Job
-from ironburst.cli import burn, explain, status
-from ironburst.controller import karpenter_store, money, spending
+from ironburst.controller import burn, job_story, karpenter_store, money, spending, status_report
 from ironburst.controller.ledger import Ledger, LedgerError
 from ironburst.controller.recorder import Newest, Observed, RecordError
 from ironburst.controller.records import DecisionRow
@@ -77,10 +76,10 @@ class Source:
         """See ironburst.page.web."""
         try:
             with closing(Ledger(self._files.ledger, read_only=True)) as ledger:
-                told = [explain.gather(ledger, id, self._clock()) for id in explain.numbers(ledger, job)]
+                told = [job_story.gather(ledger, id, self._clock()) for id in job_story.numbers(ledger, job)]
         except (BadInput, LedgerError):
             return None
-        lines = [line for each in told for line in (*explain.lines(each), "")]
+        lines = [line for each in told for line in (*job_story.lines(each), "")]
         return render.story(f"Job {job}", lines)
 
     def seen(self) -> Seen:
@@ -114,7 +113,7 @@ class Source:
     def _of(self, ledger: Ledger | None, wrong: list[str]) -> Seen:
         tick, now_s = self._tick, self._clock()
         decided = ledger.last_decisions() if ledger else {}
-        said = status.gather(self._document, _observed(self._document, tick), ledger, now_s, decided)
+        said = status_report.gather(self._document, _observed(self._document, tick), ledger, now_s, decided)
         if tick is None and said["last_tick"]:
             wrong = [*wrong, f"no tick can be read in {self._files.ticks}: the queue isn't known"]
         jobs = {job.id: job for job in tick.jobs} if tick else {}
@@ -134,7 +133,7 @@ class Source:
             pictures=self._pictures[1],
             look=look(self._files.check),
             burn=burn.lines(said["money"]),
-            late=status.late(said) if said["late_s"] is not None else "",
+            late=status_report.late(said) if said["late_s"] is not None else "",
         )
 
 
@@ -160,7 +159,7 @@ def _sentences(job: Job, row: DecisionRow | None) -> list[str]:
     if row is None:
         return []
     size = {"nodes": job.nodes, "gpus": job.nodes * job.each.gpus, "time_limit_s": job.time_limit_s}
-    return explain.spoken({"job": job.id, "called": job.called or job.id, **size, "story": [explain.decision(row)]})
+    return job_story.spoken({"job": job.id, "called": job.called or job.id, **size, "story": [job_story.decision(row)]})
 
 
 def _recent(document: ClusterDocument, ledger: Ledger, said: dict[str, Any], now_s: float) -> history.Recent:
