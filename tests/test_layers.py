@@ -43,7 +43,7 @@ RIGHTS = {
     "ironburst.controller": ":burst :document :health.shared :nodes :ports :replay :shares :system",
     "ironburst.page": "jinja2 markupsafe numpy starlette :burst :controller.records :nodes :replay.pictures",
     "ironburst.page.source": ":burst :catalog :controller :document :page :ports :system",
-    "ironburst.cost": ":controller.money :controller.records :nodes :replay",
+    "ironburst.cost": ":burst :controller :document :nodes :replay :system",
     "ironburst.convergence": "yaml :document :ports.service :system",
     "ironburst.roles": "yaml",
     "ironburst.baking": ":catalog :document :ports :system",

@@ -8,5 +8,7 @@
 - ledger: the SQLite file (schema.sql), its rows in records; kept in it: cool_downs, idle_store, runtime_store
 - money: what is spent and set aside; spending: that of the ledger; ceilings: what a budget can't pay is ended
 - clock_repair: a clock that was put back; retention: what the ledger forgets
+- status_report (with burn and karpenter_status) and job_story: what the ledger says, for people and programs;
+  declared_site: what a trace is played on
 - recorder: each tick on disk, as changes from the one before
 """
