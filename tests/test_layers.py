@@ -51,6 +51,7 @@ RIGHTS = {
     ":shares :software :system ansible_runner boto3 botocore cryptography kubernetes requests sushy urllib3 yaml",
     # which cloud; its SDK is loaded when a row is called
     "ironburst.wiring": ":adapters :config :doctor :document :nodes :ports :system",
+    "ironburst.initial": ":adapters.slurm.site :catalog :config :nodes :software :system",
     "ironburst.cli": "argcomplete ironburst rich uvicorn yaml",
     # the declaration
     "__main__": "pulumi components :config",

@@ -15,6 +15,8 @@ from ironburst.config.finding import KEY, ConfigError
 from ironburst.config.models import ClusterConfig
 from ironburst.config.stack import load_valid
 from ironburst.config.valid import valid
+from ironburst.initial.aws import OF_ACCOUNT
+from ironburst.system import secrets
 from ironburst.system.bad_input import BadInput
 
 MARK = "# CHANGE: "
@@ -36,13 +38,12 @@ STILL = {
     "usd_per_month": "as much as for the other one?",
     "notify": "the same people?",
     "preview": "subjects of this environment's tokens",
-    "aws:allowedAccountIds": "an account per environment",
-    "s3": "data of this account",
     "ca": "of this environment's controller",
+    **OF_ACCOUNT,
 }
 """last key of what nobody but a person can know: why"""
 ENCRYPTED = ("encryptionsalt", "encryptedkey", "secretsprovider")
-_REFERENCE = re.compile(r"(?:aws-secretsmanager|env|file):[^\"'\s,}\]]+")
+_REFERENCE = re.compile(f"(?:{'|'.join(secrets.SCHEMES)}):" + r"[^\"'\s,}\]]+")
 
 
 def make(source: Path, name: str, output: Path | None, force: bool = False) -> int:
