@@ -44,13 +44,13 @@ RIGHTS = {
     "ironburst.page": "jinja2 markupsafe numpy starlette :burst :controller.records :nodes :replay.pictures",
     "ironburst.page.source": ":burst :catalog :controller :document :page :ports :system",
     "ironburst.cost": ":burst :controller :document :nodes :replay :system",
-    "ironburst.convergence": "yaml :document :ports.service :system",
+    "ironburst.convergence": "yaml :document :nodes :ports.service :system",
     "ironburst.roles": "yaml",
     "ironburst.baking": ":catalog :document :ports :system",
     "ironburst.adapters": ":baremetal :convergence.ports :cost :doctor :kubernetes_rights :nodes :ports :replay "
     ":shares :software :system ansible_runner boto3 botocore cryptography kubernetes requests sushy urllib3 yaml",
     # which cloud; its SDK is loaded when a row is called
-    "ironburst.wiring": ":adapters :config :doctor :document :nodes :ports :system",
+    "ironburst.wiring": ":adapters :baremetal :config :convergence :doctor :document :nodes :ports :software :system",
     "ironburst.initial": ":adapters.slurm.site :catalog :config :nodes :software :system",
     "ironburst.cli": "argcomplete ironburst rich uvicorn yaml",
     # the declaration

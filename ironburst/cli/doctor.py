@@ -15,7 +15,7 @@ from pathlib import Path
 from ironburst import document
 from ironburst.adapters.slurm.doctor import Head
 from ironburst.adapters.slurm.scheduler import Slurm
-from ironburst.cli import Subparsers, site_doctor, waiting
+from ironburst.cli import Subparsers, waiting
 from ironburst.cli.playbook_options import declaration
 from ironburst.cli.site_options import guarded
 from ironburst.config.load import allowed_accounts
@@ -28,7 +28,7 @@ from ironburst.doctor.published import examine as examine_published
 from ironburst.document import ClusterDocument
 from ironburst.document.of_stack import document as stack_document
 from ironburst.system.bad_input import BadInput
-from ironburst.wiring import clouds
+from ironburst.wiring import clouds, site_doctor
 from ironburst.wiring.provider import Looked
 from ironburst.wiring.schedulers import slurm_prefix
 

@@ -19,6 +19,7 @@ from ironburst.baremetal.cycle import ConsoleError
 from ironburst.baremetal.lifecycle import Facts
 from ironburst.cli import Subparsers, node_cycle, node_guard, site_options
 from ironburst.cli.node_cycle import Declared, find, told
+from ironburst.convergence import guard
 from ironburst.system.bad_input import BadInput
 
 _BECAME: dict[Outcome, str] = {
@@ -64,7 +65,7 @@ def run(arguments: argparse.Namespace) -> int:
     outcome, view, drained = _set(arguments, node, console, limit_s)
     shown = [f"{arguments.node}: {_BECAME[outcome]}; it is {view.power}"]
     shown += _lines(node, view) if outcome != "in force" else []
-    shown += [f"{arguments.node}: {node_guard.drained(arguments.node)}"] if drained else []
+    shown += [f"{arguments.node}: {guard.drained(arguments.node)}"] if drained else []
     said = {"outcome": outcome, "power": view.power, "drained": drained, "settings": _settings(node, view)}
     told(arguments, said, "\n".join(shown))
     return 0 if outcome == "in force" else 4
@@ -117,7 +118,7 @@ def _set(
         return *setter.run(), drained
     except (BmcError, ConsoleError) as error:
         if drained:
-            say(node_guard.drained(arguments.node))
+            say(guard.drained(arguments.node))
         if isinstance(error, BmcError):
             raise
         raise BmcError(f"{arguments.node}: {error}") from None

@@ -25,13 +25,15 @@ from ironburst.baremetal.hardware import Hardware
 from ironburst.baremetal.node import NodeInputs
 from ironburst.baremetal.verify import examine
 from ironburst.catalog.hardware import gpus
-from ironburst.cli import Subparsers, node_guard, owned_nodes, site_options
+from ironburst.cli import Subparsers, node_guard, site_options
 from ironburst.config import lockfile
 from ironburst.config.finding import ConfigError
 from ironburst.config.models import ClusterConfig, Hall, Nodes
 from ironburst.config.stack import load_valid
+from ironburst.convergence import guard
 from ironburst.ports.service import SchedulerError
 from ironburst.system.bad_input import BadInput
+from ironburst.wiring import owned_nodes
 
 EXIT_CODES = (
     "exit codes: 0 done; 1 a bug; 2 bad input; 3 the BMC or the scheduler can't be reached or refused; "
@@ -102,7 +104,7 @@ def _guarded(verb: Callable[[argparse.Namespace], int]) -> Callable[[argparse.Na
             code, text = 2, str(error)
         except (BmcError, SchedulerError) as error:
             code, text = 3, str(error)
-        except node_guard.Busy as error:
+        except guard.Busy as error:
             code, text = 5, str(error)
         print(f"ironburst: {text}", file=sys.stderr)
         return code
@@ -245,7 +247,7 @@ def run_power(arguments: argparse.Namespace) -> int:
     else:
         with redfish_boot.console(bmc) as console:
             console.power_on()
-    back = f"; `{node_guard.gives_back(arguments.node)}` checks it and gives it back" if before != "off" else ""
+    back = f"; `{guard.gives_back(arguments.node)}` checks it and gives it back" if before != "off" else ""
     text = f"{arguments.node}: was {before}, is to be {'on' if arguments.to != 'off' else 'off'}{back}"
     told(arguments, {"was": before, "to": arguments.to}, text)
     return 0
@@ -287,7 +289,7 @@ def _swapped(arguments: argparse.Namespace, node: Declared) -> int:
     install = node.inputs.install
     steps = ["pulumi up"]
     steps += [f"ironburst node wait {arguments.node} {arguments.stack_file}"] if install else []
-    steps += [node_guard.gives_back(arguments.node)]
+    steps += [guard.gives_back(arguments.node)]
     if install and not install.allow:
         steps.insert(0, f"allow_install: [{arguments.node}], if its disk is new")
     text = f"{arguments.node} is as declared, and its lamp is off. What is left: " + "; ".join(steps)
