@@ -9,6 +9,7 @@ from pathlib import Path
 
 from ironburst.adapters.ansible import REPOSITORY, Ansible
 from ironburst.adapters.remote import ask, first_input, shell_prefix
+from ironburst.convergence import inputs, watch
 from ironburst.convergence.model import Tools
 from ironburst.convergence.ports import Connection
 from ironburst.convergence.receipts import Store, default_folder
