@@ -50,7 +50,8 @@ RIGHTS = {
     "ironburst.adapters": ":baremetal :convergence.ports :cost :doctor :kubernetes_rights :nodes :ports :replay "
     ":shares :software :system ansible_runner boto3 botocore cryptography kubernetes requests sushy urllib3 yaml",
     # which cloud; its SDK is loaded when a row is called
-    "ironburst.wiring": ":adapters :baremetal :config :convergence :doctor :document :nodes :ports :software :system",
+    "ironburst.wiring": ":adapters :baremetal :catalog :config :convergence :doctor :document :nodes "
+    ":ports :software :system",
     "ironburst.initial": ":adapters.slurm.site :catalog :config :nodes :software :system",
     "ironburst.cli": "argcomplete ironburst rich uvicorn yaml",
     # the declaration

@@ -59,7 +59,10 @@ def run(arguments: argparse.Namespace) -> int:
     """Write the file, and say what was left out."""
     if arguments.from_stack:
         _ask(arguments, "name", "name of the stack")
-        return from_stack.make(arguments.from_stack, arguments.name, arguments.output, arguments.force)
+        made, left = from_stack.make(arguments.from_stack, arguments.name, arguments.output, arguments.force)
+        print("\n".join(made))
+        print("\n".join(left), file=sys.stderr)
+        return 0
     if arguments.from_slurm is None:
         return new_site.run(arguments)
     try:

@@ -24,7 +24,7 @@ RELEASES = slurm_upgrade.RELEASES[slurm_upgrade.RELEASES.index("21.08") :]
 _Size = tuple[str, int, int, int]  # GPU type, GPUs, CPUs, MiB
 
 
-class Wanted(Protocol):
+class SiteOptions(Protocol):
     """What was given beside the answers, as the verb's options have it; None: nothing."""
 
     from_slurm: Path
@@ -41,7 +41,7 @@ class Wanted(Protocol):
     os: str | None
 
 
-def text(wanted: Wanted, site: SlurmSite) -> tuple[str, list[str]]:
+def text(wanted: SiteOptions, site: SlurmSite) -> tuple[str, list[str]]:
     """The stack file, and sentences on what isn't in it."""
     there = [host for host in site.hosts if host.gpus and not host.cloud]
     if not there:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ipaddress
 import re
 import shutil
-import sys
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -46,8 +45,8 @@ ENCRYPTED = ("encryptionsalt", "encryptedkey", "secretsprovider")
 _REFERENCE = re.compile(f"(?:{'|'.join(secrets.SCHEMES)}):" + r"[^\"'\s,}\]]+")
 
 
-def make(source: Path, name: str, output: Path | None, force: bool = False) -> int:
-    """Write the stack file and its inventory, and say what is left to do. Raises BadInput."""
+def make(source: Path, name: str, output: Path | None, force: bool = False) -> tuple[list[str], list[str]]:
+    """Write the stack file and its inventory; what is marked in it, and what is left to do. Raises BadInput."""
     config = valid(source)
     if name == config.name:
         raise BadInput(f"--name {name} is the other environment's: give a new one")
@@ -62,14 +61,12 @@ def make(source: Path, name: str, output: Path | None, force: bool = False) -> i
         raise BadInput(f"no stack file was written: {error.findings[0]}") from None
     made = _inventory(source, config.name, name)
     marked = [f"  line {n}: {line.strip()}" for n, line in enumerate(path.read_text().splitlines(), 1) if MARK in line]
-    print("\n".join([f"{path}: valid; still the other environment's, marked with {MARK.strip()}", *marked]))
-    told = [
+    said = [f"{path}: valid; still the other environment's, marked with {MARK.strip()}", *marked]
+    return said, [
         f"then: ironburst lock {path}; pulumi stack init {name} (its secrets provider with --secrets-provider)",
         f"for CI: put {name} beside {config.name} in .github/workflows/*.yml and .gitlab-ci.yml",
         *([f"inventory: {made}"] if made else [f"no inventory/{config.name}, so none was made: converge needs one"]),
     ]
-    print("\n".join(told), file=sys.stderr)
-    return 0
 
 
 def _text(source: Path, config: ClusterConfig, name: str) -> str:
