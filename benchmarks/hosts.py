@@ -26,7 +26,6 @@ from typing import Any
 import yaml
 
 from ironburst import document as documents
-from ironburst.cli.converge import make_tools
 from ironburst.config import load, stack
 from ironburst.config.models import ClusterConfig
 from ironburst.convergence.converge import converge
@@ -35,6 +34,7 @@ from ironburst.convergence.model import Options, Tools
 from ironburst.convergence.ports import Answer, Connection
 from ironburst.convergence.receipts import Receipt
 from ironburst.document import build
+from ironburst.wiring.convergence import make_tools
 
 ROOT = Path(__file__).parents[1]
 SIZES = (25, 200, 1000)

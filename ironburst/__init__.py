@@ -7,7 +7,7 @@
 - controller: rents and gives back; convergence: drains, converges and resumes hosts
 - baremetal, baking, nodes: owned machines, images of rented nodes, names and states of all nodes
 - ports: what is needed of the outside world; adapters: each system that gives it; wiring: which cloud gives what
-- page, cli: the page of `ironburst serve`, the command line
+- initial: new stack files; page, cli: the page of `ironburst serve`, the command line
 - slurm_programs, kubernetes_rights, roles: what slurmctld calls, rights in a cluster, the Ansible roles
 - system: files, signals and secrets of this machine
 """

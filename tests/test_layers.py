@@ -20,7 +20,7 @@ RIGHTS = {
     # pure: no clock, no I/O
     "ironburst.nodes": "",
     "ironburst.burst": "numpy :nodes",
-    "ironburst.replay": "numpy :burst :nodes",
+    "ironburst.replay": "numpy :burst :nodes :system",
     "ironburst.software": "",
     "ironburst.hall": "",
     "ironburst.health": "",  # runs on the nodes, too
@@ -34,22 +34,25 @@ RIGHTS = {
     "ironburst.document": "pydantic :catalog :config :nodes :software :system",
     "ironburst.doctor": ":catalog :config :document :nodes :ports :slurm_programs :software :system",  # pure
     # tools of this machine
-    "ironburst.system": "",
+    "ironburst.system": "rich",
     "ironburst.system.secrets": ":system.aws_secrets :system.secret_store",
     "ironburst.system.aws_secrets": "boto3 botocore :system.secret_store",
     "ironburst.slurm_programs": ":document :nodes",
     # what acts
     "ironburst.baremetal": "pydantic :catalog :config :software :system",
-    "ironburst.controller": ":burst :document :health.shared :nodes :ports :shares",
+    "ironburst.controller": ":burst :document :health.shared :nodes :ports :replay :shares :system",
     "ironburst.page": "jinja2 markupsafe numpy starlette :burst :controller.records :nodes :replay.pictures",
-    "ironburst.cost": ":controller.money :controller.records :nodes :replay",  # pure
-    "ironburst.convergence": "yaml :document :ports.service :system",
+    "ironburst.page.source": ":burst :catalog :controller :document :page :ports :system",
+    "ironburst.cost": ":burst :controller :document :nodes :replay :system",
+    "ironburst.convergence": "yaml :document :nodes :ports.service :system",
     "ironburst.roles": "yaml",
     "ironburst.baking": ":catalog :document :ports :system",
     "ironburst.adapters": ":baremetal :convergence.ports :cost :doctor :kubernetes_rights :nodes :ports :replay "
     ":shares :software :system ansible_runner boto3 botocore cryptography kubernetes requests sushy urllib3 yaml",
     # which cloud; its SDK is loaded when a row is called
-    "ironburst.wiring": ":adapters :config :doctor :document :ports",
+    "ironburst.wiring": ":adapters :baremetal :catalog :config :convergence :doctor :document :nodes "
+    ":ports :software :system",
+    "ironburst.initial": ":adapters.slurm.site :catalog :config :nodes :software :system",
     "ironburst.cli": "argcomplete ironburst rich uvicorn yaml",
     # the declaration
     "__main__": "pulumi components :config",
@@ -58,7 +61,7 @@ RIGHTS = {
     "providers.baremetal": "grpc pulumi :adapters.redfish :baremetal :catalog :system",
     # Ansible's side; what runs on a node has the standard library, and what its role installs
     "playbooks.plugins": "ansible",
-    "playbooks.plugins.action": "ansible :cli :convergence :document :ports.service :roles",
+    "playbooks.plugins.action": "ansible :convergence :document :ports.service :roles :wiring",
     "playbooks.plugins.filter": "ansible :nodes :shares :software",
     "playbooks.plugins.inventory": "ansible :document",
     "playbooks.plugins.lookup": "ansible :system",

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from ironburst.burst import decide
-from ironburst.cli import stack_file
 from ironburst.controller import policy_view
 from ironburst.controller.recorder import Recorder
+from ironburst.document import of_stack
 from tests.fakes.snapshots import job, snapshot
 from tests.packaging.test_first_hour import history
 from tests.tutorials import Shell, blocks, tutorial
@@ -22,9 +22,9 @@ PROGRAM = '#!/bin/sh\nPYTHONPATH={root} exec {python} -P -m ironburst.cli "$@"\n
 PULUMI = """#!{python}
 import sys; sys.path.insert(0, "{root}")
 from pathlib import Path
-from ironburst.cli import stack_file
+from ironburst.document import of_stack
 assert sys.argv[1:] == ["stack", "output", "cluster", "--json"], sys.argv
-print(stack_file.document(Path("stacks/Pulumi.hall1.yaml")).model_dump_json())
+print(of_stack.document(Path("stacks/Pulumi.hall1.yaml")).model_dump_json())
 """
 
 
@@ -67,7 +67,7 @@ def test_trying_the_policy(shell, tmp_path):
     (tmp_path / "jobs.txt").write_text("\n".join(history(420)) + "\n")
     shutil.copy(tmp_path / "stacks/Pulumi.prod.yaml", tmp_path / "stacks/Pulumi.candidate.yaml")
     ticks = Recorder(tmp_path / "var/lib/ironburst/ticks")
-    policy = policy_view.policy(stack_file.document(tmp_path / "stacks/Pulumi.prod.yaml"))
+    policy = policy_view.policy(of_stack.document(tmp_path / "stacks/Pulumi.prod.yaml"))
     for minutes in range(3):
         shot = replace(snapshot([job(1), job(2)]), now_s=60.0 * minutes)
         ticks.record(policy, shot, decide(shot, policy))

@@ -7,5 +7,5 @@
 - lifecycle, cycle: states of a node, and one step at a time; rule_table: such a table, run
 - install_inputs, install_scripts, unattended, netboot: an installation
 - bios, bios_cycle: settings; firmware, updates, updating: versions
-- telemetry: temperatures and power for Prometheus
+- shown: what a node has, for people; telemetry: temperatures and power for Prometheus
 """

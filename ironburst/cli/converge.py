@@ -5,25 +5,17 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-import time
-from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 
-from ironburst.adapters.ansible import REPOSITORY, Ansible
-from ironburst.adapters.remote import ask, first_input, shell_prefix
 from ironburst.cli import Subparsers
-from ironburst.cli.playbook_options import add_declaration, declaration, progress, secrets_of
+from ironburst.cli.playbook_options import add_declaration, declaration, progress
 from ironburst.config.types import unit_seconds
-from ironburst.convergence import inputs, watch
 from ironburst.convergence.converge import converge
-from ironburst.convergence.model import Options, Report, Tools, select
-from ironburst.convergence.ports import Connection
-from ironburst.convergence.receipts import Store, default_folder
+from ironburst.convergence.model import Options, Report, select
 from ironburst.convergence.rolling import share
-from ironburst.document import ClusterDocument, DocumentError
-from ironburst.ports.service import NodeService
+from ironburst.document import DocumentError
 from ironburst.system.signals import handled
+from ironburst.wiring.convergence import make_tools
 
 EXIT_CODES = """exit codes:
   0  every host is converged, or proved unchanged (with --check: and nothing would change)
@@ -109,43 +101,6 @@ def run(arguments: argparse.Namespace) -> int:
     elif report.error:
         print(f"converge: {report.error}", file=sys.stderr)
     return exit_code(report)
-
-
-def make_tools(
-    document: ClusterDocument, path: Path, inventory: Path, state: Path | None, say: Callable[[str], None]
-) -> Tools:
-    """The real ones. `path`: of the document; `state`: the folder that --state names."""
-
-    # imported at their use: an unchanged host needs neither
-    def service(connection: Connection | None) -> NodeService:
-        if connection is None:
-            from ironburst.cli.scheduler import nodes_of
-
-            return nodes_of(document)
-        from ironburst.adapters.slurm.scheduler import Slurm
-
-        return Slurm(shell_prefix(connection), first=first_input(connection, resolve))
-
-    resolve = secrets_of(document)
-    store = Store(state / "receipts" if state else default_folder(document.cluster))
-    decoded = document.model_dump(mode="json")
-    sources = inputs.Sources(REPOSITORY, inventory.resolve(), decoded, store.salt(), resolve)
-    return Tools(
-        playbooks=Ansible(inventory, path),
-        ask=partial(ask, secret=resolve),
-        service=service,
-        inputs=sources.of,
-        role_watch=role_watch,
-        store=store,
-        say=say,
-        clock=time.time,
-        pause=time.sleep,
-    )
-
-
-def role_watch(role: str) -> watch.Watch | None:
-    """What a role's meta/watch.yml names; None without one. Raises ValueError."""
-    return watch.read_role(REPOSITORY / "playbooks" / "roles" / role)
 
 
 def duration(text: str) -> float:

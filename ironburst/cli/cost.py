@@ -1,6 +1,6 @@
 """`ironburst report --from …`: GPU-hours and dollars by account, user, job, pool or day; the bill beside the estimates.
 
-What is said and how it looks: cost_shown.
+What is said and how it looks: ironburst.cost.gathered and .shown
 """
 
 from __future__ import annotations
@@ -12,26 +12,24 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import closing
-from dataclasses import asdict
-from datetime import datetime, timedelta
+from datetime import datetime
 from pathlib import Path
-from typing import Any
 
 from ironburst.adapters.slurm import accounting as slurm_accounting
-from ironburst.cli import cost_shown, scheduler, shown, site_options, stack_file
-from ironburst.cli.site_options import BadInput
-from ironburst.controller import karpenter_store, money, policy_view
+from ironburst.cli import site_options
+from ironburst.controller import karpenter_store, money
 from ironburst.controller.ledger import Ledger
-from ironburst.controller.records import DecisionRow, LeaseRow
-from ironburst.cost import bill, bought, reconcile, report
-from ironburst.cost.accounted import Run, Window, first_starts
-from ironburst.cost.leases import MICRO, Priced, priced
+from ironburst.controller.records import LeaseRow
+from ironburst.cost import bill, gathered, reconcile, shown
+from ironburst.cost.accounted import Run, Window
+from ironburst.cost.leases import Priced, priced
 from ironburst.cost.reconcile import Compared, Stack
-from ironburst.cost.report import BY, Report, Row, Site
-from ironburst.document import ClusterDocument
+from ironburst.cost.report import BY
+from ironburst.document import ClusterDocument, of_stack
 from ironburst.replay.formats import TraceError
-
-UNKNOWN_PRICE, FIXED_PRICE = "halls[].nodes[].usd_per_gpu_hour", "cloud.price"
+from ironburst.system import terminal
+from ironburst.system.bad_input import BadInput
+from ironburst.wiring import schedulers
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -65,7 +63,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.json and (arguments.csv or arguments.html):
         raise BadInput("--json, --csv and --html are three shapes of one report: give one of them")
     where = arguments.config or arguments.document or "the document"
-    document = stack_file.document(arguments.config) if arguments.config else site_options.read_document(arguments)
+    document = of_stack.document(arguments.config) if arguments.config else site_options.read_document(arguments)
     now_s = time.time()
     window, compared = _window(arguments, now_s), None
     with closing(site_options.open_ledger(arguments)) as ledger:
@@ -77,19 +75,18 @@ def run(arguments: argparse.Namespace) -> int:
         window = compared.window
     window = window or Window(_month(now_s), now_s)
     runs = _runs(arguments, document, window, now_s)
-    said = gather(document, rows, leases, runs, arguments.by, window, decisions, now_s)
+    said = gathered.gather(document, rows, leases, runs, arguments.by, window, decisions, now_s)
     said["config"] = str(where)
     if compared:
-        said["bill"] = cost_shown.of_bill(compared, [str(path) for path in arguments.bill])
+        said["bill"] = shown.of_bill(compared, [str(path) for path in arguments.bill])
     if arguments.json:
         print(json.dumps(said))
     elif arguments.csv:
-        print("\n".join(cost_shown.csv_lines(said)))
+        print("\n".join(shown.csv_lines(said)))
     elif arguments.html:
-        days = report.report("day", runs, leases, _site(document, rows), _days(window), now_s)
-        print(cost_shown.page(said, [_row(row) for row in days.rows]))
+        print(shown.page(said, gathered.by_day(document, rows, leases, runs, window, now_s)))
     else:
-        print("\n".join(cost_shown.lines(said, min(shown.width(), cost_shown.COLUMNS))))
+        print("\n".join(shown.lines(said, min(terminal.width(), shown.COLUMNS))))
     return 0
 
 
@@ -118,16 +115,6 @@ def _month(now_s: float) -> float:
     return datetime.fromtimestamp(now_s).replace(day=1, hour=0, minute=0, second=0, microsecond=0).timestamp()
 
 
-def _days(window: Window) -> list[tuple[str, Window]]:
-    """The days of a window, by the clock here."""
-    days, at = [], datetime.fromtimestamp(window.from_s)
-    while at.timestamp() < window.to_s:
-        after = (at + timedelta(days=1)).replace(hour=0, minute=0, second=0, microsecond=0)
-        days.append((f"{at:%Y-%m-%d}", Window(at.timestamp(), min(after.timestamp(), window.to_s))))
-        at = after
-    return days
-
-
 def _leases(ledger: Ledger) -> tuple[list[LeaseRow], money.Paid]:
     """Ours and Karpenter's, and their prices."""
     others, their_rates = karpenter_store.rows(ledger)
@@ -137,7 +124,7 @@ def _leases(ledger: Ledger) -> tuple[list[LeaseRow], money.Paid]:
 def _runs(arguments: argparse.Namespace, document: ClusterDocument, window: Window, now_s: float) -> list[Run]:
     """What Slurm has accounted, or the file. Raises BadInput, or SchedulerError."""
     if arguments.jobs is None:
-        slurm = scheduler.slurm(arguments, document)
+        slurm = schedulers.slurm(arguments, document)
         text = slurm.show(*slurm_accounting.command(window.from_s, min(window.to_s, now_s)))
         path = Path("sacct")
     else:
@@ -176,98 +163,3 @@ def _compared(
         what_to_do = "are its tags active for cost allocation, and is it the right account's bill? (ironburst doctor)"
         print(f"ironburst: no line of the bill is of {document.cluster}: {what_to_do}", file=sys.stderr)
     return compared
-
-
-def _listed(names: Sequence[str]) -> str:
-    return ", ".join(names[:3]) + (", …" if len(names) > 3 else "")
-
-
-# ---- what is said
-
-
-def gather(
-    document: ClusterDocument,
-    rows: Sequence[LeaseRow],
-    leases: Sequence[Priced],
-    runs: Sequence[Run],
-    by: str,
-    window: Window,
-    decisions: Sequence[DecisionRow],
-    now_s: float,
-) -> dict[str, Any]:
-    """Everything that is shown, as JSON values."""
-    site = _site(document, rows)
-    windows = _days(window) if by == "day" else [("", window)]
-    made = report.report(by, runs, leases, site, windows, now_s)
-    firsts = first_starts(runs, window)
-    limits = policy_view.policy(document).limits
-    worth = bought.bought(firsts, site.pool_of, bought.predicted(decisions))
-    return {
-        "cluster": document.cluster,
-        "from_s": window.from_s,
-        "to_s": window.to_s,
-        "by": by,
-        "rows": [_row(row) for row in made.rows],
-        "total": _row(made.total),
-        "markets": {
-            name: {"usd": each.micro / MICRO, "gpu_hours": each.gpu_s / 3600} for name, each in made.markets.items()
-        },
-        "home": {"gpu_hours": made.home_gpu_s / 3600, "used_gpu_hours": made.total.home_gpu_s / 3600},
-        "wait_target_h": asdict(limits.target) if limits else None,
-        "bought": {"jobs": worth.jobs, "known": worth.known, "later_h": worth.later_h, "no_later": worth.no_later},
-        "notes": list(_notes(document, made, runs)),
-        "bill": None,
-    }
-
-
-def _site(document: ClusterDocument, rows: Sequence[LeaseRow]) -> Site:
-    pool_of = {row.node: row.pool for row in rows if row.node}
-    pool_of |= {node: pool.name for pool in document.pools for node in pool.nodes}
-    nodes = [host for host in document.hosts if host.gpu]
-    return Site(
-        pool_gpus={pool.name: pool.gpu.count for pool in document.pools},
-        pool_of=pool_of,
-        home_usd_per_gpu_hour={host.name: host.usd_per_gpu_hour for host in nodes},
-        home_gpus=sum(host.gpu.count for host in nodes if host.gpu),
-    )
-
-
-def _row(row: Row) -> dict[str, Any]:
-    home, beside = row.home_usd, {part: micro / MICRO for part, micro in row.rented.items()}
-    rented = row.rented_micro / MICRO
-    return {
-        "name": row.name,
-        "jobs": row.jobs,
-        "gpu_hours": {"home": row.home_gpu_s / 3600, "rented": row.rented_gpu_s / 3600},
-        "usd": {
-            "home": home,
-            "rented": rented,
-            **beside,
-            "total": None if home is None else (row.home_micro + row.rented_micro) / MICRO,
-        },
-        "waits": asdict(row.waits) if row.waits else None,
-    }
-
-
-def _notes(document: ClusterDocument, made: Report, runs: Sequence[Run]) -> Iterator[str]:
-    fixed = {host.name for host in document.hosts if host.kind == "cloud"}
-    if owned := [name for name in made.unpriced if name not in fixed]:
-        yield (
-            f"What a GPU-hour of {_listed(owned)} costs isn't declared, so dollars at home are not known: "
-            f"write {UNKNOWN_PRICE} into the stack file."
-        )
-    if cloud := [name for name in made.unpriced if name in fixed]:
-        yield (
-            f"What a GPU-hour of {_listed(cloud)} costs, fixed cloud nodes, isn't in the document, so dollars at home "
-            f"are not known: publish it again, with a price under {FIXED_PRICE} where the catalogue has none."
-        )
-    if known := sorted({node for run in runs for node in run.nodes if node in fixed} - set(made.unpriced)):
-        yield f"{_listed(known)}, fixed cloud nodes, count at home, at the on-demand price: their bill says more."
-    if made.unleased_gpu_s >= 36:
-        hours = made.unleased_gpu_s / 3600
-        yield (
-            f"{hours:,.2f} GPU-hours ran on nodes of pools when the ledger had no lease for them: "
-            "they are counted, without dollars."
-        )
-    if runs and not any(run.gpus for run in runs):
-        yield "sacct knows GPUs only of jobs that ran while slurm.conf had AccountingStorageTRES=gres/gpu."

@@ -12,11 +12,12 @@ from rich.console import Console
 from rich.table import Table
 
 from ironburst.cli import Subparsers
-from ironburst.cli.site_options import BadInput, guarded
-from ironburst.cli.stack_file import valid
+from ironburst.cli.site_options import guarded
 from ironburst.config import lockfile
+from ironburst.config.valid import valid
 from ironburst.plan.difference import Difference, difference, of_images, of_locks
 from ironburst.software.lock import LockError
+from ironburst.system.bad_input import BadInput
 
 
 def add_parser(subparsers: Subparsers) -> None:

@@ -13,9 +13,12 @@ from ironburst.adapters.redfish import client as redfish
 from ironburst.adapters.redfish import discovery as redfish_discovery
 from ironburst.baremetal.discovered import Discovered, platforms_of, proposal
 from ironburst.catalog.hardware import gpus, platforms
-from ironburst.cli import Subparsers, owned_nodes, stack_file, waiting
-from ironburst.cli.site_options import BadInput, guarded
+from ironburst.cli import Subparsers, waiting
+from ironburst.cli.site_options import guarded
+from ironburst.config import valid
 from ironburst.system import secrets
+from ironburst.system.bad_input import BadInput
+from ironburst.wiring import owned_nodes
 
 MOST_ADDRESSES = 4096
 DESCRIPTION = """Ask each address of a network whether it is a BMC with Redfish, and print what could be declared of it.
@@ -112,7 +115,7 @@ def _declared(path: Path | None) -> set[str]:
     """Addresses of BMCs that are declared."""
     if path is None:
         return set()
-    nodes = owned_nodes.declared(stack_file.valid(path)).values()
+    nodes = owned_nodes.declared(valid.valid(path)).values()
     return {urlsplit(node.bmc_address).hostname or "" for node in nodes}
 
 

@@ -15,20 +15,22 @@ from pathlib import Path
 from ironburst import document
 from ironburst.adapters.slurm.doctor import Head
 from ironburst.adapters.slurm.scheduler import Slurm
-from ironburst.cli import Subparsers, site_doctor, waiting
+from ironburst.cli import Subparsers, waiting
 from ironburst.cli.playbook_options import declaration
-from ironburst.cli.site_options import BadInput, guarded, slurm_prefix
-from ironburst.cli.stack_file import document as stack_document
-from ironburst.cli.stack_file import valid
+from ironburst.cli.site_options import guarded
 from ironburst.config.load import allowed_accounts
 from ironburst.config.models import ClusterConfig
 from ironburst.config.scheduler_models import Slurm as SlurmConfig
+from ironburst.config.valid import valid
 from ironburst.doctor import slurm
 from ironburst.doctor.finding import Finding
 from ironburst.doctor.published import examine as examine_published
 from ironburst.document import ClusterDocument
-from ironburst.wiring import clouds
+from ironburst.document.of_stack import document as stack_document
+from ironburst.system.bad_input import BadInput
+from ironburst.wiring import clouds, site_doctor
 from ironburst.wiring.provider import Looked
+from ironburst.wiring.schedulers import slurm_prefix
 
 EXIT_CODES = """exit codes:
   0  everything is ok

@@ -10,12 +10,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from ironburst.cli import Subparsers
-from ironburst.cli.site_options import BadInput, guarded
-from ironburst.cli.stack_file import first
+from ironburst.cli.site_options import guarded
 from ironburst.config.finding import ConfigError
 from ironburst.config.models import ClusterConfig
 from ironburst.config.stack import load_valid
+from ironburst.config.valid import first
 from ironburst.document.build import Observed, build
+from ironburst.system.bad_input import BadInput
 
 
 def add_parser(subparsers: Subparsers) -> None:

@@ -16,9 +16,10 @@ from ironburst.adapters.slurm import own as slurm_own
 from ironburst.adapters.slurm.own import Ask, Seen
 from ironburst.adapters.slurm.scheduler import Slurm
 from ironburst.burst import explain
-from ironburst.cli import shown, site_options
 from ironburst.controller import comments
 from ironburst.ports import SchedulerError
+from ironburst.system import local_time, terminal
+from ironburst.system.bad_input import BadInput
 
 DAYS = 30  # of one's own jobs that have ended
 ROWS = 50  # of those that are shown
@@ -41,7 +42,7 @@ def one(asked: str, as_json: bool) -> int:
     if as_json:
         print(json.dumps(_said(found[0]) if len(found) == 1 else {"jobs": list(map(_said, found))}))
     else:
-        print("\n".join(shown.wrapped([f"Job {seen.called}: {text(seen)}." for seen in found], shown.width())))
+        print("\n".join(terminal.wrapped([f"Job {seen.called}: {text(seen)}." for seen in found], terminal.width())))
     return 0
 
 
@@ -60,7 +61,9 @@ def mine(as_json: bool) -> int:
     told = [*waiting, *ended[: -ROWS - 1 : -1]]  # the newest first
     rows = [[seen.called, seen.state, str(seen.gpus), _usd(seen), text(seen)] for seen in told]
     titles = ("job", "state", "GPUs", "rented", "what is known")
-    table = shown.table(titles, rows, columns=shown.width(), colour=False, right=("GPUs", "rented")) if rows else []
+    table = (
+        terminal.table(titles, rows, columns=terminal.width(), colour=False, right=("GPUs", "rented")) if rows else []
+    )
     print("\n".join(table or ["  no job"]))
     if len(ended) > ROWS:
         print(f"  and {len(ended) - ROWS:,} more that have ended: `--json` has all")
@@ -78,12 +81,12 @@ def text(seen: Seen) -> str:
     paid, nodes = usd(seen), explain.listed(seen.on)
     if seen.end_s is None:
         rented = "" if paid is None else f"; rented for about {explain.usd(paid)} so far"
-        since = f" since {site_options.at(seen.start_s)}" if seen.start_s else ""
+        since = f" since {local_time.at(seen.start_s)}" if seen.start_s else ""
         return f"{_DOES.get(seen.state, f'it is {seen.state} on')} {nodes}{since}{rented}"
     if not seen.on:
-        return f"it ended ({seen.state}) at {site_options.at(seen.end_s)} without a start"
+        return f"it ended ({seen.state}) at {local_time.at(seen.end_s)} without a start"
     rented = "" if paid is None else f"; rented for about {explain.usd(paid)}"
-    times = f"from {site_options.at(seen.start_s)} to {site_options.at(seen.end_s)}"
+    times = f"from {local_time.at(seen.start_s)} to {local_time.at(seen.end_s)}"
     return f"it was on {nodes} {times} ({seen.state}){rented}"
 
 
@@ -115,18 +118,18 @@ def _numbered(ask: Ask, now_s: float, asked: str, number: re.Match[str]) -> Sequ
     if found := slurm_own.accounted(ask, f"--jobs={whole}{part}"):
         return found
     if parts:
-        raise site_options.BadInput(
+        raise BadInput(
             f"Slurm shows no {asked} among the tasks of {whole} that have started, or are next: of an array that waits "
             "the next 100 are looked at"
         )
-    raise site_options.BadInput(f"Slurm shows no job {asked}: check the number")
+    raise BadInput(f"Slurm shows no job {asked}: check the number")
 
 
 def _named(ask: Ask, now_s: float, asked: str) -> Sequence[Seen]:
     found = [seen for seen in slurm_own.queue(ask, now_s, "--me") if seen.name == asked]
     found = found or [seen for seen in slurm_own.accounted(ask, *_own(now_s)) if seen.name == asked]
     if not found:
-        raise site_options.BadInput(
+        raise BadInput(
             f"none of your jobs of the last {DAYS} days is called {asked!r}: write a number, or see `--mine`"
         )
     return found[-1:]

@@ -12,12 +12,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
-from ironburst.cli import Subparsers, declared_halls, hall_cap, hall_import, hall_metrics, hall_power, site_options
-from ironburst.cli.site_options import BadInput
-from ironburst.config import halls, ranges
+from ironburst.cli import Subparsers, hall_cap, hall_import, hall_metrics, hall_power, site_options
+from ironburst.config import declared_halls, halls
 from ironburst.config.models import ClusterConfig
 from ironburst.hall import netbox, pictures, plan, seen, tables, topology
 from ironburst.hall.model import Finding
+from ironburst.nodes import ranges
+from ironburst.system.bad_input import BadInput
 
 EPILOG = """\
 exit codes:

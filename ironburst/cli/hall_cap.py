@@ -12,14 +12,15 @@ from typing import Any
 from ironburst.adapters.ansible import REPOSITORY, Ansible
 from ironburst.adapters.remote import ask
 from ironburst.cli import Subparsers, site_options
-from ironburst.cli.playbook_options import add_declaration, declaration, secrets_of
-from ironburst.cli.site_options import BadInput
+from ironburst.cli.playbook_options import add_declaration, declaration
 from ironburst.convergence import power_cap_host
 from ironburst.convergence.ports import Connection, RemoteProgram
 from ironburst.document import ClusterDocument, DocumentError, Host
 from ironburst.hall import cap
 from ironburst.hall.cap import Machine, Unreachable
 from ironburst.system import sent_program
+from ironburst.system.bad_input import BadInput
+from ironburst.wiring.convergence import secrets_of
 
 ROLE = REPOSITORY / "playbooks" / "roles" / "gpu_power_limit"
 ANSWER_S = 120.0

@@ -10,12 +10,12 @@ from pathlib import Path
 from ironburst import catalog
 from ironburst.cli import Subparsers, site_options
 from ironburst.cli.arguments import Keyed
-from ironburst.cli.site_options import BadInput
-from ironburst.config import ranges
 from ironburst.hall.netbox_import import lines
 from ironburst.hall.netbox_import.machines import KINDS, Platform
 from ironburst.hall.netbox_import.proposal import Proposal, proposal
 from ironburst.hall.seen import NotUnderstood
+from ironburst.nodes import ranges
+from ironburst.system.bad_input import BadInput
 
 EPILOG = f"""\
 What a device is, its role in NetBox says, if --role says so of it, or if it is called

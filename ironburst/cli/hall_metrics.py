@@ -13,11 +13,11 @@ from pathlib import Path
 from ironburst.adapters.redfish.client import BmcAccess, BmcError, read_telemetry
 from ironburst.baremetal import telemetry
 from ironburst.baremetal.telemetry import Look, Place
-from ironburst.cli import Subparsers, declared_halls, site_options
-from ironburst.cli.site_doctor import accesses
-from ironburst.cli.site_options import BadInput
-from ironburst.config import halls
+from ironburst.cli import Subparsers, site_options
+from ironburst.config import declared_halls, halls
 from ironburst.system import files
+from ironburst.system.bad_input import BadInput
+from ironburst.wiring.site_doctor import accesses
 
 EPILOG = """\
 Each BMC is read once, with few requests, at most --at-once of them at the same time and each for at most --seconds. \

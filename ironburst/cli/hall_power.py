@@ -12,10 +12,10 @@ from pathlib import Path
 from ironburst.adapters.redfish import boot as redfish_boot
 from ironburst.adapters.redfish.client import BmcAccess, BmcError
 from ironburst.baremetal.declared import allowed_mismatches
-from ironburst.cli import Subparsers, declared_halls, site_options
-from ironburst.cli.site_doctor import accesses
-from ironburst.config import halls
+from ironburst.cli import Subparsers, site_options
+from ironburst.config import declared_halls, halls
 from ironburst.hall import capacity
+from ironburst.wiring.site_doctor import accesses
 
 AT_ONCE = 16
 EPILOG = """\

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 
 from ironburst.cli import Subparsers, order, site_options
+from ironburst.system.bad_input import BadInput
 
 
 def add_parser(subparsers: Subparsers) -> None:
@@ -31,5 +32,5 @@ def run(arguments: argparse.Namespace) -> int:
     """Order it."""
     limits = {"gpus": arguments.gpus, "usd": arguments.usd}
     if arguments.clear == any(value is not None for value in limits.values()):
-        raise site_options.BadInput("say what the user may have: --gpus N, --usd USD, or both; or --clear alone")
+        raise BadInput("say what the user may have: --gpus N, --usd USD, or both; or --clear alone")
     return order.give(arguments, order.request(arguments, "limit", target=arguments.user, **limits))

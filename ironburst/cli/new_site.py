@@ -1,44 +1,21 @@
-"""A stack file from nothing: what is asked of a person, or given as options. What the answers become: new_stack."""
+"""A stack file from nothing: what is asked of a person, or given as options (ironburst.initial)."""
 
 from __future__ import annotations
 
 import argparse
-import difflib
-import re
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
-from ironburst import catalog
-from ironburst.cli import new_stack
-from ironburst.cli.new_stack import Site
-from ironburst.cli.site_options import BadInput
 from ironburst.config.finding import ConfigError
 from ironburst.config.stack import load_valid
-from ironburst.config.types import NAME_PATTERN, Address, Certificates, Duration, Mail, Network, Range, checked
-from ironburst.software import slurm_upgrade
-from ironburst.software.model import Os
-
-Given = dict[str, Any]
-"""key of an answer: what was given, checked"""
-
-
-class Wrong(ValueError):
-    """An answer that can't be used; the text is one sentence."""
-
-
-@dataclass(frozen=True)
-class Question:
-    """One thing to be known. `default`: of what is known so far; None: there is none. `when`: whether it is asked."""
-
-    key: str
-    words: str
-    read: Callable[[str, Given], Any]
-    default: Callable[[Given], str | None] = lambda _: None
-    when: Callable[[Given], bool] = lambda _: True
+from ironburst.initial import written
+from ironburst.initial.answers import Given, Question, Wrong
+from ironburst.initial.questions import QUESTIONS
+from ironburst.initial.written import Site
+from ironburst.system.bad_input import BadInput
 
 
 def add(parser: argparse.ArgumentParser) -> None:
@@ -60,223 +37,6 @@ def add(parser: argparse.ArgumentParser) -> None:
     site.add_argument("--yes", action="store_true", help="ask nothing, take what is given and the defaults")
 
 
-def _of(kind: Any) -> Callable[[Any, Given], Any]:
-    def read(text: Any, _: Given) -> Any:
-        try:
-            return checked(kind, text)
-        except ValueError as error:
-            raise Wrong(str(error) if repr(text) in str(error) else f"{text!r} {error}") from None
-
-    return read
-
-
-def _one_of(*allowed: str) -> Callable[[str, Given], str]:
-    def read(text: str, _: Given) -> str:
-        if text.lower() in allowed:
-            return text.lower()
-        near = [each for each in allowed if text and each.startswith(text.lower())]
-        near = near or difflib.get_close_matches(text.lower(), allowed, 1)
-        hint = f"did you mean {near[0]}? " if near else ""
-        raise Wrong(f"{text!r} isn't known here; {hint}allowed: {', '.join(allowed)}")
-
-    return read
-
-
-def _managed(text: str, given: Given) -> str:
-    chosen = _one_of("yes", "no")(text, given)
-    if (given["scheduler"], chosen, given.get("nodes")) == ("kubernetes", "no", 0):
-        raise Wrong("a cluster that is there has nodes, which are declared too: answer with their number under nodes")
-    return chosen
-
-
-def _name(text: str, _: Given) -> str:
-    if not re.fullmatch(NAME_PATTERN, text):
-        raise Wrong(f"{text!r} is no name: a small letter first, then small letters, digits and -, at most 32")
-    return text
-
-
-def _count(text: str, _: Given) -> int:
-    if not text.isdecimal() or int(text) > 1000:
-        raise Wrong(f"{text!r} is no number of nodes; write digits alone, from 0 to 1000")
-    return int(text)
-
-
-def _known(look_up: Callable[[str], Any]) -> Callable[[str, Given], str]:
-    def read(text: str, _: Given) -> str:
-        try:
-            look_up(text)
-        except catalog.Unknown as error:
-            raise Wrong(str(error)) from None
-        return text
-
-    return read
-
-
-def _one_a_node(text: str, given: Given) -> list[str]:
-    parts = re.findall(r"(?:[^\s,\[]|\[[^\]]*\])+", text)  # a comma in brackets is the range's
-    values: list[str] = _of(Range)(parts[0] if len(parts) == 1 else parts, given)
-    if len(values) != given["nodes"]:
-        raise Wrong(f"{text!r} gives {len(values)} for {given['nodes']} nodes; give one each, as in gpu[01-04]")
-    return values
-
-
-def _addresses(text: str, given: Given) -> list[str]:
-    values = _one_a_node(text, given)
-    return [_of(Address)(value, given) for value in values]
-
-
-def _region(text: str, given: Given) -> str | None:
-    if text == "none" and not given["nodes"]:
-        raise Wrong("without nodes of your own and without a region there is nothing to declare; name a region")
-    return None if text == "none" else _known(catalog.region)(text, given)
-
-
-def _rent(text: str, given: Given) -> tuple[str, int]:
-    kind, _, nodes = text.partition("=")
-    if not nodes.isdecimal() or not 0 < int(nodes) <= 1000:
-        raise Wrong(f"{text!r}: write TYPE=NODES, as in p5.48xlarge=2")
-    return _known(catalog.instance_type)(kind, given), int(nodes)
-
-
-def _zones(text: str, given: Given) -> list[str]:
-    zones = text.replace(",", " ").split()
-    for zone in zones:
-        if not re.fullmatch(f"{given['region']}[a-z]", zone):
-            raise Wrong(f"{zone!r} is not a zone of {given['region']}; write for example {given['region']}a")
-    if given["eks"] and len(zones) < 2:
-        raise Wrong("EKS takes two zones at least; write for example us-east-1a,us-east-1b")
-    return zones
-
-
-def _usd(text: str, _: Given) -> float:
-    if not re.fullmatch(r"\d+(\.\d+)?", text) or not float(text):
-        raise Wrong(f"{text!r} is no number above zero; write digits alone, as in 5000 (no sign of money or comma)")
-    return float(text)
-
-
-def _mails(text: str, given: Given) -> list[str]:
-    return [] if text == "none" else [_of(Mail)(each, given) for each in text.replace(",", " ").split()]
-
-
-def _image(text: str, _: Given) -> str:
-    if not re.fullmatch(r"ami-[0-9a-f]{8,17}", text):
-        raise Wrong(f"{text!r} is no image; write for example ami-0123456789abcdef0")
-    return text
-
-
-def _api_server(text: str, _: Given) -> str:
-    if not re.fullmatch(r"https://[^/\s]+", text):
-        raise Wrong(f"{text!r} is no API server; write for example https://10.0.0.5:6443")
-    return text
-
-
-def _ca(text: str, given: Given) -> str:
-    try:
-        return str(_of(Certificates)(Path(text).expanduser().read_text(), given))
-    except Wrong:
-        raise Wrong(f"{text} holds no certificate in PEM; kubeadm has it as /etc/kubernetes/pki/ca.crt") from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise Wrong(f"{text} can't be read: {getattr(error, 'strerror', None) or 'it is no text'}") from None
-
-
-def _like_home(given: Given) -> str | None:
-    """The cheapest instance with the GPUs of the owned nodes; without such, none."""
-    home = catalog.platform(given["platform"]) if given["nodes"] else None
-    like = [
-        kind
-        for kind in catalog.instance_types().values()
-        if kind.gpu and home and (kind.gpu.model, kind.gpu_count) == (home.gpu.model, home.gpu_count)
-    ]
-    like = [kind for kind in like if kind.zones(given["region"])]
-    return min(like, key=lambda kind: kind.od_usd_per_hour or 1e9).name + "=2" if like else None
-
-
-def _where(given: Given) -> str:
-    zones = catalog.instance_type(given["rent"][0]).zones(given["region"]) or catalog.zones(given["region"])
-    more = [zone for zone in catalog.zones(given["region"]) if zone not in zones]
-    return ",".join([*zones, *more][:2]) or f"{given['region']}a"
-
-
-def _names(given: Given) -> str:
-    prefix = "dgx" if given["platform"].startswith("dgx") else "gpu"
-    return f"{prefix}[01-{given['nodes']:02}]" if given["nodes"] > 1 else f"{prefix}01"
-
-
-def _there(given: Given) -> bool:
-    return (given["scheduler"], given["managed"]) == ("kubernetes", "no")
-
-
-def _owned(given: Given) -> bool:
-    return bool(given["nodes"])
-
-
-def _rents(given: Given) -> bool:
-    return given["region"] is not None
-
-
-def _slurm_there(given: Given) -> bool:
-    return (given["scheduler"], given["managed"]) == ("slurm", "no")
-
-
-def _unpriced(given: Given) -> bool:
-    return _rents(given) and catalog.price(given["rent"][0], "on-demand", given["region"]) is None
-
-
-def _has_head(given: Given) -> bool:
-    return not given["eks"] and not _there(given)
-
-
-def _head(text: str, given: Given) -> str:
-    if given["managed"] == "yes":
-        return str(_of(Address)(text, given))
-    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9.-]*", text):
-        raise Wrong(f"{text!r} is no address and no name of a host; write for example 10.0.0.5")
-    return text
-
-
-def _partition(text: str, _: Given) -> str:
-    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}", text):
-        raise Wrong(f"{text!r} is no partition: letters, digits, and . _ - inside; write one, as in gpu")
-    return text
-
-
-def _release(text: str, _: Given) -> str:
-    if text not in slurm_upgrade.RELEASES:
-        raise Wrong(f"{text!r} is no release of Slurm's that is known: {', '.join(slurm_upgrade.RELEASES[-6:])}")
-    return text
-
-
-def _always(default: str) -> Callable[[Given], str]:
-    return lambda _: default
-
-
-QUESTIONS = (
-    Question("name", "Name of the stack", _name),
-    Question("nodes", "How many GPU nodes do you own (0: none)", _count),
-    Question("platform", "Platform (`ironburst catalog platforms` lists all)", _known(catalog.platform), when=_owned),
-    Question("names", "Their names", _one_a_node, _names, _owned),
-    Question("addresses", "Their addresses, as in 10.0.0.[11-14]", _addresses, when=_owned),
-    Question("scheduler", "Scheduler: slurm or kubernetes", _one_of("slurm", "kubernetes"), _always("slurm")),
-    Question("managed", "Made by ironburst (no: it is there already)", _managed, _always("yes")),
-    Question("head", "Address of the scheduler's head node", _head, when=_has_head),
-    Question("partition", "Partition of the GPU nodes", _partition, _always("home"), _slurm_there),
-    Question("slurm", "Release of that Slurm, as in 24.11", _release, when=_slurm_there),
-    Question("api_server", "API server of the cluster, as in https://10.0.0.5:6443", _api_server, when=_there),
-    Question("cluster_dns", "Address of its DNS service", _of(Address), _always("10.96.0.10"), _there),
-    Question("ca", "File with its authority's certificate (PEM)", _ca, when=_there),
-    Question("network", "Network of the nodes", _of(Network), new_stack.network, new_stack.hall),
-    Question("os", "System of the nodes", _one_of(*get_args(Os)), _always("ubuntu2404")),
-    Question("region", "Region of AWS to rent in (none: rent nothing)", _region),
-    Question("rent", "Instance type to rent, and how many at most, as in p5.48xlarge=2", _rent, _like_home, _rents),
-    Question("price", "Price of an hour of one such instance in that region, USD", _usd, when=_unpriced),
-    Question("zones", "Zones", _zones, _where, _rents),
-    Question("image", "Plain image of EKS's fixed node, ami-...", _image, when=lambda given: given["eks"]),
-    Question("budget", "The most for rented nodes in a month, USD", _usd, when=_rents),
-    Question("wait", "Mean wait that jobs should have", _of(Duration), _always("20m"), _rents),
-    Question("mail", "Mail addresses that are told of the budget (none: nobody)", _mails, _always("none"), _rents),
-)
-
-
 def run(arguments: argparse.Namespace) -> int:
     """Ask, write, and say what comes next."""
     if len(arguments.platform) > 1 or "=" in "".join(arguments.platform):
@@ -284,17 +44,17 @@ def run(arguments: argparse.Namespace) -> int:
     arguments.platform = next(iter(arguments.platform), None)
     given = answers(arguments)
     path = output(arguments, given["name"])
-    write(path, new_stack.text(Site(given, arguments.driver, datetime.now(UTC).date())), [])
-    print(f"{path}: valid; next: {new_stack.next_step(given, path)}")
+    write(path, written.text(Site(given, arguments.driver, datetime.now(UTC).date())), [])
+    print(f"{path}: valid; next: {written.next_step(given, path)}")
     return 0
 
 
 def answers(arguments: argparse.Namespace) -> Given:
     """Of the options, of their defaults, and, on a terminal, of the person there. Raises BadInput."""
     asks = sys.stdin.isatty() and not arguments.yes
-    given: Given = {"eks": False}
+    given: Given = {"hosted": False}
     for question in QUESTIONS:
-        given["eks"] = [given.get(key) for key in ("scheduler", "managed", "nodes")] == ["kubernetes", "yes", 0]
+        given["hosted"] = [given.get(key) for key in ("scheduler", "managed", "nodes")] == ["kubernetes", "yes", 0]
         option, text = _option(question), getattr(arguments, question.key)
         if not question.when(given):
             if text is not None:

@@ -18,8 +18,11 @@ from ironburst.baremetal.bios_cycle import LOOK_S, Outcome, Setter, View
 from ironburst.baremetal.cycle import ConsoleError
 from ironburst.baremetal.lifecycle import Facts
 from ironburst.cli import Subparsers, node_cycle, node_guard, site_options
-from ironburst.cli.node_cycle import Declared, find, told
-from ironburst.cli.site_options import BadInput
+from ironburst.cli.node_cycle import told
+from ironburst.convergence import guard
+from ironburst.system.bad_input import BadInput
+from ironburst.wiring import owned_nodes
+from ironburst.wiring.owned_nodes import OwnedNode
 
 _BECAME: dict[Outcome, str] = {
     "in force": "everything that is declared is in force",
@@ -45,7 +48,7 @@ def add_parser(verbs: Subparsers) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Read, compare, and with --set set; the exit code."""
     limit_s = site_options.duration("--timeout", arguments.timeout, "15m or 1h")
-    node = find(arguments)
+    node = owned_nodes.find(arguments.stack_file, arguments.node)
     if arguments.set:
         _may_be_set(arguments, node)
     console = RedfishBios(node.bmc(), arguments.force)
@@ -64,7 +67,7 @@ def run(arguments: argparse.Namespace) -> int:
     outcome, view, drained = _set(arguments, node, console, limit_s)
     shown = [f"{arguments.node}: {_BECAME[outcome]}; it is {view.power}"]
     shown += _lines(node, view) if outcome != "in force" else []
-    shown += [f"{arguments.node}: {node_guard.drained(arguments.node)}"] if drained else []
+    shown += [f"{arguments.node}: {guard.drained(arguments.node)}"] if drained else []
     said = {"outcome": outcome, "power": view.power, "drained": drained, "settings": _settings(node, view)}
     told(arguments, said, "\n".join(shown))
     return 0 if outcome == "in force" else 4
@@ -73,7 +76,7 @@ def run(arguments: argparse.Namespace) -> int:
 _NO_REGISTRY = "its BMC has no registry of its settings: their values can't be checked before they are set"
 
 
-def _may_be_set(arguments: argparse.Namespace, node: Declared) -> None:
+def _may_be_set(arguments: argparse.Namespace, node: OwnedNode) -> None:
     if not node.nodes.bios:
         raise BadInput(f"{arguments.node}: no setting is declared of it: write bios beside its bmc")
     if arguments.node not in node.nodes.allow_bios:
@@ -82,7 +85,7 @@ def _may_be_set(arguments: argparse.Namespace, node: Declared) -> None:
         )
 
 
-def _is_being_installed(node: Declared) -> bool:
+def _is_being_installed(node: OwnedNode) -> bool:
     """No scheduler knows a machine that is at it, so no drain keeps it from being switched off."""
     install = node.inputs.install
     if install is None:
@@ -92,7 +95,7 @@ def _is_being_installed(node: Declared) -> bool:
 
 
 def _set(
-    arguments: argparse.Namespace, node: Declared, console: RedfishBios, limit_s: float
+    arguments: argparse.Namespace, node: OwnedNode, console: RedfishBios, limit_s: float
 ) -> tuple[Outcome, View, bool]:
     """Also whether it drained the node; where it fails after that, it is said beside the error."""
     drained = False
@@ -117,13 +120,13 @@ def _set(
         return *setter.run(), drained
     except (BmcError, ConsoleError) as error:
         if drained:
-            say(node_guard.drained(arguments.node))
+            say(guard.drained(arguments.node))
         if isinstance(error, BmcError):
             raise
         raise BmcError(f"{arguments.node}: {error}") from None
 
 
-def _report(arguments: argparse.Namespace, node: Declared, view: View, faults: list[str], more: list[str]) -> int:
+def _report(arguments: argparse.Namespace, node: OwnedNode, view: View, faults: list[str], more: list[str]) -> int:
     if view.setup:
         more = [*more, f"its next start is into its setup: `ironburst node bios {arguments.node} ... --set` ends that"]
     said = {
@@ -138,7 +141,7 @@ def _report(arguments: argparse.Namespace, node: Declared, view: View, faults: l
     return 0 if all(row.order == "in force" for row in bios.rows(node.nodes.bios, view.bios)) else 4
 
 
-def _lines(node: Declared, view: View) -> Iterator[str]:
+def _lines(node: OwnedNode, view: View) -> Iterator[str]:
     """One declared setting each; without any, what is in force."""
     for row in bios.rows(node.nodes.bios, view.bios):
         yield f"  {row.order:15} {row.sentence}"
@@ -146,5 +149,5 @@ def _lines(node: Declared, view: View) -> Iterator[str]:
         yield from (f"  {name}: {value}" for name, value in sorted(view.bios.in_force.items()))
 
 
-def _settings(node: Declared, view: View) -> list[dict[str, Any]]:
+def _settings(node: OwnedNode, view: View) -> list[dict[str, Any]]:
     return [asdict(row) for row in bios.rows(node.nodes.bios, view.bios)]

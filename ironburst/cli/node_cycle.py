@@ -8,8 +8,6 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
-from datetime import UTC, datetime
 from functools import wraps
 from pathlib import Path
 from typing import Any
@@ -21,43 +19,18 @@ from ironburst.adapters.redfish import power as redfish_power
 from ironburst.adapters.redfish.client import BmcAccess, BmcError
 from ironburst.adapters.redfish.cycle import Record
 from ironburst.baremetal import declared, unattended
-from ironburst.baremetal.hardware import Hardware
-from ironburst.baremetal.node import NodeInputs
-from ironburst.baremetal.verify import examine
-from ironburst.catalog.hardware import gpus
-from ironburst.cli import Subparsers, node_guard, owned_nodes, site_options
-from ironburst.cli.site_options import BadInput
-from ironburst.config import lockfile
-from ironburst.config.finding import ConfigError
-from ironburst.config.models import ClusterConfig, Hall, Nodes
-from ironburst.config.stack import load_valid
+from ironburst.cli import Subparsers, node_guard, site_options
+from ironburst.convergence import guard
 from ironburst.ports.service import SchedulerError
+from ironburst.system.bad_input import BadInput
+from ironburst.wiring import owned_nodes
+from ironburst.wiring.owned_nodes import OwnedNode
 
 EXIT_CODES = (
     "exit codes: 0 done; 1 a bug; 2 bad input; 3 the BMC or the scheduler can't be reached or refused; "
     "4 the node is in another state than was wanted; 5 the time ran out"
 )
 LOOK_EVERY_S = 10.0
-
-
-@dataclass(frozen=True)
-class Declared:
-    """One node of a stack file."""
-
-    config: ClusterConfig
-    hall: Hall
-    nodes: Nodes
-    inputs: NodeInputs
-
-    def bmc(self) -> BmcAccess:
-        """Raises BadInput where the password does not resolve."""
-        return owned_nodes.access(self.inputs)
-
-    def differences(self, hardware: Hardware) -> list[str]:
-        """What is not as declared, and nobody answers for."""
-        allowed, today = self.inputs.allowances(), datetime.now(UTC).date()
-        found = examine(self.inputs.declaration(), hardware, gpus().values(), allowed=allowed, today=today)
-        return [each.sentence for each in found.mismatches]
 
 
 def add_parsers(verbs: Subparsers) -> None:
@@ -102,33 +75,12 @@ def _guarded(verb: Callable[[argparse.Namespace], int]) -> Callable[[argparse.Na
             code, text = 2, str(error)
         except (BmcError, SchedulerError) as error:
             code, text = 3, str(error)
-        except node_guard.Busy as error:
+        except guard.Busy as error:
             code, text = 5, str(error)
         print(f"ironburst: {text}", file=sys.stderr)
         return code
 
     return run
-
-
-def find(arguments: argparse.Namespace) -> Declared:
-    """The node that is meant. Raises BadInput."""
-    try:
-        config = load_valid(arguments.stack_file, now=datetime.now(UTC)).config
-    except ConfigError as error:
-        more = f" and {len(error.findings) - 1} more" if len(error.findings) > 1 else ""
-        raise BadInput(f"{arguments.stack_file}: {error.findings[0]}{more}: `ironburst validate` says it all") from None
-    region = config.cloud.region if config.cloud else None
-    allowed, known = declared.allowed_mismatches(config.allow), []
-    drivers = lockfile.drivers(arguments.stack_file)  # the stack is valid, so its lock can be read
-    for hall in config.halls:
-        for nodes in hall.nodes:
-            for inputs in declared.node_inputs(nodes, region, config.ssh.user, allowed=allowed, drivers=drivers):
-                known.append(inputs["name"])
-                if inputs["name"] == arguments.node:
-                    return Declared(config, hall, nodes, NodeInputs.model_validate(inputs))
-    raise BadInput(
-        f"{arguments.node!r} is no node with a BMC in {arguments.stack_file}; it has: {', '.join(known) or 'none'}"
-    )
 
 
 def told(arguments: argparse.Namespace, said: dict[str, Any], text: str) -> None:
@@ -141,7 +93,7 @@ def told(arguments: argparse.Namespace, said: dict[str, Any], text: str) -> None
 
 def run_medium(arguments: argparse.Namespace) -> int:
     """Write the files, the host's key, and the line by which ssh knows the host."""
-    node = find(arguments)
+    node = owned_nodes.find(arguments.stack_file, arguments.node)
     install = node.nodes.install
     if install is None:
         raise BadInput(f"{arguments.node}: no installation is declared of it: write install beside its bmc")
@@ -193,7 +145,7 @@ def _know(known_hosts: Path, address: str, public: str) -> None:
 def run_wait(arguments: argparse.Namespace) -> int:
     """Go on until the node is ready or stands somewhere else; the exit code says which."""
     limit_s = site_options.duration("--timeout", arguments.timeout, "30m or 2h")
-    node = find(arguments)
+    node = owned_nodes.find(arguments.stack_file, arguments.node)
     if node.inputs.install is None:
         raise BadInput(f"{arguments.node}: no installation is declared of it: write install beside its bmc")
     bmc, end, last = node.bmc(), time.monotonic() + limit_s, ("", "")
@@ -212,7 +164,7 @@ def run_wait(arguments: argparse.Namespace) -> int:
     return 0 if state == "ready" else 5 if over else 0 if arguments.once and state == "installing" else 4
 
 
-def _step(node: Declared, bmc: BmcAccess, record: Record) -> tuple[str, str, Record]:
+def _step(node: OwnedNode, bmc: BmcAccess, record: Record) -> tuple[str, str, Record]:
     """One look with its actions; a BMC that is silent for a moment is asked again by the next."""
     assert node.inputs.install
     try:
@@ -232,7 +184,7 @@ def _step(node: Declared, bmc: BmcAccess, record: Record) -> tuple[str, str, Rec
 
 def run_power(arguments: argparse.Namespace) -> int:
     """Switch the node. Before it goes off it is drained, and its jobs end."""
-    node = find(arguments)
+    node = owned_nodes.find(arguments.stack_file, arguments.node)
     bmc = node.bmc()
     with redfish_boot.console(bmc) as console:
         before = console.look().power
@@ -245,7 +197,7 @@ def run_power(arguments: argparse.Namespace) -> int:
     else:
         with redfish_boot.console(bmc) as console:
             console.power_on()
-    back = f"; `{node_guard.gives_back(arguments.node)}` checks it and gives it back" if before != "off" else ""
+    back = f"; `{guard.gives_back(arguments.node)}` checks it and gives it back" if before != "off" else ""
     text = f"{arguments.node}: was {before}, is to be {'on' if arguments.to != 'off' else 'off'}{back}"
     told(arguments, {"was": before, "to": arguments.to}, text)
     return 0
@@ -256,11 +208,11 @@ def run_power(arguments: argparse.Namespace) -> int:
 
 def run_replace(arguments: argparse.Namespace) -> int:
     """The first half, up to the exchange; with --swapped the second, up to the converge that gives the node back."""
-    node = find(arguments)
+    node = owned_nodes.find(arguments.stack_file, arguments.node)
     return _swapped(arguments, node) if arguments.swapped else _to_be_swapped(arguments, node)
 
 
-def _to_be_swapped(arguments: argparse.Namespace, node: Declared) -> int:
+def _to_be_swapped(arguments: argparse.Namespace, node: OwnedNode) -> int:
     node_guard.of(arguments, node.config, node.nodes).take(arguments.node, "replace")
     bmc = node.bmc()
     redfish_power.power_off(bmc, force=arguments.force)
@@ -275,7 +227,7 @@ def _to_be_swapped(arguments: argparse.Namespace, node: Declared) -> int:
     return 0
 
 
-def _swapped(arguments: argparse.Namespace, node: Declared) -> int:
+def _swapped(arguments: argparse.Namespace, node: OwnedNode) -> int:
     bmc = node.bmc()
     wrong = node.differences(redfish.read_hardware(bmc))
     if wrong:
@@ -287,7 +239,7 @@ def _swapped(arguments: argparse.Namespace, node: Declared) -> int:
     install = node.inputs.install
     steps = ["pulumi up"]
     steps += [f"ironburst node wait {arguments.node} {arguments.stack_file}"] if install else []
-    steps += [node_guard.gives_back(arguments.node)]
+    steps += [guard.gives_back(arguments.node)]
     if install and not install.allow:
         steps.insert(0, f"allow_install: [{arguments.node}], if its disk is new")
     text = f"{arguments.node} is as declared, and its lamp is off. What is left: " + "; ".join(steps)

@@ -18,8 +18,10 @@ from ironburst.adapters.redfish.client import BmcAccess, BmcError
 from ironburst.baremetal import firmware
 from ironburst.baremetal.firmware import Row
 from ironburst.baremetal.node import NodeInputs
-from ironburst.cli import Subparsers, node_update, owned_nodes, waiting
-from ironburst.cli.site_options import BadInput, guarded
+from ironburst.cli import Subparsers, node_update, waiting
+from ironburst.cli.site_options import guarded
+from ironburst.system.bad_input import BadInput
+from ironburst.wiring import owned_nodes
 
 EXIT_CODES = """Versions are compared only where both are in one known form of a maker; of others it is said that they
 can't be compared, and a person decides.

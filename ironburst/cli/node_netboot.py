@@ -8,11 +8,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from ironburst.baremetal.netboot import Client, dnsmasq
-from ironburst.cli import Subparsers, declared_halls, site_options
-from ironburst.cli.site_options import BadInput
+from ironburst.cli import Subparsers, site_options
+from ironburst.config import declared_halls
 from ironburst.config.finding import ConfigError
 from ironburst.config.models import Nodes
 from ironburst.config.stack import load_valid
+from ironburst.system.bad_input import BadInput
 
 
 def add_parser(verbs: Subparsers) -> None:

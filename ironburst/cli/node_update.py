@@ -15,20 +15,24 @@ from pathlib import Path
 from typing import Any
 
 from ironburst.adapters import firmware_image
+from ironburst.adapters.redfish import update_record
 from ironburst.adapters.redfish.client import BmcAccess
 from ironburst.adapters.redfish.update import RedfishUpdate
+from ironburst.adapters.redfish.update_record import Record
 from ironburst.baremetal import updating
 from ironburst.baremetal.cycle import ConsoleError
 from ironburst.baremetal.declared import minimum
 from ironburst.baremetal.firmware import Minimum
 from ironburst.baremetal.updates import Image, State, Wanted
 from ironburst.baremetal.updating import How, Result
-from ironburst.cli import node_guard, owned_nodes, site_options, stack_file, update_record
-from ironburst.cli.site_options import BadInput
-from ironburst.cli.update_record import Record
+from ironburst.cli import node_guard, site_options
+from ironburst.config import valid
 from ironburst.config.firmware_models import FirmwareMinimum
 from ironburst.config.models import ClusterConfig, Nodes
+from ironburst.convergence import guard
 from ironburst.ports.service import SchedulerError
+from ironburst.system.bad_input import BadInput
+from ironburst.wiring import owned_nodes
 
 LOOK_EVERY_S = 10.0
 HINTS: dict[State, str] = {
@@ -97,7 +101,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Update rack by rack, print, and stop at the first that isn't reached; the exit code. Raises BadInput."""
     limit_s = site_options.duration("--timeout", arguments.timeout, "30m or 2h")
-    config = stack_file.valid(arguments.stack_file)
+    config = valid.valid(arguments.stack_file)
     racks = _racks(_members(arguments, config))
     path = arguments.record or arguments.stack_file.with_suffix(".firmware.json")
     outcomes: list[Outcome] = []
@@ -181,7 +185,7 @@ class _Work:
             outcome.error, outcome.code = str(error), 2
         except (ConsoleError, SchedulerError) as error:
             outcome.error, outcome.code = str(error), 3
-        except node_guard.Busy as error:
+        except guard.Busy as error:
             outcome.error, outcome.code = str(error), 5
         except BaseException as error:
             outcome.error, outcome.code = f"{member.name}: a bug: {error!r}", 1
@@ -245,7 +249,7 @@ def _lines(outcome: Outcome, stack: Path) -> Sequence[str]:
     elif not outcome.results:
         lines.append("  reached        every declared minimum that its BMC lets compare")
     if outcome.taken:
-        lines.append(f"  {node_guard.drained(outcome.node)}")
+        lines.append(f"  {guard.drained(outcome.node)}")
     return lines
 
 

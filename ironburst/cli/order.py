@@ -18,11 +18,13 @@ from datetime import datetime, timedelta
 from pathlib import Path
 
 from ironburst.burst import to_json
-from ironburst.cli import shown, site_options
+from ironburst.cli import site_options
 from ironburst.config.types import unit_seconds
 from ironburst.controller import lock, order_book, order_spool
 from ironburst.controller.ledger import Ledger
 from ironburst.controller.order_book import Order, Request
+from ironburst.system import local_time, terminal
+from ironburst.system.bad_input import BadInput
 
 EXIT_CODES = (
     "exit codes: 0 done; 1 a bug; 2 bad input, or refused; 5 written down, and no controller has taken it up yet"
@@ -63,9 +65,9 @@ def when(text: str, now_s: float) -> float:
         at_s = moment.timestamp()
     except (ValueError, OverflowError, OSError):
         like = "8h, 18:00, 2026-12-01 or '2026-12-01 08:00'"
-        raise site_options.BadInput(f"--until {text!r} is no moment: write {like}") from None
+        raise BadInput(f"--until {text!r} is no moment: write {like}") from None
     if at_s <= now_s:
-        raise site_options.BadInput(f"--until {text!r} is over: it is {site_options.at(now_s)}")
+        raise BadInput(f"--until {text!r} is over: it is {local_time.at(now_s)}")
     return at_s
 
 
@@ -79,17 +81,15 @@ def give(arguments: argparse.Namespace, asked: Request) -> int:
 def put(path: Path, asked: Request) -> str:
     """Raises BadInput where there is no controller, or the caller may not."""
     if not path.parent.is_dir() or (os.access(path.parent, os.X_OK) and not path.exists()):
-        raise site_options.BadInput(f"there is no ledger at {path}, so no controller rents: give --ledger")
+        raise BadInput(f"there is no ledger at {path}, so no controller rents: give --ledger")
     try:
         order_spool.prepare(path)
         return order_spool.put(path, json.dumps(to_json(asked)))
     except PermissionError:
         folder = order_spool.folder(path)
-        raise site_options.BadInput(
-            f"you may not give orders ({folder}): ask root, or to be put into its group"
-        ) from None
+        raise BadInput(f"you may not give orders ({folder}): ask root, or to be put into its group") from None
     except FileNotFoundError:
-        raise site_options.BadInput(f"there is no {order_spool.folder(path)}: run this as root once") from None
+        raise BadInput(f"there is no {order_spool.folder(path)}: run this as root once") from None
 
 
 def answer(path: Path, id: str, limit_s: float = TAKEN_S) -> Order | None:
@@ -118,38 +118,12 @@ def tell(arguments: argparse.Namespace, order: Order | None, **more: object) -> 
     if arguments.json:
         print(json.dumps({"order": asdict(order), "text": order.answer, **more}))
     elif order.refused:
-        print(f"ironburst: {site_options.local(order.answer)}", file=sys.stderr)
+        print(f"ironburst: {local_time.local(order.answer)}", file=sys.stderr)
     else:
-        print("\n".join(shown.wrapped([site_options.local(line) for line in order.answer.split("; ")], shown.width())))
+        print(
+            "\n".join(terminal.wrapped([local_time.local(line) for line in order.answer.split("; ")], terminal.width()))
+        )
     return 2 if order.refused else 0
-
-
-def in_force(ledger: Ledger, now_s: float) -> list[dict[str, object]]:
-    """For `status --json` and the page."""
-    return [
-        {
-            "verb": order.asked.verb,
-            "target": order.asked.target,
-            "who": order.who,
-            "why": order.asked.why,
-            "at_s": order.at_s,
-            "until_s": order.asked.until_s,
-            "what": order.what,
-            "text": order.text,
-            "lifted_by": lifted_by(order),
-        }
-        for order in order_book.in_force(ledger, now_s)
-    ]
-
-
-def lifted_by(order: Order) -> str:
-    """The command that ends it."""
-    asked = order.asked
-    return {
-        "close": f"ironburst open {asked.target}",
-        "budget": "ironburst budget clear",
-        "limit": f"ironburst limit {asked.target} --clear",
-    }.get(asked.verb, "ironburst resume")
 
 
 def seconds(option: str, text: str) -> float:

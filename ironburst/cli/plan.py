@@ -13,9 +13,9 @@ from typing import Any, TypeVar
 
 from ironburst.adapters.slurm.site import UnreadableSite, taking_jobs
 from ironburst.cli import Subparsers
-from ironburst.cli.site_options import BadInput, guarded
-from ironburst.cli.stack_file import valid
+from ironburst.cli.site_options import guarded
 from ironburst.config.models import ClusterConfig
+from ironburst.config.valid import valid
 from ironburst.plan import (
     Drift,
     Preview,
@@ -29,6 +29,7 @@ from ironburst.plan import (
     read_preview,
     read_refresh,
 )
+from ironburst.system.bad_input import BadInput
 
 T = TypeVar("T")
 EPILOG = """\

@@ -48,17 +48,3 @@ def progress(arguments: argparse.Namespace) -> Callable[[str], None]:
         print(f"{time.monotonic() - started:7.1f} s  {line}", file=stream, flush=True)
 
     return say
-
-
-def secrets_of(document: ClusterDocument) -> Callable[[str], str]:
-    """The secret behind a reference; raises ValueError."""
-
-    def secret(reference: str) -> str:
-        from ironburst.system.secrets import SecretError, resolve
-
-        try:
-            return resolve(reference, region=document.region)
-        except SecretError as error:
-            raise ValueError(str(error)) from None
-
-    return secret

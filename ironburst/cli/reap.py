@@ -6,12 +6,12 @@ import argparse
 import json
 import sys
 
-from ironburst.cli import Subparsers, scheduler, site_options
+from ironburst.cli import Subparsers, site_options
 from ironburst.controller import ownership, reaper, rebuild
 from ironburst.controller.loop import SystemClock
 from ironburst.controller.tick import Controller
 from ironburst.nodes.naming import SCHEDULERS
-from ironburst.wiring import clouds
+from ironburst.wiring import clouds, schedulers
 
 
 def add_parser(subparsers: Subparsers) -> None:
@@ -39,7 +39,7 @@ def add_parser(subparsers: Subparsers) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """End orphans, or say which would be."""
     document = site_options.read_document(arguments)
-    queue = scheduler.connect(arguments, document)
+    queue = schedulers.connect(arguments, document)
     ledger_of = site_options.copied_ledger if arguments.dry_run else site_options.own_ledger
     with ledger_of(arguments) as ledger:
         controller = Controller(queue, clouds.connect(document), ledger, SystemClock())

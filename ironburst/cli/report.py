@@ -8,19 +8,17 @@ import argparse
 import json
 import sys
 import time
-from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
 
-from ironburst.burst import explain
-from ironburst.cli import Subparsers, cost, simulate, site_options, stack_file, trials, waiting
-from ironburst.cli.site_options import BadInput
-from ironburst.controller import recorder
+from ironburst.cli import Subparsers, cost, site_options, trials, waiting
+from ironburst.controller import declared_site, recorder
 from ironburst.controller.recorder import RecordError
+from ironburst.document import of_stack
 from ironburst.nodes.naming import SCHEDULERS
-from ironburst.replay import results, seen
+from ironburst.replay import results, seen, simulation_report
 from ironburst.replay.formats import TraceError
-from ironburst.replay.results import OfAccount
+from ironburst.system.bad_input import BadInput
 
 DESCRIPTION = (
     "GPU-hours and dollars, at home and rented, by account, user, job, pool or day: from the ledger and Slurm's sacct; "
@@ -61,9 +59,9 @@ def run(arguments: argparse.Namespace) -> int:
     if not arguments.shadow:
         return cost.run(arguments)
     where = arguments.config or arguments.document or "the document"
-    cluster = stack_file.document(arguments.config) if arguments.config else site_options.read_document(arguments)
-    partition = stack_file.chosen(cluster, str(where), arguments.scheduler).home_partition
-    declared = stack_file.declared_in(cluster, str(where), arguments.scheduler)
+    cluster = of_stack.document(arguments.config) if arguments.config else site_options.read_document(arguments)
+    partition = declared_site.chosen(cluster, str(where), arguments.scheduler).home_partition
+    declared = declared_site.declared_in(cluster, str(where), arguments.scheduler)
     folder = arguments.folder or site_options.shadow_ledger_path(arguments).with_name("ticks")
     trials.make(arguments.out)
     damaged: list[RecordError] = []
@@ -75,26 +73,15 @@ def run(arguments: argparse.Namespace) -> int:
         raise BadInput(f"{folder}: {error}") from None
     for wrong in damaged:
         print(f"ironburst: {wrong}", file=sys.stderr)
-    played = simulate.played_on(trace, declared, trials.bar(sys.stderr, "jobs"))
-    said = simulate.gather(trace, declared, played)
-    said["home_only"] = simulate.home_only(trace, declared)
+    played = simulation_report.played_on(trace, declared, trials.bar(sys.stderr, "jobs"))
+    said = simulation_report.gather(trace, declared, played)
+    said["home_only"] = simulation_report.home_only(trace, declared)
     said |= {"trace": str(folder), "config": str(where), "wall_s": time.monotonic() - began, "bound": None}
     said["damaged"] = [str(wrong) for wrong in damaged]
     of_accounts = results.by_account(trace, played)
     said["accounts"] = [asdict(each) for each in of_accounts]
-    printed = [*simulate.lines(said), *_table(of_accounts)]
+    printed = [*simulation_report.lines(said), *simulation_report.by_account(of_accounts)]
     if arguments.out:
-        trials.write(arguments.out, "shadow", said, simulate.picture(trace, declared, played), printed)
+        trials.write(arguments.out, "shadow", said, simulation_report.picture(trace, declared, played), printed)
     print(json.dumps(said) if arguments.json else "\n".join(printed))
     return 2 if damaged else 0
-
-
-def _table(rows: list[OfAccount]) -> Iterator[str]:
-    yield ""
-    yield f"{'account':22}{'jobs':>10}{'rented for':>14}{'GPU-hours':>14}{'mean wait':>14}{'with rent':>14}"
-    for row in rows:
-        was, now = (
-            "-" if hours is None else explain.duration(3600 * hours) for hours in (row.recorded_mean_h, row.mean_h)
-        )
-        rented = f"{row.rented_jobs:>14,}{row.rented_gpu_hours:>14,.0f}"
-        yield f"{row.account[:21]:22}{row.jobs:>10,}{rented}{was:>14}{now:>14}"

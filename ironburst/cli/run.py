@@ -10,17 +10,18 @@ from pathlib import Path
 
 from ironburst import document
 from ironburst.burst import explain
-from ironburst.cli import Subparsers, scheduler, site_options, stack_file
+from ironburst.cli import Subparsers, site_options
 from ironburst.cli.tick import as_json, lines
 from ironburst.controller import loop, order_spool, ownership, recorder, records, retention
 from ironburst.controller.ledger import Ledger
 from ironburst.controller.loop import SystemClock
 from ironburst.controller.shadow import Shadow
 from ironburst.controller.tick import Controller, Report
-from ironburst.document import ClusterDocument, DocumentError
+from ironburst.document import ClusterDocument, DocumentError, of_stack
 from ironburst.ports import SchedulerError
+from ironburst.system.bad_input import BadInput
 from ironburst.system.signals import handled
-from ironburst.wiring import clouds
+from ironburst.wiring import clouds, schedulers
 
 _STALE = explain.duration(ownership.STALE_S)
 
@@ -61,7 +62,7 @@ class Declaration:
     stale = ""
 
     def __init__(self, path: Path):
-        self._document = stack_file.document(path)
+        self._document = of_stack.document(path)
 
     def __call__(self) -> ClusterDocument:
         """The same at each call."""
@@ -85,13 +86,13 @@ def _left(ledger: Ledger) -> str:
 def run(arguments: argparse.Namespace) -> int:
     """Tick until told to stop."""
     if arguments.config and not arguments.shadow:
-        raise site_options.BadInput("--config is for --shadow: what is rented is declared by a published document")
+        raise BadInput("--config is for --shadow: what is rented is declared by a published document")
     if arguments.shadow:
         arguments.ledger = site_options.shadow_ledger_path(arguments)
     reader: document.Reader | Declaration
     reader = Declaration(arguments.config) if arguments.config else site_options.document_reader(arguments)
     declared, clock = reader(), SystemClock()
-    connection, cloud = scheduler.Connection(arguments), clouds.Connection()
+    connection, cloud = schedulers.Connection(arguments), clouds.Connection()
     queue = connection.follow(declared)
 
     def told(report: Report | Exception) -> None:
@@ -107,7 +108,7 @@ def run(arguments: argparse.Namespace) -> int:
         if arguments.shadow:
             if ledger.leases(open_only=False):
                 wrong = "is the ledger of a controller that rents: give another --ledger, or none"
-                raise site_options.BadInput(f"{arguments.ledger} {wrong}")
+                raise BadInput(f"{arguments.ledger} {wrong}")
             controller: Controller | Shadow = Shadow(queue, ledger, clock, ticks)
             print(f"ironburst: shadow: nothing is rented or changed; {arguments.ledger}", file=sys.stderr, flush=True)
         else:
@@ -122,7 +123,7 @@ def run(arguments: argparse.Namespace) -> int:
                 controller.scheduler = connection.follow(declared)
                 if isinstance(controller, Controller):
                     controller.cloud, controller.karpenter = cloud.follow(declared), connection.karpenter
-            except site_options.BadInput as error:  # who is rented for already goes on
+            except BadInput as error:  # who is rented for already goes on
                 controller.tell("needs_a_person", f"the schedulers of before count on: {error}")
             return declared
 

@@ -11,9 +11,10 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TypeAlias
 
-from ironburst.cli import Subparsers, served, site_options
-from ironburst.cli.site_options import BadInput
+from ironburst.cli import Subparsers, site_options
+from ironburst.page import source
 from ironburst.system import files, secrets
+from ironburst.system.bad_input import BadInput
 
 Ip: TypeAlias = ipaddress.IPv4Address | ipaddress.IPv6Address
 LISTEN = "127.0.0.1:8642"
@@ -64,15 +65,15 @@ def run(arguments: argparse.Namespace) -> int:
     return _serve(source, token, *listen)
 
 
-def _source(arguments: argparse.Namespace) -> served.Source:
+def _source(arguments: argparse.Namespace) -> source.Source:
     read = site_options.read_document
     document, path = read(arguments), str(arguments.document or os.environ.get("IRONBURST_DOCUMENT"))
     beside = Path(path).with_suffix(".check.json") if Path(path).is_file() else None
     ledger, ticks = site_options.ledger_path(arguments), site_options.ticks_path(arguments)
-    return served.Source(served.Files(lambda: read(arguments), ledger, ticks, arguments.check or beside), document)
+    return source.Source(source.Files(lambda: read(arguments), ledger, ticks, arguments.check or beside), document)
 
 
-def _serve(source: served.Source, token: str | None, ip: Ip, port: int) -> int:
+def _serve(source: source.Source, token: str | None, ip: Ip, port: int) -> int:
     import uvicorn
 
     from ironburst.page import web

@@ -13,6 +13,7 @@ from ironburst.cli import Subparsers, site_options
 from ironburst.document import ClusterDocument
 from ironburst.nodes import naming
 from ironburst.shares import Quota, Share, kubernetes, kueue, quotas, slurm
+from ironburst.system.bad_input import BadInput
 
 
 def add_parser(subparsers: Subparsers) -> None:
@@ -49,11 +50,11 @@ def said(arguments: argparse.Namespace) -> str:
     document = site_options.read_document(arguments)
     shares = [Share.of(share.model_dump()) for share in document.shares]
     if not shares:
-        raise site_options.BadInput("the document declares no `shares`: whoever comes first has the owned GPUs")
+        raise BadInput("the document declares no `shares`: whoever comes first has the owned GPUs")
     there, own = gpus_of(document)
     gpus = there if arguments.gpus is None else arguments.gpus
     if not 0 <= gpus <= there:
-        raise site_options.BadInput(f"--gpus is {gpus}, and the shared nodes have {there}: give a number up to that")
+        raise BadInput(f"--gpus is {gpus}, and the shared nodes have {there}: give a number up to that")
     now = quotas(shares, gpus, [])
     if arguments.scheduler == "slurm":
         return "".join(shlex.join(line) + "\n" for line in slurm.changes(document.cluster, shares, own, {}, {}))

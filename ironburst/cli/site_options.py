@@ -9,13 +9,10 @@ from __future__ import annotations
 
 import argparse
 import os
-import re
-import shlex
 import sqlite3
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
-from datetime import UTC, datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -27,16 +24,12 @@ from ironburst.controller.lock import LockedError
 from ironburst.controller.recorder import RecordError
 from ironburst.document import ClusterDocument, DocumentError
 from ironburst.ports import CloudError, SchedulerError
+from ironburst.system.bad_input import BadInput
 
-_MOMENT = re.compile(r"\b\d{4}-\d\d-\d\d \d\d:\d\d:\d\dZ")
 LEDGER = "/var/lib/ironburst/ledger.sqlite"
 EXIT_CODES = (
     "exit codes: 0 done; 1 a bug; 2 bad input; 3 the scheduler or the cloud can't be reached; 4 another controller runs"
 )
-
-
-class BadInput(Exception):
-    """An option or an argument that can't be used; the text is one sentence."""
 
 
 def add(
@@ -62,15 +55,6 @@ def add(
         parser.add_argument("--kubeconfig", type=Path, default=None, metavar="FILE", help=told)
     if prints_json:
         parser.add_argument("--json", action="store_true", help="machine-readable")
-
-
-def slurm_prefix(given: str | None) -> list[str]:
-    """The words before Slurm's commands: what --slurm-prefix gives, else $IRONBURST_SLURM_PREFIX. Raises BadInput."""
-    text = given if given is not None else os.environ.get("IRONBURST_SLURM_PREFIX", "")
-    try:
-        return shlex.split(text)
-    except ValueError as error:
-        raise BadInput(f"--slurm-prefix {text!r} can't be split into words: {error}") from None
 
 
 def ledger_path(arguments: argparse.Namespace) -> Path:
@@ -158,31 +142,3 @@ def duration(option: str, text: str, like: str, least: int = 1) -> int:
     if seconds is None or seconds < least:
         raise BadInput(f"{option} {text!r} is no duration: write {like}")
     return seconds
-
-
-def clock(now_s: float) -> Callable[[float], str]:
-    """Writes a moment down for people, in local time: 14:20 on the day of `now_s`, else with the date."""
-    today = datetime.fromtimestamp(now_s).date()
-
-    def said(seconds: float) -> str:
-        moment = datetime.fromtimestamp(seconds)
-        return moment.strftime("%H:%M" if moment.date() == today else "%Y-%m-%d %H:%M")
-
-    return said
-
-
-def at(seconds: float | None) -> str:
-    """Local time, for people: 2026-11-21 13:08:00, as squeue and sacct have it."""
-    return "-" if seconds is None else datetime.fromtimestamp(seconds).strftime("%Y-%m-%d %H:%M:%S")
-
-
-def local(text: str) -> str:
-    """A text of the policy's or the ledger's, with its moments (ironburst.burst.explain.at, UTC) as `at` has them."""
-
-    def said(found: re.Match[str]) -> str:
-        try:
-            return at(datetime.strptime(found[0], "%Y-%m-%d %H:%M:%SZ").replace(tzinfo=UTC).timestamp())
-        except (ValueError, OverflowError):  # what only looks like one, or that no local clock has
-            return found[0]
-
-    return _MOMENT.sub(said, text)

@@ -8,8 +8,8 @@ from pathlib import Path
 
 from ironburst.cli import Subparsers
 from ironburst.cli.site_options import guarded
-from ironburst.cli.stack_file import document
 from ironburst.document import ClusterDocument
+from ironburst.document.of_stack import document
 from ironburst.slurm_programs.snippet import FOLDER, its_pools, parts
 
 

@@ -13,14 +13,15 @@ from contextlib import closing
 from pathlib import Path
 
 from ironburst.burst import explain
-from ironburst.cli import Subparsers, order, scheduler, site_options
+from ironburst.cli import Subparsers, order, site_options
 from ironburst.controller import lock, order_book, records
 from ironburst.controller.ledger import Ledger
 from ironburst.controller.lock import LockedError
 from ironburst.controller.loop import SystemClock
 from ironburst.controller.tick import Controller
 from ironburst.slurm_programs import UNIT
-from ironburst.wiring import clouds
+from ironburst.system.bad_input import BadInput
+from ironburst.wiring import clouds, schedulers
 
 _ENDING_S = 60.0  # beyond its grace a node has ended by then, or something is wrong
 _STAYS = (records.READY, records.RELEASING)
@@ -53,7 +54,7 @@ def add_parser(subparsers: Subparsers) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Order it; without a controller, and with --now, do it here."""
     if arguments.end_jobs and not arguments.now:
-        raise site_options.BadInput("--end-jobs is for --now: without it, nodes end with their jobs")
+        raise BadInput("--end-jobs is for --now: without it, nodes end with their jobs")
     grace_s = order.seconds("--grace", arguments.grace)
     path, began = site_options.ledger_path(arguments), time.monotonic()
     now = {"now": True, "end_jobs": arguments.end_jobs, "grace_s": grace_s} if arguments.now else {}
@@ -93,7 +94,7 @@ def _here(arguments: argparse.Namespace, path: Path) -> None:
             setattr(arguments, name, given.absolute())
     become_its_user(path)
     document = site_options.document_reader(arguments)()
-    connection = scheduler.Connection(arguments)
+    connection = schedulers.Connection(arguments)
     queue, clock = connection.follow(document), SystemClock()
     try:
         with site_options.own_ledger(arguments) as ledger:

@@ -8,13 +8,15 @@ import sys
 from dataclasses import asdict
 from typing import Any
 
-from ironburst.cli import Subparsers, scheduler, site_options
+from ironburst.cli import Subparsers, site_options
 from ironburst.controller import order_spool
 from ironburst.controller.loop import SystemClock
 from ironburst.controller.recorder import Recorder
 from ironburst.controller.tick import Controller, Report
 from ironburst.nodes import naming
-from ironburst.wiring import clouds
+from ironburst.system import local_time
+from ironburst.system.bad_input import BadInput
+from ironburst.wiring import clouds, schedulers
 
 
 def add_parser(subparsers: Subparsers) -> None:
@@ -39,8 +41,8 @@ def run(arguments: argparse.Namespace) -> int:
         print(f"ironburst: {read.stale}", file=sys.stderr)
     if arguments.reopen and arguments.reopen not in {pool.name for pool in document.pools}:
         pools = ", ".join(pool.name for pool in document.pools) or "none"
-        raise site_options.BadInput(f"--reopen {arguments.reopen}: there is no such pool; the document has: {pools}")
-    connection = scheduler.Connection(arguments)
+        raise BadInput(f"--reopen {arguments.reopen}: there is no such pool; the document has: {pools}")
+    connection = schedulers.Connection(arguments)
     queue = connection.follow(document)
     with site_options.own_ledger(arguments) as ledger:
         if arguments.reopen:
@@ -61,8 +63,8 @@ def as_json(report: Report) -> dict[str, Any]:
 def lines(report: Report) -> list[str]:
     """One line for the tick, one for each thing that happened in it."""
     leases = ", ".join(f"{count} {state}" for state, count in sorted(report.leases.items())) or "none"
-    out = [f"{site_options.at(report.at_s)}  pending {report.pending}, on nodes {report.running}, leases: {leases}"]
+    out = [f"{local_time.at(report.at_s)}  pending {report.pending}, on nodes {report.running}, leases: {leases}"]
     for event in report.events:
         about = f"job {naming.called(event.job)} " if event.job is not None else ""
-        out.append(f"  {event.kind}: {about}{site_options.local(event.text)}")
+        out.append(f"  {event.kind}: {about}{local_time.local(event.text)}")
     return out

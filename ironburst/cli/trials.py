@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from ironburst.cli import waiting
-from ironburst.cli.site_options import BadInput
 from ironburst.nodes.naming import SCHEDULERS
 from ironburst.replay import traces
 from ironburst.replay.formats import TraceError
 from ironburst.replay.traces import Trace
+from ironburst.system.bad_input import BadInput
 
 
 def add_inputs(parser: argparse.ArgumentParser, config_help: str, trace_help: str | None = None) -> None:

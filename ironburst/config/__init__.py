@@ -7,5 +7,6 @@
 - load, yaml_file: from the file to the models; refusals, finding: what is wrong with it, in words
 - checks: what is wrong between sections, and by the catalogue; halls: a hall as ironburst.hall sees it
 - software: the groups whose versions are solved; lockfile: what is locked; stack: file, lock and secrets together
-- prices, spot_notice: what follows from a declaration; aws: what a stack file declares of AWS
+- valid, declared_halls: a stack file as verbs need it
+- prices, spot_notice, upgrades: what follows from a declaration; aws: what a stack file declares of AWS
 """

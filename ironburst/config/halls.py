@@ -11,14 +11,13 @@ from dataclasses import replace
 from typing import TypeVar
 
 from ironburst import catalog
-from ironburst.config import ranges
 from ironburst.config.cloud_models import Group, Pool
 from ironburst.config.hall_models import Chassis, Rack, Switches
 from ironburst.config.models import ClusterConfig, Hall, Nodes
 from ironburst.config.node_settings import NodeSettings
 from ironburst.hall import model, switch_ports, topology
 from ironburst.hall.fabric import TreeSwitch, name_once, tree
-from ironburst.nodes import naming
+from ironburst.nodes import naming, ranges
 
 Item = TypeVar("Item")
 

@@ -14,8 +14,8 @@ import yaml
 
 from ironburst import catalog
 from ironburst.config.models import ClusterConfig
-from ironburst.config.ranges import RangeError, compact, expand
 from ironburst.config.software import groups
+from ironburst.nodes.ranges import RangeError, compact, expand
 from ironburst.software import lock as locking
 from ironburst.software.lock import Change, Locked, LockError
 from ironburst.software.solve import Solution, solve

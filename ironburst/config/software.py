@@ -11,9 +11,9 @@ from typing import Any
 from ironburst import catalog
 from ironburst.config.cloud_models import Group, Pool
 from ironburst.config.models import ClusterConfig, Nodes
-from ironburst.config.ranges import compact
 from ironburst.config.software_models import Mig, SoftwareChoice
 from ironburst.nodes import naming
+from ironburst.nodes.ranges import compact
 from ironburst.software import model
 from ironburst.software.solve import Solution, solve
 

@@ -17,7 +17,7 @@ from pydantic import (
     WithJsonSchema,
 )
 
-from ironburst.config.ranges import RangeError, expand
+from ironburst.nodes.ranges import RangeError, expand
 from ironburst.system import secrets
 
 LONGEST = 366 * 86400

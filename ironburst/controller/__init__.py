@@ -12,5 +12,7 @@
   karpenter_store, ledger_jobs, waits_watch; retention: what it forgets; clock_repair: a clock that was put back
 - money: what is spent and set aside; spending: the ledger's; ceilings: what a budget can't pay is ended
 - karpenter, karpenter_room: limits of Karpenter's pools; shares: guarantees follow the nodes in service
+- status_report, with burn and karpenter_status, and job_story: what the ledger has, for people and programs;
+  declared_site: what a trace is played on
 - recorder, logbook: each tick on disk (as changes) and in the ledger; private: modes of these files
 """

@@ -5,4 +5,5 @@ rounded once: what a lease or a job has cost up to a moment is, and a part is th
 
 - accounted: Slurm's accounting; leases: the ledger's; report: by account, user, job, pool or day; bought: waits saved
 - bill: its lines; reconcile, instance_bill: compared with the estimates; aws: what lines of an AWS bill are for
+- gathered: all of it as JSON values; shown: for people, as CSV, and as a page
 """

@@ -1,1 +1,1 @@
-"""What is true of every node: names, states and how long each may last, GPUs."""
+"""What is true of every node: names and ranges of them, states and how long each may last, GPUs."""

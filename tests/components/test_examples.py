@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from ironburst import document
-from ironburst.config.ranges import expand
+from ironburst.nodes.ranges import expand
 from lab.aws import leftovers
 from lab.aws.cloud import Cloud
 from lab.aws.testing import client

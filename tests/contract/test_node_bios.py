@@ -14,6 +14,7 @@ from ironburst.adapters.redfish import cycle as metal_cycle
 from ironburst.baremetal import bios_cycle
 from ironburst.baremetal.install_scripts import Target, mark_in
 from ironburst.cli import node_bios, node_guard
+from ironburst.convergence import guard
 from ironburst.ports.service import SchedulerMissing
 from lab.bmc import Fault, write_fault
 from lab.bmc.bios import FACTORY, SHAPES
@@ -70,7 +71,7 @@ def quick(monkeypatch):
     """No waiting for wall time, and a scheduler that has drained the node already."""
     service = Service()
     monkeypatch.setattr(node_guard, "_service", lambda *_: service)
-    monkeypatch.setattr(node_guard, "POLL_S", 0.0)
+    monkeypatch.setattr(guard, "POLL_S", 0.0)
     monkeypatch.setattr(node_bios.time, "sleep", lambda _: None)
     monkeypatch.setattr(bios_cycle, "SETTLED_LOOKS", 6)
     monkeypatch.setenv("LAB_BMC_PASSWORD", PASSWORD)

@@ -14,6 +14,7 @@ from ironburst.adapters.redfish import cycle as metal_cycle
 from ironburst.adapters.redfish import power as redfish_power
 from ironburst.baremetal import install_scripts
 from ironburst.cli import node_cycle, node_guard
+from ironburst.convergence import guard
 from ironburst.ports.service import Occupancy, SchedulerError, SchedulerMissing
 from lab.bmc import Fault, Machine, write_fault
 from tests.contract.emulator import PASSWORD, InstallableMachine, serving
@@ -91,7 +92,7 @@ def site(tmp_path, monkeypatch, capsys):
 
     monkeypatch.setattr(metal_cycle, "ask_host", ask_host)
     monkeypatch.setattr(node_cycle, "LOOK_EVERY_S", 0.01)
-    monkeypatch.setattr(node_guard, "POLL_S", 0.0)
+    monkeypatch.setattr(guard, "POLL_S", 0.0)
     monkeypatch.setenv("LAB_BMC_PASSWORD", PASSWORD)
     with serving(tmp_path, MACHINE, machine) as (bmc, _):
         yield Site(tmp_path, bmc, machine, capsys)

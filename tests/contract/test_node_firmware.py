@@ -12,7 +12,7 @@ import yaml
 from ironburst import cli
 from ironburst.adapters.redfish import client as redfish
 from ironburst.baremetal.node import NodeInputs
-from ironburst.cli import owned_nodes
+from ironburst.wiring import owned_nodes
 from lab.bmc import Fault, write_fault
 from tests.contract.emulator import MACHINE, PASSWORD, serving
 

@@ -14,6 +14,7 @@ import yaml
 
 from ironburst import cli
 from ironburst.cli import node_guard, node_update
+from ironburst.convergence import guard
 from ironburst.ports.service import Occupancy, SchedulerError
 from lab.bmc import Fault, write_fault
 from tests.contract.emulator import MACHINE, PASSWORD, serving
@@ -97,7 +98,7 @@ def site(tmp_path, monkeypatch, capsys):
 
     monkeypatch.setenv("LAB_BMC_PASSWORD", PASSWORD)
     monkeypatch.setattr(node_update, "LOOK_EVERY_S", 0.0)
-    monkeypatch.setattr(node_guard, "POLL_S", 0.0)
+    monkeypatch.setattr(guard, "POLL_S", 0.0)
     with ExitStack() as running:
         server = running.enter_context(ThreadingHTTPServer(("127.0.0.1", 0), Handler))
         threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()

@@ -17,8 +17,9 @@ import yaml
 from ironburst import cli, document
 from ironburst.adapters.slurm import scheduler as slurm
 from ironburst.cli import node_guard
-from ironburst.cli.site_options import BadInput
+from ironburst.convergence import guard
 from ironburst.ports.service import Occupancy, SchedulerError, SchedulerMissing
+from ironburst.system.bad_input import BadInput
 from tests.contract import emulator
 from tests.contract.emulator import PASSWORD, serving
 
@@ -134,7 +135,7 @@ class Site:
         dgx["bmc"] = {"addresses": bmc.url, "username": "admin", "password": "env:LAB_BMC_PASSWORD"}
         self.stack.write_text(yaml.safe_dump(value, sort_keys=False))
         monkeypatch.setenv("LAB_BMC_PASSWORD", PASSWORD)
-        monkeypatch.setattr(node_guard, "POLL_S", 0.0)
+        monkeypatch.setattr(guard, "POLL_S", 0.0)
         monkeypatch.setattr("ironburst.adapters.firmware_image.fetched", lambda *_: None)
         real = subprocess.run
 
@@ -201,7 +202,7 @@ def test_a_clear_answer_lets_it_go_on(site, verb):
 @pytest.mark.parametrize("way", WAYS)
 def test_the_flag_of_a_first_installation_is_for_no_other_doubt(site, way):
     site.slurm_says(*WAYS[way])
-    code, said = site.run("off", node_guard.FLAG)
+    code, said = site.run("off", guard.FLAG)
     assert (code == 0) is (way in FIRST) is (not site.power.on), said
     assert (way in FIRST) or not site.changed()
 
@@ -270,8 +271,8 @@ def seen(name="dgx01", *states, jobs=(), address=""):
 
 def taken(own, others=None, **more):
     said = []
-    guard = node_guard.Guard(own, 0.0, said.append, others=others, addresses={"dgx01": ADDRESS}, **more)
-    return guard.take("dgx01", "power off")
+    made = guard.Guard(own, 0.0, said.append, others=others, addresses={"dgx01": ADDRESS}, **more)
+    return made.take("dgx01", "power off")
 
 
 FREE = seen("dgx01", "IDLE", "DRAIN")
@@ -301,7 +302,7 @@ def test_another_scheduler_that_has_no_such_node_or_has_drained_it_is_no_hindran
 
 def test_pods_of_a_bridge_are_waited_for():
     """slurm-bridge's job has left Slurm, and its pod has its grace time."""
-    with pytest.raises(node_guard.Busy, match="team/pod"):
+    with pytest.raises(guard.Busy, match="team/pod"):
         taken(Memory(FREE), bridged=Memory(seen("dgx01", "MIXED", jobs=("team/pod",))))
     assert taken(Memory(FREE), bridged=Memory(seen()))
 

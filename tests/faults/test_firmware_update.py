@@ -16,11 +16,11 @@ import pytest
 from ironburst.adapters import firmware_image
 from ironburst.adapters.redfish.client import BmcAccess
 from ironburst.adapters.redfish.update import RedfishUpdate
+from ironburst.adapters.redfish.update_record import Record
 from ironburst.baremetal.cycle import ConsoleError
 from ironburst.baremetal.firmware import Minimum
 from ironburst.baremetal.updates import Image, Limits, Wanted
 from ironburst.baremetal.updating import How, update
-from ironburst.cli.update_record import Record
 from lab.bmc import Fault, Machine, write_fault
 from lab.bmc.quirks import UPDATE_QUIRKS
 from lab.bmc.updates import SHAPES

@@ -9,10 +9,10 @@ from ironburst import document
 from ironburst.adapters.both import Both
 from ironburst.adapters.kubernetes import Access, Client, Kubernetes
 from ironburst.adapters.slurm.scheduler import Slurm
-from ironburst.cli import scheduler
 from ironburst.controller import records
 from ironburst.controller.ledger import Ledger
 from ironburst.controller.tick import Controller
+from ironburst.wiring import schedulers
 from lab.kubernetes.nodes import NodeSpec
 from lab.system import wait_for
 from tests import planes
@@ -71,7 +71,7 @@ def head(site, converged):
 def world(plane, declared, head, inside, tmp_path):
     """(controller, both, cloud, ledger)"""
     slurm = Slurm(inside.argv(*inside.head_prefix()))
-    cluster = Kubernetes(Client(Access(plane.layout().kubeconfig("admin"))), scheduler.site_of(declared), deliver=str)
+    cluster = Kubernetes(Client(Access(plane.layout().kubeconfig("admin"))), schedulers.site_of(declared), deliver=str)
     nodes = {node: pool.scheduler for pool in declared.pools for node in pool.nodes}
     both, clock = Both({"slurm": slurm, "kubernetes": cluster}, nodes, {}), RealClock()
     cloud, ledger = FakeCloud(clock, Rented()), Ledger(tmp_path / "ledger.sqlite")

@@ -10,7 +10,7 @@ import subprocess
 
 import pytest
 
-from tests.unit.cli.test_init import SITES
+from tests.unit.initial.test_init import SITES
 
 # Who opens a connection anywhere, fails
 NO_NETWORK = """
@@ -48,7 +48,7 @@ def history(jobs=JOBS):
         yield f"{number}|{times}|{tres}|{tres}|u{number % 5}|gpu|lab{number % 3}|COMPLETED"
 
 
-# `init` of the others has quick tests of its own (tests/unit/cli/test_init.py)
+# `init` of the others has quick tests of its own (tests/unit/initial/test_init.py)
 QUICK = "new shapes"
 
 

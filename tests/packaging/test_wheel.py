@@ -8,7 +8,7 @@ import pytest
 
 import ironburst
 from ironburst import cli
-from ironburst.cli import stack_file
+from ironburst.document import of_stack
 from tests import wheels
 from tests.fakes import document
 
@@ -83,7 +83,7 @@ def folder_of(tmp_path_factory):
     (folder / "Pulumi.yaml").touch()
     (folder / "cluster.json").write_text(document().model_dump_json())
     for name in ("lab-kubernetes", "mixed"):
-        declared = stack_file.document(ROOT / "stacks" / f"Pulumi.{name}.yaml")
+        declared = of_stack.document(ROOT / "stacks" / f"Pulumi.{name}.yaml")
         (folder / f"{name}.json").write_text(declared.model_dump_json())
     (folder / "preview.json").write_text('{"steps": [], "changeSummary": {}}')
     jobs = (f"{3600 * n},{1800 + 600 * (n % 5)},{1 + n % 8}" for n in range(40))

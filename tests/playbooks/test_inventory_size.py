@@ -14,9 +14,8 @@ from test_inventory import ansible_inventory, decoded
 
 from benchmarks.hosts import observed
 from ironburst import document as documents
-from ironburst.cli import stack_file
 from ironburst.config import load
-from ironburst.document import build
+from ironburst.document import build, of_stack
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 WHOLE = {"cluster_hosts", "cluster_pools", "cluster_shares", "cluster_users"}
@@ -52,7 +51,7 @@ def test_the_listing_grows_as_the_hosts_do(tmp_path):
 def test_without_a_managed_host_an_image_can_be_baked_all_the_same(tmp_path):
     """Beside somebody else's Slurm, or with rented nodes only: no host is there to keep the pools."""
     path = tmp_path / "document.json"
-    documents.publish(stack_file.document(REPOSITORY / "stacks/Pulumi.lab-beside.yaml"), path)
+    documents.publish(of_stack.document(REPOSITORY / "stacks/Pulumi.lab-beside.yaml"), path)
     assert "localhost" not in decoded(listing(path))["_meta"]["hostvars"], "`hosts: all` would converge this machine"
     program = Path(sys.executable).with_name("ansible-playbook")
     given = ("image_address=192.0.2.1", "image_user=admin", "image_known_hosts=none", "image_pool=p6")

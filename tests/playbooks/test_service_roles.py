@@ -14,9 +14,8 @@ from ansible.errors import AnsibleFilterError
 from contract import tasks_of
 from programs import PLAYBOOKS, load
 
-from ironburst.cli import stack_file
 from ironburst.convergence.inputs import IGNORED
-from ironburst.document import variables
+from ironburst.document import of_stack, variables
 from tests.unit.kubernetes_stack import BRIDGE
 
 ROLES = [
@@ -199,7 +198,7 @@ def test_the_shared_file_system_is_there_before_slurm_and_the_gate():
 @pytest.mark.parametrize(("stack", "extra"), [("lab", ""), ("mixed", "kubernetes"), ("bridged", "kubernetes")])
 def test_the_head_s_controller_has_the_extra_that_its_document_needs(stack, extra):
     named = "lab" if stack == "bridged" else stack
-    declared = stack_file.document(PLAYBOOKS.parent / "stacks" / f"Pulumi.{named}.yaml").model_dump(mode="json")
+    declared = of_stack.document(PLAYBOOKS.parent / "stacks" / f"Pulumi.{named}.yaml").model_dump(mode="json")
     if stack == "bridged":
         declared["scheduler"]["bridge"] = BRIDGE
     head = variables.scheduler_of(declared, "slurm")

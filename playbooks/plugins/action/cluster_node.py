@@ -14,11 +14,11 @@ from ansible.plugins.action import ActionBase
 from ansible.utils.display import Display
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[3]))  # ansible's own process does not know the repository
-from ironburst.cli.scheduler import home_nodes
 from ironburst.convergence.drains import Drains, is_ours
 from ironburst.convergence.model import Options
 from ironburst.document import Scheduler
 from ironburst.ports.service import SchedulerError
+from ironburst.wiring.schedulers import home_nodes
 
 DOCUMENTATION = """
 name: cluster_node

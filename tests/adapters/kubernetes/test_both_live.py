@@ -10,12 +10,12 @@ import pytest
 
 from ironburst.adapters.both import Both
 from ironburst.adapters.kubernetes import Access, Client, Kubernetes
-from ironburst.cli import scheduler, status
-from ironburst.controller import records
+from ironburst.controller import records, status_report
 from ironburst.controller.ledger import Ledger
 from ironburst.controller.loop import SystemClock
 from ironburst.controller.tick import Controller
 from ironburst.nodes.naming import NOT_READY_TAINT
+from ironburst.wiring import schedulers
 from lab.kubernetes.access import Refused
 from lab.kubernetes.nodes import NodeSpec
 from lab.system import wait_for
@@ -70,7 +70,7 @@ def site(plane, tmp_path):
     cloud = FakeCloud(clock, Shown(slurm))
     slurm.cloud = cloud
     cloud.images["/ironburst/lab/g5/image"] = "ami-2"
-    cluster = Kubernetes(Client(Access(plane.layout().kubeconfig("admin"))), scheduler.site_of(document), deliver=str)
+    cluster = Kubernetes(Client(Access(plane.layout().kubeconfig("admin"))), schedulers.site_of(document), deliver=str)
     nodes = {node: pool.scheduler for pool in document.pools for node in pool.nodes}
     both = Both({"slurm": slurm, "kubernetes": cluster}, nodes, {})
     ledger = Ledger(tmp_path / "ledger.sqlite")
@@ -131,9 +131,9 @@ def test_one_controller_over_both_goes_on_while_the_api_server_is_away(plane, si
         return (it := lease(node)) and it.state == records.LAUNCHED
 
     wait_for(lambda: ticked(lambda: launched("p5-1") and launched("g5-1")), LIMIT_S, "both are rented for")
-    said = status.gather(site.document, site.both.observe(), site.ledger, time.time())
+    said = status_report.gather(site.document, site.both.observe(), site.ledger, time.time())
     said["ticks"] = {"files": 0}
-    text = "\n".join(status.lines(said))
+    text = "\n".join(status_report.lines(said))
     assert text.index("queue of Slurm") < text.index("queue of Kubernetes") < text.index("\nrented\n")
     assert "default/train" in text[text.index("queue of Kubernetes") :] and said["silent"] == []
     assert site.both.claim("", "", 600.0).owner  # of one controller, at both

@@ -9,9 +9,9 @@ import pytest
 from ironburst.adapters.bridged import Bridged
 from ironburst.adapters.kubernetes import BridgedNodes
 from ironburst.adapters.kubernetes.bridged import MANAGED
-from ironburst.cli.scheduler import site_of
 from ironburst.document import parse
 from ironburst.kubernetes_rights import BRIDGE, TOKENS, namespaced
+from ironburst.wiring.schedulers import site_of
 from tests.fakes import document
 from tests.fakes.bridge import NODES, BridgedFakeSlurm, FakeBridge
 from tests.fakes.kube_api import Refusal

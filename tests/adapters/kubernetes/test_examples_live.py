@@ -7,7 +7,7 @@ import yaml
 
 from ironburst.adapters.kubernetes import Access, Client, Kubernetes
 from ironburst.burst import eligibility
-from ironburst.cli import scheduler
+from ironburst.wiring import schedulers
 from lab.system import CHECKOUT, wait_for
 from tests import planes
 from tests.fakes.both import both_document
@@ -36,7 +36,7 @@ def test_an_indexed_job_is_one_gang_that_may_be_rented_for(plane):
         api.call("POST", f"/api/v1/{path}", {"metadata": {"name": "runs"}, "spec": spec})
     for part in yaml.safe_load_all((CHECKOUT / "examples/kubernetes/ddp-job.yaml").read_text()):
         api.call("POST", f"{KINDS[part['kind']]}?fieldValidation=Strict", part)
-    site = scheduler.site_of(both_document(boot_s=600))
+    site = schedulers.site_of(both_document(boot_s=600))
     cluster = Kubernetes(Client(Access(plane.layout().kubeconfig("admin"))), site, deliver=str)
 
     def rentable():

@@ -37,7 +37,7 @@ def site(tmp_path, monkeypatch):
     connect_to(cloud, monkeypatch)
     for module in (tick, run, reap):
         monkeypatch.setattr(module, "SystemClock", lambda: clock)
-    monkeypatch.setattr(status.scheduler, "Slurm", lambda prefix: slurm)
+    monkeypatch.setattr(status.schedulers, "Slurm", lambda prefix: slurm)
     monkeypatch.setattr(f"{status.__name__}.time.time", clock.now)
     return type(
         "Site", (), {"clock": clock, "slurm": slurm, "cloud": cloud, "path": path, "ledger": tmp_path / "ledger.sqlite"}
@@ -255,7 +255,7 @@ def test_a_document_of_an_unknown_version_is_refused(site, capsys, verb):
 def test_a_scheduler_out_of_reach_is_exit_code_3(site, monkeypatch, capsys):
     from ironburst.adapters.slurm.scheduler import Slurm
 
-    monkeypatch.setattr(status.scheduler, "connect", lambda *_: Slurm(["/nonexistent/prefix"]))
+    monkeypatch.setattr(status.schedulers, "connect", lambda *_: Slurm(["/nonexistent/prefix"]))
     assert cli.main(["status"]) == 3 and "--slurm-prefix" in capsys.readouterr().err
 
 

@@ -129,7 +129,7 @@ def test_slurm_is_asked_where_no_file_is_given(site, capsys, monkeypatch):
             asked.append(command)
             return (site / "jobs.txt").read_text()
 
-    monkeypatch.setattr(cost.scheduler, "Slurm", Slurm)
+    monkeypatch.setattr(cost.schedulers, "Slurm", Slurm)
     report("--slurm-prefix", "ssh root@head", "--from", "2026-11-21T12:00Z", "--to", "2026-11-22T12:00Z", "--json")
     assert json.loads(capsys.readouterr().out)["total"]["jobs"] == 2
     assert asked[0] == ["ssh", "root@head"] and "--starttime=2026-11-21T12:00:00" in asked[1]

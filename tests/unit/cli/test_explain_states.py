@@ -18,12 +18,14 @@ from ironburst import cli
 from ironburst.adapters.slurm import answers as slurm_json
 from ironburst.adapters.slurm import comments as slurm_comments
 from ironburst.adapters.slurm import own as slurm_own
-from ironburst.cli import explain, explain_own, site_options, status
+from ironburst.cli import explain_own, site_options
+from ironburst.controller import job_story, status_report
 from ironburst.controller.ledger import Ledger
 from ironburst.controller.tick import Controller
 from ironburst.page import view
 from ironburst.page.seen import Look, Seen
 from ironburst.ports import SchedulerError
+from ironburst.system import local_time
 from tests.fakes import FakeClock, FakeCloud, FakeSlurm, document
 
 FIXTURES = Path("tests/adapters/slurm_fixtures/24.11")
@@ -166,8 +168,8 @@ def commented(show):
 def test_the_ledgers_story_status_and_the_page_are_so_in_each_state(played):
     show, ledger = played
     for state, called, job, _ in walk(show):
-        told = explain.gather(ledger, job.id, NOW)
-        lines = explain.lines(told)
+        told = job_story.gather(ledger, job.id, NOW)
+        lines = job_story.lines(told)
         head = lines[1] if len(lines) > 1 else ""
         where = f"{state}: {called} {job.state}: {head}"
         if job.on:
@@ -177,13 +179,13 @@ def test_the_ledgers_story_status_and_the_page_are_so_in_each_state(played):
             assert not head.startswith("on "), where
             assert sum("looked at again" in line for line in lines) <= 1, where
     slurm = show("requeued")
-    said = status.gather(document(), slurm.observe(), ledger, NOW)
+    said = status_report.gather(document(), slurm.observe(), ledger, NOW)
     rows = {each["called"]: each for each in said["queue"]}
     page = view.queue(Seen(said, None, [], [], [], {}, lambda _: [], [], [], Look(None), ""))
     for each in (*page.jobs, *(view.JobLine(**_line(row)) for row in rows.values())):
         assert bool(each.why) == (each.state == "PENDING"), each
     # job 9 was on nodes, and is back in the queue
-    assert explain.lines(explain.gather(ledger, 9, NOW))[1].startswith("was on dgx01")
+    assert job_story.lines(job_story.gather(ledger, 9, NOW))[1].startswith("was on dgx01")
 
 
 def _line(row):
@@ -199,13 +201,13 @@ def test_what_was_decided_before_is_not_told_as_if_it_held(played):
     slurm = show("waiting")
     last = ledger.last_decisions()
     assert {13, 14} <= last.keys()
-    old = explain.gather(ledger, 13, NOW + 4000)
-    assert any("nothing was decided since" in line for line in explain.lines(old))
-    assert not any("nothing was decided since" in line for line in explain.lines({**old, "asked_s": old["last_s"]}))
+    old = job_story.gather(ledger, 13, NOW + 4000)
+    assert any("nothing was decided since" in line for line in job_story.lines(old))
+    assert not any("nothing was decided since" in line for line in job_story.lines({**old, "asked_s": old["last_s"]}))
     moved = [replace(job, partitions=("long",)) for job in slurm.observe().jobs if job.id == 14]
     ledger.saw_jobs(moved, slurm.clock.now() + 10)
     assert 14 not in ledger.last_decisions()
-    lines = explain.lines(explain.gather(ledger, 14, slurm.clock.now()))
+    lines = job_story.lines(job_story.gather(ledger, 14, slurm.clock.now()))
     assert "nothing is decided of it now" in lines[1] and not any("looked at again" in line for line in lines)
 
 
@@ -216,8 +218,8 @@ def test_a_job_that_has_left_the_queue_was_on_its_nodes(played):
     slurm = show("requeued")
     gone = next(job for job in slurm.observe().jobs if job.called == "10_0")
     ledger.left_queue(gone.id, NOW + 60)
-    line = explain.lines(explain.gather(ledger, gone.id, NOW))[1]
-    assert line == f"was on dgx02 from {site_options.at(gone.start_s)}; it was last seen {site_options.at(NOW + 60)}"
+    line = job_story.lines(job_story.gather(ledger, gone.id, NOW))[1]
+    assert line == f"was on dgx02 from {local_time.at(gone.start_s)}; it was last seen {local_time.at(NOW + 60)}"
 
 
 # ---- what an ordinary user is told

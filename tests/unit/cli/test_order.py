@@ -7,12 +7,14 @@ import time
 import pytest
 
 from ironburst import cli
-from ironburst.cli import burn, order, run, scheduler, site_options, status, stop
-from ironburst.controller import lock, order_book, order_spool
+from ironburst.cli import order, run, status, stop
+from ironburst.controller import burn, lock, order_book, order_spool
 from ironburst.controller.ledger import Ledger
 from ironburst.controller.order_book import Order, Request
 from ironburst.controller.tick import Controller
 from ironburst.document import Budget, parse
+from ironburst.system.bad_input import BadInput
+from ironburst.wiring import schedulers
 from tests.fakes import FakeClock, FakeCloud, FakeSlurm, connect_to, document
 from tests.fakes.world import World
 
@@ -158,7 +160,7 @@ def test_who_may_not_is_told_whom_to_ask(site, capsys, monkeypatch):
 def test_moments_as_people_write_them(monkeypatch, text, seconds):
     noon = time.mktime((2026, 11, 21, 12, 0, 0, 0, 0, -1))
     assert order.when(text, noon) == noon + seconds
-    with pytest.raises(site_options.BadInput):
+    with pytest.raises(BadInput):
         order.when("tomorrow-ish", noon)
 
 
@@ -204,7 +206,7 @@ def head(tmp_path, monkeypatch):
     connect_to(world.cloud, monkeypatch)
     monkeypatch.setattr(stop, "SystemClock", lambda: world.clock)
     monkeypatch.setattr(stop, "_environment", dict)
-    monkeypatch.setattr(scheduler, "Slurm", lambda prefix: world.slurm)
+    monkeypatch.setattr(schedulers, "Slurm", lambda prefix: world.slurm)
     monkeypatch.setattr(f"{status.__name__}.time.time", world.clock.now)
     return world
 

@@ -9,9 +9,10 @@ import pytest
 
 from ironburst import cli
 from ironburst.burst import Job, Resources, Snapshot
-from ironburst.cli import run, stack_file
+from ironburst.cli import run
 from ironburst.controller.ledger import Ledger
 from ironburst.controller.recorder import ticks
+from ironburst.document import of_stack
 from ironburst.replay import seen
 from ironburst.replay.formats import TraceError
 from tests.fakes import FakeClock, FakeSlurm
@@ -26,7 +27,7 @@ def site(tmp_path, monkeypatch):
     """A document whose home nodes are declared, and a queue; `cloud` would be a call of AWS."""
     clock = FakeClock()
     slurm = FakeSlurm(clock)
-    raw = stack_file.document(STACK).model_dump(mode="json")
+    raw = of_stack.document(STACK).model_dump(mode="json")
     raw["scheduler"]["home_partition"] = "home"
     raw["hosts"] = [host | {"partition": "home"} for host in raw["hosts"]]
     raw["burst"]["tick_s"] = 60
@@ -37,7 +38,7 @@ def site(tmp_path, monkeypatch):
     monkeypatch.delenv("IRONBURST_SLURM_PREFIX", raising=False)
     monkeypatch.setattr(run.clouds.Connection, "follow", None)
     monkeypatch.setattr(run, "SystemClock", lambda: clock)
-    monkeypatch.setattr(cli.run.scheduler, "Slurm", lambda prefix: slurm)
+    monkeypatch.setattr(cli.run.schedulers, "Slurm", lambda prefix: slurm)
     return type("Site", (), {"clock": clock, "slurm": slurm, "folder": tmp_path})
 
 

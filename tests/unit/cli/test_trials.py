@@ -336,7 +336,7 @@ def test_an_option_that_can_not_be_used_is_one_sentence(trace, tmp_path, capsys,
 
 
 def test_a_folder_that_can_not_be_written_is_told_before_the_work(trace, monkeypatch, capsys):
-    monkeypatch.setattr("ironburst.cli.simulate.play", lambda *given: pytest.fail("played"))
+    monkeypatch.setattr("ironburst.replay.simulation_report.play", lambda *given: pytest.fail("played"))
     assert cli.main(["simulate", str(trace), "--config", STACK, "--out", str(trace)]) == 2
     assert "can't be written" in capsys.readouterr().err
 

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from ironburst.cli import stack_file
 from ironburst.config import load
 from ironburst.config.aws import estimates
 from ironburst.config.aws.models import AwsCloud
+from ironburst.document import of_stack
 
 STACKS = sorted((Path(__file__).parents[3] / "stacks").glob("Pulumi.*.yaml"))
 ZONES = ["us-east-1a", "us-east-1b"]
@@ -86,7 +86,7 @@ def test_no_data_to_the_hall_is_a_declaration_too():
 @pytest.mark.parametrize("path", STACKS, ids=lambda path: path.name)
 def test_a_pool_s_prices_have_one_date_wherever_it_is_said(path):
     """The preview prints the estimate's, `simulate`, `size`, `status` and the page the document's."""
-    config, published = load.load(path), stack_file.document(path)
+    config, published = load.load(path), of_stack.document(path)
     said = {
         each.name: str(day) if (day := estimates.pool(config.cloud, each).as_of) else None
         for each in config.cloud.pools

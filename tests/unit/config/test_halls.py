@@ -5,9 +5,10 @@ from pathlib import Path
 import pytest
 
 from ironburst import catalog
-from ironburst.config import halls, load, ranges
+from ironburst.config import halls, load
 from ironburst.config.checks import CHECKS
 from ironburst.hall import capacity
+from ironburst.nodes import ranges
 from tests.unit.config.test_checks import findings, put
 
 EXAMPLE = Path(__file__).parents[3] / "docs/how-to/sysadmin/hall.yaml"

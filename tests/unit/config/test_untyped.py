@@ -10,12 +10,13 @@ import pytest
 
 from ironburst import catalog
 from ironburst.burst import Policy, decide
-from ironburst.cli import simulate, stack_file
 from ironburst.config import gpu_models, load
 from ironburst.config.checks import check
 from ironburst.config.software_models import Mig
-from ironburst.controller import policy_view
+from ironburst.controller import declared_site, policy_view
+from ironburst.document import of_stack
 from ironburst.nodes.gpus import Gpu
+from ironburst.replay import simulation_report
 from ironburst.replay.simulate import play
 from ironburst.replay.traces import Trace
 from tests.fakes.snapshots import BUSY, POLICY, job, pool, snapshot
@@ -70,7 +71,7 @@ PROD = Path(__file__).parents[3] / "stacks/Pulumi.prod.yaml"  # H100s at home; p
 
 
 def test_the_policy_is_told_of_both_sides():
-    document = stack_file.document(PROD)
+    document = of_stack.document(PROD)
     pools = {pool.name: policy_view.declared_pool(pool, document) for pool in document.pools}
     assert pools["p4d"].gpu == Gpu("A100 SXM4 40GB", 40, True) and not pools["p4d"].untyped
     assert pools["p5"].gpu in {policy_view.kind(host.gpu) for host in document.hosts if host.gpu}
@@ -80,7 +81,7 @@ def test_the_policy_is_told_of_both_sides():
 
 def test_run_times_are_counted_by_the_declared_speed():
     """An A100 that takes twice as long: so do the lease, the money, and the hours that are said."""
-    declared = stack_file.declared(PROD)
+    declared = declared_site.declared(PROD)
     trace = Trace(np.array([0.0, 3600.0]), np.array([360000.0, 7200.0]), np.array([8, 8]))
     trace = replace(trace, limit_s=np.array([360000.0, 9000.0]))
     declared = replace(declared, home=replace(declared.home, nodes=1), policy=Policy("home", 3600.0))
@@ -90,7 +91,7 @@ def test_run_times_are_counted_by_the_declared_speed():
         its = replace(declared, cloud=replace(declared.cloud, pools=pools))
         played = play(trace, its.home, its.policy, its.cloud)
         took[speed], usd[speed] = played.end_s[1] - played.start_s[1], played.total_usd
-        said[speed] = simulate.gather(trace, its, played)
+        said[speed] = simulation_report.gather(trace, its, played)
     assert took == {None: 7200, 1.0: 7200, 0.5: 14400} and usd[None] == usd[1.0] < usd[0.5]
     assert said[0.5]["rented_gpu_hours"] == 2 * said[1.0]["rented_gpu_hours"] == 32
     assert [each["speed"]["unknown"] for each in said.values()] == [["p4d"], [], []]
@@ -108,7 +109,7 @@ def test_a_cheap_pool_that_is_slow_is_dear():
 
 
 def test_a_simulation_rents_what_the_controller_would():
-    declared = stack_file.declared(PROD)
+    declared = declared_site.declared(PROD)
     trace = Trace(np.array([0.0, 3600.0]), np.array([360000.0, 7200.0]), np.array([8, 8]))
 
     def rented_from(pools):

@@ -3,7 +3,7 @@
 import pytest
 
 from ironburst.adapters.no_cloud import NoCloud
-from ironburst.cli import status
+from ironburst.controller import status_report
 from ironburst.health import shared
 from tests.fakes.gates import EVERY_S, TEXT, Gates
 from tests.fakes.world import World
@@ -69,7 +69,7 @@ def test_what_is_told_is_what_a_person_needs(site):
     assert (
         "they go on, and are drained if it lasts for 4 h" in text and "`ironburst hall cap WATTS --hall hall-a`" in text
     )
-    (shown,) = status.gather(site.document, site.slurm.observe(), site.ledger, site.clock.now())["halls"]
+    (shown,) = status_report.gather(site.document, site.slurm.observe(), site.ledger, site.clock.now())["halls"]
     assert shown.startswith("hall hall-a: GPUs are held down by heat or power on many of its 20 nodes since 2026-")
 
 

@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from ironburst.burst.unstarted import Unstarted
-from ironburst.cli import explain
-from ironburst.controller import foreign, lasting, logbook, own_exclusions, unstarted
+from ironburst.controller import foreign, job_story, lasting, logbook, own_exclusions, unstarted
 from tests.fakes.world import World
 
 DAY = 86400.0
@@ -32,25 +31,25 @@ def test_each_of_the_two_jobs_is_explained_and_by_its_own_story(world):
     job = world.slurm.submit(limit_s=3600, runs_s=600, name="old")
     world.until(lambda: world.slurm.state(job) == "COMPLETED", 3600)
     world.pass_by(DAY, 600)
-    before = explain.gather(world.ledger, job, world.clock.now())
+    before = job_story.gather(world.ledger, job, world.clock.now())
     assert before["leases"] and before["story"]
     began = world.clock.now()
     again(world, job, limit_s=7200.0, name="new", user="bob")
     world.slurm.change(job, held=True)
     world.tick(2)
-    told = explain.gather(world.ledger, job, world.clock.now())
+    told = job_story.gather(world.ledger, job, world.clock.now())
     assert (told["name"], told["user"], told["leases"], told["submit_s"]) == ("new", "bob", [], began)
     assert told["story"] and all(item["at_s"] >= began for item in told["story"])
-    others = [id for id in explain.numbers(world.ledger, str(job)) if id != job]
-    (kept,) = [explain.gather(world.ledger, id, world.clock.now()) for id in others]
+    others = [id for id in job_story.numbers(world.ledger, str(job)) if id != job]
+    (kept,) = [job_story.gather(world.ledger, id, world.clock.now()) for id in others]
     for what in ("leases", "story", "name", "user", "submit_s", "ran_on", "start_s"):
         assert kept[what] == before[what], what
     assert kept["called"] == f"{job}@2026-11-21T12:00Z"
-    assert explain.numbers(world.ledger, kept["called"]) == others
+    assert job_story.numbers(world.ledger, kept["called"]) == others
     again(world, job, limit_s=7200.0, name="third", user="cem")
     world.tick(2)
-    assert len(explain.numbers(world.ledger, str(job))) == 3
-    assert explain.gather(world.ledger, others[0], world.clock.now())["story"] == before["story"]
+    assert len(job_story.numbers(world.ledger, str(job))) == 3
+    assert job_story.gather(world.ledger, others[0], world.clock.now())["story"] == before["story"]
 
 
 def test_a_lease_of_yesterdays_job_is_not_todays(world):
@@ -69,8 +68,8 @@ def test_a_job_that_was_put_back_is_the_same_one(world):
     world.cloud.die(world.cloud.alive()[0].id)
     world.until(lambda: world.slurm.jobs[job].job.restarts == 1, 3600)
     world.tick(3)
-    told = explain.gather(world.ledger, job, world.clock.now())
-    assert told["leases"] and explain.numbers(world.ledger, str(job)) == [job]
+    told = job_story.gather(world.ledger, job, world.clock.now())
+    assert told["leases"] and job_story.numbers(world.ledger, str(job)) == [job]
 
 
 def test_another_user_has_another_job_whatever_the_times_say(world):

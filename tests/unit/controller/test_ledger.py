@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from ironburst.burst import Job, Launch, Resources
-from ironburst.cli.explain import gather
 from ironburst.controller import lock, retention
+from ironburst.controller.job_story import gather
 from ironburst.controller.ledger import Ledger, LedgerError
 from ironburst.controller.retention import KEEP_S
 from tests.fakes.world import World

@@ -6,8 +6,7 @@ import pytest
 
 from ironburst.burst import Resources
 from ironburst.burst.waits_kept import LEAST_JOBS, LEAST_WEEKS, WEEK_S
-from ironburst.cli import status
-from ironburst.controller import waits_watch
+from ironburst.controller import status_report, waits_watch
 from ironburst.document import WaitTarget
 from tests.fakes import snapshots
 from tests.fakes.world import World
@@ -44,13 +43,13 @@ def test_it_is_told_once_and_status_says_it_as_long_as_it_holds(world):
     world.tick(3)
     (told,) = world.events("waits")
     assert told.startswith("in the last 4 weeks the mean wait was 2 h, and 30 min is wanted: ") and "fit" in told
-    said = status.gather(world.document, world.slurm.observe(), world.ledger, world.clock.now())
-    assert said["waits"] == told and f"waits: {told}" in status.lines(said | {"ticks": {"files": 0}})
+    said = status_report.gather(world.document, world.slurm.observe(), world.ledger, world.clock.now())
+    assert said["waits"] == told and f"waits: {told}" in status_report.lines(said | {"ticks": {"files": 0}})
     want(world, 2.0)  # somebody wants what there is
     world.tick()
-    said = status.gather(world.document, world.slurm.observe(), world.ledger, world.clock.now())
+    said = status_report.gather(world.document, world.slurm.observe(), world.ledger, world.clock.now())
     assert said["waits"] == "" and not any(
-        line.startswith("waits") for line in status.lines(said | {"ticks": {"files": 0}})
+        line.startswith("waits") for line in status_report.lines(said | {"ticks": {"files": 0}})
     )
     weeks_pass(world, 1.9)
     world.tick()

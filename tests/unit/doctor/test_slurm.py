@@ -9,14 +9,14 @@ from pathlib import Path
 import pytest
 
 from ironburst import cli, slurm_programs
-from ironburst.cli import stack_file
 from ironburst.doctor import slurm
 from ironburst.doctor.finding import Unasked
 from ironburst.doctor.slurm import Held
+from ironburst.document import of_stack
 from ironburst.slurm_programs import snippet
 
 STACK = Path(__file__).parents[3] / "stacks/Pulumi.lab-beside.yaml"
-CLUSTER = stack_file.document(STACK)
+CLUSTER = of_stack.document(STACK)
 TEXTS = snippet.parts(CLUSTER)
 # As slurmctld 24.11 prints them
 CONFIG = {

@@ -11,13 +11,14 @@ from yaml import CSafeLoader
 
 from ironburst import catalog
 from ironburst.cli.hall_import import platform_of
-from ironburst.config import halls, ranges
+from ironburst.config import halls
 from ironburst.config.load import load
 from ironburst.hall import netbox, power
 from ironburst.hall.netbox_import import lines
 from ironburst.hall.netbox_import.proposal import proposal
 from ironburst.hall.netbox_import.scope import READ
 from ironburst.hall.seen import NotUnderstood
+from ironburst.nodes import ranges
 from tests.unit.hall.netbox_rest import NetBox, choice, imported
 
 EXAMPLE = Path(__file__).parents[3] / "docs/how-to/sysadmin/hall.yaml"

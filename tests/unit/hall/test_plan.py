@@ -9,9 +9,9 @@ from xml.etree import ElementTree
 
 import yaml
 
-from ironburst.config.ranges import compact, expand
 from ironburst.hall import capacity, fabric, pictures, plan, rules, tables, topology
 from ironburst.hall.fabric import TreeSwitch
+from ironburst.nodes.ranges import compact, expand
 from tests.unit.hall.halls import SWITCH, cable, circuit, device, rack, sound, without_cables
 
 HALL = sound()

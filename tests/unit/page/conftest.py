@@ -8,8 +8,7 @@ import pytest
 import uvicorn
 
 from ironburst import document
-from ironburst.cli import served
-from ironburst.page import web
+from ironburst.page import source, web
 from tests.fakes.operated import Operated
 
 
@@ -32,10 +31,10 @@ class Site:
 
     def source(self):
         path = self.folder / "lab.json"
-        files = served.Files(
+        files = source.Files(
             lambda: document.read(path), self.folder / "ledger.sqlite", self.folder / "ticks", self.check
         )
-        return served.Source(files, document.read(path), self.now)
+        return source.Source(files, document.read(path), self.now)
 
 
 @pytest.fixture

@@ -9,20 +9,20 @@ from html.parser import HTMLParser
 
 import pytest
 
-from ironburst.cli import site_options
 from ironburst.controller import order_book
 from ironburst.controller.lease_states import State
 from ironburst.controller.ledger import Ledger
 from ironburst.controller.order_book import Order, Request
 from ironburst.convergence.model import HostReport, Report
 from ironburst.page import broken, view
+from ironburst.system import local_time
 from tests.fakes.operated import HOSTILE
 
 DAY_S = 86400
 
 
 def shown(site, asked="", rows=view.ROWS):
-    return view.view(site.source().seen(), site_options.at, asked, rows)
+    return view.view(site.source().seen(), local_time.at, asked, rows)
 
 
 def of_ledger(path, from_s, to_s):
@@ -149,7 +149,7 @@ def test_a_damaged_ledger_and_a_damaged_document_are_said(site):
     source = site.source()
     (site.folder / "ledger.sqlite").write_bytes(b"no database at all" * 400)
     (site.folder / "lab.json").write_text("{")
-    texts = [each.text for each in view.view(source.seen(), site_options.at).broken]
+    texts = [each.text for each in view.view(source.seen(), local_time.at).broken]
     assert any("can't be used as a ledger" in text for text in texts)
     assert any("the document of before is used" in text for text in texts)
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from ironburst.config.ranges import RangeError, compact, expand
+from ironburst.nodes.ranges import RangeError, compact, expand
 
 
 @pytest.mark.parametrize(

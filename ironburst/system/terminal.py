@@ -15,7 +15,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from ironburst.cli import site_options
+from ironburst.system import local_time
 
 UNLIMITED = 100_000
 COLOURS = {
@@ -46,7 +46,7 @@ def table(
     for title in titles:
         made.add_column(title, justify="right" if title in right else "left", overflow="fold")
     for row in rows:
-        made.add_row(*(Text(site_options.local(cell), style=_style(cell)) for cell in row))
+        made.add_row(*(Text(local_time.local(cell), style=_style(cell)) for cell in row))
     out = io.StringIO()
     Console(file=out, width=columns - 2, force_terminal=colour, color_system="standard" if colour else None).print(made)
     return [f"  {line.rstrip()}" for line in out.getvalue().splitlines()]
@@ -62,7 +62,7 @@ def wrapped(lines: Sequence[str], columns: int) -> list[str]:
     further in.
     """
     out: list[str] = []
-    for line in map(site_options.local, lines):
+    for line in map(local_time.local, lines):
         indent = line[: len(line) - len(line.lstrip())] + "  "
         now = ""
         for word in re.findall(r" *[^ ]+", line):

@@ -5,17 +5,18 @@ from __future__ import annotations
 import ipaddress
 import re
 import shutil
-import sys
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
-from ironburst.cli.site_options import BadInput
-from ironburst.cli.stack_file import valid
 from ironburst.config import yaml_file
 from ironburst.config.finding import KEY, ConfigError
 from ironburst.config.models import ClusterConfig
 from ironburst.config.stack import load_valid
+from ironburst.config.valid import valid
+from ironburst.initial.aws import OF_ACCOUNT
+from ironburst.system import secrets
+from ironburst.system.bad_input import BadInput
 
 MARK = "# CHANGE: "
 STILL = {
@@ -36,17 +37,16 @@ STILL = {
     "usd_per_month": "as much as for the other one?",
     "notify": "the same people?",
     "preview": "subjects of this environment's tokens",
-    "aws:allowedAccountIds": "an account per environment",
-    "s3": "data of this account",
     "ca": "of this environment's controller",
+    **OF_ACCOUNT,
 }
 """last key of what nobody but a person can know: why"""
 ENCRYPTED = ("encryptionsalt", "encryptedkey", "secretsprovider")
-_REFERENCE = re.compile(r"(?:aws-secretsmanager|env|file):[^\"'\s,}\]]+")
+_REFERENCE = re.compile(f"(?:{'|'.join(secrets.SCHEMES)}):" + r"[^\"'\s,}\]]+")
 
 
-def make(source: Path, name: str, output: Path | None, force: bool = False) -> int:
-    """Write the stack file and its inventory, and say what is left to do. Raises BadInput."""
+def make(source: Path, name: str, output: Path | None, force: bool = False) -> tuple[list[str], list[str]]:
+    """Write the stack file and its inventory; what is marked in it, and what is left to do. Raises BadInput."""
     config = valid(source)
     if name == config.name:
         raise BadInput(f"--name {name} is the other environment's: give a new one")
@@ -61,14 +61,12 @@ def make(source: Path, name: str, output: Path | None, force: bool = False) -> i
         raise BadInput(f"no stack file was written: {error.findings[0]}") from None
     made = _inventory(source, config.name, name)
     marked = [f"  line {n}: {line.strip()}" for n, line in enumerate(path.read_text().splitlines(), 1) if MARK in line]
-    print("\n".join([f"{path}: valid; still the other environment's, marked with {MARK.strip()}", *marked]))
-    told = [
+    said = [f"{path}: valid; still the other environment's, marked with {MARK.strip()}", *marked]
+    return said, [
         f"then: ironburst lock {path}; pulumi stack init {name} (its secrets provider with --secrets-provider)",
         f"for CI: put {name} beside {config.name} in .github/workflows/*.yml and .gitlab-ci.yml",
         *([f"inventory: {made}"] if made else [f"no inventory/{config.name}, so none was made: converge needs one"]),
     ]
-    print("\n".join(told), file=sys.stderr)
-    return 0
 
 
 def _text(source: Path, config: ClusterConfig, name: str) -> str:

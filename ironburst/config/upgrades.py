@@ -1,4 +1,4 @@
-"""The three ways to grow, for `ironburst size --halls`: rent, more nodes, or more in the nodes of today."""
+"""What could be added to the declared nodes of today, and where more of them stand."""
 
 from __future__ import annotations
 
@@ -9,12 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from ironburst import catalog
-from ironburst.burst import explain
-from ironburst.cli.site_options import BadInput
-from ironburst.config import halls, ranges
+from ironburst.config import halls
 from ironburst.config.models import ClusterConfig
 from ironburst.hall import capacity
-from ironburst.replay.sizing import Candidate
+from ironburst.system.bad_input import BadInput
 
 GPU_LANES = 16
 """of PCIe, that a GPU's slot has"""
@@ -22,37 +20,10 @@ BOARDS = ("dgx", "hgx server", "rack-scale tray")
 """kinds of platforms whose GPUs sit on one board of their maker's"""
 SHOWN = "what `ironburst node show NODE STACK_FILE --json` prints"
 GIVE = f"give {SHOWN}, with --inventory"
-UNKNOWN = (
-    "what a node, a GPU or a memory module costs is in no catalogue: --owned-usd-per-gpu-hour is all that is counted",
-    "how much memory jobs ask for is in no history that is read: whether more of it would start them isn't counted",
-)
 
 
-def of(
-    config: ClusterConfig,
-    candidates: Sequence[Candidate],
-    best: Candidate | None,
-    now: int,
-    gpus: int,
-    inventories: Mapping[str, Mapping[str, Any]],
-) -> dict[str, Any]:
-    """As JSON values. `now`, `gpus`: nodes of today, and GPUs of each; `inventories`: by node."""
-    today = next((each for each in candidates if each.nodes == now), None)
-    more = max(0, best.nodes - now) if best else None
-    return {
-        "nodes": now,
-        "best_nodes": best.nodes if best else None,
-        "more_nodes": more,
-        "rent": asdict(today) | {"total_usd": today.total_usd} if today else None,
-        "best_total_usd": best.total_usd if best else None,
-        "own": [] if more is None else list(_placed(config, more, gpus)),
-        "upgrade": list(_upgrades(config, inventories)),
-        "unknown": list(UNKNOWN),
-    }
-
-
-def _placed(config: ClusterConfig, more: int, gpus: int) -> Iterator[dict[str, Any]]:
-    """For each platform of today with as many GPUs: where that many more of it stand, hall by hall."""
+def placed(config: ClusterConfig, more: int, gpus: int) -> Iterator[dict[str, Any]]:
+    """As JSON values. For each platform of today with as many GPUs: where that many more of it stand, hall by hall."""
     declared = halls.declared(config)
     kinds = {name: each for hall in declared for name, each in capacity.platforms(hall).items() if each.gpus == gpus}
     for like in kinds.values():
@@ -64,8 +35,8 @@ def _placed(config: ClusterConfig, more: int, gpus: int) -> Iterator[dict[str, A
         yield {"platform": like.platform, "halls": places, "no_room": left}
 
 
-def _upgrades(config: ClusterConfig, inventories: Mapping[str, Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
-    """What could be added to the nodes of today: GPUs and memory, as far as their platform and inventory say."""
+def upgrades(config: ClusterConfig, inventories: Mapping[str, Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
+    """What could be added to the nodes of today: GPUs, memory, as far as it is known. As JSON values."""
     alike: dict[tuple[str, str], list[str]] = {}
     for nodes in (nodes for hall in config.halls for nodes in hall.nodes if nodes.role == "gpu" and nodes.platform):
         for name in nodes.names:
@@ -132,33 +103,3 @@ def known(config: ClusterConfig, inventories: Mapping[str, object], path: Path) 
     for name in inventories:
         if name not in names:
             raise BadInput(f"--inventory: {name} is no node of {path}")
-
-
-def lines(said: Mapping[str, Any], instance_type: str) -> Iterator[str]:
-    """The same for people."""
-    more, rent = said["more_nodes"], said["rent"]
-    best = "no candidate keeps the wanted waits" if more is None else f"{said['best_nodes']} of the cheapest candidate"
-    yield f"Growth, from {explain.plural(said['nodes'], 'owned node')} of today ({best}):"
-    if rent:
-        hours, usd = f"{rent['rented_node_hours']:,.0f} node-hours of {instance_type}", f"{rent['rented_usd']:,.0f}"
-        reserved = (
-            f" beside {explain.plural(rent['reserved_nodes'], 'reserved node')}" if rent["reserved_nodes"] else ""
-        )
-        late = "" if rent["kept"] else ", and jobs wait too long"
-        whole = f"{rent['total_usd']:,.0f} USD in all"
-        against = f" against {said['best_total_usd']:,.0f}" if more else ""
-        yield f"  rent: {hours}{reserved} a year for {usd} USD; {whole}{against}{late}"
-    if more == 0:
-        yield "  more nodes: none are cheaper"
-    for own in said["own"] if more else ():
-        stand = more - own["no_room"]
-        yield f"  more nodes: {stand} of {more} more {own['platform']} have room"
-        for place in own["halls"]:
-            for room in place["rooms"]:
-                then = f"{', then' if room['count'] else ':'} {room['then']}" if room["then"] else ""
-                yield f"    {place['hall']} {room['rack']}: {room['count'] or 'none'}{then}"
-            if place["unlimited"]:
-                yield f"    {place['hall']} {', '.join(place['unlimited'])}: no limits are declared, so nobody can say"
-    for each in said["upgrade"]:
-        yield f"  in {ranges.compact(each['nodes'])} ({each['platform']}): {each['says']}"
-    yield from (f"  unknown: {each}" for each in said["unknown"])

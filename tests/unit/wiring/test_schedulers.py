@@ -11,12 +11,13 @@ from ironburst.adapters.both import Both
 from ironburst.adapters.bridged import Bridged
 from ironburst.adapters.kubernetes import Karpenter, Kubernetes
 from ironburst.adapters.slurm.scheduler import Slurm
-from ironburst.cli import scheduler, stack_file
-from ironburst.cli.site_options import BadInput
 from ironburst.config import load
+from ironburst.controller import declared_site
 from ironburst.document import build
 from ironburst.ports import Job, Observation, Resources, SchedulerError
 from ironburst.system import secrets
+from ironburst.system.bad_input import BadInput
+from ironburst.wiring import schedulers
 from tests.unit.document.test_document import LAB, OBSERVED, built
 from tests.unit.kubernetes_stack import BRIDGE, on_both, on_kubernetes
 
@@ -58,11 +59,11 @@ def kubeconfig(tmp_path):
 
 def test_a_document_of_slurm_is_reached_by_its_prefix():
     lab = built(lambda value: None)
-    assert isinstance(scheduler.connect(options(slurm_prefix="ssh root@head"), lab), Slurm)
+    assert isinstance(schedulers.connect(options(slurm_prefix="ssh root@head"), lab), Slurm)
     with pytest.raises(BadInput, match="--kubeconfig k: the scheduler of lab is Slurm"):
-        scheduler.connect(options(kubeconfig=Path("k")), lab)
+        schedulers.connect(options(kubeconfig=Path("k")), lab)
     with pytest.raises(BadInput, match="can't be split into words"):
-        scheduler.connect(options(slurm_prefix="'"), lab)
+        schedulers.connect(options(slurm_prefix="'"), lab)
 
 
 @pytest.fixture
@@ -75,10 +76,10 @@ def bridged():
 
 
 def test_slurm_with_a_bridge_is_reached_by_both(bridged, kubeconfig):
-    connection = scheduler.Connection(options(slurm_prefix="ssh root@head", kubeconfig=kubeconfig))
+    connection = schedulers.Connection(options(slurm_prefix="ssh root@head", kubeconfig=kubeconfig))
     reached = connection.follow(bridged)
     assert isinstance(reached, Bridged) and connection.follow(bridged) is reached
-    site = scheduler.site_of(bridged)
+    site = schedulers.site_of(bridged)
     assert site.schedulers == {"bridge-two"} and site.namespace == "ironburst-system"
     (pool,) = bridged.pools
     assert set(site.pool_of) == set(pool.nodes) and site.pool_of[pool.nodes[0]].each.gpus == pool.gpu.count
@@ -87,13 +88,13 @@ def test_slurm_with_a_bridge_is_reached_by_both(bridged, kubeconfig):
     assert connection.follow(bridged.model_copy(update={"pools": [fewer]})) is reached
     assert reached._slurm.pools == {pool.partition: {pool.nodes[0]}}
     with pytest.raises(SchedulerError, match="there is no kubeconfig /etc/ironburst/kubeconfig that can be read"):
-        scheduler.connect(options(), bridged)
+        schedulers.connect(options(), bridged)
 
 
 def test_the_token_of_a_bridge_goes_where_its_nodes_read_it(bridged, kubeconfig, monkeypatch):
     stored = []
     monkeypatch.setattr(secrets, "store", lambda reference, text, **_: stored.append((reference, text)))
-    connection = scheduler.Connection(options(kubeconfig=kubeconfig))
+    connection = schedulers.Connection(options(kubeconfig=kubeconfig))
     connection.follow(bridged)
     connection._deliver("abcdef.0123456789abcdef")
     assert stored == [(BRIDGE["join_token"], "abcdef.0123456789abcdef")]
@@ -110,7 +111,7 @@ def test_a_cluster_is_reached_by_a_kubeconfig(cluster, kubeconfig, monkeypatch, 
         monkeypatch.setenv("KUBECONFIG_TEXT", kubeconfig.read_text())
     if by in ("document", "secret"):
         cluster = cluster.model_copy(update={"scheduler": named})
-    reached = scheduler.connect(options(kubeconfig=kubeconfig if by == "option" else None), cluster)
+    reached = schedulers.connect(options(kubeconfig=kubeconfig if by == "option" else None), cluster)
     assert isinstance(reached, Kubernetes)
     with pytest.raises(SchedulerError, match=r"127\.0\.0\.1:9 can't be reached"):
         reached.claim("", "", 600.0)
@@ -119,13 +120,13 @@ def test_a_cluster_is_reached_by_a_kubeconfig(cluster, kubeconfig, monkeypatch, 
 
 def test_a_kubeconfig_that_isnt_there_or_is_none_is_one_sentence(cluster, monkeypatch, capsys, tmp_path):
     with pytest.raises(SchedulerError, match="there is no kubeconfig /etc/ironburst/kubeconfig that can be read"):
-        scheduler.connect(options(), cluster)
+        schedulers.connect(options(), cluster)
     by_secret = cluster.scheduler.model_copy(update={"kubeconfig": "env:KUBECONFIG_TEXT"})
     for text, words in ((None, "does not resolve"), ("just words", "env:KUBECONFIG_TEXT holds no kubeconfig")):
         if text:
             monkeypatch.setenv("KUBECONFIG_TEXT", text)
         with pytest.raises(SchedulerError, match=words):
-            scheduler.connect(options(), cluster.model_copy(update={"scheduler": by_secret}))
+            schedulers.connect(options(), cluster.model_copy(update={"scheduler": by_secret}))
     path = tmp_path / "cluster.json"
     path.write_text(cluster.model_dump_json())
     assert cli.main(["status", "--document", str(path), "--ledger", str(tmp_path / "ledger")]) == 3
@@ -135,7 +136,7 @@ def test_a_kubeconfig_that_isnt_there_or_is_none_is_one_sentence(cluster, monkey
 
 
 def test_the_adapter_is_told_what_is_declared(cluster):
-    site = scheduler.site_of(cluster)
+    site = schedulers.site_of(cluster)
     (pool,) = site.pools
     assert (site.name, site.namespace, site.boot_s) == ("lab", "ironburst-system", 45.0)
     assert (pool.partition, pool.nodes, pool.each) == ("burst-p5", ("p5-1", "p5-2", "p5-3"), Resources(8, 16, 1000))
@@ -155,13 +156,13 @@ def test_node_objects_of_other_names_are_known_by_ours():
 
     made = built(change)
     theirs = {host.node_object: host.name for host in made.hosts if host.node_object}
-    assert theirs == {"dgx01.hall.example": "dgx01", "dgx02.hall.example": "dgx02"} == scheduler.site_of(made).ours
+    assert theirs == {"dgx01.hall.example": "dgx01", "dgx02.hall.example": "dgx02"} == schedulers.site_of(made).ours
 
 
 def test_the_token_goes_to_the_declared_secret(cluster, monkeypatch):
     written = []
     monkeypatch.setattr(secrets, "store", lambda reference, text, region: written.append((reference, text, region)))
-    scheduler._deliver(cluster, "abcdef.0123456789abcdef")
+    schedulers._deliver(cluster, "abcdef.0123456789abcdef")
     assert written == [("aws-secretsmanager:ironburst/lab/join-token", "abcdef.0123456789abcdef", "us-east-1")]
 
     def refused(*_, **__):
@@ -169,7 +170,7 @@ def test_the_token_goes_to_the_declared_secret(cluster, monkeypatch):
 
     monkeypatch.setattr(secrets, "store", refused)
     with pytest.raises(SchedulerError, match="AccessDenied"):
-        scheduler._deliver(cluster, "x")
+        schedulers._deliver(cluster, "x")
 
 
 # ---- both
@@ -185,18 +186,18 @@ def both(kubeconfig):
 
 
 def test_both_are_reached_together(both, kubeconfig):
-    reached = scheduler.connect(options(slurm_prefix="false", kubeconfig=kubeconfig), both)
+    reached = schedulers.connect(options(slurm_prefix="false", kubeconfig=kubeconfig), both)
     assert isinstance(reached, Both)
     with pytest.raises(SchedulerError, match=r"Slurm: .*; Kubernetes: .*127\.0\.0\.1:9 can't be reached"):
         reached.claim("", "", 600.0)
-    site = scheduler.site_of(both)
+    site = schedulers.site_of(both)
     assert [pool.partition for pool in site.pools] == ["burst-g5"] and site.home_partition == "pods"
     assert site.pools[0].gpu_type == "h100"  # the policy's word
 
 
 def test_a_kubeconfig_that_isnt_there_doesnt_stop_slurm(both, kubeconfig):
     kubeconfig.unlink()
-    connection = scheduler.Connection(options(slurm_prefix="false"))
+    connection = schedulers.Connection(options(slurm_prefix="false"))
     reached = connection.follow(both)
     with pytest.raises(SchedulerError, match="Kubernetes: there is no kubeconfig"):
         reached.claim("", "", 600.0)
@@ -207,7 +208,7 @@ def test_a_kubeconfig_that_isnt_there_doesnt_stop_slurm(both, kubeconfig):
 
 
 def test_a_new_document_reaches_the_cluster_without_a_restart(cluster, kubeconfig):
-    connection = scheduler.Connection(options(kubeconfig=kubeconfig))
+    connection = schedulers.Connection(options(kubeconfig=kubeconfig))
     reached = connection.follow(cluster)
     more = cluster.pools[0].model_copy(update={"name": "g6", "partition": "burst-g6", "nodes": ["g6-1"]})
     assert connection.follow(cluster.model_copy(update={"pools": [*cluster.pools, more]})) is reached
@@ -217,10 +218,10 @@ def test_a_new_document_reaches_the_cluster_without_a_restart(cluster, kubeconfi
 
 
 def test_karpenter_is_reached_as_the_cluster_is(both, cluster, kubeconfig):
-    connection = scheduler.Connection(options(kubeconfig=kubeconfig))
+    connection = schedulers.Connection(options(kubeconfig=kubeconfig))
     connection.follow(cluster)
     assert isinstance(connection.karpenter, Karpenter)
-    nowhere = scheduler.Connection(options(slurm_prefix="ssh root@head", kubeconfig=Path("/nonexistent/kubeconfig")))
+    nowhere = schedulers.Connection(options(slurm_prefix="ssh root@head", kubeconfig=Path("/nonexistent/kubeconfig")))
     nowhere.follow(both)
     assert nowhere.karpenter is None
 
@@ -231,15 +232,15 @@ def test_a_stack_of_two_says_whose_queue_a_trace_is(both, tmp_path, capsys):
     path = tmp_path / "Pulumi.both.yaml"
     path.write_text(yaml.safe_dump({"config": {load.KEY: value}}))
     with pytest.raises(BadInput, match="a trace is of one queue: give --scheduler slurm or kubernetes"):
-        stack_file.declared(path)
+        declared_site.declared(path)
     assert [
-        [pool.name for pool in stack_file.declared(path, kind).cloud.pools] for kind in ("slurm", "kubernetes")
+        [pool.name for pool in declared_site.declared(path, kind).cloud.pools] for kind in ("slurm", "kubernetes")
     ] == [
         ["p5"],
         ["g5"],
     ]
     with pytest.raises(BadInput, match=r"--scheduler kubernetes: .* has slurm alone"):
-        stack_file.declared(LAB, "kubernetes")
+        declared_site.declared(LAB, "kubernetes")
 
 
 def test_status_tells_both_sides_and_which_one_is_silent(both, tmp_path, monkeypatch, capsys):
@@ -247,7 +248,7 @@ def test_status_tells_both_sides_and_which_one_is_silent(both, tmp_path, monkeyp
     path.write_text(both.model_dump_json())
     pod = Job(2**40, "team-a/train", "bob", "PENDING", 0.0, 1, Resources(8), 60.0, ("pods",))
     seen = Observation((pod,), (), silent=("slurm",), unreadable=("Slurm gives no answer (x): ...",))
-    monkeypatch.setattr(scheduler, "connect", lambda *_: argparse.Namespace(observe=lambda: seen))
+    monkeypatch.setattr(schedulers, "connect", lambda *_: argparse.Namespace(observe=lambda: seen))
     asked = ["status", "--document", str(path), "--ledger", str(tmp_path / "ledger")]
     assert cli.main(asked) == 3
     out, err = capsys.readouterr()

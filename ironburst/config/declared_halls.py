@@ -6,13 +6,13 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Protocol, TypeVar
 
-from ironburst.cli.site_options import BadInput
 from ironburst.config.checks import halls as hall_checks
 from ironburst.config.checks import metal, names
 from ironburst.config.checks.common import Findings
 from ironburst.config.finding import ConfigError
 from ironburst.config.load import load
 from ironburst.config.models import ClusterConfig
+from ironburst.system.bad_input import BadInput
 
 SHAPE: tuple[Callable[[ClusterConfig], Findings], ...] = (
     metal.one_value_a_node,

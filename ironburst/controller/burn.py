@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ironburst.burst import explain
-from ironburst.cli import karpenter_status
-from ironburst.controller import money, order_book, records, spending
+from ironburst.controller import karpenter_status, money, order_book, records, spending
 from ironburst.controller.ledger import Ledger
 from ironburst.document import ClusterDocument, Host
 

@@ -4,20 +4,20 @@ both as one.
 
 from __future__ import annotations
 
-import argparse
 import os
+import shlex
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from ironburst.adapters.both import Both
 from ironburst.adapters.slurm.scheduler import Slurm
-from ironburst.cli.site_options import BadInput, slurm_prefix
 from ironburst.document import Bridge, ClusterDocument, PoolDocument
 from ironburst.document import Scheduler as Declared
 from ironburst.nodes import naming
 from ironburst.ports import Resources, Scheduler, SchedulerError
 from ironburst.system import secrets
+from ironburst.system.bad_input import BadInput
 
 _OF_A_CLUSTER = ("cryptography", "kubernetes")
 """what the extra `kubernetes` of pyproject.toml brings"""
@@ -27,24 +27,40 @@ if TYPE_CHECKING:  # it loads what only a cluster needs
     from ironburst.adapters.bridged import Bridged
 
 
-def connect(arguments: argparse.Namespace, document: ClusterDocument) -> Scheduler:
+class Ways(Protocol):
+    """What was given of how schedulers are reached, as the verbs' options have it; None: nothing."""
+
+    slurm_prefix: str | None
+    kubeconfig: Path | None
+
+
+def slurm_prefix(given: str | None) -> list[str]:
+    """The words before Slurm's commands: what --slurm-prefix gives, else $IRONBURST_SLURM_PREFIX. Raises BadInput."""
+    text = given if given is not None else os.environ.get("IRONBURST_SLURM_PREFIX", "")
+    try:
+        return shlex.split(text)
+    except ValueError as error:
+        raise BadInput(f"--slurm-prefix {text!r} can't be split into words: {error}") from None
+
+
+def connect(ways: Ways, document: ClusterDocument) -> Scheduler:
     """Raises BadInput, or SchedulerError where a cluster's credentials can't be used."""
-    return Connection(arguments).follow(document)
+    return Connection(ways).follow(document)
 
 
-def slurm(arguments: argparse.Namespace, document: ClusterDocument) -> Slurm:
+def slurm(ways: Ways, document: ClusterDocument) -> Slurm:
     """Only the document's Slurm. Raises BadInput where there is none."""
-    _fitting(arguments, document)
+    _fitting(ways, document)
     if document.scheduler_of_kind("slurm") is None:
         raise BadInput(f"the scheduler of {document.cluster} is Kubernetes, which has no sacct: give --jobs")
-    return Slurm(slurm_prefix(arguments.slurm_prefix))
+    return Slurm(slurm_prefix(ways.slurm_prefix))
 
 
 class Connection:
     """What the documents name, connected as long as it stays the same."""
 
-    def __init__(self, arguments: argparse.Namespace):
-        self._arguments = arguments
+    def __init__(self, ways: Ways):
+        self._ways = ways
         self._slurm: Slurm | None = None
         self._bridged: Bridged | None = None
         self._cluster: kubernetes.Kubernetes | None = None
@@ -57,7 +73,7 @@ class Connection:
         """The schedulers of a document, which may be another one than before. Raises BadInput, or SchedulerError where
         a cluster's credentials can't be used; of two schedulers that is one that gives no answer.
         """
-        _fitting(self._arguments, document)
+        _fitting(self._ways, document)
         self._document, sides, failed = document, dict[str, Scheduler](), dict[str, str]()
         for declared in document.schedulers:
             try:
@@ -79,7 +95,7 @@ class Connection:
         if declared.kind == "slurm" and declared.bridge:
             return self._by_bridge(document, declared.bridge)
         if declared.kind == "slurm":
-            self._slurm = self._slurm or Slurm(slurm_prefix(self._arguments.slurm_prefix))
+            self._slurm = self._slurm or Slurm(slurm_prefix(self._ways.slurm_prefix))
             return self._slurm
         from ironburst.adapters import kubernetes
 
@@ -88,7 +104,7 @@ class Connection:
             self._cluster.close()
             self._cluster = self.karpenter = None
         if self._cluster is None:
-            access = _access(declared, document.region, self._arguments.kubeconfig)
+            access = _access(declared, document.region, self._ways.kubeconfig)
             self._cluster = kubernetes.connect(access, site_of(document), self._deliver)
             self.karpenter = kubernetes.Karpenter(kubernetes.Client(access))
             self._connected = wanted
@@ -101,9 +117,9 @@ class Connection:
 
         wanted = declared.kubeconfig, "slurm-bridge"
         if self._bridged is None or self._connected != wanted:
-            client = kubernetes.Client(_access(declared, document.region, self._arguments.kubeconfig))
+            client = kubernetes.Client(_access(declared, document.region, self._ways.kubeconfig))
             cluster = kubernetes.BridgedNodes(client, site_of(document), self._deliver)
-            queue = SlurmQueue(slurm_prefix(self._arguments.slurm_prefix))
+            queue = SlurmQueue(slurm_prefix(self._ways.slurm_prefix))
             self._bridged, self._connected = Bridged(queue, cluster), wanted
         self._bridged.declare(site_of(document))
         return self._bridged
@@ -113,15 +129,15 @@ class Connection:
         _deliver(self._document, text)
 
 
-def _fitting(arguments: argparse.Namespace, document: ClusterDocument) -> None:
+def _fitting(ways: Ways, document: ClusterDocument) -> None:
     kinds = [each.kind for each in document.schedulers]
     for kind in kinds:
         if kind not in naming.SCHEDULERS:
             known = "this ironburst knows slurm and kubernetes"
             raise BadInput(f"the scheduler of {document.cluster} is {kind!r}, and {known}")
-    if arguments.kubeconfig is not None and "kubernetes" not in kinds and not document.scheduler.bridge:
-        raise BadInput(f"--kubeconfig {arguments.kubeconfig}: the scheduler of {document.cluster} is Slurm")
-    if arguments.slurm_prefix is not None and "slurm" not in kinds:
+    if ways.kubeconfig is not None and "kubernetes" not in kinds and not document.scheduler.bridge:
+        raise BadInput(f"--kubeconfig {ways.kubeconfig}: the scheduler of {document.cluster} is Slurm")
+    if ways.slurm_prefix is not None and "slurm" not in kinds:
         raise BadInput(f"--slurm-prefix: the scheduler of {document.cluster} is Kubernetes; give --kubeconfig")
     if ("kubernetes" in kinds or document.scheduler.bridge) and not all(map(find_spec, _OF_A_CLUSTER)):
         what = f"{document.cluster} has a Kubernetes cluster, and this ironburst is installed without what reaches one"

@@ -18,8 +18,7 @@ from typing import Any
 
 from ironburst import catalog
 from ironburst.burst import Job
-from ironburst.cli import burn, explain, site_options, status
-from ironburst.controller import karpenter_store, money, spending
+from ironburst.controller import burn, job_story, karpenter_store, money, spending, status_report
 from ironburst.controller.ledger import Ledger, LedgerError
 from ironburst.controller.recorder import Newest, Observed, RecordError
 from ironburst.controller.records import DecisionRow
@@ -28,6 +27,8 @@ from ironburst.page import broken, history, render, view
 from ironburst.page.history import Picture
 from ironburst.page.seen import Look, Seen, Usd
 from ironburst.ports import Observation
+from ironburst.system import local_time
+from ironburst.system.bad_input import BadInput
 
 DAYS = 8  # whose cost is shown, today's too
 PICTURES_S = 60.0  # between two of them: their finest part is a quarter of an hour
@@ -61,24 +62,24 @@ class Source:
 
     def file(self) -> str:
         """As one file, with every job."""
-        return render.page(view.view(self.seen(), site_options.at, rows=None), None, _zone())
+        return render.page(view.view(self.seen(), local_time.at, rows=None), None, _zone())
 
     def page(self, asked: str) -> str:
         """See ironburst.page.web."""
-        return render.page(view.view(self.seen(), site_options.at, asked), self.every_s, _zone())
+        return render.page(view.view(self.seen(), local_time.at, asked), self.every_s, _zone())
 
     def now(self, asked: str) -> str:
         """See ironburst.page.web."""
-        return render.fragment(view.view(self.seen(), site_options.at, asked))
+        return render.fragment(view.view(self.seen(), local_time.at, asked))
 
     def story(self, job: str) -> str | None:
         """See ironburst.page.web."""
         try:
             with closing(Ledger(self._files.ledger, read_only=True)) as ledger:
-                told = [explain.gather(ledger, id, self._clock()) for id in explain.numbers(ledger, job)]
-        except (site_options.BadInput, LedgerError):
+                told = [job_story.gather(ledger, id, self._clock()) for id in job_story.numbers(ledger, job)]
+        except (BadInput, LedgerError):
             return None
-        lines = [line for each in told for line in (*explain.lines(each), "")]
+        lines = [line for each in told for line in (*job_story.lines(each), "")]
         return render.story(f"Job {job}", lines)
 
     def seen(self) -> Seen:
@@ -92,7 +93,7 @@ class Source:
         wrong: list[str] = []
         try:
             self._document = self._files.document()
-        except (DocumentError, site_options.BadInput) as error:
+        except (DocumentError, BadInput) as error:
             wrong.append(f"{error}; the document of before is used")
         try:
             self._tick = self._newest.look()
@@ -112,7 +113,7 @@ class Source:
     def _of(self, ledger: Ledger | None, wrong: list[str]) -> Seen:
         tick, now_s = self._tick, self._clock()
         decided = ledger.last_decisions() if ledger else {}
-        said = status.gather(self._document, _observed(self._document, tick), ledger, now_s, decided)
+        said = status_report.gather(self._document, _observed(self._document, tick), ledger, now_s, decided)
         if tick is None and said["last_tick"]:
             wrong = [*wrong, f"no tick can be read in {self._files.ticks}: the queue isn't known"]
         jobs = {job.id: job for job in tick.jobs} if tick else {}
@@ -132,7 +133,7 @@ class Source:
             pictures=self._pictures[1],
             look=look(self._files.check),
             burn=burn.lines(said["money"]),
-            late=status.late(said) if said["late_s"] is not None else "",
+            late=status_report.late(said) if said["late_s"] is not None else "",
         )
 
 
@@ -158,7 +159,7 @@ def _sentences(job: Job, row: DecisionRow | None) -> list[str]:
     if row is None:
         return []
     size = {"nodes": job.nodes, "gpus": job.nodes * job.each.gpus, "time_limit_s": job.time_limit_s}
-    return explain.spoken({"job": job.id, "called": job.called or job.id, **size, "story": [explain.decision(row)]})
+    return job_story.spoken({"job": job.id, "called": job.called or job.id, **size, "story": [job_story.decision(row)]})
 
 
 def _recent(document: ClusterDocument, ledger: Ledger, said: dict[str, Any], now_s: float) -> history.Recent:

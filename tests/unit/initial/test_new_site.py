@@ -18,8 +18,8 @@ from pathlib import Path
 import pytest
 
 from ironburst import cli
-from ironburst.cli import stack_file
 from ironburst.config import load, stack
+from ironburst.document import of_stack
 
 ROOT = Path(__file__).parents[3]
 NOW = datetime(2026, 11, 21, tzinfo=UTC)
@@ -97,7 +97,7 @@ def test_every_kind_of_site_becomes_a_valid_file(kind, managed, nodes, rents, tm
         return
     assert code == 0, said
     declared = stack.load_valid(out, now=NOW).config
-    stack_file.document(out)  # as Pulumi's program makes it
+    of_stack.document(out)  # as Pulumi's program makes it
     assert (
         sum(len(each.names) for hall in declared.halls for each in hall.nodes if each.role == "gpu")
         == {"none": 0, "one": 1, "many": 12}[nodes]

@@ -16,8 +16,8 @@ from typing import Any
 
 from ironburst.adapters.redfish.client import BmcError
 from ironburst.baremetal.updates import Note
-from ironburst.cli.site_options import BadInput
 from ironburst.system import files
+from ironburst.system.bad_input import BadInput
 
 
 class NotWritten(BmcError):

@@ -1,4 +1,4 @@
-"""The text of a stack file, of what was answered (new_site), with comments where the reader will write next. Pure."""
+"""The text of a stack file, of what was answered, with comments where the reader will write next. Pure."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
-from typing import Any
 
 from ironburst import catalog
-from ironburst.config.ranges import compact
 from ironburst.config.types import duration_text
+from ironburst.initial.answers import Given, hall
+from ironburst.initial.aws import HOSTED, SECRETS, cloud, munge_key_hint, region_line
+from ironburst.nodes.ranges import compact
 
-Given = dict[str, Any]
 PROFILE = "training-2026"
 """whose versions are taken where nothing else says one"""
 OLDEST = "23.11"
@@ -28,11 +28,6 @@ class Site:
     given: Given
     driver: str
     day: date
-
-
-def hall(given: Given) -> bool:
-    """Whether there is a place with machines: the nodes', or that of a head that is made."""
-    return bool(given["nodes"]) or (given["managed"] == "yes" and not given["eks"])
 
 
 def network(given: Given) -> str:
@@ -58,7 +53,7 @@ def next_step(given: Given, path: Path) -> str:
 def text(site: Site) -> str:
     """The whole file."""
     given = site.given
-    region = [f"  aws:region: {given['region']}"] if given["region"] else []
+    region = [region_line(given["region"])] if given["region"] else []
     lines = [
         "# yaml-language-server: $schema=schema.json",
         f"# By `ironburst init`, {site.day}; every key is in docs/reference/config.md",
@@ -68,7 +63,7 @@ def text(site: Site) -> str:
         f"    name: {given['name']}",
         f"    software: {{{_software(site)}}}",
         *(_hall(given) if hall(given) else []),
-        *(_cloud(given) if given["region"] else []),
+        *(cloud(given) if given["region"] else []),
         *_scheduler(given),
     ]
     if given["region"]:
@@ -127,49 +122,9 @@ def _listed(names: Sequence[str]) -> str:
     return parts[0] if len(parts) == 1 else "[" + ", ".join(f'"{part}"' for part in parts) + "]"
 
 
-def _cloud(given: Given) -> Iterator[str]:
-    kind, nodes = given["rent"]
-    zones = f"[{', '.join(given['zones'])}]"
-    name = re.sub(r"[^a-z0-9]", "", kind.split(".")[0])
-    taken = ipaddress.IPv4Network(given.get("network") or "10.0.0.0/32")
-    free = next(n for n in range(90, 250) if not ipaddress.IPv4Network(f"10.{n}.0.0/16").overlaps(taken))
-    yield "    cloud:"
-    yield f"      region: {given['region']}"
-    yield "      network:"
-    yield f"        cidr: 10.{free}.0.0/16 # no network of yours"
-    yield f"        zones: {zones}"
-    if hall(given):
-        yield "        # rented nodes reach the head through it: vpn, direct-connect or transit-gateway"
-        yield "        # hall_link: {kind: vpn, hall: hall-a, peer_address: YOUR.PUBLIC.ADDRESS, peer_asn: 65010}"
-    if given["eks"]:
-        yield "      groups: # EKS's own pods run there"
-        where = f"zone: {given['zones'][0]}, image: {given['image']}"
-        yield f"        - {{name: base, instance_type: {kind}, count: 1, {where}}}"
-    pool = f"{{name: {name}, instance_type: {kind}, max_nodes: {nodes}, zones: {zones}}}"
-    if _made_here(given):
-        yield "      pools: [] # once the head is converged: write its authority under scheduler.ca, and then"
-        yield f"      # pools: [{pool}]"
-    else:
-        yield "      pools:"
-        yield f"        - {pool} # markets: [spot, on-demand] for jobs that may be requeued"
-    yield from _prices(given)
-    mails = f", notify: [{', '.join(given['mail'])}]" if given["mail"] else ""
-    yield f"    budget: {{usd_per_month: {given['budget']:g}{mails}}} # the most; usd_per_day and accounts may be less"
-
-
-def _made_here(given: Given) -> bool:
-    return bool(given["scheduler"] == "kubernetes" and given["managed"] == "yes" and not given["eks"])
-
-
-def _prices(given: Given) -> Iterator[str]:
-    if "price" in given:
-        yield "      price: # USD per hour of one instance"
-        yield f"        {given['rent'][0]}: {{on_demand: {given['price']:g}}}"
-
-
 def _scheduler(given: Given) -> Iterator[str]:
     name, managed = given["name"], given["managed"] == "yes"
-    there = "aws-secretsmanager:ironburst" if given["region"] else "file:/etc/ironburst"
+    there = SECRETS if given["region"] else "file:/etc/ironburst"
     yield "    scheduler:"
     if given["scheduler"] == "slurm":
         if not managed:
@@ -177,13 +132,12 @@ def _scheduler(given: Given) -> Iterator[str]:
             yield f'      home_partition: "{given["partition"]}"'
         yield f"      head: {'head' if managed else given['head']}"
         if given["region"]:
-            yield "      # made before the first `pulumi up`: aws secretsmanager create-secret"
-            yield f"      #   --name ironburst/{name}/munge-key --secret-binary fileb:///etc/munge/munge.key"
+            yield from munge_key_hint(name)
         yield f"      munge_key: {there}/{name}/munge-key"
         return
     yield "      kind: kubernetes"
-    if given["eks"]:
-        yield "      eks: {} # public_access and admins: who reaches its API, and who may everything"
+    if given["hosted"]:
+        yield HOSTED
     elif managed:
         yield "      control_plane: {head: head} # cni: the pod network; none: you install one"
     else:
@@ -192,5 +146,5 @@ def _scheduler(given: Given) -> Iterator[str]:
         yield "      ca: |"
         yield from (f"        {line}" for line in given["ca"].strip().splitlines())
     yield "      kubeconfig: file:/etc/ironburst/kubeconfig # how the controller gets in, on its host"
-    if not given["eks"]:
-        yield f"      join_token: aws-secretsmanager:ironburst/{name}/join-token # the secret is there before, empty"
+    if not given["hosted"]:
+        yield f"      join_token: {SECRETS}/{name}/join-token # the secret is there before, empty"

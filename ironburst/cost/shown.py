@@ -10,12 +10,13 @@ from html import escape
 from typing import Any
 
 from ironburst.burst import explain
-from ironburst.cli import shown, simulate
 from ironburst.cost.aws.causes import CAUSES
 from ironburst.cost.bill import UNITS
 from ironburst.cost.reconcile import Compared
 from ironburst.replay import pictures
 from ironburst.replay.pictures import Panel, Series
+from ironburst.replay.simulation_report import WAITS
+from ironburst.system import terminal
 
 COLUMNS = 100
 MOST_ROWS = 40  # for people; programs get all
@@ -58,10 +59,10 @@ def lines(said: dict[str, Any], columns: int = COLUMNS) -> list[str]:
         "",
         *_table(said, columns),
         "",
-        *shown.wrapped(list(_sentences(said)), columns),
+        *terminal.wrapped(list(_sentences(said)), columns),
         *(_waits(said) if said["total"]["waits"] else []),
         *(["", *_bill(said["bill"], columns)] if said["bill"] else []),
-        *(["", *shown.wrapped(said["notes"], columns)] if said["notes"] else []),
+        *(["", *terminal.wrapped(said["notes"], columns)] if said["notes"] else []),
     ]
 
 
@@ -76,7 +77,7 @@ def _table(said: dict[str, Any], columns: int) -> list[str]:
     rows = [_cells(row) for row in said["rows"][:MOST_ROWS]]
     if left_out:
         rows.append([f"… {len(left_out):,} more (--csv has them)", *[""] * (len(titles) - 1)])
-    return shown.table(titles, [*rows, _cells(said["total"])], columns=columns, colour=False, right=titles[1:])
+    return terminal.table(titles, [*rows, _cells(said["total"])], columns=columns, colour=False, right=titles[1:])
 
 
 def _cells(row: dict[str, Any]) -> list[str]:
@@ -135,7 +136,7 @@ def _waits(said: dict[str, Any]) -> Iterator[str]:
     target, reached = said["wait_target_h"], said["total"]["waits"]
     yield ""
     yield f"  {'waits':22}{'reached':>14}" + (f"{'wanted':>14}" if target else "")
-    for name, word in simulate.WAITS.items():
+    for name, word in WAITS.items():
         line = f"  {word:22}{explain.duration(3600 * reached[name]):>14}"
         if target:
             kept = "" if reached[name] <= target[name] else "  longer than wanted"
@@ -160,8 +161,8 @@ def _bill(bill: dict[str, Any], columns: int) -> list[str]:
     others = bill["others"]
     return [
         f"bill ({', '.join(bill['files'])}), {_date(bill['from_s'])} to {_date(bill['to_s'])}:",
-        *shown.table(("", "things", "USD"), rows, columns=columns, colour=False, right=("things", "USD")),
-        *shown.wrapped([f"dollars unexplained: {bill['unexplained_usd']:,.2f}"], columns),
+        *terminal.table(("", "things", "USD"), rows, columns=columns, colour=False, right=("things", "USD")),
+        *terminal.wrapped([f"dollars unexplained: {bill['unexplained_usd']:,.2f}"], columns),
         f"  not of this cluster: {others['lines']:,} lines, {explain.usd(others['usd'])}",
     ]
 
@@ -192,11 +193,11 @@ def csv_lines(said: dict[str, Any]) -> list[str]:
         return out.getvalue().splitlines()
     money = ("home", "rented", "jobs", "boot", "idle", "other", "total")
     titles = [said["by"], "jobs", "home_gpu_hours", "rented_gpu_hours", *(f"{name}_usd" for name in money)]
-    writer.writerow([*titles, *(name.replace("_h", "_wait_h") for name in simulate.WAITS)])
+    writer.writerow([*titles, *(name.replace("_h", "_wait_h") for name in WAITS)])
     for row in [*said["rows"], said["total"]]:
         hours = [f"{row['gpu_hours'][name]:.6f}" for name in ("home", "rented")]
         usd = ["" if row["usd"][name] is None else f"{row['usd'][name]:.6f}" for name in money]
-        waits = [f"{row['waits'][name]:.6f}" if row["waits"] else "" for name in simulate.WAITS]
+        waits = [f"{row['waits'][name]:.6f}" if row["waits"] else "" for name in WAITS]
         writer.writerow([row["name"], row["jobs"], *hours, *usd, *waits])
     return out.getvalue().splitlines()
 

@@ -1,0 +1,34 @@
+"""The ClusterDocument of a stack file, without a cloud."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from ironburst.config.valid import valid
+from ironburst.document import AwsPlace, ClusterDocument, DocumentError, PoolZone
+from ironburst.document.build import CloudInstance, Observed, build
+from ironburst.document.build_scheduler import EksCluster
+from ironburst.nodes import naming
+from ironburst.system.bad_input import BadInput
+
+
+def document(path: Path) -> ClusterDocument:
+    """The ClusterDocument of a stack file, with empty ids where only the cloud knows them.
+    Raises BadInput with the first thing wrong.
+    """
+    config = valid(path)
+    groups, pools = (config.cloud.groups, config.cloud.pools) if config.cloud else ([], [])
+    fixed = [name for group in groups for name in naming.numbered(group.name, group.count)]
+    instances = {name: CloudInstance(id="", address="") for name in fixed}
+    zones = {
+        pool.name: [
+            PoolZone(zone=zone, instance_type=name, place=AwsPlace(subnet_id="", launch_template_id=""))
+            for name in pool.types
+            for zone in pool.zones
+        ]
+        for pool in pools
+    }
+    try:
+        return build(config, Observed(instances=instances, pool_zones=zones, eks=EksCluster(api_server="", ca="")))
+    except DocumentError as error:
+        raise BadInput(f"{path}: {error}") from None

@@ -1,0 +1,154 @@
+"""AWS in a new stack file: what is asked of it, and what the answers become."""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from collections.abc import Iterator
+
+from ironburst import catalog
+from ironburst.initial.answers import Given, Question, Wrong, hall, known, rents
+from ironburst.system.bad_input import BadInput
+
+SECRETS = "aws-secretsmanager:ironburst"
+HOSTED = "      eks: {} # public_access and admins: who reaches its API, and who may everything"
+OF_ACCOUNT = {"aws:allowedAccountIds": "an account per environment", "s3": "data of this account"}
+"""of a copied stack file: last key of what nobody but a person can know: why"""
+
+
+def region_line(name: str) -> str:
+    """The line of the stack file."""
+    return f"  aws:region: {name}"
+
+
+def _region(text: str, given: Given) -> str | None:
+    if text == "none" and not given["nodes"]:
+        raise Wrong("without nodes of your own and without a region there is nothing to declare; name a region")
+    return None if text == "none" else known(catalog.region)(text, given)
+
+
+def _rent(text: str, given: Given) -> tuple[str, int]:
+    kind, _, nodes = text.partition("=")
+    if not nodes.isdecimal() or not 0 < int(nodes) <= 1000:
+        raise Wrong(f"{text!r}: write TYPE=NODES, as in p5.48xlarge=2")
+    return known(catalog.instance_type)(kind, given), int(nodes)
+
+
+def _zones(text: str, given: Given) -> list[str]:
+    zones = text.replace(",", " ").split()
+    for zone in zones:
+        if not re.fullmatch(f"{given['region']}[a-z]", zone):
+            raise Wrong(f"{zone!r} is not a zone of {given['region']}; write for example {given['region']}a")
+    if given["hosted"] and len(zones) < 2:
+        raise Wrong("EKS takes two zones at least; write for example us-east-1a,us-east-1b")
+    return zones
+
+
+def _image(text: str, _: Given) -> str:
+    if not re.fullmatch(r"ami-[0-9a-f]{8,17}", text):
+        raise Wrong(f"{text!r} is no image; write for example ami-0123456789abcdef0")
+    return text
+
+
+def _like_home(given: Given) -> str | None:
+    """The cheapest instance with the GPUs of the owned nodes; without such, none."""
+    home = catalog.platform(given["platform"]) if given["nodes"] else None
+    like = [
+        kind
+        for kind in catalog.instance_types().values()
+        if kind.gpu and home and (kind.gpu.model, kind.gpu_count) == (home.gpu.model, home.gpu_count)
+    ]
+    like = [kind for kind in like if kind.zones(given["region"])]
+    return min(like, key=lambda kind: kind.od_usd_per_hour or 1e9).name + "=2" if like else None
+
+
+def _where(given: Given) -> str:
+    zones = catalog.instance_type(given["rent"][0]).zones(given["region"]) or catalog.zones(given["region"])
+    more = [zone for zone in catalog.zones(given["region"]) if zone not in zones]
+    return ",".join([*zones, *more][:2]) or f"{given['region']}a"
+
+
+REGION = Question("region", "Region of AWS to rent in (none: rent nothing)", _region)
+RENT = Question("rent", "Instance type to rent, and how many at most, as in p5.48xlarge=2", _rent, _like_home, rents)
+ZONES = Question("zones", "Zones", _zones, _where, rents)
+IMAGE = Question("image", "Plain image of EKS's fixed node, ami-...", _image, when=lambda given: given["hosted"])
+
+
+def cloud(given: Given) -> Iterator[str]:
+    """The lines of what is rented, and of its budget."""
+    kind, nodes = given["rent"]
+    zones = f"[{', '.join(given['zones'])}]"
+    name = re.sub(r"[^a-z0-9]", "", kind.split(".")[0])
+    taken = ipaddress.IPv4Network(given.get("network") or "10.0.0.0/32")
+    free = next(n for n in range(90, 250) if not ipaddress.IPv4Network(f"10.{n}.0.0/16").overlaps(taken))
+    yield "    cloud:"
+    yield f"      region: {given['region']}"
+    yield "      network:"
+    yield f"        cidr: 10.{free}.0.0/16 # no network of yours"
+    yield f"        zones: {zones}"
+    if hall(given):
+        yield "        # rented nodes reach the head through it: vpn, direct-connect or transit-gateway"
+        yield "        # hall_link: {kind: vpn, hall: hall-a, peer_address: YOUR.PUBLIC.ADDRESS, peer_asn: 65010}"
+    if given["hosted"]:
+        yield "      groups: # EKS's own pods run there"
+        where = f"zone: {given['zones'][0]}, image: {given['image']}"
+        yield f"        - {{name: base, instance_type: {kind}, count: 1, {where}}}"
+    pool = f"{{name: {name}, instance_type: {kind}, max_nodes: {nodes}, zones: {zones}}}"
+    if _made_here(given):
+        yield "      pools: [] # once the head is converged: write its authority under scheduler.ca, and then"
+        yield f"      # pools: [{pool}]"
+    else:
+        yield "      pools:"
+        yield f"        - {pool} # markets: [spot, on-demand] for jobs that may be requeued"
+    yield from _prices(given)
+    mails = f", notify: [{', '.join(given['mail'])}]" if given["mail"] else ""
+    yield f"    budget: {{usd_per_month: {given['budget']:g}{mails}}} # the most; usd_per_day and accounts may be less"
+
+
+def _made_here(given: Given) -> bool:
+    return bool(given["scheduler"] == "kubernetes" and given["managed"] == "yes" and not given["hosted"])
+
+
+def _prices(given: Given) -> Iterator[str]:
+    if "price" in given:
+        yield "      price: # USD per hour of one instance"
+        yield f"        {given['rent'][0]}: {{on_demand: {given['price']:g}}}"
+
+
+def rented(rent: str | None, platform: str) -> tuple[str, int]:
+    """Type and most nodes: as given, or the cheapest with the platform's GPUs. Raises BadInput."""
+    if rent:
+        kind, _, nodes = rent.partition("=")
+        if not nodes.isdecimal():
+            raise BadInput(f"--rent {rent}: write TYPE=NODES, as in p5.48xlarge=2")
+        return kind, int(nodes)
+    try:
+        home = catalog.platform(platform)
+    except catalog.Unknown as error:
+        raise BadInput(f"--platform: {error}") from None
+    like = [
+        kind
+        for kind in catalog.instance_types().values()
+        if kind.gpu and kind.gpu.model == home.gpu.model and kind.gpu_count == home.gpu_count and kind.od_usd_per_hour
+    ]
+    if not like:
+        raise BadInput(
+            f"--rent TYPE=NODES is needed: EC2 sells nothing on demand with {home.gpu_count} x {home.gpu.model}"
+        )
+    return min(like, key=lambda kind: kind.od_usd_per_hour or 0.0).name, 2
+
+
+def munge_key_hint(name: str) -> tuple[str, str]:
+    """How a site's munge key is stored, of a Slurm that ironburst makes."""
+    return (
+        "      # made before the first `pulumi up`: aws secretsmanager create-secret",
+        f"      #   --name ironburst/{name}/munge-key --secret-binary fileb:///etc/munge/munge.key",
+    )
+
+
+def own_munge_key_hint(name: str) -> tuple[str, str]:
+    """The same of a Slurm that is there."""
+    return (
+        "      # the site's own munge key, which rented nodes join with. On a host that has it: aws secretsmanager",
+        f"      # create-secret --name ironburst/{name}/munge-key --secret-binary fileb:///etc/munge/munge.key",
+    )
