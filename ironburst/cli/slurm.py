@@ -56,7 +56,7 @@ WHERE = {
     "hosts": "of /etc/hosts on the head",
     "ironburst-resume": f"{FOLDER}/ironburst-resume on the head, mode 0755",
     "ironburst-suspend": f"{FOLDER}/ironburst-suspend on the head, mode 0755",
-    "ironburst.ports.service": "/etc/systemd/system/ironburst.service on the head",
+    "ironburst.service": "/etc/systemd/system/ironburst.service on the head",
     "install.sh": "install.sh: puts all but slurm.conf and gres.conf there, from a folder with them (--folder)",
 }
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 from importlib import resources
 
 NAMES = ("ironburst-resume", "ironburst-suspend", "ironburst-names")
-UNIT = "ironburst.ports.service"
+UNIT = "ironburst.service"
 """CLUSTER in it is the cluster's name"""
 NAMES_UNIT = "ironburst-names.service"
 

@@ -65,7 +65,7 @@ install -d -o ironburst -g "$(id -gn "$slurm")" -m 0775 /var/spool/ironburst
 install -d -o ironburst -g "$(id -gn "$slurm")" -m 0755 /var/spool/ironburst/leases
 install -d -m 0755 /etc/ironburst /srv/ironburst
 install -d -o ironburst -g ironburst -m 0700 /etc/ironburst/aws
-install -m 0644 ironburst.ports.service ironburst-names.service /etc/systemd/system/
+install -m 0644 ironburst.service ironburst-names.service /etc/systemd/system/
 systemctl daemon-reload
 systemctl enable --now ironburst-names
 sed -i '/^{BEGIN}$/,/^{END}$/d' /etc/hosts

@@ -255,7 +255,7 @@ def test_the_controller_runs_as_a_service_that_may_do_little_else(inside, head):
         assert wait_for(told, 60, "the ledger", pause=0.5) == "active"
         assert head.ssh("stat -c '%a %U' /shared/ironburst").stdout.split() == ["750", "ironburst"]
         shown = head.ssh("systemd-analyze security ironburst --no-pager").stdout
-        exposure = float(re.search(r"Overall exposure level for ironburst.ports.service: ([\d.]+)", shown)[1])
+        exposure = float(re.search(r"Overall exposure level for ironburst.service: ([\d.]+)", shown)[1])
         assert exposure < 2.0, shown
         pid = head.ssh("systemctl show ironburst --property=MainPID --value").stdout.strip()
         status = head.ssh(f"cat /proc/{pid}/status").stdout

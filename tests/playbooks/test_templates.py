@@ -178,7 +178,7 @@ def test_a_node_that_is_not_there_is_nowhere():
 
 def test_the_controllers_unit_is_a_sandbox():
     """How open it is, systemd itself says on a real host (tests/lab/test_head.py)."""
-    text = render("ironburst.ports.service.j2", slurm_head_controller_document="/srv/ironburst/lab.json")
+    text = render("ironburst.service.j2", slurm_head_controller_document="/srv/ironburst/lab.json")
     assert "\nUser=ironburst\n" in text and "\nCapabilityBoundingSet=\n" in text and "\nProtectSystem=strict\n" in text
     assert re.findall(r"(?m)^ReadWritePaths=(.*)", text) == ["/var/spool/ironburst"]
     assert "\nExecStart=/opt/ironburst/.venv/bin/ironburst run\n" in text

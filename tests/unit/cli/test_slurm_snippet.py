@@ -52,7 +52,7 @@ def test_it_writes_the_parts_into_a_folder(stack, tmp_path, capsys):
         "ironburst-names.service",
         "ironburst-resume",
         "ironburst-suspend",
-        "ironburst.ports.service",
+        "ironburst.service",
         "slurm.conf",
     ]
     assert (
