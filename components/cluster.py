@@ -80,7 +80,7 @@ class Cluster(pulumi.ComponentResource):
             instances={node: instance for group in groups for node, instance in group.instances.items()},
             pool_zones={declared: pool.zones for declared, pool in pools.items()},
             notices=self._queue_urls(),
-            eks={"api_server": self._eks.api_server, "ca": self._eks.ca} if self._eks else None,
+            hosted={"api_server": self._eks.api_server, "ca": self._eks.ca} if self._eks else None,
         )
         self.document = observed.apply(lambda known: build(config, Observed(**known), software).model_dump(mode="json"))
         self.register_outputs({"document": self.document, "controller_role_arn": self.controller_role_arn})

@@ -12,9 +12,10 @@ from ironburst.config.checks import check
 from ironburst.config.load import ConfigError, Finding, load
 from ironburst.config.models import ClusterConfig
 from ironburst.controller import policy_view
-from ironburst.document import AwsPlace, ClusterDocument, DocumentError, PoolZone, Scheduler
+from ironburst.document import ClusterDocument, DocumentError, PoolZone, Scheduler
+from ironburst.document.aws import UNKNOWN
 from ironburst.document.build import CloudInstance, Observed, build
-from ironburst.document.build_scheduler import EksCluster
+from ironburst.document.build_scheduler import HostedCluster
 from ironburst.nodes import naming
 from ironburst.replay.home import HOME, Home
 from ironburst.replay.provider import Cloud
@@ -85,14 +86,13 @@ def document(path: Path) -> ClusterDocument:
     instances = {name: CloudInstance(id="", address="") for name in fixed}
     zones = {
         pool.name: [
-            PoolZone(zone=zone, instance_type=name, place=AwsPlace(subnet_id="", launch_template_id=""))
-            for name in pool.types
-            for zone in pool.zones
+            PoolZone(zone=zone, instance_type=name, place=UNKNOWN) for name in pool.types for zone in pool.zones
         ]
         for pool in pools
     }
     try:
-        return build(config, Observed(instances=instances, pool_zones=zones, eks=EksCluster(api_server="", ca="")))
+        hosted = HostedCluster(api_server="", ca="")
+        return build(config, Observed(instances=instances, pool_zones=zones, hosted=hosted))
     except DocumentError as error:
         raise BadInput(f"{path}: {error}") from None
 

@@ -69,18 +69,14 @@ def places(stack_file: Path) -> dict[str, tuple[Path, int]]:
     Raises ConfigError.
     """
     found = {path: (stack_file, line) for path, line in yaml_file.lines(stack_file).items()}
-    if beside := file_of(settings(stack_file).get(KEY), stack_file):
-        of_file = yaml_file.lines(beside).items()
-        found |= {(path_of() + ("" if at.startswith("[") else ".") + at): (beside, line) for at, line in of_file}
-    return found
-
-
-def allowed_accounts(path: Path) -> list[str]:
-    """The AWS accounts that a stack file lets the provider work in (aws:allowedAccountIds); empty: any. Raises
-    ConfigError.
-    """
-    given = settings(path).get("aws:allowedAccountIds") or []
-    return [str(account) for account in (given if isinstance(given, list) else [given])]
+    try:
+        beside = file_of(settings(stack_file).get(KEY), stack_file)
+        of_file = yaml_file.lines(beside).items() if beside else ()
+    except ConfigError:  # something is wrong that still has a line
+        return found
+    return found | {
+        (path_of() + ("" if at.startswith("[") else ".") + at): (beside, line) for at, line in of_file if beside
+    }
 
 
 def settings(path: Path) -> dict[str, Any]:

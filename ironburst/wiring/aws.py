@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ironburst.config.checks.aws.provider import allowed_accounts
 from ironburst.doctor.finding import Finding
 from ironburst.ports import Cloud
 from ironburst.ports.images import Images
@@ -30,7 +31,9 @@ def _doctor(looked: Looked) -> Iterator[Finding]:
     cloud = looked.config.cloud
     assert cloud  # it is chosen by it
     account = AwsAccount(cloud.region)
-    return aws.examine(Site(looked.config, cloud, account, looked.now, looked.document, looked.accounts))
+    return aws.examine(
+        Site(looked.config, cloud, account, looked.now, looked.document, allowed_accounts(looked.settings))
+    )
 
 
 AWS = Provider("AWS", _api, _images, _doctor)

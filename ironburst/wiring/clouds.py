@@ -11,6 +11,8 @@ from ironburst.wiring.none import NONE
 from ironburst.wiring.provider import Provider
 
 PROVIDERS: dict[str | None, Provider] = {None: NONE, "aws": AWS}
+FLAGS = tuple(f"--{name}" for name in PROVIDERS if name)
+"""other words for --cloud"""
 
 
 def declared(config: ClusterConfig) -> Provider:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
 from ironburst.config.models import ClusterConfig
 from ironburst.doctor.finding import Finding
@@ -15,12 +16,12 @@ from ironburst.ports.images import Images
 
 @dataclass(frozen=True)
 class Looked:
-    """What a doctor's checks look at. `accounts`: numbers that the stack file allows; empty: any."""
+    """What a doctor's checks look at. `settings`: what lies under `config` of the stack file."""
 
     config: ClusterConfig
     document: ClusterDocument | None
     now: datetime
-    accounts: Sequence[str] = ()
+    settings: Mapping[str, Any]
 
 
 @dataclass(frozen=True)

@@ -94,7 +94,7 @@ def test_a_relative_file_lies_in_the_project_wherever_a_command_is_started(tmp_p
     (elsewhere / "Pulumi.yaml").write_text("name: another\n")
     assert secrets.resolve("file:bmc.password", near=project / "stacks" / "Pulumi.prod.yaml") == "s3cret"
     (elsewhere / "Pulumi.yaml").unlink()
-    checkout = Path(secrets.__file__).parents[1]
+    checkout = Path(secrets.__file__).parents[2]
     assert secrets.file_of("file:lab/bmc.password") == checkout / "lab/bmc.password"
     monkeypatch.setattr(secrets, "__file__", str(tmp_path / "site-packages/ironburst/secrets.py"))  # of a wheel
     with pytest.raises(secrets.SecretError, match=r"it is relative, and there is no Pulumi.yaml above .* file:/etc/"):

@@ -386,7 +386,7 @@ def test_what_is_lacking_to_look_from_a_hall_is_one_sentence(capsys, tmp_path, m
 def test_from_ci_hosts_are_asked_where_an_inventory_says_how(capsys, tmp_path, monkeypatch):
     asked = []
     monkeypatch.setattr(cli.doctor.site_doctor, "examine_hosts", lambda *given: iter(asked.append(given[-1]) or ()))
-    monkeypatch.setattr("ironburst.doctor.aws.examine", lambda site: iter(()))
+    monkeypatch.setattr("ironburst.doctor.aws.examine.examine", lambda site: iter(()))
     path = sample.publish(tmp_path / "document.json")
     shown = ["doctor", str(LAB), "--from", "ci", "--document", str(path)]
     cli.main(shown)
