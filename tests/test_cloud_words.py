@@ -58,26 +58,15 @@ OF_AWS = (
 )
 LEFT = {
     "__main__.py": 2,
-    "components/karpenter.py": 1,
     "ironburst/baremetal/makers.py": 1,
-    "ironburst/cli/diff.py": 2,
-    "ironburst/cli/image.py": 5,
     "ironburst/cli/init.py": 9,
     "ironburst/cli/init_from.py": 3,
     "ironburst/cli/new_site.py": 10,
     "ironburst/cli/new_stack.py": 11,
     "ironburst/config/models.py": 1,
-    "ironburst/document/build.py": 1,
     "ironburst/document/model.py": 1,
-    "ironburst/health/settings.py": 1,
     "ironburst/plan/policy.py": 1,
-    "ironburst/slurm_programs/snippet.py": 1,
-    "ironburst/software/packages.py": 2,
-    "ironburst/software/solve.py": 1,
     "ironburst/wiring/clouds.py": 1,
-    "playbooks/plugins/action/cluster_node.py": 1,
-    "playbooks/plugins/lookup/secret.py": 2,
-    "playbooks/plugins/modules/node_state.py": 1,
     "playbooks/roles/kubernetes_node/files/ironburst-kubelet.py": 6,
 }
 """path: lines that say AWS, and are to say what they mean of any cloud or to go into a room. They become fewer"""

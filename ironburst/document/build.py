@@ -203,7 +203,7 @@ def _roles(
         "cuda": gpu,
         "nvidia_container_toolkit": gpu,
         "container_runtime": bool(chosen.container_runtimes),
-        "rdma": bool(chosen.packages.get("rdma")) or chosen.rdma == "efa",
+        "rdma": bool(chosen.packages.get("rdma")) or chosen.rdma in catalog.software_extra()["fabrics"]["own_rdma"],
         "infiniband_fabric": opensm,
         "mig": bool(its["mig"]),
         "gpu_power_limit": isinstance(nodes, Nodes) and nodes.gpu_power_limit_w is not None,

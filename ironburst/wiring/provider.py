@@ -25,6 +25,21 @@ class Looked:
 
 
 @dataclass(frozen=True)
+class ImageIds:
+    """How a cloud writes its images. `form`: of an id, a regular expression, and in `words`; `listed_by`: a command
+    that prints those of a cluster's pools, with its `arguments`; `of_pools` reads that text, pool -> id, or raises
+    ValueError.
+    """
+
+    form: str
+    words: str
+    example: str
+    listed_by: str
+    arguments: str
+    of_pools: Callable[[str], dict[str, str]]
+
+
+@dataclass(frozen=True)
 class Provider:
     """A cloud, or none. `called`: its name for people; `api` and `images` take the region's name."""
 
@@ -32,3 +47,4 @@ class Provider:
     api: Callable[[str], Cloud]
     images: Callable[[str], Images]
     doctor: Callable[[Looked], Iterator[Finding]]
+    image_ids: ImageIds | None = None
