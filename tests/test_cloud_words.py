@@ -50,28 +50,34 @@ def counted():
 
 # A cloud's rooms: what lies there may speak it; and what has no room for that
 ROOMS = re.compile(r"(?:^|/)aws(?:\.py$|/)")
+ROWS = (
+    "ironburst/config/models.py",
+    "ironburst/document/model.py",
+    "ironburst/plan/policy.py",
+    "ironburst/wiring/clouds.py",
+)
+"""a cloud is one line there: a row of a table, or one of a union"""
 OF_AWS = (
-    "playbooks/roles/cloud_node/files/ironburst-eks.py",
     "playbooks/roles/cloud_node/files/ironburst-join.py",
     "playbooks/roles/data_sets/files/ironburst-data.py",
 )
+"""programs that are one file on a node"""
+MEANT_OTHERWISE = {"ironburst/baremetal/makers.py": 1}
+"""AMI is American Megatrends there"""
 LEFT = {
-    "ironburst/baremetal/makers.py": 1,
     "ironburst/cli/init.py": 9,
     "ironburst/cli/init_from.py": 3,
     "ironburst/cli/new_site.py": 10,
     "ironburst/cli/new_stack.py": 11,
-    "ironburst/config/models.py": 1,
-    "ironburst/document/model.py": 1,
-    "ironburst/plan/policy.py": 1,
-    "ironburst/wiring/clouds.py": 1,
 }
 """path: lines that say AWS, and are to say what they mean of any cloud or to go into a room. They become fewer"""
 
 
 def elsewhere():
     """{path: lines} of the modules that are no cloud's."""
-    return {path: count for path, count in counted().items() if path not in OF_AWS and not ROOMS.search(path)}
+    known = {**dict.fromkeys(ROWS, 1), **MEANT_OTHERWISE}
+    left = {path: count - known.get(path, 0) for path, count in counted().items()}
+    return {path: count for path, count in left.items() if count and path not in OF_AWS and not ROOMS.search(path)}
 
 
 def test_no_module_says_aws_more_often_than_it_did():
@@ -80,7 +86,7 @@ def test_no_module_says_aws_more_often_than_it_did():
     assert more == {}, "a cloud's words belong into its room of the same floor"
 
 
-@pytest.mark.parametrize("path", [*OF_AWS, *LEFT])
+@pytest.mark.parametrize("path", [*ROWS, *OF_AWS, *MEANT_OTHERWISE, *LEFT])
 def test_no_entry_outlives_its_module(path):
     assert lines((ROOT / path).read_text()), "says AWS no more, or has moved: take it out of the list"
 
