@@ -16,9 +16,6 @@ try:
     stack = valid(declared, stack_file, now=datetime.now(UTC))
 except ConfigError as error:
     raise pulumi.RunError(str(error)) from None
-cloud = stack.config.cloud
-if cloud and pulumi.Config("aws").get("region") not in (None, cloud.region):
-    raise pulumi.RunError(f"aws:region and cloud.region ({cloud.region}) differ; write the same region in both")
 for warning in stack.warnings:
     pulumi.log.warn(str(warning))
 

@@ -30,6 +30,7 @@ from typing import Any
 from ironburst import document
 from ironburst.config import load
 from ironburst.document import build
+from ironburst.document.aws import AwsPlace
 from lab import hall
 from lab.demo.inside import Inside
 from lab.site import Site
@@ -58,11 +59,7 @@ class Bench:
         key = site.dir / "run" / "munge.key"
         key.write_bytes(b"b" * 64)
         config = load.load(CHECKOUT / "stacks" / "Pulumi.lab.yaml")
-        zones = [
-            document.PoolZone(
-                zone="us-east-1a", place=document.AwsPlace(subnet_id="subnet-1", launch_template_id="lt-1")
-            )
-        ]
+        zones = [document.PoolZone(zone="us-east-1a", place=AwsPlace(subnet_id="subnet-1", launch_template_id="lt-1"))]
         seen = build.Observed(
             instances=CLOUD, pool_zones={pool.name: zones for pool in config.cloud.pools} if config.cloud else {}
         )

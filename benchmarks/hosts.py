@@ -34,6 +34,7 @@ from ironburst.convergence.model import Options, Tools
 from ironburst.convergence.ports import Answer, Connection
 from ironburst.convergence.receipts import Receipt
 from ironburst.document import build
+from ironburst.document.aws import AwsPlace
 from ironburst.wiring.convergence import make_tools
 
 ROOT = Path(__file__).parents[1]
@@ -105,7 +106,7 @@ def observed(config: ClusterConfig) -> build.Observed:
         pool_zones={
             pool.name: [
                 documents.PoolZone(
-                    zone=zone, place=documents.AwsPlace(subnet_id=f"subnet-{zone}", launch_template_id=f"lt-{zone}")
+                    zone=zone, place=AwsPlace(subnet_id=f"subnet-{zone}", launch_template_id=f"lt-{zone}")
                 )
                 for zone in pool.zones
             ]

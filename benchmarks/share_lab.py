@@ -16,6 +16,7 @@ from ironburst.adapters.slurm.scheduler import Slurm
 from ironburst.burst import Job
 from ironburst.config import load
 from ironburst.document import build
+from ironburst.document.aws import AwsPlace
 from ironburst.shares import Share
 from ironburst.shares.observed import quotas_now
 from lab import hall
@@ -61,9 +62,7 @@ def converged(shares: Sequence[Share], prefix: str | None = None) -> Iterator[In
 def _publish(inside: Inside, shares: Sequence[Share]) -> None:
     key = inside.site.dir / "run" / "munge.key"
     key.write_bytes(b"b" * 64)
-    zones = [
-        document.PoolZone(zone="us-east-1a", place=document.AwsPlace(subnet_id="subnet-1", launch_template_id="lt-1"))
-    ]
+    zones = [document.PoolZone(zone="us-east-1a", place=AwsPlace(subnet_id="subnet-1", launch_template_id="lt-1"))]
     seen = build.Observed(instances=CLOUD, pool_zones={"p5": zones})
     built = hall.grown(build.build(load.load(CHECKOUT / "stacks" / "Pulumi.lab.yaml"), seen), NODES)
     names = {"guaranteed": "guaranteed_gpus", "most": "max_gpus"}

@@ -8,11 +8,11 @@ from typing import Any
 import pulumi
 import pulumi_kubernetes as kubernetes
 
+from components.aws.karpenter import NODE_CLASS
 from ironburst.config.karpenter_models import KarpenterPool
 from ironburst.nodes.naming import CLUSTER_LABEL, SITE_LABEL, logical, node_pool
 
 API = "karpenter.sh/v1"
-NODE_CLASS = {"group": "karpenter.k8s.aws", "kind": "EC2NodeClass"}
 CLOSED = {"nvidia.com/gpu": "0", "cpu": "0", "nodes": "0"}
 """limits of a new NodePool: it launches nothing before the controller says so"""
 

@@ -13,7 +13,8 @@ from components.aws import policies
 from ironburst.adapters.aws.doctor import AwsAccount
 from ironburst.config.load import from_value, read_value
 from ironburst.doctor.aws.site import Site
-from ironburst.document import AwsPlace, PoolZone
+from ironburst.document import PoolZone
+from ironburst.document.aws import AwsPlace
 from ironburst.document.build import CloudInstance, Observed, build
 from ironburst.nodes.naming import image_parameter, tags
 from lab.aws.account_gaps import given

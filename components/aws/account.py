@@ -20,6 +20,8 @@ def check(cloud: AwsCloud) -> None:
     """Raises pulumi.RunError with everything that is missing. A question that AWS refuses (no such right, an image that
     is gone and that fixed nodes still run from) is a warning.
     """
+    if pulumi.Config("aws").get("region") not in (None, cloud.region):
+        raise pulumi.RunError(f"aws:region and cloud.region ({cloud.region}) differ; write the same region in both")
     _transit_gateways(cloud)
     _issuer(cloud)
     missing = [str(finding) for finding in (*_zones(cloud), *_root_disks(cloud), *_spot_role(cloud), *_data(cloud))]

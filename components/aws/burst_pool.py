@@ -11,7 +11,8 @@ from components.aws import launch
 from ironburst import catalog
 from ironburst.config.aws import estimates
 from ironburst.config.aws.models import AwsCloud, AwsPool
-from ironburst.document import AwsPlace, PoolZone
+from ironburst.document import PoolZone
+from ironburst.document.aws import AwsPlace
 from ironburst.nodes.naming import logical, tags
 
 

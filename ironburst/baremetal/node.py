@@ -118,7 +118,8 @@ class NodeInputs(BaseModel):
         description="reference to the password: env:NAME, file:PATH, ..."
     )
     secrets_region: Text | None = Field(
-        default=None, description="where AWS Secrets Manager is asked for it; none: the region of the environment"
+        default=None,
+        description="where a cloud's store of secrets is asked for it; none: the region of the environment",
     )
     serial: Text | None = None
     uuid: Text | None = None

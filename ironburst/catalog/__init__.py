@@ -3,7 +3,6 @@ Pure lookups over carried data files (data/README.md has their sources and dates
 a lookup of an unknown name raises `Unknown`.
 """
 
-from ironburst.catalog.aws.eks import EksVersion, eks_versions
 from ironburst.catalog.aws.instances import (
     InstanceType,
     NetworkInterface,
@@ -72,7 +71,6 @@ __all__ = [
     "Chart",
     "Cuda",
     "DriverBranch",
-    "EksVersion",
     "Gpu",
     "InstanceType",
     "Interruptions",
@@ -97,7 +95,6 @@ __all__ = [
     "driver_branch",
     "driver_branches",
     "driver_bulletins",
-    "eks_versions",
     "fabric",
     "gpu",
     "gpus",

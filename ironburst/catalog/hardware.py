@@ -33,7 +33,7 @@ class Gpu:
     cuda_first: str | None
     cuda_last: str | None
     pci_device_ids: tuple[str, ...]
-    aws_families: tuple[str, ...]
+    cloud_families: tuple[str, ...]
     notes: str | None
     source: str
 

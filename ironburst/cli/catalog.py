@@ -10,9 +10,10 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ironburst import catalog
+from ironburst.catalog.aws.columns import of_gpu, of_instance
 from ironburst.catalog.aws.prices import LIST_REGION
 from ironburst.cli import Subparsers
-from ironburst.document.model import LOGIN_USERS
+from ironburst.document.aws import LOGIN_USERS
 from ironburst.nodes import naming
 from ironburst.software.model import Os
 
@@ -89,7 +90,7 @@ def _gpus(_: str | None) -> list[Row]:
             "memory_gb": each.memory_gb,
             "architecture": each.architecture,
             "mig_instances": each.mig_max_instances,
-            "aws_families": list(each.aws_families),
+            **of_gpu(each),
         }
         for model, each in catalog.gpus().items()
     ]
@@ -108,7 +109,7 @@ def _instances(region: str | None) -> list[Row]:
             "gpu": each.gpu_model,
             "vcpus": each.vcpus,
             "memory_gib": None if each.memory_mib is None else each.memory_mib // 1024,
-            "efa": each.efa_count,
+            **of_instance(each),
             f"usd_per_hour_{LIST_REGION}": prices[0].usd_per_hour if prices[0] else None,
             f"spot_{LIST_REGION}": prices[1].usd_per_hour if prices[1] else None,
         }
@@ -124,6 +125,6 @@ def _images(_: str | None) -> list[Row]:
 KINDS: dict[str, tuple[str, Callable[[str | None], list[Row]]]] = {
     "platforms": ("servers, for halls[].nodes[].platform", _platforms),
     "gpus": ("GPU models", _gpus),
-    "instances": ("EC2 types with NVIDIA GPUs, for cloud.pools[].instance_type", _instances),
+    "instances": ("a cloud's types with NVIDIA GPUs, for cloud.pools[].instance_type", _instances),
     "images": ("systems that images may have, for software.os", _images),
 }

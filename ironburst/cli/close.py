@@ -14,7 +14,7 @@ def add_parser(subparsers: Subparsers) -> None:
         help="launch nothing in a pool, a zone, or of a type, until `open`",
         description="Launch nothing there; what is rented there goes on. It holds until `ironburst open`, whatever is "
         f"restarted or published. {order.WHO}{order.EXIT_CODES}",
-        epilog="example: ironburst close us-east-1b --until 2026-12-01 --why 'EFA is slow there'",
+        epilog="example: ironburst close us-east-1b --until 2026-12-01 --why 'its network is slow'",
     )
     parser.add_argument("place", metavar="POOL|ZONE|TYPE", help="as the stack file names it; a NodePool, too")
     site_options.add(parser, needs_scheduler=False, needs_document=False)

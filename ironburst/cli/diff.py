@@ -18,6 +18,8 @@ from ironburst.config.valid import valid
 from ironburst.plan.difference import Difference, difference, of_images, of_locks
 from ironburst.software.lock import LockError
 from ironburst.system.bad_input import BadInput
+from ironburst.wiring import clouds
+from ironburst.wiring.provider import ImageIds
 
 
 def add_parser(subparsers: Subparsers) -> None:
@@ -31,7 +33,7 @@ def add_parser(subparsers: Subparsers) -> None:
     )
     for name in ("left", "right"):
         parser.add_argument(name, help="a stack file, or the name of a stack in stacks/")
-    told = "of `aws ssm get-parameters-by-path --recursive --path /ironburst/CLUSTER`, one of each"
+    told = f"of `{clouds.EXAMPLE.listed_by} {clouds.EXAMPLE.arguments}`, one of each"
     parser.add_argument("--images", nargs=2, type=Path, metavar="FILE", help=told)
     parser.add_argument("--all", action="store_true", help="also what is each environment's own")
     parser.add_argument("--json", action="store_true", help="everything as JSON: section, where, left, right, own")
@@ -42,7 +44,9 @@ def add_parser(subparsers: Subparsers) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Compare and print."""
     left, right = _path(arguments.left), _path(arguments.right)
-    found = [*_images(arguments.images), *of_locks(_lock(left), _lock(right)), *difference(valid(left), valid(right))]
+    of_left = valid(left)
+    images = _images(arguments.images, clouds.declared(of_left).image_ids or clouds.EXAMPLE)
+    found = [*images, *of_locks(_lock(left), _lock(right)), *difference(of_left, valid(right))]
     if arguments.json:
         print(json.dumps([asdict(each) for each in found], indent=1, default=str))
         return 0
@@ -74,18 +78,16 @@ def _lock(stack_file: Path) -> Any:
         raise BadInput(f"{error}; {lockfile.restore(stack_file)}") from None
 
 
-def _images(files: list[Path] | None) -> list[Difference]:
-    return of_images(*(_of_pools(file) for file in files)) if files else []
+def _images(files: list[Path] | None, written: ImageIds) -> list[Difference]:
+    return of_images(*(_of_pools(file, written) for file in files)) if files else []
 
 
-def _of_pools(file: Path) -> dict[str, str]:
-    """Pool -> image, from the parameters /ironburst/CLUSTER/POOL/image."""
+def _of_pools(file: Path, written: ImageIds) -> dict[str, str]:
+    """Pool -> image."""
     try:
-        parameters = json.loads(file.read_text())["Parameters"]
-        named = [(each["Name"].split("/"), str(each["Value"])) for each in parameters]
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        raise BadInput(f"{file} isn't what `aws ssm get-parameters-by-path` prints ({error!r})") from None
-    return {parts[3]: image for parts, image in named if len(parts) == 5 and parts[4] == "image"}
+        return written.of_pools(file.read_text())
+    except (OSError, ValueError) as error:
+        raise BadInput(f"{file} isn't what `{written.listed_by}` prints ({error})") from None
 
 
 def _said(value: Any) -> str:

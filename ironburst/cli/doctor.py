@@ -18,7 +18,7 @@ from ironburst.adapters.slurm.scheduler import Slurm
 from ironburst.cli import Subparsers, waiting
 from ironburst.cli.playbook_options import declaration
 from ironburst.cli.site_options import guarded
-from ironburst.config.load import allowed_accounts
+from ironburst.config.load import settings
 from ironburst.config.models import ClusterConfig
 from ironburst.config.scheduler_models import Slurm as SlurmConfig
 from ironburst.config.valid import valid
@@ -70,7 +70,9 @@ def add_parser(subparsers: Subparsers) -> None:
     )
     parser.add_argument("stack_file", type=Path, help="as in stacks/Pulumi.lab.yaml")
     told = "only the cloud: credentials, quotas, zones, images, rights, hall link, secret, billing, capacity "
-    parser.add_argument("--cloud", "--aws", dest="cloud", action="store_true", help=told + "(default: all of these)")
+    parser.add_argument(
+        "--cloud", *clouds.FLAGS, dest="cloud", action="store_true", help=told + "(default: all of these)"
+    )
     told = "only a Slurm that isn't managed: has it what `ironburst slurm snippet` prints? Asked on its head"
     parser.add_argument("--slurm", action="store_true", help=told)
     told = "all that can be seen from there: hosts, BMCs, packages, the cloud, the document (below)"
@@ -117,8 +119,8 @@ def _examine(arguments: argparse.Namespace, config: ClusterConfig) -> Iterator[F
     if arguments.cloud and config.cloud is None:
         raise BadInput(f"{arguments.stack_file} declares no cloud: there is nothing of it to look at")
     if arguments.cloud or every:
-        accounts = allowed_accounts(arguments.stack_file)
-        looked = Looked(config, _document(arguments, config), datetime.now(UTC), accounts)
+        of_file = settings(arguments.stack_file)
+        looked = Looked(config, _document(arguments, config), datetime.now(UTC), of_file)
         yield from clouds.declared(config).doctor(looked)
     if beside and (arguments.slurm or every):
         prefix = slurm_prefix(arguments.slurm_prefix or None)

@@ -25,8 +25,8 @@ def add_parser(subparsers: Subparsers) -> None:
         "document",
         help="the ClusterDocument of owned nodes, without Pulumi",
         description="Print the ClusterDocument of a stack file and the lock file beside it, as Pulumi's output "
-        "`cluster` is, of a stack that has nothing in a cloud. What only Pulumi knows, ids and addresses in AWS, it "
-        "can't say: such a stack is refused. Exit code 0: printed; 2: refused, or not a valid stack.",
+        "`cluster` is, of a stack that has nothing in a cloud. What only Pulumi knows, ids and addresses in the "
+        "cloud, it can't say: such a stack is refused. Exit code 0: printed; 2: refused, or not a valid stack.",
         epilog="example: ironburst document stacks/Pulumi.hall.yaml | ironburst publish --to /srv/ironburst/hall.json",
     )
     parser.add_argument("stack_file", type=Path, help="as in stacks/Pulumi.hall.yaml")
@@ -58,5 +58,5 @@ def _only_pulumi_knows(config: ClusterConfig) -> Iterator[str]:
         yield from (f"cloud.groups {group.name}" for group in config.cloud.groups)
         yield from (f"cloud.pools {pool.name}" for pool in config.cloud.pools)
         yield from (f"cloud.karpenter {pool.name}" for pool in config.cloud.karpenter)
-    if config.kubernetes and config.kubernetes.eks:
-        yield "a cluster of EKS"
+    if config.kubernetes and config.kubernetes.hosted:
+        yield config.kubernetes.hosted.CALLED

@@ -32,8 +32,7 @@ from ironburst.ports.images import BakeError
 from ironburst.system.signals import handled
 from ironburst.wiring import clouds
 
-AMI = re.compile(r"ami-([0-9a-f]{8}|[0-9a-f]{17})")
-EXIT_CODES = """exit codes:
+EXIT_CODES = f"""exit codes:
   0    the image is made, and the pool's parameter names it
   1    a crash, which is a bug
   2    bad input: no document, no such pool, inventory, key or base image; nothing was started
@@ -41,7 +40,7 @@ EXIT_CODES = """exit codes:
 (if not, the last line says so)
   130  Ctrl-C or SIGTERM; as 3
 
-example: ironburst image p5 --document .lab/lab/document.json --base-image ami-0ba5e0000000000a1 \
+example: ironburst image p5 --document .lab/lab/document.json --base-image {clouds.EXAMPLE.example} \
 --inventory inventory/lab"""
 
 
@@ -61,7 +60,7 @@ def add_parser(subparsers: Subparsers) -> None:
     parser.add_argument("pool", help="name of a pool of the document")
     add_declaration(parser)
     parser.add_argument(
-        "--base-image", required=True, metavar="AMI", help="image to start from: the distribution's, or an earlier bake"
+        "--base-image", required=True, metavar="ID", help="image to start from: the distribution's, or an earlier bake"
     )
     parser.add_argument(
         "--ssh-key", type=Path, help="private key for the build instance (default: one that is made for this build)"
@@ -159,10 +158,9 @@ def _first_error(playbook: PlaybookRun) -> str:
 
 def _pool(document: ClusterDocument, arguments: argparse.Namespace) -> PoolDocument:
     """The pool; ValueError for this or another argument that can't be."""
-    if not AMI.fullmatch(arguments.base_image):
-        raise ValueError(
-            f"--base-image {arguments.base_image!r}: must be an image id, ami- and 8 or 17 hexadecimal digits"
-        )
+    ids = clouds.image_ids(document)
+    if ids and not re.fullmatch(ids.form, arguments.base_image):
+        raise ValueError(f"--base-image {arguments.base_image!r}: must be an image id, {ids.words}")
     if arguments.ssh_key and not arguments.ssh_key.is_file():
         raise ValueError(f"--ssh-key {arguments.ssh_key}: there is no such file")
     for pool in document.pools:

@@ -8,6 +8,7 @@ from pydantic import Field
 
 from ironburst.config.cluster_models import InCluster
 from ironburst.config.types import Address, Certificates, SecretRef
+from ironburst.system import secrets
 
 
 class Bridge(InCluster):
@@ -31,8 +32,8 @@ class Bridge(InCluster):
     )
     join_token: SecretRef = Field(
         description="the controller writes the short-lived token there that a rented node joins the cluster with; "
-        "aws-secretsmanager: alone",
-        examples=["aws-secretsmanager:ironburst/prod/join-token"],
+        f"{secrets.STORED} alone",
+        examples=[secrets.in_store("ironburst/prod/join-token")],
     )
     cluster_dns: Address = Field(description="address of the cluster's DNS service", examples=["10.96.0.10"])
     scheduler_name: str = Field(

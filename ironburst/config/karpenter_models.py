@@ -31,7 +31,7 @@ class KarpenterPool(Strict):
     node_class: str = Field(
         pattern=r"^[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?$",
         examples=["default"],
-        description="EC2NodeClass that the cluster has: image, network and joining are Karpenter's own matter",
+        description="node class that the cluster has: image, network and joining are Karpenter's own matter",
     )
     account: Account | None = Field(
         default=None, description="one of budget.accounts, which pays; none: the common ceilings alone"

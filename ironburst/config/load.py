@@ -79,14 +79,6 @@ def places(stack_file: Path) -> dict[str, tuple[Path, int]]:
     return found
 
 
-def allowed_accounts(path: Path) -> list[str]:
-    """The AWS accounts that a stack file lets the provider work in (aws:allowedAccountIds); empty: any. Raises
-    ConfigError.
-    """
-    given = settings(path).get("aws:allowedAccountIds") or []
-    return [str(account) for account in (given if isinstance(given, list) else [given])]
-
-
 def settings(path: Path) -> dict[str, Any]:
     """What is under `config` of a stack file. Raises ConfigError."""
     data = yaml_file.read(path)

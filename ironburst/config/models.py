@@ -53,11 +53,11 @@ class Ssh(Strict):
     )
     cloud_user: LoginUser | None = Field(
         default=None,
-        description="the same at cloud nodes; none: the user of the system's stock images (admin on Debian, ubuntu, "
-        "ec2-user on RHEL); Rocky's images have rocky",
+        description="the same at cloud nodes; none: the user of the system's stock images (`ironburst catalog images` "
+        "lists them); Rocky's images have rocky",
     )
     key_name: str | None = Field(
-        default=None, description="existing EC2 key pair for cloud nodes; none: the image has the key"
+        default=None, description="existing key pair of the cloud, for its nodes; none: the image has the key"
     )
 
 
@@ -185,7 +185,7 @@ class Filesystem(Strict):
     source: str = Field(
         min_length=1,
         description="as mount takes it; beegfs: the management host",
-        examples=["10.0.0.5:/export", "mgs@o2ib:/fsx"],
+        examples=["10.0.0.5:/export", "mgs@o2ib:/scratch"],
     )
     options: str = Field(
         default="",
@@ -198,7 +198,7 @@ class Filesystem(Strict):
     def _as_mount_takes_it(self) -> Filesystem:
         form = {"nfs": r"\S+:/\S*", "lustre": r"\S+:/\S+", "beegfs": r"[^\s:/]+"}[self.kind]
         if not re.fullmatch(form, self.source):
-            example = {"nfs": "10.0.0.5:/export", "lustre": "mgs@o2ib:/fsx", "beegfs": "10.0.0.5"}[self.kind]
+            example = {"nfs": "10.0.0.5:/export", "lustre": "mgs@o2ib:/scratch", "beegfs": "10.0.0.5"}[self.kind]
             raise ValueError(
                 f"has source {self.source!r}, which {self.kind} doesn't mount; write for example {example}"
             )
@@ -340,7 +340,7 @@ class ClusterConfig(Strict):
     ssh: Ssh = Ssh()
     halls: list[Hall] = Field(
         default=[],
-        description="where the owned nodes stand; none only with a cluster of EKS, or with a Slurm that isn't managed",
+        description="where the owned nodes stand; none only with the cloud's control plane, or an unmanaged Slurm",
     )
     cloud: AwsCloud | None = Field(default=None, description="none: nothing is rented")
     budget: Budget | None = Field(default=None, description="needed where there are burst pools")

@@ -12,6 +12,7 @@ from typing import Any
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
+from ironburst.config.aws.forms import FORMS as IDS
 from ironburst.config.finding import Finding, path_of
 from ironburst.config.models import ClusterConfig
 from ironburst.config.scheduler_models import Kubernetes, Slurm
@@ -134,8 +135,7 @@ def _form(location: Sequence[str | int], pattern: str) -> str:
 
 _FORMS = {
     r"^[a-z]([a-z0-9-]{0,30}[a-z0-9])?$": "write a small letter first, then small letters, digits and -, at most 32",
-    r"^ami-[0-9a-f]{8,17}$": "write for example ami-0123456789abcdef0",
-    r"^cr-[0-9a-f]+$": "write for example cr-0123456789abcdef0",
+    **IDS,
 }
 """pattern that several keys share: its words"""
 

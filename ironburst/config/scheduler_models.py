@@ -5,16 +5,15 @@ from __future__ import annotations
 import ipaddress
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, Discriminator, Field, Tag, model_validator
+from pydantic import AfterValidator, Discriminator, Field, Tag
 
-from ironburst.config.aws.eks_models import Eks
+from ironburst.config.aws.eks_models import Hosted
 from ironburst.config.bridge_models import Bridge
 from ironburst.config.cluster_models import InCluster
 from ironburst.config.software_models import Strict
 from ironburst.config.types import Address, Certificates, Duration, Folder, Mail, Name, Network, Ports, SecretRef
 from ironburst.nodes.naming import SITE_LABEL
-
-NOT_ON_EKS = ("control_plane", "api_server", "ca", "join_token", "cluster_dns", "admin_kubeconfig", "controller_user")
+from ironburst.system import secrets
 
 
 def _partition(value: str) -> str:
@@ -60,7 +59,7 @@ class Slurm(Strict):
         default="home", description="Slurm partition of the owned nodes, where users submit"
     )
     munge_key: SecretRef = Field(
-        description="one key for owned and rented nodes; rented ones can only read aws-secretsmanager:"
+        description=f"one key for owned and rented nodes; rented ones can only read {secrets.STORED}"
     )
     shared_filesystem: Folder = Field(default="/shared", description=SHARED)
     slurm_uid: int = Field(
@@ -73,7 +72,7 @@ class Slurm(Strict):
     kill_wait: Duration | None = Field(
         default=None,
         description="KillWait: so long after SIGTERM a job that is ended, put back or out of time may save; none: what "
-        "EC2's notice leaves beside a turn of the controller, 90s with a tick of 10s",
+        "the cloud's notice leaves beside a turn of the controller, 90s with a tick of 10s",
         examples=["90s"],
     )
     mail: SlurmMail | None = Field(
@@ -180,20 +179,18 @@ class ControlPlane(Strict):
         return str(ipaddress.IPv4Network(self.service_cidr).network_address + 10)
 
 
-class Kubernetes(InCluster):
-    """A Kubernetes cluster, that is there already or made here: rented nodes join it, and its own scheduler starts the
-    pods.
-    """
-
+class _MadeHere(InCluster):
     kind: Literal["kubernetes"]
     control_plane: ControlPlane | None = Field(
         default=None, description="the cluster is made on a host of a hall, by kubeadm"
     )
-    eks: Eks | None = Field(
-        default=None,
-        description="the cluster is made in AWS, by Pulumi; then api_server, ca, cluster_dns, join_token, "
-        "admin_kubeconfig and controller_user are left out. Never tried against a real EKS",
-    )
+
+
+class Kubernetes(Hosted, _MadeHere):
+    """A Kubernetes cluster, that is there already or made here: rented nodes join it, and its own scheduler starts the
+    pods.
+    """
+
     api_server: str | None = Field(
         default=None,
         pattern=r"^https://[^/\s]+$",
@@ -219,8 +216,8 @@ class Kubernetes(InCluster):
     join_token: SecretRef | None = Field(
         default=None,
         description="the controller writes the short-lived token there that a rented node joins with; "
-        "aws-secretsmanager: alone; needed without eks",
-        examples=["aws-secretsmanager:ironburst/prod/join-token"],
+        f"{secrets.STORED} alone; needed where the control plane isn't the cloud's",
+        examples=[secrets.in_store("ironburst/prod/join-token")],
     )
     queue: Literal["pods", "kueue"] = Field(
         default="pods",
@@ -236,19 +233,10 @@ class Kubernetes(InCluster):
     account_label: str = Field(default="", description="label of a pod that names who pays; none: its namespace does")
     shared_filesystem: Folder | None = Field(default=None, description=SHARED + "; none: there is none")
 
-    @model_validator(mode="after")
-    def _known_of_eks(self) -> Kubernetes:
-        wrong = [key for key in NOT_ON_EKS if self.eks and getattr(self, key) is not None]
-        if wrong:
-            raise ValueError(
-                f"has {', '.join(wrong)} beside eks, which makes the cluster and knows them: leave them out"
-            )
-        return self
-
     @property
     def joins_with(self) -> tuple[str, str] | None:
         """What a rented node joins with: the key of this section that names it, and the reference; None: its own role
-        in IAM.
+        in the cloud.
         """
         return ("join_token", self.join_token) if self.join_token else None
 

@@ -122,7 +122,7 @@ class SoftwareChoice(Strict):
         description="one or several of containerd, docker, apptainer, enroot (with pyxis); none: containerd",
     )
     rdma: Literal["inbox", "doca-ofed"] | None = Field(
-        default=None, description="InfiniBand stack; none: inbox. Nodes with EFA get AWS's"
+        default=None, description="InfiniBand stack; none: inbox. Nodes with a cloud's fabric get the stack that it has"
     )
     peer_memory: Literal["auto", "dma-buf", "peermem", "none"] | None = Field(
         default=None,

@@ -12,7 +12,7 @@ from ironburst import catalog
 from ironburst.config import lockfile
 from ironburst.config import software as declared_software
 from ironburst.config.checks import check, gpu_support, software
-from ironburst.config.checks.aws import places, provider
+from ironburst.config.checks.aws import provider
 from ironburst.config.checks.common import Findings, owned_nodes, schedulers
 from ironburst.config.finding import ConfigError, Finding, path_of
 from ironburst.config.load import from_value, settings, value_in
@@ -38,8 +38,7 @@ def load_valid(path: Path | str, *, now: datetime, resolve_secrets: bool = False
     """The stack of a stack file and the lock beside it. Raises ConfigError with every error."""
     given = settings(Path(path))
     config = from_value(value_in(given, Path(path)))
-    of_file = [*places.pulumis_region(config, given.get("aws:region")), *provider.settings(given)]
-    of_file += provider.twins(config, Path(path))
+    of_file = list(provider.beside(config, given, Path(path)))
     try:
         stack = valid(config, Path(path), now=now, resolve_secrets=resolve_secrets)
     except ConfigError as error:

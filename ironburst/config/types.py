@@ -186,7 +186,7 @@ Folder = Annotated[str, Field(pattern=FOLDER_PATTERN, examples=["/shared"])]
 Mac = Annotated[str, AfterValidator(_mac)]
 Fingerprint = Annotated[str, AfterValidator(_fingerprint)]
 SecretRef = Annotated[
-    str, AfterValidator(_reference), Field(examples=["env:BMC_PASSWORD", "aws-secretsmanager:hall/bmc"])
+    str, AfterValidator(_reference), Field(examples=["env:BMC_PASSWORD", secrets.in_store("hall/bmc")])
 ]
 NodeLabel = Annotated[str, AfterValidator(_node_label)]
 NodeLabelValue = Annotated[str, Field(pattern=r"^([A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?)?$")]
@@ -194,7 +194,6 @@ Name = Annotated[str, Field(pattern=NAME_PATTERN)]
 Certificates = Annotated[str, AfterValidator(_certificates)]
 Account = Annotated[str, AfterValidator(_account)]
 Usd = Annotated[float, Field(gt=0, allow_inf_nan=False)]
-ImageOwner = Annotated[str, Field(pattern=r"^(\d{12}|amazon|aws-marketplace)$")]
 
 
 def checked(kind: Any, value: object) -> Any:

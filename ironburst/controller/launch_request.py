@@ -49,7 +49,7 @@ def _joins(document: ClusterDocument, pool: PoolDocument, place: PoolZone) -> di
         "scheduler": "slurm-bridge" if declared.bridge else "kubernetes",
         "api_server": cluster.api_server,
         "ca": cluster.ca,
-        **({"eks": declared.eks} if declared.eks else {"join_token": cluster.join_token}),
+        **(declared.signs_in or {"join_token": cluster.join_token}),
         "labels": naming.node_labels(pool.partition, document.region, [place.zone], types, pool.labels),
     }
 

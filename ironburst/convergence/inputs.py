@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from ironburst.document import variables
+from ironburst.system import secrets
 
 Inputs = dict[str, str]
 IGNORED = ("__pycache__", ".git")
@@ -25,7 +26,7 @@ IGNORED = ("__pycache__", ".git")
 NOT_VARIABLES = ("version", "serial", "ssh", "software")
 FOR_EVERY_HOST = ("software", "ssh")
 LOOKUP = re.compile(r"""lookup\(\s*['"](?:ansible\.builtin\.)?env['"]\s*,\s*['"](\w+)['"]""")
-REFERENCE = re.compile(r"""(?:env:\w+|(?:file|aws-secretsmanager):[^\s'",}\]]+)""")
+REFERENCE = re.compile(rf"""(?:env:\w+|(?:{"|".join(["file", *secrets.STORES])}):[^\s'",}}\]]+)""")
 # One thing that the keeper has is an input of its own; hostvars of others are all hosts
 KEPT = re.compile(r"hostvars\[cluster_keeper\][.](?=cluster_)")
 CALLED = re.compile(r"""\b(?:name|role):\s*["']?(\w+)""")

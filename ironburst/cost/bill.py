@@ -24,6 +24,8 @@ from datetime import UTC, datetime
 from decimal import Decimal, InvalidOperation
 from typing import Literal
 
+from ironburst.cost.aws.resources import id_of
+
 
 class BillError(ValueError):
     """A bill that can't be used: one sentence that says where, what was found and what is allowed."""
@@ -164,11 +166,6 @@ class _Row:
             raise self.bad(name, "USD: the ledger's estimates are in dollars")
 
 
-def _id(resource: str) -> str:
-    """An ARN's last part: arn:aws:ec2:us-east-1:123456789012:instance/i-1 is i-1."""
-    return resource.rpartition("/")[2] if resource.startswith("arn:") else resource
-
-
 def _reader(names: list[str], path: str) -> Callable[[_Row], Line]:
     if set(_CUR) <= set(names):
         return _cur
@@ -191,7 +188,7 @@ def _cur(row: _Row) -> Line:
     return Line(
         number=row.number,
         kind=kind,
-        resource=_id(row.values.get("line_item_resource_id", "")),
+        resource=id_of(row.values.get("line_item_resource_id", "")),
         usage_type=usage_type,
         from_s=from_s,
         to_s=row.time(end) if row.values.get(end) else from_s + 3600,
@@ -214,7 +211,7 @@ def _focus(row: _Row) -> Line:
     return Line(
         number=row.number,
         kind=kind,
-        resource=_id(row.values.get("ResourceId", "")),
+        resource=id_of(row.values.get("ResourceId", "")),
         usage_type=usage_type,
         from_s=row.time("ChargePeriodStart"),
         to_s=row.time("ChargePeriodEnd"),

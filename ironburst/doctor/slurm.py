@@ -104,9 +104,9 @@ def _kill_wait(cluster: ClusterDocument, said: str) -> Finding:
     given_s, most_s = int(number), spot_notice.most_s(cluster.burst.tick_s)
     wanted_s = spot_notice.kill_wait_s(cluster.burst.tick_s)
     if given_s < wanted_s:
-        seen = f"is {given_s} s: so long a job of a spot node may save, of the {spot_notice.NOTICE_S} s that EC2 gives"
+        seen = f"is {given_s} s: so long a job of a spot node may save, of the {spot_notice.NOTICE_S} s of notice"
     elif given_s > most_s:
-        seen = f"is {given_s} s, longer than EC2's notice of {spot_notice.NOTICE_S} s leaves: the node ends before"
+        seen = f"is {given_s} s, longer than the cloud's notice of {spot_notice.NOTICE_S} s leaves: it ends before"
     else:
         return Finding("slurm.conf", "KillWait", "ok", said)
     return Finding("slurm.conf", "KillWait", "warn", seen, f"write KillWait={wanted_s}, and `scontrol reconfigure`")

@@ -21,8 +21,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from ironburst.document import aws
-from ironburst.document.aws import AwsPlace
+from ironburst.document.aws import PROVIDER, of_before_6
 from ironburst.document.bridge import Bridge
 from ironburst.document.hall_model import HallDocument
 from ironburst.document.karpenter_model import KarpenterPool
@@ -54,7 +53,6 @@ from ironburst.system import files
 
 __all__ = [
     "VERSIONS",
-    "AwsPlace",
     "Bridge",
     "Budget",
     "Burst",
@@ -92,7 +90,7 @@ __all__ = [
 
 VERSIONS = (1, 2, 3, 4, 5, 6)
 """that are read; the last is written"""
-PROVIDERS = (aws.PROVIDER,)
+PROVIDERS = (PROVIDER,)
 """clouds whose places are known"""
 
 
@@ -132,7 +130,7 @@ def parse(data: Any, where: str = "the document") -> ClusterDocument:
             f"{', '.join(map(str, VERSIONS))}: upgrade the reader or publish again"
         )
     if data["version"] < VERSIONS[-1]:
-        data = aws.of_before_6(data)
+        data = of_before_6(data)
     cloud = data.get("cloud")
     if isinstance(cloud, dict) and cloud.get("provider") not in PROVIDERS:
         raise NewerDocument(

@@ -12,6 +12,19 @@ from pydantic import Field
 from ironburst.document.part import Part
 
 PROVIDER: Literal["aws"] = "aws"
+LOGIN_USERS = {"debian": "admin", "ubuntu": "ubuntu", "rhel": "ec2-user"}
+"""who logs in at the stock images of a distribution; Rocky's has `rocky`, which is declared"""
+
+
+class Hosted(Part):
+    """The part of the document's scheduler that says whether its control plane is the cloud's own."""
+
+    eks: str = Field(default="", description="what AWS calls it; its nodes sign in by IAM. Empty: no cluster of EKS")
+
+    @property
+    def signs_in(self) -> dict[str, str]:
+        """What a rented node is told to sign in with, by its role in the cloud; empty: it joins with a token."""
+        return {"eks": self.eks} if self.eks else {}
 
 
 class AwsPlace(Part):
@@ -25,6 +38,10 @@ class AwsPlace(Part):
     capacity_reservation_group_arn: str | None = Field(
         default=None, description="resource group with the reservations that its nodes run in"
     )
+
+
+UNKNOWN = AwsPlace(subnet_id="", launch_template_id="")
+"""before Pulumi has made it"""
 
 
 def of_before_6(said: Mapping[str, Any]) -> dict[str, Any]:

@@ -40,7 +40,7 @@ from ironburst.document import (
     SubnetManager,
 )
 from ironburst.document.build_policy import budget, burst, share
-from ironburst.document.build_scheduler import EksCluster, declared_node, scheduler, told
+from ironburst.document.build_scheduler import HostedCluster, declared_node, scheduler, told
 from ironburst.document.build_users import users
 from ironburst.nodes import naming
 from ironburst.software.solve import Solution
@@ -61,7 +61,7 @@ class Observed(BaseModel, frozen=True):
     instances: dict[str, CloudInstance] = {}
     pool_zones: dict[str, list[PoolZone]] = {}
     notices: dict[str, str] = {}
-    eks: EksCluster | None = None
+    hosted: HostedCluster | None = None
 
 
 class _OfSoftware(TypedDict):
@@ -115,8 +115,8 @@ def build(config: ClusterConfig, observed: Observed, solution: Solution | None =
             cloud_user=config.ssh.cloud_user,
             sudo_secret=config.ssh.sudo_password or "",
         ),
-        scheduler=scheduler(config, config.scheduler, hosts, observed.eks),
-        other_schedulers=[scheduler(config, each, hosts, observed.eks) for each in config.other_schedulers],
+        scheduler=scheduler(config, config.scheduler, hosts, observed.hosted),
+        other_schedulers=[scheduler(config, each, hosts, observed.hosted) for each in config.other_schedulers],
         hosts=hosts,
         halls={
             hall.name: HallDocument(
@@ -203,7 +203,7 @@ def _roles(
         "cuda": gpu,
         "nvidia_container_toolkit": gpu,
         "container_runtime": bool(chosen.container_runtimes),
-        "rdma": bool(chosen.packages.get("rdma")) or chosen.rdma == "efa",
+        "rdma": bool(chosen.packages.get("rdma")) or chosen.rdma in catalog.software_extra()["fabrics"]["own_rdma"],
         "infiniband_fabric": opensm,
         "mig": bool(its["mig"]),
         "gpu_power_limit": isinstance(nodes, Nodes) and nodes.gpu_power_limit_w is not None,
@@ -297,7 +297,7 @@ def _whose(config: ClusterConfig, nodes: NodeSettings) -> str:
 def _fixed(config: ClusterConfig, group: Group, observed: Observed, solution: Solution) -> list[Host]:
     its = _of_instances(config, group, naming.locked_group(group.name), solution)
     whose = config.scheduler_of(group)
-    by_id = isinstance(whose, Kubernetes) and whose.eks is not None
+    by_id = isinstance(whose, Kubernetes) and whose.hosted is not None
     return [
         Host(
             name=name,

@@ -11,31 +11,27 @@ from ironburst.config.node_settings import SlurmNode as DeclaredSlurmNode
 from ironburst.config.scheduler_models import ControlPlane, Kubernetes, Slurm
 from ironburst.config.scheduler_models import Scheduler as DeclaredScheduler
 from ironburst.document import Host, Scheduler, SlurmNode
-from ironburst.nodes import naming
 
 API_PORT = 6443  # kubeadm's
 TOLD_MEMORY = 0.95  # of an instance's memory: the system and slurmd need some
 
 
-class EksCluster(BaseModel, frozen=True):
-    """A control plane as AWS made it."""
+class HostedCluster(BaseModel, frozen=True):
+    """A control plane as the cloud made it."""
 
     api_server: str
     ca: str
 
 
 def scheduler(
-    config: ClusterConfig, declared: DeclaredScheduler, hosts: list[Host], eks: EksCluster | None
+    config: ClusterConfig, declared: DeclaredScheduler, hosts: list[Host], hosted: HostedCluster | None
 ) -> Scheduler:
-    """As the document has it. `eks`: what AWS made, where it is to make one."""
-    known = {
-        key: value for key, value in declared.model_dump(exclude={"eks", "kill_wait"}).items() if value is not None
-    }
+    """As the document has it. `hosted`: what the cloud made, where it is to make one."""
+    known = {key: value for key, value in declared.model_dump(exclude={"kill_wait"}).items() if value is not None}
     address = next((host.address for host in hosts if host.name == declared.head_node), "")
-    if isinstance(declared, Kubernetes) and declared.eks:
-        assert eks  # Pulumi made it
-        own = {"eks": naming.cluster_object(config.name), "cluster_dns": declared.eks.cluster_dns}
-        known |= own | eks.model_dump()
+    if isinstance(declared, Kubernetes) and declared.hosted:
+        assert hosted  # Pulumi made it
+        known |= declared.hosted.in_document(config.name) | hosted.model_dump()
     if isinstance(declared, Slurm):
         known["kill_wait_s"] = declared.kill_wait or spot_notice.kill_wait_s(config.burst.tick)
         known["head_address"] = address if declared.managed else declared.head

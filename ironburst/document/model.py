@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from ironburst.document.aws import AwsPlace
+from ironburst.document.aws import LOGIN_USERS, AwsPlace, Hosted
 from ironburst.document.bridge import Bridge
 from ironburst.document.control_plane import ControlPlane
 from ironburst.document.hall_model import HallDocument
@@ -119,10 +119,6 @@ class Gpu(Part):
     )
 
 
-LOGIN_USERS = {"debian": "admin", "ubuntu": "ubuntu", "rhel": "ec2-user"}
-"""who logs in at the stock images of a distribution; Rocky's has `rocky`, which is declared"""
-
-
 class Ssh(Part):
     """How Ansible logs in."""
 
@@ -144,7 +140,7 @@ class SlurmMail(Part):
     sender: str
 
 
-class Scheduler(Part):
+class Scheduler(Hosted):
     """Slurm's head, or the Kubernetes cluster; what is the other kind's is empty. `munge_key`, `kubeconfig` and
     `join_token` are references, never the secret.
     """
@@ -169,7 +165,6 @@ class Scheduler(Part):
         description="certificates of the cluster's authority, PEM; empty: only the head has it",
     )
     kubeconfig: str = ""
-    eks: str = Field(default="", description="what AWS calls it; its nodes sign in by IAM. Empty: no cluster of EKS")
     join_token: str = ""
     cluster_dns: str = ""
     cluster_domain: str = ""
@@ -320,7 +315,7 @@ class Images(Part):
 class CloudDocument(Part):
     """The cloud that nodes are rented in."""
 
-    provider: str = Field(description="aws, as its places say")
+    provider: str = Field(description="as its places say")
     region: str
 
 

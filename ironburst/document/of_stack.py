@@ -5,9 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 from ironburst.config.valid import valid
-from ironburst.document import AwsPlace, ClusterDocument, DocumentError, PoolZone
+from ironburst.document import ClusterDocument, DocumentError, PoolZone
+from ironburst.document.aws import UNKNOWN
 from ironburst.document.build import CloudInstance, Observed, build
-from ironburst.document.build_scheduler import EksCluster
+from ironburst.document.build_scheduler import HostedCluster
 from ironburst.nodes import naming
 from ironburst.system.bad_input import BadInput
 
@@ -22,13 +23,12 @@ def document(path: Path) -> ClusterDocument:
     instances = {name: CloudInstance(id="", address="") for name in fixed}
     zones = {
         pool.name: [
-            PoolZone(zone=zone, instance_type=name, place=AwsPlace(subnet_id="", launch_template_id=""))
-            for name in pool.types
-            for zone in pool.zones
+            PoolZone(zone=zone, instance_type=name, place=UNKNOWN) for name in pool.types for zone in pool.zones
         ]
         for pool in pools
     }
     try:
-        return build(config, Observed(instances=instances, pool_zones=zones, eks=EksCluster(api_server="", ca="")))
+        hosted = HostedCluster(api_server="", ca="")
+        return build(config, Observed(instances=instances, pool_zones=zones, hosted=hosted))
     except DocumentError as error:
         raise BadInput(f"{path}: {error}") from None

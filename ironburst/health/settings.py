@@ -2,11 +2,12 @@
 
 from typing import Any, Dict, NamedTuple, Optional, Tuple
 
+from .aws import LAYERS as OF_CLOUD
 from .expectation import Expectation
 from .findings import Unreadable
 from .tables import Tables
 
-LAYERS = {"infiniband": "InfiniBand", "efa": "Unspecified"}  # link_layer in /sys/class/infiniband/*/ports/*
+LAYERS = dict({"infiniband": "InfiniBand"}, **OF_CLOUD)  # link_layer in /sys/class/infiniband/*/ports/*
 NUMBER = (int, float)
 # name -> type of its JSON value
 REQUIRED: Dict[str, type] = {

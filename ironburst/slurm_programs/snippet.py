@@ -34,7 +34,7 @@ def parts(cluster: ClusterDocument) -> dict[str, str]:
         **{name: slurm_programs.text(name) for name in slurm_programs.NAMES},
         slurm_programs.UNIT: unit,
         slurm_programs.NAMES_UNIT: slurm_programs.text(slurm_programs.NAMES_UNIT),
-        "install.sh": INSTALL,
+        "install.sh": install(cluster),
     }
 
 
@@ -50,7 +50,14 @@ def hosts(cluster: ClusterDocument) -> Iterator[str]:
     yield END
 
 
-INSTALL = f"""#!/bin/sh
+def install(cluster: ClusterDocument) -> str:
+    """The script; a folder for what the controller signs in to the cloud with is called as the cloud."""
+    folder = f"/etc/ironburst/{cluster.cloud.provider}" if cluster.cloud else ""
+    own = f"install -d -o ironburst -g ironburst -m 0700 {folder}\n" if folder else ""
+    return f"{BEFORE}{own}{AFTER}"
+
+
+BEFORE = f"""#!/bin/sh
 # By `ironburst slurm snippet`. On the head, as root: what belongs beside the lines of slurm.conf and gres.conf.
 # It may be run again
 set -eu
@@ -64,7 +71,8 @@ id ironburst > /dev/null 2>&1 \\
 install -d -o ironburst -g "$(id -gn "$slurm")" -m 0775 /var/spool/ironburst
 install -d -o ironburst -g "$(id -gn "$slurm")" -m 0755 /var/spool/ironburst/leases
 install -d -m 0755 /etc/ironburst /srv/ironburst
-install -d -o ironburst -g ironburst -m 0700 /etc/ironburst/aws
+"""
+AFTER = f"""\
 install -m 0644 ironburst.service ironburst-names.service /etc/systemd/system/
 systemctl daemon-reload
 systemctl enable --now ironburst-names

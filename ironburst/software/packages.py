@@ -163,11 +163,17 @@ def dcgm_packages(group: Group, dcgm: str, cuda_major: int | None, facts: Facts)
     return [*(Package(name, exact) for name in wanted), *(Package(name) for name in unpinned)]
 
 
+def own_rdma(facts: Facts) -> Sequence[str]:
+    """Fabrics that bring an RDMA stack of their own, which is called as they are."""
+    names: Sequence[str] = facts.extra["fabrics"]["own_rdma"]
+    return names
+
+
 def rdma_packages(group: Group, rdma: str, rdma_version: str | None, facts: Facts) -> list[Package]:
     """None without a fabric, and none for EFA: its installer brings an RDMA stack of its own, rdma-core too, and stops
     at a held package of the distribution.
     """
-    if group.fabric == "none" or rdma == "efa":
+    if group.fabric == "none" or rdma in own_rdma(facts):
         return []
     if rdma == "doca-ofed":
         return [Package(name, f"{rdma_version}*") for name in facts.package_names["doca_ofed"]["packages"]]
@@ -211,7 +217,7 @@ def kubernetes_packages(os: str, role: str, kubernetes: str | None, facts: Facts
 def nvlsm_packages(os: str, rdma: str, facts: Facts) -> list[Package]:
     """NVLink's subnet manager, of any version; beside EFA without the distribution's RDMA tools (see rdma_packages)."""
     names = facts.package_names["nvlsm"][f"{family(os)}_family"]["packages"]
-    left_out = tables(facts, os)[1]["rdma"] if rdma == "efa" else []
+    left_out = tables(facts, os)[1]["rdma"] if rdma in own_rdma(facts) else []
     return [Package(name) for name in names if name not in left_out]
 
 

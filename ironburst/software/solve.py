@@ -231,7 +231,7 @@ def solve_group(
         dcgm=wish.dcgm or _kept("dcgm", previous, others, facts),
         nccl=wish.nccl or _kept("nccl", previous, others, facts),
     )
-    rdma = "efa" if group.fabric == "efa" else wish.rdma
+    rdma = group.fabric if group.fabric in packages.own_rdma(facts) else wish.rdma
     rdma_version = _kept(rdma, previous if previous and previous.rdma == rdma else None, (), facts, "rdma_version")
     chosen = replace(chosen, rdma=rdma, rdma_version=rdma_version if group.fabric != "none" else None)
     chosen = replace(chosen, peer_memory=_peer_memory(group, chosen, facts))

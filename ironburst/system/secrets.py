@@ -12,7 +12,7 @@ import os
 import re
 from pathlib import Path
 
-from ironburst.system.aws_secrets import SECRETS_MANAGER
+from ironburst.system.aws import SECRETS_MANAGER
 from ironburst.system.secret_store import Unanswered
 
 PROJECT = "Pulumi.yaml"
@@ -25,6 +25,13 @@ FORMS = {
     **{store.scheme: (store.form, store.hint) for store in STORES.values()},
 }
 """scheme: the form of what follows, and what to write"""
+STORED = " or ".join(f"{scheme}:" for scheme in STORES)
+TO_STORES = " or ".join(f"{scheme}:NAME" for scheme in STORES)
+
+
+def in_store(name: str) -> str:
+    """A reference to a store, for examples."""
+    return f"{next(iter(STORES))}:{name}"
 
 
 class SecretError(ValueError):
@@ -35,8 +42,7 @@ def check(reference: str) -> None:
     """Raise SecretError unless `reference` has the shape of one. Resolves nothing."""
     scheme, colon, name = reference.partition(":")
     if not colon or scheme not in SCHEMES or not name:
-        stores = " or ".join(f"{scheme}:NAME" for scheme in STORES)
-        raise SecretError(f"{shown(reference)} is not a secret reference: write env:NAME, file:PATH or {stores}")
+        raise SecretError(f"{shown(reference)} is not a secret reference: write env:NAME, file:PATH or {TO_STORES}")
     form, words = FORMS[scheme]
     if not re.fullmatch(form, name):
         raise SecretError(f"{reference!r} is no reference that resolves: {words}")
@@ -104,8 +110,7 @@ def store(reference: str, value: str, *, region: str | None = None) -> None:
     check(reference)
     scheme, _, name = reference.partition(":")
     if scheme not in STORES or "#" in name:
-        stores = " or ".join(f"{known}:NAME" for known in STORES)
-        raise SecretError(f"nothing is written to {reference!r}: it has to be {stores}, a whole secret")
+        raise SecretError(f"nothing is written to {reference!r}: it has to be {TO_STORES}, a whole secret")
     try:
         STORES[scheme].put(name, value, region)
     except Unanswered as why:

@@ -8,14 +8,23 @@ from ironburst.ports import Cloud
 from ironburst.ports.images import Images
 from ironburst.wiring.aws import AWS
 from ironburst.wiring.none import NONE
-from ironburst.wiring.provider import Provider
+from ironburst.wiring.provider import ImageIds, Provider
 
 PROVIDERS: dict[str | None, Provider] = {None: NONE, "aws": AWS}
+FLAGS = tuple(f"--{name}" for name in PROVIDERS if name)
+"""other words for --cloud"""
+EXAMPLE = next(row.image_ids for row in PROVIDERS.values() if row.image_ids)
+"""how a cloud writes images, for the words of help"""
 
 
 def declared(config: ClusterConfig) -> Provider:
     """That of a stack file."""
     return PROVIDERS[config.cloud.provider if config.cloud else None]
+
+
+def image_ids(document: ClusterDocument) -> ImageIds | None:
+    """How the cloud of a document writes images; None: it names no cloud."""
+    return PROVIDERS[_named(document)].image_ids
 
 
 def images(document: ClusterDocument) -> Images:

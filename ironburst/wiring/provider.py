@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
 from ironburst.config.models import ClusterConfig
 from ironburst.doctor.finding import Finding
@@ -15,12 +16,27 @@ from ironburst.ports.images import Images
 
 @dataclass(frozen=True)
 class Looked:
-    """What a doctor's checks look at. `accounts`: numbers that the stack file allows; empty: any."""
+    """What a doctor's checks look at. `settings`: what lies under `config` of the stack file."""
 
     config: ClusterConfig
     document: ClusterDocument | None
     now: datetime
-    accounts: Sequence[str] = ()
+    settings: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class ImageIds:
+    """How a cloud writes its images. `form`: of an id, a regular expression, and in `words`; `listed_by`: a command
+    that prints those of a cluster's pools, with its `arguments`; `of_pools` reads that text, pool -> id, or raises
+    ValueError.
+    """
+
+    form: str
+    words: str
+    example: str
+    listed_by: str
+    arguments: str
+    of_pools: Callable[[str], dict[str, str]]
 
 
 @dataclass(frozen=True)
@@ -31,3 +47,4 @@ class Provider:
     api: Callable[[str], Cloud]
     images: Callable[[str], Images]
     doctor: Callable[[Looked], Iterator[Finding]]
+    image_ids: ImageIds | None = None

@@ -226,7 +226,7 @@ def site_of(document: ClusterDocument) -> kubernetes.Site:
         home_partition=declared.home_partition,
         account_label=declared.account_label,
         queue=declared.queue or "pods",
-        by_instance=bool(declared.eks),
+        by_instance=bool(declared.signs_in),
         ours={host.node_object: host.name for host in document.hosts if host.node_object},
         boot_s=max((float(pool.boot_s) for pool in pools), default=0.0),
     )

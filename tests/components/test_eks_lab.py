@@ -116,7 +116,10 @@ def test_a_node_speaks_by_the_token_of_its_role(plane, up, tmp_path, monkeypatch
     (tmp_path / "etc/ironburst/cluster.json").write_text(json.dumps(known))
     monkeypatch.setenv("IRONBURST_KUBELET_ROOT", str(tmp_path))
     monkeypatch.setenv("IRONBURST_KUBELET_GATE", str(tmp_path / "gate"))
-    monkeypatch.setenv("IRONBURST_KUBELET_EKS", str(tmp_path / "eks"))
+    (tmp_path / "etc/kubernetes").mkdir()
+    user = {"exec": {"command": str(tmp_path / "eks"), "args": ["token"]}}
+    kubelet = load("roles/cloud_node/files/ironburst-join.py").kubeconfig(plane.layout().server, user)
+    (tmp_path / "etc/kubernetes/kubelet.conf").write_bytes(kubelet)
     program = load("roles/kubernetes_node/files/ironburst-kubelet.py")
     assert program.main(["gate"]) == 0
     conditions = {

@@ -9,13 +9,14 @@ from pathlib import Path
 from ironburst import document
 from ironburst.config import load
 from ironburst.document import build
+from ironburst.document.aws import AwsPlace
 from lab import hall
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 LAB_STACK = REPOSITORY / "stacks" / "Pulumi.lab.yaml"
 FIXED_ADDRESS = "10.90.0.7"
 POOL_ZONES = [
-    document.PoolZone(zone=zone, place=document.AwsPlace(subnet_id=f"subnet-{zone}", launch_template_id=f"lt-{zone}"))
+    document.PoolZone(zone=zone, place=AwsPlace(subnet_id=f"subnet-{zone}", launch_template_id=f"lt-{zone}"))
     for zone in ("us-east-1a", "us-east-1b")
 ]
 

@@ -11,7 +11,7 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 from programs import PLAYBOOKS, load
 
-PROGRAM = PLAYBOOKS / "roles/cloud_node/files/ironburst-eks.py"
+PROGRAM = PLAYBOOKS / "roles/cloud_node/files/aws/ironburst-eks.py"
 # what aws-iam-authenticator lets a token have (pkg/token/token.go), in small letters
 ALLOWED = {
     *("action", "version", "x-amz-algorithm", "x-amz-credential", "x-amz-date", "x-amz-expires"),
@@ -66,14 +66,14 @@ def test_a_token_is_a_signed_request_that_nobody_sent(root):
 )
 def test_what_can_not_be_is_one_sentence(root, monkeypatch, capsys, verb, given, words):
     monkeypatch.setattr(sys, "stdin", io.StringIO(given))
-    assert load("roles/cloud_node/files/ironburst-eks.py").main(verb) == 1
+    assert load("roles/cloud_node/files/aws/ironburst-eks.py").main(verb) == 1
     said = capsys.readouterr()
     assert said.out == "" and words in said.err and len(said.err.splitlines()) == 1
 
 
 def test_a_node_of_no_cluster_there_says_so(root, capsys):
     (root / "etc/ironburst/cluster.json").write_text('{"node": "p5-1", "api_server": "https://x"}')
-    assert load("roles/cloud_node/files/ironburst-eks.py").main(["token"]) == 1
+    assert load("roles/cloud_node/files/aws/ironburst-eks.py").main(["token"]) == 1
     assert "names no cluster of EKS" in capsys.readouterr().err
 
 
@@ -107,7 +107,7 @@ def test_images_of_aws_are_fetched_with_the_roles_word(root, monkeypatch, image,
             return Client()
 
     monkeypatch.setattr(botocore.session, "get_session", Session)
-    answer = load("roles/cloud_node/files/ironburst-eks.py").images({"image": image})
+    answer = load("roles/cloud_node/files/aws/ironburst-eks.py").images({"image": image})
     assert asked == [("ecr", region)]
     assert answer["auth"] == {registry: {"username": "AWS", "password": "a:password"}}
     assert answer["kind"] == "CredentialProviderResponse" and answer["cacheKeyType"] == "Registry"

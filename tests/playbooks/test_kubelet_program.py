@@ -271,15 +271,18 @@ def test_what_does_not_end_is_told(program, held, capsys, monkeypatch):
         ("""echo '{"status": {"token": "k8s-aws-v1.x"}}'""", ""),
         (
             "echo 'ironburst-eks: has this instance a role?' >&2; exit 1",
-            "can't sign in to EKS: ironburst-eks: has",
+            "can't sign in to its cluster: ironburst-eks: has",
         ),
-        ("echo '{}'", "can't sign in to EKS: no token"),
+        ("echo '{}'", "can't sign in to its cluster: no token"),
     ],
 )
-def test_on_eks_it_signs_in_by_the_instances_role(program, tmp_path, monkeypatch, body, words):
+def test_on_eks_it_signs_in_by_the_instances_role(program, tmp_path, body, words):
     gate(tmp_path, body)
-    monkeypatch.setattr(program, "EKS_PROGRAM", str(tmp_path / "ironburst-gate"))
     (tmp_path / "etc/ironburst").mkdir(parents=True)
+    (tmp_path / "etc/kubernetes").mkdir(parents=True)
+    join = load("roles/cloud_node/files/ironburst-join.py")
+    user = {"exec": {"command": str(tmp_path / "ironburst-gate"), "args": ["token"]}}
+    (tmp_path / "etc/kubernetes/kubelet.conf").write_bytes(join.kubeconfig("https://127.0.0.1:1", user))
     (tmp_path / "etc/ironburst/cluster-ca.crt").write_text(issue("kubernetes", ca=True).pem)
     settings = {"node": "i-0abc", "api_server": "https://127.0.0.1:1", "eks": "ironburst-lab", "region": "us-east-1"}
     (tmp_path / "etc/ironburst/cluster.json").write_text(json.dumps(settings))

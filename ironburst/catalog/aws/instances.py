@@ -92,7 +92,7 @@ def _gpu_of(name: str, family: str) -> Gpu | None:
     layout = _efa_rows().get(name)
     if layout and layout["gpu_model"] in gpus():
         return gpu(layout["gpu_model"])
-    claimed = [model for model in gpus().values() if family in model.aws_families]
+    claimed = [model for model in gpus().values() if family in model.cloud_families]
     return claimed[0] if len(claimed) == 1 else None
 
 

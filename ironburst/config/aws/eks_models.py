@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 import ipaddress
-from typing import Annotated
+from typing import Annotated, ClassVar, Self
 
-from pydantic import Field, field_validator
+from pydantic import Field, field_validator, model_validator
 
 from ironburst.config.software_models import Strict
 from ironburst.config.types import Network
+from ironburst.nodes import naming
 
+KEY = "eks"
+"""of a cluster's declaration, below which it is declared that AWS runs it"""
+KNOWN = ("control_plane", "api_server", "ca", "join_token", "cluster_dns", "admin_kubeconfig", "controller_user")
+"""keys of a cluster that aren't written of one that EKS makes"""
 RoleArn = Annotated[str, Field(pattern=r"^arn:aws[a-z-]*:iam::\d{12}:role/[\w+=,.@/-]+$")]
 
 
 class Eks(Strict):
     """A cluster that Pulumi makes in AWS, whose nodes are fixed groups and burst pools."""
 
+    CALLED: ClassVar = "a cluster of EKS"
     version: str | None = Field(
         default=None,
         pattern=r"^1\.\d+$",
@@ -49,3 +55,31 @@ class Eks(Strict):
     def cluster_dns(self) -> str:
         """Address of the cluster's DNS service: EKS gives it the tenth of the services'."""
         return str(ipaddress.IPv4Network(self.service_cidr).network_address + 10)
+
+    def in_document(self, cluster: str) -> dict[str, str]:
+        """Fields of the document's scheduler, but what only AWS knows. `cluster`: the stack's name for it."""
+        return {"eks": naming.cluster_object(cluster), "cluster_dns": self.cluster_dns}
+
+
+class Hosted(Strict):
+    """The part of a Kubernetes cluster's declaration that says whether its control plane is the cloud's own."""
+
+    eks: Eks | None = Field(
+        default=None,
+        description="the cluster is made in AWS, by Pulumi; then api_server, ca, cluster_dns, join_token, "
+        "admin_kubeconfig and controller_user are left out. Never tried against a real EKS",
+    )
+
+    @model_validator(mode="after")
+    def _known_of_eks(self) -> Self:
+        wrong = [key for key in KNOWN if self.eks and getattr(self, key) is not None]
+        if wrong:
+            raise ValueError(
+                f"has {', '.join(wrong)} beside eks, which makes the cluster and knows them: leave them out"
+            )
+        return self
+
+    @property
+    def hosted(self) -> Eks | None:
+        """Its control plane, where that is the cloud's own."""
+        return self.eks

@@ -8,21 +8,22 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, model_validator
 
 from ironburst.config.aws.data_models import DataName, DataSet
+from ironburst.config.aws.forms import IMAGE, RESERVATION
 from ironburst.config.aws.network_models import CloudNetwork
 from ironburst.config.cloud_models import Cloud, Group, Images, Pool
 from ironburst.config.software_models import Strict
-from ironburst.config.types import Account, Certificates, ImageOwner, Moment
+from ironburst.config.types import Account, Certificates, Moment
 
+ImageOwner = Annotated[str, Field(pattern=r"^(\d{12}|amazon|aws-marketplace)$")]
 MOST_GB = 65_536
 """of a gp3 volume, GiB"""
-_RESERVATION = r"^cr-[0-9a-f]+$"
 _GROUP_ARN = r"^arn:aws[a-z-]*:resource-groups:[a-z0-9-]+:\d{12}:group/[A-Za-z0-9_.-]+$"
 
 
 class CapacityBlock(Strict):
     """A Capacity Block for ML that somebody has bought."""
 
-    id: str = Field(pattern=_RESERVATION)
+    id: str = Field(pattern=RESERVATION)
     starts: Moment | None = Field(default=None, description="when it begins, with time zone; none: it has begun")
     ends: Moment = Field(description="when it ends, with time zone; AWS takes the instances half an hour before")
 
@@ -49,12 +50,10 @@ def _reserved(
 class AwsGroup(Group):
     """Fixed cloud nodes: always there, one resource a node."""
 
-    image: str = Field(
-        pattern=r"^ami-[0-9a-f]{8,17}$", description="a plain image of the system; Ansible converges the nodes"
-    )
+    image: str = Field(pattern=IMAGE, description="a plain image of the system; Ansible converges the nodes")
     placement_group: bool = Field(default=False, description="a cluster placement group for the group")
     capacity_reservation: str | None = Field(
-        default=None, pattern=_RESERVATION, description="On-Demand Capacity Reservation"
+        default=None, pattern=RESERVATION, description="On-Demand Capacity Reservation"
     )
     capacity_reservation_group: str | None = Field(
         default=None,
@@ -84,7 +83,7 @@ class AwsPool(Pool):
         description="a cluster placement group in each zone; none: where the type has EFA and no capacity is bought",
     )
     capacity_reservation: str | None = Field(
-        default=None, pattern=_RESERVATION, description="On-Demand Capacity Reservation"
+        default=None, pattern=RESERVATION, description="On-Demand Capacity Reservation"
     )
     capacity_reservation_group: str | None = Field(
         default=None,

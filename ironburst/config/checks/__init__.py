@@ -26,7 +26,8 @@ from ironburst.config.checks import (
     software,
     users,
 )
-from ironburst.config.checks.aws import cloud, data, eks, identity, network, places
+from ironburst.config.checks.aws import cloud, data, identity, network, places
+from ironburst.config.checks.aws.eks import hosted, support
 from ironburst.config.checks.common import Findings
 from ironburst.config.finding import Finding
 from ironburst.config.models import ClusterConfig
@@ -48,7 +49,7 @@ CHECKS: tuple[Callable[[ClusterConfig], Findings], ...] = (
     install.bios,
     scheduler.scheduler,
     control_plane.control_plane,
-    eks.eks,
+    hosted,
     bridge.bridge,
     gpu_support.gpu_support,
     metal.platforms,
@@ -81,5 +82,5 @@ def check(config: ClusterConfig, now: datetime, of_software: Iterable[Finding] =
     over; `of_software`: what software.findings says of the solved versions (`ironburst lock` says that itself).
     """
     findings = [finding for each_check in CHECKS for finding in each_check(config)]
-    of_a_day = (allowances.ends, cloud.capacity, eks.support, identity.authorities)
+    of_a_day = (allowances.ends, cloud.capacity, support, identity.authorities)
     return [*findings, *of_software, *(finding for each in of_a_day for finding in each(config, now))]

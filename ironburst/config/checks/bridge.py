@@ -34,7 +34,7 @@ def bridge(config: ClusterConfig) -> Findings:
         reference = slurm.bridge.join_token if slurm.bridge else ""
         if config.cloud and config.cloud.pools and not secrets.in_a_store(reference):
             message = (
-                "must be an aws-secretsmanager: reference where there are burst pools: "
+                f"must be an {secrets.STORED} reference where there are burst pools: "
                 "a rented node reads it at boot, by its role"
             )
             yield Finding(at("join_token"), reference, "join-token", message)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 
+from ironburst.config.aws.eks_models import KEY as HOSTED
 from ironburst.config.checks.common import At, Findings, cloud_nodes, owned_nodes, schedulers
 from ironburst.config.checks.scheduler import head_declared
 from ironburst.config.cloud_models import Group
@@ -21,7 +22,7 @@ SERVICE_PREFIXES = range(12, 29)
 def control_plane(config: ClusterConfig) -> Findings:
     """Of the cluster, where there is one."""
     for at, each in schedulers(config):
-        if not isinstance(each, Kubernetes) or each.eks:
+        if not isinstance(each, Kubernetes) or each.hosted:
             continue
         if each.join_token is None:
             yield Finding(
@@ -37,7 +38,7 @@ def control_plane(config: ClusterConfig) -> Findings:
 def _there(at: At, declared: Kubernetes) -> Findings:
     for key in ("api_server", "ca", "cluster_dns"):
         if getattr(declared, key) is None:
-            message = "is needed for a cluster that is there already; to make one, write control_plane or eks"
+            message = f"is needed for a cluster that is there already; to make one, write control_plane or {HOSTED}"
             yield Finding(at(key), None, "missing", message)
 
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import ipaddress
-import re
 from collections.abc import Iterator
 
-from ironburst.config.aws.models import AwsCloud, AwsPool
+from ironburst.config.checks.aws.doubtful import of_cloud
 from ironburst.config.checks.common import Findings, owned_nodes
+from ironburst.config.cloud_models import Pool
 from ironburst.config.finding import Finding, path_of
 from ironburst.config.models import ClusterConfig
 from ironburst.config.types import duration_text
@@ -16,8 +16,6 @@ from ironburst.system import secrets
 DAY_S = 86400
 LEAST_GB = 30
 """that a system with driver, CUDA and an image or two takes"""
-_ARM = re.compile(r"(a1|[a-z]+\d+g[a-z]*|p6e-gb\d+)\..*")
-"""EC2 types with Arm's processors: AWS's Graviton has a g behind the generation, NVIDIA's Grace a gb"""
 
 
 def doubtful(config: ClusterConfig) -> Findings:
@@ -25,8 +23,7 @@ def doubtful(config: ClusterConfig) -> Findings:
     yield from _owned(config)
     yield from _waits(config)
     if config.cloud:
-        yield from _build_type(config.cloud)
-        yield from _links(config.cloud)
+        yield from of_cloud(config.cloud)
         for key, value in config.cloud.price.items():
             if value.spot and value.on_demand and value.spot > value.on_demand:
                 message = f"spot {value.spot:g} is more than on_demand, {value.on_demand:g}: are the two exchanged?"
@@ -65,7 +62,7 @@ def _waits(config: ClusterConfig) -> Findings:
         yield Finding(path, duration_text(settle), "order", f"{message}: lower settle", "warning")
 
 
-def _pool(pool: AwsPool) -> Iterator[tuple[str, object, str]]:
+def _pool(pool: Pool) -> Iterator[tuple[str, object, str]]:
     """(key, its value, what is doubtful)."""
     boot, idle, run = (duration_text(each) for each in (pool.boot, pool.idle, pool.max_run))
     if pool.max_run < pool.boot:
@@ -83,28 +80,3 @@ def _pool(pool: AwsPool) -> Iterator[tuple[str, object, str]]:
     if pool.root_disk_gb < LEAST_GB:
         message = f"{pool.root_disk_gb} GiB hold no system with driver and CUDA: write {LEAST_GB} or more"
         yield "root_disk_gb", pool.root_disk_gb, message
-
-
-def _build_type(cloud: AwsCloud) -> Findings:
-    kind = cloud.images.build_type
-    for pool in cloud.pools if kind else []:
-        if kind and any(bool(_ARM.fullmatch(name)) != bool(_ARM.fullmatch(kind)) for name in pool.types):
-            arms = "Arm" if _ARM.fullmatch(kind) else "x86"
-            message = f"{kind} is of {arms}, and pool {pool.name} isn't: its image would boot on none of its nodes"
-            path = path_of("cloud", "images", "build_type")
-            yield Finding(path, kind, "architecture", f"{message}; take a type of its architecture")
-            return
-
-
-def _links(cloud: AwsCloud) -> Findings:
-    for n, link in enumerate(cloud.network.links):
-        if link.kind == "vpn" and link.peer_address and _private(link.peer_address):
-            here = ("hall_link",) if cloud.network.hall_link else ("hall_links", n)
-            message = f"{link.peer_address} is a private address, which AWS's VPN can't reach: write the public one"
-            path = path_of("cloud", "network", *here, "peer_address")
-            yield Finding(path, link.peer_address, "private", message, "warning")
-
-
-def _private(address: str) -> bool:
-    private = ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "100.64.0.0/10")
-    return any(ipaddress.IPv4Address(address) in ipaddress.IPv4Network(each) for each in private)

@@ -31,7 +31,7 @@ def _of_cluster(config: ClusterConfig, at: At, declared: Kubernetes) -> Findings
     if declared.namespace in BUILT_IN:
         message = f"{declared.namespace} is the cluster's own; give the controller a namespace of its own"
         yield Finding(at("namespace"), declared.namespace, "namespace", message)
-    if support.anything and not (declared.admin_kubeconfig or declared.eks):
+    if support.anything and not (declared.admin_kubeconfig or declared.hosted):
         message = "is to be installed, and Pulumi isn't let in: give the cluster's admin_kubeconfig, or leave this out"
         yield Finding(path, None, "admin-kubeconfig", message)
     if declared.gate_rule and not declared.admin_kubeconfig:
@@ -40,7 +40,7 @@ def _of_cluster(config: ClusterConfig, at: At, declared: Kubernetes) -> Findings
     yield from _together(config, at, support)
     for name in _charts(support):
         yield from _version(_kubernetes(config), support, name)
-    if _rents(config) and not declared.eks:  # there the cluster's own tolerate every taint
+    if _rents(config) and not declared.hosted:  # there the cluster's own tolerate every taint
         message = (
             f"rented nodes register with the taint {NOT_READY_TAINT}, later {RENTED_TAINT}: let the cluster's own "
             "DaemonSets that a node needs, its network (CNI) first, tolerate both, or no rented node gets ready"

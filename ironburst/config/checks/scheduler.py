@@ -35,7 +35,7 @@ def scheduler(config: ClusterConfig) -> Findings:
         rents = config.cloud and any(config.scheduler_of(pool) is each for pool in config.cloud.pools)
         if rents and not secrets.in_a_store(reference):
             message = (
-                "must be an aws-secretsmanager: reference where there are burst pools: "
+                f"must be an {secrets.STORED} reference where there are burst pools: "
                 "a rented node reads it at boot, by its role"
             )
             yield Finding(at(key), reference, key.replace("_", "-"), message)
@@ -78,8 +78,8 @@ def _kill_wait(config: ClusterConfig) -> Findings:
             yield Finding(at("kill_wait"), given, "unmanaged-slurm", message)
         elif each.kill_wait > most_s:
             message = (
-                f"{given} is longer than what EC2's notice of {spot_notice.NOTICE_S}s leaves a job beside a tick of "
-                f"{duration_text(config.burst.tick)}: write {most_s}s or less"
+                f"{given} is longer than what the cloud's notice of {spot_notice.NOTICE_S}s leaves a job beside a tick "
+                f"of {duration_text(config.burst.tick)}: write {most_s}s or less"
             )
             yield Finding(at("kill_wait"), given, "kill-wait", message)
 

@@ -28,7 +28,7 @@ options:
   node: {description: name of its Node object, type: str, required: true}
   cluster: {description: name of the cluster in the document, type: str, required: true}
   scheduler: {description: the document's part of it, type: dict, required: true}
-  region: {description: of AWS Secrets Manager, type: str}
+  region: {description: "of a cloud's store of secrets", type: str}
   state:
     description:
       - drained, waits until no pod of a workload is there; in_service, lifts our own cordon and no one else's

@@ -16,14 +16,14 @@ name: secret
 author: ironburst
 short_description: a secret by its reference
 description:
-  - Resolves references of the forms env:NAME, file:PATH and aws-secretsmanager:NAME on the control node. Use it with
-    no_log.
+  - Resolves references of the forms env:NAME, file:PATH and, of a cloud's store of secrets, STORE:NAME on the
+    control node. Use it with no_log.
 options:
   _terms:
     description: references
     required: true
   region:
-    description: region of AWS Secrets Manager
+    description: region of a cloud's store of secrets
     type: str
 """
 

@@ -189,8 +189,10 @@ class Look(occupants.Host):
             return ""
         if self.text("/etc/ironburst/kubelet.yaml") is not None:
             certificate = self.text("/var/lib/kubelet/pki/kubelet-client-current.pem")
-            by_role = "ironburst-eks" in (self.text("/etc/kubernetes/kubelet.conf") or "")
-            return "own" if certificate is not None or by_role else ""
+            by_role = re.search(r'\bexec"?:', self.text("/etc/kubernetes/kubelet.conf") or "")
+            return (
+                "own" if certificate is not None or by_role else ""
+            )  # by a program: as its instance, by no certificate
         return "adopted" if joined else ""
 
     def grub_menu(self):

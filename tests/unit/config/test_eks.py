@@ -9,7 +9,7 @@ from ironburst.config.checks import check, control_plane, gpu_support
 from ironburst.config.checks.aws import eks, network
 from ironburst.config.checks.scheduler import scheduler
 from ironburst.config.software import solved
-from ironburst.document.build import CloudInstance, EksCluster, Observed, build
+from ironburst.document.build import CloudInstance, HostedCluster, Observed, build
 from tests.unit.kubernetes_stack import on_eks, on_kubernetes
 
 NOW = datetime(2026, 11, 21, tzinfo=UTC)
@@ -26,11 +26,11 @@ def value(declared):
     return declared
 
 
-def said(value, of=eks.eks):
+def said(value, of=eks.hosted):
     return [(each.path.removeprefix(ROOT), each.message) for each in of(config(value)) if each.severity == "error"]
 
 
-def only(value, of=eks.eks):
+def only(value, of=eks.hosted):
     (found,) = said(value, of)
     return found
 
@@ -170,8 +170,8 @@ def test_charts_need_no_kubeconfig_there(value):
 
 def test_the_document_says_what_aws_calls_it(value):
     its = config(value)
-    made = EksCluster(api_server="https://x.eks.amazonaws.com", ca="PEM")
-    observed = Observed(instances={"fixed-1": CloudInstance(id="i-0abc", address="10.90.1.4")}, eks=made)
+    made = HostedCluster(api_server="https://x.eks.amazonaws.com", ca="PEM")
+    observed = Observed(instances={"fixed-1": CloudInstance(id="i-0abc", address="10.90.1.4")}, hosted=made)
     document = build(its, observed, solved(its))
     found = document.scheduler
     assert (found.eks, found.api_server, found.ca) == ("ironburst-lab", "https://x.eks.amazonaws.com", "PEM")

@@ -10,7 +10,8 @@ import pytest
 
 from components.aws import policies
 from ironburst import catalog
-from ironburst.config.load import allowed_accounts, load
+from ironburst.config.checks.aws.provider import allowed_accounts
+from ironburst.config.load import load, settings
 from ironburst.doctor.aws import identity, quotas
 from ironburst.doctor.aws.account import Caller, Question, Verdict
 from ironburst.doctor.aws.rights import OURS, judged
@@ -135,6 +136,6 @@ def test_the_account_of_the_documents_queues_is_the_declared_one():
 def test_a_stack_file_names_the_accounts_that_it_allows(tmp_path):
     path = tmp_path / "Pulumi.x.yaml"
     path.write_text("config:\n  aws:allowedAccountIds: ['123456789012', 210987654321]\n")
-    assert allowed_accounts(path) == ["123456789012", "210987654321"]
+    assert allowed_accounts(settings(path)) == ["123456789012", "210987654321"]
     path.write_text("config: {}\n")
-    assert allowed_accounts(path) == []
+    assert allowed_accounts(settings(path)) == []

@@ -280,7 +280,7 @@ def test_the_topology_lies_beside_slurm_conf():
         # Slurm's own defaults, as `scontrol show config` of 24.11 prints them
         ("MpiDefault", "none", "N programs of one process"),
         ("KillWait", "30 sec", "is 30 s: so long a job of a spot node may save, of the 120 s"),
-        ("KillWait", "300 sec", "longer than EC2's notice"),
+        ("KillWait", "300 sec", "longer than the cloud's notice"),
     ],
 )
 def test_a_foreign_slurm_that_loses_work_is_told_and_works(key, said, seen):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import datetime
 
-from ironburst import catalog
+from ironburst.catalog.aws.eks import eks_versions
 from ironburst.config.aws import eks_cluster
 from ironburst.config.aws.models import AwsCloud
 from ironburst.config.checks.common import At, Findings, owned_nodes, schedulers
@@ -17,7 +17,7 @@ ZONES = 2  # EKS puts its interfaces into subnets of two zones at least
 SKEW = 3  # minor versions that a kubelet may be older than the API server
 
 
-def eks(config: ClusterConfig) -> Findings:
+def hosted(config: ClusterConfig) -> Findings:
     """Only where a scheduler is a cluster of EKS; without one, nodes stand in a hall."""
     made = [(at, each) for at, each in schedulers(config) if isinstance(each, Kubernetes) and each.eks]
     there = config.slurm is not None and not config.slurm.managed
@@ -80,7 +80,7 @@ def support(config: ClusterConfig, now: datetime) -> Findings:
 
 
 def _support(at: At, control: str, now: datetime) -> Iterator[Finding]:
-    path, known = at("eks", "version"), catalog.eks_versions()
+    path, known = at("eks", "version"), eks_versions()
     newest = max(known, key=_minor)
     if control not in known and _minor(control) > _minor(newest):
         message = (

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from ironburst.config.checks.aws import places
 from ironburst.config.checks.common import Findings
 from ironburst.config.finding import KEY, Finding, below, path_of
 from ironburst.config.models import ClusterConfig
@@ -26,6 +27,19 @@ SETTINGS = (
     *("useDualstackEndpoint", "useFipsEndpoint", "userAgents"),
 )
 """of pulumi-aws 7"""
+
+
+def allowed_accounts(given: Mapping[str, Any]) -> list[str]:
+    """The accounts that `config` of a stack file lets Pulumi's provider work in; empty: any."""
+    accounts = given.get("aws:allowedAccountIds") or []
+    return [str(account) for account in (accounts if isinstance(accounts, list) else [accounts])]
+
+
+def beside(config: ClusterConfig, given: Mapping[str, Any], stack_file: Path) -> Findings:
+    """What is wrong beside the cluster. `given`: what lies under `config` of the stack file."""
+    yield from places.pulumis_region(config, given.get("aws:region"))
+    yield from settings(given)
+    yield from twins(config, stack_file)
 
 
 def settings(given: Mapping[str, Any]) -> Findings:

@@ -43,12 +43,11 @@ CONDITION, BEAT = "ironburst.io/GatePassed", "ironburst.io/beat"
 # DeviceTaintRules, the slices in which NVIDIA's driver offers a node's GPUs, its name there, and the taint of a bad one
 RULES, SLICES = "/apis/resource.k8s.io/v1beta2/devicetaintrules", "/apis/resource.k8s.io/v1/resourceslices"
 DRIVER, BAD_GPU = "gpu.nvidia.com", "ironburst.io/bad-gpu"
-EKS_PROGRAM = os.environ.get("IRONBURST_KUBELET_EKS", "/usr/local/sbin/ironburst-eks")
 MIRROR = "kubernetes.io/config.mirror"  # annotation of a static pod's image in the API; its value is the pod's own uid
 MERGE, STRATEGIC = "application/merge-patch+json", "application/strategic-merge-patch+json"
 ANSWER_S = 10.0  # so long the API server may take
 GATE_S = 180.0  # so long the gate may take; it has limits of its own
-TOKEN_S = 30.0  # so long AWS's metadata service may take
+TOKEN_S = 30.0  # so long the cloud's metadata service may take
 PAUSE_S = 2.0
 WORDS = 600  # characters of the gate's reason
 FREE_S, GRACE_S, LOOK_S = 60.0, 10.0, 0.2  # for `free`: in all, until it kills, and between two looks
@@ -185,7 +184,8 @@ class Api:
         except (OSError, ValueError) as error:  # ssl's errors are OSErrors
             raise Failed("etc/ironburst/cluster-ca.crt can't be used: {}".format(error)) from None
         context.verify_flags &= ~ssl.VERIFY_X509_STRICT  # Python 3.13 refuses authorities that kubelet takes
-        self.token = eks_token() if settings.get("eks") else ""
+        command = sign_in()
+        self.token = token_of(command) if command else ""
         if not self.token:
             load_certificate(context)
         https = urllib.request.HTTPSHandler(context=context)
@@ -226,19 +226,26 @@ def load_certificate(context):
         raise Failed("kubelet has no certificate yet ({}): {}".format(certificate, error)) from None
 
 
-def eks_token():
-    """By the instance's role. Raises Failed."""
+def sign_in():
+    """The command that gives kubelet a token, by the instance's role; None: kubelet has a certificate, or none yet."""
+    try:
+        user = json.loads((ROOT / "etc/kubernetes/kubelet.conf").read_text())["users"][0]["user"]
+        return [user["exec"]["command"]] + user["exec"]["args"]
+    except (OSError, ValueError, KeyError, TypeError, IndexError):
+        return None
+
+
+def token_of(command):
+    """What it gives. Raises Failed."""
     pipe = subprocess.PIPE
     try:
-        done = subprocess.run(
-            [EKS_PROGRAM, "token"], stdin=subprocess.DEVNULL, stdout=pipe, stderr=pipe, timeout=TOKEN_S
-        )
+        done = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=pipe, stderr=pipe, timeout=TOKEN_S)
         return json.loads(done.stdout.decode())["status"]["token"]
     except (OSError, subprocess.TimeoutExpired) as error:
-        raise Failed("{} gives no token: {}".format(EKS_PROGRAM, error)) from None
+        raise Failed("{} gives no token: {}".format(command[0], error)) from None
     except (ValueError, KeyError, TypeError):
         said = " ".join(done.stderr.decode(errors="replace").split())
-        raise Failed("the node can't sign in to EKS: {}".format(said[:WORDS] or "no token")) from None
+        raise Failed("the node can't sign in to its cluster: {}".format(said[:WORDS] or "no token")) from None
 
 
 def run_gate():

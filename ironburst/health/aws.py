@@ -1,0 +1,3 @@
+"""AWS's fabric."""
+
+LAYERS = {"efa": "Unspecified"}  # link_layer of its ports
