@@ -15,7 +15,8 @@ from lab.system import LabError, wait_for
 
 CLIENT = """
 import dataclasses, json, sys, sushy
-from ironburst.adapters import redfish, redfish_power
+from ironburst.adapters.redfish import client as redfish
+from ironburst.adapters.redfish import power as redfish_power
 verb, address = sys.argv[1:3]
 access = redfish.BmcAccess("dgx01", address, "admin", "a-lab-password", timeout_s=20)
 if verb == "off":

@@ -43,7 +43,7 @@ if pulumi.Config().get_bool("removed"):
 declared = stack.valid(from_value(value), Path("Pulumi.nobodys.yaml"), now=datetime(2026, 11, 21, tzinfo=UTC))
 made = cluster.Cluster(declared.config.name, declared.config, declared.software)
 pulumi.export("cluster", made.document)
-pulumi.export("controller_role_arn", made.controller_role_arn)
+pulumi.export("controller_role_arn", made.outputs["controller_role_arn"])
 """
 
 
