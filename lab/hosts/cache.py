@@ -46,6 +46,21 @@ def built(module: str, root: Path, target: Path, *which: str) -> Path:
     return target
 
 
+def made(root: Path, target: Path, make: Callable[[Path], None]) -> Path:
+    """`target`, which `make` fills in an empty folder beside it if it isn't there. Several callers at once make it
+    once.
+    """
+    with locked(root / "locks" / f"{_kind(target)}.lock"):
+        if not target.is_dir():
+            aside = target.with_suffix(".new")
+            shutil.rmtree(aside, ignore_errors=True)
+            aside.mkdir(parents=True)
+            make(aside)
+            aside.rename(target)
+            forget_older(root, target)
+    return target
+
+
 def forget_older(root: Path, target: Path) -> None:
     """Remove what older recipes left beside `target`, unless a lab is up that may still use it."""
     if any(Box(folder.parent.name, root).is_up() for folder in root.glob("*/box.pid")):

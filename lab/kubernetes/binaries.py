@@ -9,7 +9,7 @@ from pathlib import Path
 
 from lab.go import STRIPPED, Program
 from lab.go import build as go_build
-from lab.hosts.cache import forget_older, path_of
+from lab.hosts.cache import forget_older, made, path_of
 from lab.system import LAB_ROOT, locked
 
 KUBERNETES = "1.36.3"
@@ -110,13 +110,9 @@ def _optional_path(name: str, programs: Sequence[Program], root: Path) -> Path:
 
 def _optional(name: str, programs: Sequence[Program], root: Path) -> Path:
     """The folder with programs of modules in optional/."""
-    target, root = _optional_path(name, programs, root), Path(root).resolve()
-    with locked(root / "locks" / f"{name}.lock"):
-        if not target.is_dir():
-            aside = target.with_suffix(".new")
-            aside.mkdir(parents=True, exist_ok=True)
-            for program in programs:
-                go_build(program, aside / program.name, OPTIONAL / program.module)
-            aside.rename(target)
-            forget_older(root, target)
-    return target
+
+    def make(aside: Path) -> None:
+        for program in programs:
+            go_build(program, aside / program.name, OPTIONAL / program.module)
+
+    return made(Path(root).resolve(), _optional_path(name, programs, root), make)

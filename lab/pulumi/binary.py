@@ -10,7 +10,7 @@ from pathlib import Path
 
 from lab.go import STRIPPED, Program, build, source
 from lab.hosts import cache
-from lab.system import LAB_ROOT, LabError, locked
+from lab.system import LAB_ROOT, LabError
 
 HERE = Path(__file__).parent
 VERSION = "3.274.1"
@@ -51,38 +51,30 @@ def built(root: Path = LAB_ROOT) -> Path:
     """The lab's own CLI, which finds the language host beside it; built now (six minutes of processor) if it isn't
     there. LabError if it can't be.
     """
-    target = folder(root)
-    with locked(Path(root) / "locks" / "pulumi.lock"):
-        if not target.is_dir():
-            print("building the pulumi CLI from its Go modules, once (minutes)", file=sys.stderr, flush=True)
-            aside = target.with_suffix(".new")
-            shutil.rmtree(aside, ignore_errors=True)
-            aside.mkdir(parents=True)
-            build(CLI, aside / CLI.name, HERE)
-            aside.rename(target)
-            cache.forget_older(root, target)
-        host = target / HOST.name
-        if host.resolve() != HOST:  # a new one, or the checkout was moved
-            host.unlink(missing_ok=True)
-            host.symlink_to(HOST)
+
+    def make(aside: Path) -> None:
+        print("building the pulumi CLI from its Go modules, once (minutes)", file=sys.stderr, flush=True)
+        build(CLI, aside / CLI.name, HERE)
+
+    target = cache.made(root, folder(root), make)
+    host = target / HOST.name
+    if host.resolve() != HOST:  # a new one, or the checkout was moved
+        host.unlink(missing_ok=True)
+        host.symlink_to(HOST)
     return target / CLI.name
 
 
 def kubernetes_plugin(root: Path = LAB_ROOT) -> Path:
     """The folder of Pulumi's own kubernetes plugin; built now if it isn't there. LabError if it can't be."""
     module = [(MODULE / name).read_text() for name in ("go.mod", "go.sum", "main.go")]
-    target = cache.path_of("plugin", Path(root).resolve(), module, PLUGIN)
-    with locked(Path(root) / "locks" / "plugin.lock"):
-        if not target.is_dir():
-            print("building Pulumi's kubernetes plugin from its modules, once (minutes)", file=sys.stderr, flush=True)
-            aside = target.with_suffix(".new")
-            shutil.rmtree(aside, ignore_errors=True)
-            shutil.copytree(MODULE, aside)
-            _embedded(source(PROVIDER, aside) / "cmd" / PLUGIN.name, aside)
-            build(PLUGIN, aside / PLUGIN.name, aside)
-            aside.rename(target)
-            cache.forget_older(root, target)
-    return target
+
+    def make(aside: Path) -> None:
+        print("building Pulumi's kubernetes plugin from its modules, once (minutes)", file=sys.stderr, flush=True)
+        shutil.copytree(MODULE, aside, dirs_exist_ok=True)
+        _embedded(source(PROVIDER, aside) / "cmd" / PLUGIN.name, aside)
+        build(PLUGIN, aside / PLUGIN.name, aside)
+
+    return cache.made(root, cache.path_of("plugin", Path(root).resolve(), module, PLUGIN), make)
 
 
 def _embedded(theirs: Path, ours: Path) -> None:
