@@ -13,6 +13,7 @@ from ironburst.adapters.ansible import REPOSITORY, Ansible
 from ironburst.adapters.remote import ask
 from ironburst.cli import Subparsers, site_options
 from ironburst.cli.playbook_options import add_declaration, declaration
+from ironburst.config import declared_halls
 from ironburst.convergence import power_cap_host
 from ironburst.convergence.ports import Connection, RemoteProgram
 from ironburst.document import ClusterDocument, DocumentError, Host
@@ -138,12 +139,8 @@ def _hall(document: ClusterDocument, asked: str | None) -> tuple[str, list[Host]
     for host in document.hosts:
         if host.hall and host.role == "gpu":
             halls.setdefault(host.hall, []).append(host)
-    if asked is None and len(halls) == 1:
-        return next(iter(halls.items()))
-    if asked not in halls:
-        option = f"--hall {asked}" if asked else "--hall"
-        raise BadInput(f"{option}: name one of {', '.join(halls) or 'none: no hall with GPU nodes is declared'}")
-    return asked, halls[asked]
+    hall = declared_halls.chosen(halls, asked, "no hall with GPU nodes is declared")
+    return hall, halls[hall]
 
 
 def _seen(host: Host, answers: Mapping[str, Any], failed: dict[str, str]) -> Machine | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from pathlib import Path
 from typing import Protocol, TypeVar
 
@@ -51,9 +51,14 @@ def usable(path: Path) -> ClusterConfig:
 def one(halls: Iterable[AnyHall], asked: str | None) -> AnyHall:
     """The hall that --hall names; without it, the only one. Raises BadInput."""
     by_name = {hall.name: hall for hall in halls}
-    if asked is None and len(by_name) == 1:
-        return next(iter(by_name.values()))
-    if asked not in by_name:
+    return by_name[chosen(by_name, asked, "no halls are declared")]
+
+
+def chosen(names: Collection[str], asked: str | None, none: str) -> str:
+    """The name that --hall has; without it, the only one. `none`: why there may be none. Raises BadInput."""
+    if asked is None and len(names) == 1:
+        return next(iter(names))
+    if asked is None or asked not in names:
         option = f"--hall {asked}" if asked else "--hall"
-        raise BadInput(f"{option}: name one of {', '.join(by_name) or 'none: no halls are declared'}")
-    return by_name[asked]
+        raise BadInput(f"{option}: name one of {', '.join(names) or f'none: {none}'}")
+    return asked
