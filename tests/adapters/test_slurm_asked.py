@@ -33,6 +33,7 @@ ASKED = {
 }
 
 
+# The folder that the jobs were submitted from is renamed in these records.
 # by job of allocated.json: (nodes, GPUs of each), as `scontrol -d show job` says it (JOB_GRES and GRES of each node)
 ALLOCATED = {id: asked[:2] for id, asked in ASKED.items()} | {
     1: (1, 8),  # --exclusive: all that the node has
