@@ -61,6 +61,21 @@ def test_what_is_drained_keeps_the_reason_that_it_has(node, state):
     assert node(SICK, state) == []
 
 
+def installed(folder, gate, sinfo, show):
+    """ironburst-health in a folder, beside a gate and Slurm's commands; scontrol keeps the drain's reason in a file."""
+    update = f'for word; do case "$word" in reason=*) printf %s "${{word#reason=}}" > {folder}/reason ;; esac; done'
+    for name, text in {
+        "ironburst-gate": gate,
+        "sinfo": f"#!/bin/sh\n{sinfo}\n",
+        "scontrol": f'#!/bin/sh\ncase "$1" in show) {show} ;; *) {update} ;; esac\n',
+        "node.env": "IRONBURST_NODE=dgx01\n",
+        "ironburst-health": (FILES / "ironburst-health").read_text().replace("/usr/local/sbin/", f"{folder}/"),
+    }.items():
+        text = text.replace("/etc/ironburst/", f"{folder}/").replace("/run/ironburst", str(folder))
+        (folder / name).write_text(text)
+        (folder / name).chmod(0o755)
+
+
 GATE = """#!{python}
 import sys
 from pathlib import Path
@@ -97,19 +112,8 @@ def test_the_real_program_does_what_the_stand_in_of_the_other_tests_does(tmp_pat
     if reason is not None:
         drained.write_text(reason)
     show = f'printf "NodeName=dgx01\\n   Reason=%s [root@2026-11-27T07:00:00]\\n" "$(cat {drained})"'
-    update = f'for word; do case "$word" in reason=*) printf %s "${{word#reason=}}" > {drained} ;; esac; done'
-    for name, text in {
-        "ironburst-gate": GATE.format(
-            python=sys.executable, root=str(FILES.parents[3]), folder=str(tmp_path), wrong=wrong, now=NOW
-        ),
-        "sinfo": f"#!/bin/sh\n[ -e {drained} ] && echo drained || echo idle\n",
-        "scontrol": f'#!/bin/sh\ncase "$1" in show) {show} ;; *) {update} ;; esac\n',
-        "node.env": "IRONBURST_NODE=dgx01\n",
-        "ironburst-health": (FILES / "ironburst-health").read_text().replace("/usr/local/sbin/", f"{tmp_path}/"),
-    }.items():
-        text = text.replace("/etc/ironburst/", f"{tmp_path}/").replace("/run/ironburst", str(tmp_path))
-        (tmp_path / name).write_text(text)
-        (tmp_path / name).chmod(0o755)
+    gate = GATE.format(python=sys.executable, root=str(FILES.parents[3]), folder=str(tmp_path), wrong=wrong, now=NOW)
+    installed(tmp_path, gate, f"[ -e {drained} ] && echo drained || echo idle", show)
     path = f"{tmp_path}:/usr/bin:/bin"
     subprocess.run(["sh", str(tmp_path / "ironburst-health")], env={"PATH": path}, check=True, timeout=60)
     is_drained, now, told = gates.after(reason is not None, reason or "", sorted(wrong), "", NOW)
@@ -121,18 +125,9 @@ def test_where_other_jobs_run_on_the_answer_is_looked_for_all_the_same(tmp_path)
     """Slurm's health check is for idle nodes; this one ran behind one of two jobs."""
     reason, looks = tmp_path / "reason", tmp_path / "looks"
     answer = f'grep -q . {looks} && [ $(wc -l < {looks}) -ge 2 ] && exit 0; echo "gate: FAILED gpu_health: hot"'
-    update = f'for word; do case "$word" in reason=*) printf %s "${{word#reason=}}" > {reason} ;; esac; done'
     show = f'echo "   Reason=$(cat {reason}) [root@now]"'
-    for name, text in {
-        "ironburst-gate": f"#!/bin/sh\necho look >> {looks}\n{answer}; echo 'gate: SHARED throttle'; exit 1\n",
-        "sinfo": f"#!/bin/sh\n[ -e {reason} ] && echo draining || echo mixed\n",
-        "scontrol": f'#!/bin/sh\ncase "$1" in show) {show} ;; *) {update} ;; esac\n',
-        "node.env": "IRONBURST_NODE=dgx01\n",
-        "ironburst-health": (FILES / "ironburst-health").read_text().replace("/usr/local/sbin/", f"{tmp_path}/"),
-    }.items():
-        text = text.replace("/etc/ironburst/", f"{tmp_path}/").replace("/run/ironburst", str(tmp_path))
-        (tmp_path / name).write_text(text)
-        (tmp_path / name).chmod(0o755)
+    gate = f"#!/bin/sh\necho look >> {looks}\n{answer}; echo 'gate: SHARED throttle'; exit 1\n"
+    installed(tmp_path, gate, f"[ -e {reason} ] && echo draining || echo mixed", show)
     environment = {"PATH": f"{tmp_path}:/usr/bin:/bin", "IRONBURST_AGAIN_S": "0.2"}
     subprocess.run([str(tmp_path / "ironburst-health")], env=environment, check=True, timeout=60)
     wait_for(lambda: "] ready: " in reason.read_text(), 60, "the second look")
