@@ -180,3 +180,15 @@ def test_a_node_that_completes_a_job_that_is_gone_ends(world, monkeypatch):
     world.slurm.nodes["p5-1"].states |= {"COMPLETING"}
     world.until(lambda: not world.ledger.leases(), 2 * HOUR)
     assert told(world) and not world.cloud.alive()
+
+
+def test_the_stand_in_starts_nothing_where_a_node_completes(tmp_path):
+    """As slurmctld, which gives a node's resources away only when the epilog has ended."""
+    slurm = World(tmp_path, home=1).slurm
+    (home,) = (node for node in slurm.nodes.values() if "home" in node.partitions)
+    home.states |= {"COMPLETING"}
+    job = slurm.submit()
+    assert slurm.state(job) == "PENDING"
+    home.states -= {"COMPLETING"}
+    slurm.schedule()
+    assert slurm.state(job) == "RUNNING"
