@@ -53,13 +53,16 @@ def _image(text: str, _: Given) -> str:
 def _like_home(given: Given) -> str | None:
     """The cheapest instance with the GPUs of the owned nodes; without such, none."""
     home = catalog.platform(given["platform"]) if given["nodes"] else None
-    like = [
-        kind
-        for kind in catalog.instance_types().values()
-        if kind.gpu and home and (kind.gpu.model, kind.gpu_count) == (home.gpu.model, home.gpu_count)
-    ]
-    like = [kind for kind in like if kind.zones(given["region"])]
+    like = [kind for kind in _like(home) if kind.zones(given["region"])] if home else []
     return min(like, key=lambda kind: kind.od_usd_per_hour or 1e9).name + "=2" if like else None
+
+
+def _like(home: catalog.Platform) -> list[catalog.InstanceType]:
+    """The instance types with as many of the platform's GPUs."""
+    wanted = (home.gpu.model, home.gpu_count)
+    return [
+        kind for kind in catalog.instance_types().values() if kind.gpu and (kind.gpu.model, kind.gpu_count) == wanted
+    ]
 
 
 def _where(given: Given) -> str:
@@ -126,11 +129,7 @@ def rented(rent: str | None, platform: str) -> tuple[str, int]:
         home = catalog.platform(platform)
     except catalog.Unknown as error:
         raise BadInput(f"--platform: {error}") from None
-    like = [
-        kind
-        for kind in catalog.instance_types().values()
-        if kind.gpu and kind.gpu.model == home.gpu.model and kind.gpu_count == home.gpu_count and kind.od_usd_per_hour
-    ]
+    like = [kind for kind in _like(home) if kind.od_usd_per_hour]
     if not like:
         raise BadInput(
             f"--rent TYPE=NODES is needed: EC2 sells nothing on demand with {home.gpu_count} x {home.gpu.model}"
