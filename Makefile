@@ -5,7 +5,7 @@ LAB_PREFIX ?= lab
 ENGINE ?= auto
 VENV := .venv
 PY := $(VENV)/bin/python
-SPREAD := -n auto --no-loadscope-reorder # tests/conftest.py says how
+SPREAD := -n auto --no-loadscope-reorder # conftest.py says how
 export LAB_PREFIX ENGINE
 
 .DEFAULT_GOAL := help

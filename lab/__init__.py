@@ -14,6 +14,7 @@
 | site, hall | a lab as its users see it; a bigger hall |
 | demo | the main job, end to end |
 | play | on a lab that a demo kept: a shell, jobs, faults, prices (`ironburst lab`) |
+| tests | of the rooms above, by their names; what is tested on the lab's hosts is in the product's tests, tests/lab |
 
 A room imports those above it, never one below; tests/test_layers.py checks it. A stand-in's `__main__` is the
 exception: it starts what joins the stand-in to hosts.

@@ -111,7 +111,7 @@ def module_of(path: Path) -> str:
 TOPS = ("ironburst", "components", "providers", "playbooks", "ci", "lab", "benchmarks", "docs", "tests")
 FILES = {module_of(path): path for top in TOPS for path in sorted((ROOT / top).rglob("*.py"))}
 FILES["__main__"] = ROOT / "__main__.py"
-PRODUCT = {module: path for module, path in FILES.items() if not module.startswith("tests")}
+PRODUCT = {module: path for module, path in FILES.items() if not module.startswith(("tests.", "lab.tests."))}
 
 
 @cache

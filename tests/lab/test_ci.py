@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from ironburst import document
+from lab.tests.ci.sites import ROOT, Site, ended, first_up
 from tests.lab_cloud import clients, cloud, server  # noqa: F401
-from tests.stand_ins.ci.sites import ROOT, Site, ended, first_up
 
 pytestmark = [pytest.mark.lab, pytest.mark.slow]
 FILE = "/etc/profile.d/ironburst-cuda.sh"

@@ -1,4 +1,4 @@
-"""Shares as objects of Kubernetes and of Kueue. What a real API server makes of them: tests/stand_ins/kubernetes."""
+"""Shares as objects of Kubernetes and of Kueue. What a real API server makes of them: lab/tests/kubernetes."""
 
 from ironburst import kubernetes_rights
 from ironburst.shares import Share, kubernetes, kueue, quotas

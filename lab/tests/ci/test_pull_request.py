@@ -11,8 +11,8 @@ import pytest
 from ironburst import document
 from lab.aws.testing import client
 from lab.ci.forge import Forge, git
+from lab.tests.ci.sites import ROOT, Site, ended, first_up
 from tests.lab_cloud import clients, cloud, server  # noqa: F401
-from tests.stand_ins.ci.sites import ROOT, Site, ended, first_up
 
 
 @pytest.fixture

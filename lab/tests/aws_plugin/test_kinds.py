@@ -13,7 +13,7 @@ from lab.aws.cloud import Cloud
 from lab.aws_plugin.harness import Engine, config
 from lab.aws_plugin.resources import RESOURCES
 from lab.provider.wire import plain
-from tests.stand_ins.aws_plugin.kinds import ANCHOR, CASES, World
+from lab.tests.aws_plugin.kinds import ANCHOR, CASES, World
 
 
 @pytest.fixture(scope="module")

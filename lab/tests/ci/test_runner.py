@@ -146,7 +146,7 @@ def test_what_is_not_implemented_is_refused(forge, job):
 
 @pytest.mark.parametrize("name", ["preview", "up", "drift", "lock", "test"])
 def test_our_own_files_are_implemented(name):
-    from tests.stand_ins.ci.sites import ROOT
+    from lab.tests.ci.sites import ROOT
 
     assert workflow.read(ROOT / f".github/workflows/{name}.yml").jobs
 

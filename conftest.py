@@ -1,5 +1,5 @@
-"""What keeps the tests cheap, and how `make test` shares them out among pytest-xdist's workers. It changes nothing that
-a test sees.
+"""For the product's tests and the lab's: what keeps them cheap, and how `make test` shares them out among workers of
+pytest-xdist. It changes nothing that a test sees.
 """
 
 import os
@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from botocore import session
 
-HERE = Path(__file__).parent
+TESTS = Path(__file__).parent / "tests"
 # What takes longest starts first, or one worker would end with it alone
-LONGEST = (HERE / "lab", HERE / "faults/live", HERE / "unit/test_controller.py")
+LONGEST = (TESTS / "lab", TESTS / "faults/live", TESTS / "unit/test_controller.py")
 
 # Each session of botocore's reads its models from disk, 0.2 s of CPU for EC2's: here all share one reader
 session.create_loader = cache(session.create_loader)
