@@ -116,7 +116,7 @@ def _declared(path: Path | None) -> set[str]:
     if path is None:
         return set()
     nodes = owned_nodes.declared(valid.valid(path)).values()
-    return {urlsplit(node.bmc_address).hostname or "" for node in nodes}
+    return {urlsplit(node.inputs.bmc_address).hostname or "" for node in nodes}
 
 
 def _platforms(found: list[Discovered]) -> dict[str, list[str]]:

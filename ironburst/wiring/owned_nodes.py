@@ -23,38 +23,6 @@ from ironburst.system import secrets
 from ironburst.system.bad_input import BadInput
 
 
-def declared(config: ClusterConfig, drivers: Mapping[str, str] | None = None) -> dict[str, NodeInputs]:
-    """By name, in the order of the file; `drivers`: the lock's."""
-    region = config.cloud.region if config.cloud else None
-    allowed = allowed_mismatches(config.allow)
-    return {
-        given["name"]: NodeInputs.model_validate(given)
-        for hall in config.halls
-        for nodes in hall.nodes
-        for given in node_inputs(nodes, region, allowed=allowed, drivers=drivers)
-    }
-
-
-def one(path: Path, name: str) -> NodeInputs:
-    """The node with this name. Raises BadInput."""
-    (node,) = chosen(path, [name])
-    return node
-
-
-def chosen(path: Path, names: Sequence[str]) -> list[NodeInputs]:
-    """The nodes with these names; without any, all. Raises BadInput, also where there are none."""
-    config = valid.valid(path)
-    try:
-        known = declared(config, lockfile.drivers(path))
-    except LockError as error:
-        raise BadInput(f"{error}; {lockfile.restore(path)}") from None
-    missing = [name for name in names if name not in known]
-    if missing or not known:
-        what = f"{missing[0]!r} is no managed node with a bmc" if missing else "there is no managed node with a bmc"
-        raise BadInput(f"{what} in {path}; it has: {', '.join(known) or 'none'}")
-    return [known[name] for name in names or known]
-
-
 def access(node: NodeInputs) -> BmcAccess:
     """How to reach its BMC, with the password. Raises BadInput where that doesn't resolve."""
     try:
@@ -84,20 +52,49 @@ class OwnedNode:
         return [each.sentence for each in found.mismatches]
 
 
+def declared(config: ClusterConfig, drivers: Mapping[str, str] | None = None) -> dict[str, OwnedNode]:
+    """By name, in the order of the file; `drivers`: the lock's."""
+    region = config.cloud.region if config.cloud else None
+    allowed = allowed_mismatches(config.allow)
+    return {
+        given["name"]: OwnedNode(config, hall, nodes, NodeInputs.model_validate(given))
+        for hall in config.halls
+        for nodes in hall.nodes
+        for given in node_inputs(nodes, region, config.ssh.user, allowed=allowed, drivers=drivers)
+    }
+
+
+def chosen(path: Path, names: Sequence[str]) -> list[NodeInputs]:
+    """The nodes with these names; without any, all. For looks and for firmware: a lock that doesn't fit the stack (the
+    new driver isn't locked yet) stops neither. Raises BadInput, also where there are none.
+    """
+    config = valid.valid(path)
+    try:
+        known = declared(config, lockfile.drivers(path))
+    except LockError as error:
+        raise BadInput(f"{error}; {lockfile.restore(path)}") from None
+    return [each.inputs for each in _named(known, names, path)]
+
+
+def one(path: Path, name: str) -> NodeInputs:
+    """The node with this name, as `chosen`. Raises BadInput."""
+    (node,) = chosen(path, [name])
+    return node
+
+
 def find(path: Path, name: str) -> OwnedNode:
-    """The node that is meant. Raises BadInput."""
+    """The node with this name, for what installs, sets or powers it: its lock has to fit the stack. Raises BadInput."""
     try:
         config = load_valid(path, now=datetime.now(UTC)).config
     except ConfigError as error:
-        more = f" and {len(error.findings) - 1} more" if len(error.findings) > 1 else ""
-        raise BadInput(f"{path}: {error.findings[0]}{more}: `ironburst validate` says it all") from None
-    region = config.cloud.region if config.cloud else None
-    allowed, known = allowed_mismatches(config.allow), []
-    drivers = lockfile.drivers(path)  # the stack is valid, so its lock can be read
-    for hall in config.halls:
-        for nodes in hall.nodes:
-            for inputs in node_inputs(nodes, region, config.ssh.user, allowed=allowed, drivers=drivers):
-                known.append(inputs["name"])
-                if inputs["name"] == name:
-                    return OwnedNode(config, hall, nodes, NodeInputs.model_validate(inputs))
-    raise BadInput(f"{name!r} is no node with a BMC in {path}; it has: {', '.join(known) or 'none'}")
+        raise BadInput(valid.first(path, error.findings)) from None
+    (node,) = _named(declared(config, lockfile.drivers(path)), [name], path)  # its lock can be read, as it is valid
+    return node
+
+
+def _named(known: Mapping[str, OwnedNode], names: Sequence[str], path: Path) -> list[OwnedNode]:
+    missing = [name for name in names if name not in known]
+    if missing or not known:
+        what = f"{missing[0]!r} is no managed node with a bmc" if missing else "there is no managed node with a bmc"
+        raise BadInput(f"{what} in {path}; it has: {', '.join(known) or 'none'}")
+    return [known[name] for name in names or known]

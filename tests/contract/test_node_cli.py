@@ -247,7 +247,7 @@ def test_an_exchange(site, monkeypatch):
 @pytest.mark.parametrize(
     ("words", "node", "sentence"),
     [
-        (["wait"], "dgx09", "'dgx09' is no node with a BMC"),
+        (["wait"], "dgx09", "'dgx09' is no managed node with a bmc"),
         (["wait", "--timeout", "soon"], "dgx01", "--timeout 'soon' is no duration"),
         (["power", "off", "--drain-timeout", "x"], "dgx01", "--drain-timeout 'x' is no duration"),
     ],

@@ -217,7 +217,7 @@ def test_a_prefix_that_is_no_command(site):
 def test_a_node_is_called_by_its_declared_name_alone(site, name):
     site.slurm_says(queue(), nodes())
     code = cli.main(["node", "power", name, str(site.stack), "off", "--slurm-prefix", str(site.prefix)])
-    assert code == 2 and site.power.on and "is no node with a BMC" in site.capsys.readouterr().err
+    assert code == 2 and site.power.on and "is no managed node with a bmc" in site.capsys.readouterr().err
 
 
 def test_what_a_person_filters_is_not_filtered_here(site, monkeypatch):
