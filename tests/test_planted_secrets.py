@@ -337,14 +337,11 @@ def site(tmp_path, planted, bmcs, cloud):
     stack["config"]["aws:endpoints"] = [dict.fromkeys(stack["config"]["aws:endpoints"][0], cloud.url)]
     stack["config"]["ironburst:cluster"] = value
     (here / "stacks/Pulumi.lab.yaml").write_text(yaml.safe_dump(stack))
-    plugins = [str(ROOT / "lab" / name / "bin") for name in ("aws_plugin", "kubernetes_plugin")]
     environment = {
         **{key: value for key, value in os.environ.items() if not key.startswith("IRONBURST_")},
-        "PATH": os.pathsep.join([str(tools), *plugins, str(Path(sys.executable).parent), os.environ["PATH"]]),
+        **binary.environment(tmp_path, tools, Path(sys.executable).parent),
         "HOME": str(tmp_path),
         "PYTHONPATH": str(ROOT),
-        "PULUMI_BACKEND_URL": f"file://{tmp_path / 'state'}",
-        "PULUMI_CONFIG_PASSPHRASE": "lab",
         "STACK": "lab",
         "DOCUMENT": str(tmp_path / "published.json"),
         "HEAD_SSH": "head",

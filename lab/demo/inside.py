@@ -4,7 +4,6 @@ it.
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -16,11 +15,11 @@ from lab.hosts.box import Box
 from lab.hosts.host import SSH_OPTIONS
 from lab.hosts.rootfs import ssh_key
 from lab.packages import repository
+from lab.pulumi import binary
 from lab.site import Site
 from lab.system import CHECKOUT, LabError
 
 STACK = "lab"
-PLUGINS = [str(CHECKOUT / "lab" / name / "bin") for name in ("aws_plugin", "kubernetes_plugin")]
 
 
 class Boxed:
@@ -29,20 +28,14 @@ class Boxed:
     def __init__(self, box: Box, stack: str, ledger: Path):
         self.box, self.stack, self.ledger = box, stack, ledger
         run = box.dir / "run"
-        self.document, self.aws_config, self.state = run / "document.json", run / "aws-config", run / "pulumi"
-        self.state.mkdir(parents=True, exist_ok=True)
+        self.document, self.aws_config = run / "document.json", run / "aws-config"
         self.env = {
-            "PATH": os.pathsep.join([*PLUGINS, str(Path(sys.executable).parent), os.environ["PATH"]]),
+            **binary.environment(run / "pulumi", Path(sys.executable).parent),
             "AWS_ENDPOINT_URL": names.AWS_ENDPOINT,
             "AWS_ACCESS_KEY_ID": "lab",
             "AWS_SECRET_ACCESS_KEY": "lab",
             "AWS_DEFAULT_REGION": "us-east-1",
             PASSWORD_VARIABLE: PASSWORD_FILE.read_text(),
-            "PULUMI_BACKEND_URL": f"file://{self.state}",
-            "PULUMI_CONFIG_PASSPHRASE": "lab",
-            "PULUMI_HOME": str(run / "pulumi-home"),
-            "PULUMI_SKIP_UPDATE_CHECK": "true",
-            "PULUMI_DISABLE_AUTOMATIC_PLUGIN_ACQUISITION": "true",
             "IRONBURST_DOCUMENT": str(self.document),
             "IRONBURST_STATE": str(run / "state"),
         }

@@ -23,6 +23,7 @@ PLUGIN = Program(
     "pulumi-resource-kubernetes", "kubernetes", ".", f"{STRIPPED} -X {PROVIDER}/pkg/version.Version={PROVIDER_VERSION}"
 )
 MODULE = HERE / "kubernetes"
+PLUGINS = [HERE.parent / name / "bin" for name in ("aws_plugin", "kubernetes_plugin")]
 
 
 def path() -> Path:
@@ -34,6 +35,21 @@ def path() -> Path:
         raise LabError(f"ENGINE={wanted!r} is not known: auto (pulumi on PATH, else the lab's) or built (the lab's)")
     on_path = shutil.which("pulumi")
     return Path(on_path) if on_path and wanted == "auto" else built()
+
+
+def environment(folder: Path, *programs: Path) -> dict[str, str]:
+    """The CLI's variables for stacks of their own: state and home are in `folder` (made here), the lab's plugins are
+    found before others and nothing is fetched. `programs`: folders that PATH names first.
+    """
+    (folder / "state").mkdir(parents=True, exist_ok=True)
+    return {
+        "PATH": os.pathsep.join([*map(str, (*programs, *PLUGINS)), os.environ["PATH"]]),
+        "PULUMI_BACKEND_URL": f"file://{folder / 'state'}",
+        "PULUMI_CONFIG_PASSPHRASE": "lab",
+        "PULUMI_HOME": str(folder / "home"),
+        "PULUMI_SKIP_UPDATE_CHECK": "true",
+        "PULUMI_DISABLE_AUTOMATIC_PLUGIN_ACQUISITION": "true",
+    }
 
 
 def name(cli: Path) -> str:

@@ -7,7 +7,6 @@ from pathlib import Path
 from lab.pulumi import binary
 
 ROOT = Path(__file__).parents[2]
-PLUGINS = ("aws_plugin", "kubernetes_plugin")
 
 
 def project(folder: Path, stack: str, **more: str):
@@ -16,20 +15,9 @@ def project(folder: Path, stack: str, **more: str):
     """
     here = folder / "project"
     (here / "stacks").mkdir(parents=True)
-    (folder / "state").mkdir()
     for name in ("Pulumi.yaml", "__main__.py", "components", "ironburst", "providers", ".venv"):
         (here / name).symlink_to(ROOT / name)
-    environment = {
-        **os.environ,
-        "PATH": os.pathsep.join([*(str(ROOT / "lab" / name / "bin") for name in PLUGINS), os.environ["PATH"]]),
-        "PULUMI_BACKEND_URL": f"file://{folder / 'state'}",
-        "PULUMI_CONFIG_PASSPHRASE": "lab",
-        "PULUMI_HOME": str(folder / "home"),
-        "PULUMI_SKIP_UPDATE_CHECK": "true",
-        "PULUMI_DISABLE_AUTOMATIC_PLUGIN_ACQUISITION": "true",
-        "PYTHONPATH": str(ROOT),
-        **more,
-    }
+    environment = {**os.environ, **binary.environment(folder), "PYTHONPATH": str(ROOT), **more}
 
     def run(*arguments):
         argv = [str(binary.path()), *arguments, "--stack", stack, "--non-interactive"]

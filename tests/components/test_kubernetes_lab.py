@@ -17,7 +17,6 @@ from ironburst.shares import Quota, Share
 from ironburst.shares import kubernetes as shares
 from lab.kubernetes import access
 from lab.kubernetes.access import Refused
-from lab.kubernetes_plugin.harness import BIN
 from lab.pulumi import binary
 from lab.system import wait_for
 from tests import planes
@@ -31,7 +30,6 @@ from components import cluster_kinds
 from components.kubernetes_cluster import KubernetesCluster, resolved
 from ironburst.config.karpenter_models import KarpenterPool
 from ironburst.config.scheduler_models import Kubernetes
-from lab.pulumi import binary
 
 declared = Kubernetes.model_validate(json.loads(os.environ["DECLARED"]))
 kubeconfig = resolved(declared, None)
@@ -104,10 +102,8 @@ def made_engine(plane, folder, *, program=PROGRAM, declared=None, karpenter=(), 
     }
     environment = {
         **os.environ,
-        "PATH": f"{BIN}:{os.environ['PATH']}",
+        **binary.environment(folder),
         "PYTHONPATH": str(ROOT),
-        "PULUMI_CONFIG_PASSPHRASE": "x",
-        "PULUMI_BACKEND_URL": f"file://{folder}",
         "KARPENTER": json.dumps(list(karpenter)),
         "TEAMS": json.dumps(list(teams)),
     }

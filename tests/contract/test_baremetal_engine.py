@@ -42,9 +42,7 @@ class Project:
     @property
     def environment(self):
         return {
-            "PULUMI_BACKEND_URL": f"file://{self.folder}/state",
-            "PULUMI_CONFIG_PASSPHRASE": "test",
-            "PULUMI_HOME": f"{self.folder}/home",
+            **binary.environment(self.folder),
             "PYTHONPATH": str(ROOT),
             "LAB_BMC_PASSWORD": PASSWORD,
             "BMC": self.bmc.url,
@@ -79,7 +77,6 @@ class Project:
 def project(tmp_path):
     (tmp_path / "Pulumi.yaml").write_text(PROJECT)
     (tmp_path / "__main__.py").write_text(PROGRAM)
-    (tmp_path / "state").mkdir()
     with serving(tmp_path) as (bmc, power):
         made = Project(tmp_path, bmc, power)
         made.engine("stack", "init")

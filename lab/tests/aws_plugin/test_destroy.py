@@ -20,7 +20,7 @@ from ironburst.ports import Instance, LaunchRequest, Refused
 from lab.aws.cloud import Cloud
 from lab.aws.leftovers import leftovers
 from lab.aws.testing import REGION, Clients
-from lab.aws_plugin.harness import BIN, SERVICES
+from lab.aws_plugin.harness import SERVICES
 from lab.pulumi import binary
 from tests.lab_cloud import allow_spot, assumed, user
 
@@ -53,14 +53,9 @@ class Stack:
     cloud: Cloud
 
     def run(self, *verb: str) -> subprocess.CompletedProcess[str]:
-        environment = {
-            "PATH": os.pathsep.join([str(BIN), os.environ["PATH"]]),
-            "PYTHONPATH": str(ROOT),
-            "PULUMI_CONFIG_PASSPHRASE": "x",
-            "PULUMI_BACKEND_URL": f"file://{self.folder}",
-        }
+        environment = {**os.environ, **binary.environment(self.folder), "PYTHONPATH": str(ROOT)}
         command = [str(binary.path()), *verb, "--stack", "test", "--cwd", str(self.folder)]
-        return subprocess.run(command, env={**os.environ, **environment}, capture_output=True, text=True, timeout=240)
+        return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=240)
 
     def up(self) -> None:
         done = self.run("up", "--yes", "--skip-preview")

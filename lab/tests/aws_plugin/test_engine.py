@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from lab.aws.cloud import Cloud
-from lab.aws_plugin.harness import BIN, SERVICES
+from lab.aws_plugin.harness import SERVICES
 from lab.pulumi import binary
 
 ROOT = Path(__file__).parents[3]
@@ -43,15 +43,9 @@ class Stack:
         (self.folder / "__main__.py").write_text(PROGRAM % interface_type)
 
     def run(self, *verb: str) -> subprocess.CompletedProcess[str]:
-        path = os.pathsep.join([str(BIN), os.environ["PATH"]])
-        environment = {
-            "PATH": path,
-            "PYTHONPATH": str(ROOT),
-            "PULUMI_CONFIG_PASSPHRASE": "x",
-            "PULUMI_BACKEND_URL": f"file://{self.folder}",
-        }
+        environment = {**os.environ, **binary.environment(self.folder), "PYTHONPATH": str(ROOT)}
         command = [str(binary.path()), *verb, "--stack", "test", "--cwd", str(self.folder)]
-        return subprocess.run(command, env={**os.environ, **environment}, capture_output=True, text=True, timeout=60)
+        return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60)
 
 
 @pytest.fixture

@@ -1,7 +1,6 @@
 """A site in a bare repository, with a runner in its hall: what the tests of the workflows have in common."""
 
 import json
-import os
 import shutil
 import subprocess
 from pathlib import Path
@@ -64,25 +63,21 @@ class Site:
         for name, text in {**TOOLS, "pulumi": f'exec {binary.path()} "$@"'}.items():
             (tools / name).write_text(f"#!/bin/sh\n{text}\n")
             (tools / name).chmod(0o755)
-        (folder / "state").mkdir()
         self.nodes = folder / "nodes.json"
         self.nodes.write_text("")
         self.document = folder / "published" / f"{stack}.json"
         self.document.parent.mkdir()
-        plugins = [str(ROOT / "lab" / name / "bin") for name in ("aws_plugin", "kubernetes_plugin")]
         self.machine = {
-            "PATH": os.pathsep.join([str(tools), *plugins, os.environ["PATH"]]),
+            **binary.environment(folder, tools),
             "HOME": str(folder),
             "PYTHONPATH": f".:{ROOT}",
             "AWS_ENDPOINT_URL": cloud_url,
-            "PULUMI_CONFIG_PASSPHRASE": "lab",
-            "PULUMI_SKIP_UPDATE_CHECK": "true",
-            "PULUMI_DISABLE_AUTOMATIC_PLUGIN_ACQUISITION": "true",
             "LAB_NODES": str(self.nodes),
             "IRONBURST_STATE": str(folder / "receipts"),
         }
+        backend = self.machine.pop("PULUMI_BACKEND_URL")  # which the workflows take from the forge's variables
         self.forge = Forge(folder, NAME, self.machine, self.sign_in, {"stack": stack})
-        settings = {"PULUMI_BACKEND_URL": f"file://{folder}/state", "DOCUMENT": str(self.document), "HEAD_SSH": "head"}
+        settings = {"PULUMI_BACKEND_URL": backend, "DOCUMENT": str(self.document), "HEAD_SSH": "head"}
         self.forge.vars = {"IRONBURST_CI": "on", "AWS_REGION": "us-east-1", **settings}
         self.clone = folder / "clone"
         git(folder, "clone", "--quiet", str(self.forge.origin), str(self.clone))
