@@ -9,7 +9,7 @@ SPREAD := -n auto --no-loadscope-reorder # conftest.py says how
 export LAB_PREFIX ENGINE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup lab-packages browser pulumi kubernetes demo demo-kubernetes test test-fast test-slow test-faults test-systems bench docs pictures check check-code check-playbooks check-docs actionlint schema lock clean-lab
+.PHONY: help setup lab-packages browser pulumi kubernetes demo demo-kubernetes test test-fast test-slow slices test-faults test-systems bench docs pictures check check-code check-playbooks check-docs actionlint schema lock clean-lab
 
 help: ## list the commands
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | sort | expand -t 18
@@ -52,10 +52,20 @@ test: setup lab-packages pulumi browser ## all tests but the slow ones; those wi
 test-fast: setup pulumi ## the tests that need no lab
 	$(PY) -m pytest $(SPREAD) -m "not lab and not slow"
 
-test-slow: setup lab-packages pulumi ## the slow tests: whole demos, every role, 50 converges under load (hours, root)
-	-@$(PY) -m lab.kubernetes build && $(PY) -m lab.kubernetes kubeadm # without them those tests are skipped, and say so
+# SLICE=3/24: that one of docs/reference/slow-tests.md. RECORD=: nothing is written there. MINUTES=20: at most so long, and as
+# long again for what failed. The signal lets pytest end its labs
+SLOW_TESTS = $(if $(MINUTES),timeout --signal=INT --kill-after=120 $(MINUTES)m) $(PY) -m pytest -m slow $(if $(SLICE),--slice $(SLICE)) $(RECORD)
+test-slow: RECORD ?= --record
+test-slow: setup lab-packages pulumi ## the slow tests: whole demos, every role, 50 converges under load (hours, root); SLICE=3/24: a part of them; what fails is tried once more
+	-@$(if $(MINUTES),timeout 10m) sh -c '$(PY) -m lab.kubernetes build && $(PY) -m lab.kubernetes kubeadm' # without them those tests are skipped, and say so
 	-@sh lab/packages.sh qemu-system-x86 qemu-utils ovmf systemd-boot-efi binutils dnsmasq-base
-	$(PY) -m pytest -m slow
+	@code=0; $(SLOW_TESTS) || code=$$?; \
+	if [ $$code = 1 ]; then echo "once more, what failed:"; code=0; $(SLOW_TESTS) --last-failed || code=$$?; fi; \
+	if [ $$code = 124 ] || [ $$code = 137 ]; then echo "ended after $(MINUTES) minutes: too long, or it hangs" >&2; fi; \
+	exit $$code
+
+slices: setup ## divide the slow tests again, by the times that `make test-slow` recorded: tests/slow.csv, docs/reference/slow-tests.md
+	$(PY) -m tests.slices divide
 
 test-faults: setup pulumi ## every fault at each place of a rented node's way, a death at each step, a day of 2,000 jobs with all of them; with root the same on a live site, too (25 minutes; DAY_SEED=n: another day)
 	@[ "$$(id -u)" != 0 ] || sh lab/packages.sh libfaketime

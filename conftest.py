@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from botocore import session
 
+pytest_plugins = ["tests.slices"]
 TESTS = Path(__file__).parent / "tests"
 # What takes longest starts first, or one worker would end with it alone
 LONGEST = (TESTS / "lab", TESTS / "faults/live", TESTS / "unit/test_controller.py")
