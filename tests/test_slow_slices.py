@@ -70,7 +70,7 @@ def times():
 
 
 def test_a_new_module_is_in_the_same_slice_in_every_process():
-    assert slices.slice_of("tests/unit/test_new.py::test_x[1]", ROWS) == slices.slice_of("tests/unit/test_new.py", ROWS)
+    assert slices.slice_of("new/test_new.py::test_x[1]", ROWS) == slices.slice_of("new/test_new.py", ROWS)
 
 
 @pytest.mark.parametrize(
