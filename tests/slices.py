@@ -251,7 +251,8 @@ make slices                 # divide them again, by the times that were recorded
 
 Some need programs that `make test-slow` builds or installs (a Kubernetes control plane, kubeadm, QEMU); without them
 they are skipped. A slice has passed when all of its tests have that weren't skipped; the day is that of the tests that
-passed longest ago. A time that nobody has measured is not counted.
+passed longest ago. Record on a machine that does nothing else: times are the clock's. One that nobody has measured is
+not counted.
 
 | slice | minutes | last passed | skipped then | tests |
 |---|---|---|---|---|
