@@ -44,10 +44,6 @@ class Row:
     passed: str = ""
     skipped: int | None = None
 
-    @property
-    def module(self) -> str:
-        return module_of(self.tests)
-
 
 Rows = dict[str, Row]
 
