@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from dataclasses import asdict, replace
 
-from ironburst.controller import cool_downs, lease_table, money, ownership, records, spending
+from ironburst.controller import cool_downs, lease_table, money, ownership, records, sightings, spending
 from ironburst.controller.launch_request import launch_request
 from ironburst.controller.lease_table import OfLaunch
 from ironburst.controller.records import CoolDownRow, IntentRow, LaunchRow, LeaseRow, Place
@@ -66,6 +66,7 @@ def _facts(site: Site, launch: LaunchRow, leases: list[LeaseRow], observation: O
         powering_up=all(node.has("POWERING_UP") for node in nodes),
         overdue=site.now - leases[0].changed_s >= launch.boot_s,
         jobs=any(observation.on(lease.node) for lease in leases),
+        works=any(observation.on(node.name) and sightings.answers(node) for node in nodes),
         unneeded=not _needed(site, leases, observation),
         # of a part of a gang the rest will show
         shown=intent is not None and len(_shown(site, intent)) == len(launch.nodes),

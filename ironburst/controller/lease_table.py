@@ -33,6 +33,7 @@ class Rule(NamedTuple):
     why: str
 
 
+_OTHERS = "a job runs on its node: another instance has it, and nothing is ended under that"
 _UNWANTED = (
     Rule("unneeded", State.LEAVING, "", "{unneeded}"),
     Rule("unknown", State.LEAVING, "", "the scheduler doesn't know its nodes"),
@@ -41,8 +42,13 @@ _UNWANTED = (
 RULES: Mapping[State, tuple[Rule, ...]] = MappingProxyType(
     {
         # until there are instances, the leases of a launch have their facts in common
-        State.INTENDED: (*_UNWANTED, Rule("", State.INTENDED, "", "the scheduler is asked once for all launches")),
+        State.INTENDED: (
+            Rule("works", State.INTENDED, "", _OTHERS),
+            *_UNWANTED,
+            Rule("", State.INTENDED, "", "the scheduler is asked once for all launches"),
+        ),
         State.POWERING: (
+            Rule("works", State.POWERING, "", _OTHERS),
             *_UNWANTED,
             Rule("powering_up", State.REQUESTED, "ask", "the scheduler powers its nodes up"),
             Rule("overdue", State.LEAVING, "", "the scheduler never powered its nodes up"),
@@ -120,8 +126,9 @@ def rule(state: State, facts: frozenset[str]) -> Rule:
 def those(**holds: bool) -> frozenset[str]:
     """The facts that hold. Of any lease: overdue (it is in its state for longer than it may), jobs (are on its node),
     unknown (the scheduler doesn't know its node). Of one that isn't launched, together with all of its launch:
-    powering_up, unneeded (no job that waits needs them, or a person halts the renting), shown (the cloud shows all
-    instances with the token of their intent), not_yet (the intent is to be repeated later).
+    powering_up, works (one of the nodes: it answers, with jobs), unneeded (no job that waits needs them, or a person
+    halts the renting), shown (the cloud shows all instances with the token of their intent), not_yet (the intent is to
+    be repeated later).
     """
     return frozenset(name for name, held in holds.items() if held)
 

@@ -20,7 +20,7 @@ from ironburst.controller import (
 )
 from ironburst.controller.launching import leave
 from ironburst.controller.lease_states import MOVES, State
-from ironburst.controller.lease_table import OfLaunch, OfLease
+from ironburst.controller.lease_table import OfLaunch, OfLease, Rule
 from ironburst.controller.lease_table import rule as rule_of
 from ironburst.controller.ledger import IllegalMove
 from ironburst.controller.records import LaunchRow, LeaseRow, Place
@@ -68,7 +68,7 @@ def _launch(site: Site, launch: LaunchRow, observation: Observation) -> OfLaunch
     leases = site.ledger.leases_of(launch.id)  # all of one scheduler
     # of one that gives no answer nothing is concluded; what is ending is the cloud's alone
     unseen = any(observation.unseen(lease.node) for lease in leases)
-    act = "" if unseen else launching.steps(site, launch, observation)
+    act: OfLaunch = "" if unseen else launching.steps(site, launch, observation)
     for id in [lease.id for lease in leases]:
         lease = site.ledger.lease(id)  # as it is now: another one may have taken it along
         if lease.state not in records.EARLY and (not unseen or lease.state == State.TERMINATED):
@@ -95,21 +95,22 @@ def _lease(site: Site, lease: LeaseRow, launch: LaunchRow, observation: Observat
     why = rule.why.format(gone=gone, lasts_s=lasts_s, boot_s=launch.boot_s, **words)
     if "drained" in rule.when:
         drained.note(site, lease, verdict)
+    take(site, lease, rule, why)
+
+
+def take(site: Site, lease: LeaseRow, rule: Rule, why: str) -> None:
+    """Carry out a row of the table."""
+    columns: dict[str, Any] = {}
+    if rule.to == State.READY:
+        columns = {"worked": True}
+    elif rule.to == State.RELEASING:
+        columns = {"end_reason": why}
+    elif rule.to == State.ENDED and lease.to_s is None and lease.from_s is not None:
+        columns = {"to_s": site.now}
     if rule.act:
         _ACTS[rule.act](site, lease, why)
-    elif rule.to != state:
-        _move(site, lease, rule.to, why)
-
-
-def _move(site: Site, lease: LeaseRow, to: State, why: str) -> None:
-    columns: dict[str, Any] = {}
-    if to == State.READY:
-        columns = {"worked": True}
-    elif to == State.RELEASING:
-        columns = {"end_reason": why}
-    elif to == State.ENDED and lease.to_s is None and lease.from_s is not None:
-        columns = {"to_s": site.now}
-    site.ledger.move([lease], to, site.now, **columns)
+    elif rule.to != lease.state:
+        site.ledger.move([lease], rule.to, site.now, **columns)
 
 
 def _gone(site: Site, lease: LeaseRow, node: Node | None) -> str:
