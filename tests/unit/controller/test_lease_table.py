@@ -159,3 +159,19 @@ def test_a_gang_that_has_joined_in_part_has_a_scheduled_event(gang):
     ]
     gang.tick()
     gang.until(lambda: not gang.cloud.alive(), 600)
+
+
+def test_a_job_on_the_node_of_a_launch_that_was_not_made_goes_on(tmp_path):
+    """The ledger is older than the world, and the cloud's list doesn't show the instance yet."""
+    world = World(tmp_path)
+    world.fill_home(limit_s=86400.0)
+    job = world.slurm.submit(limit_s=600, runs_s=300)
+    world.until(lambda: world.slurm.state(job) == "RUNNING", 60)
+    (lease,) = world.ledger.leases()
+    world.ledger._update("leases", lease.id, {"state": State.POWERING, "instance_id": None})
+    world.cloud.hidden.add(lease.instance_id)
+    world.pass_by(60, 10)
+    assert world.slurm.state(job) == "RUNNING" and world.states() == ["powering"]
+    world.cloud.hidden.clear()
+    world.until(lambda: world.states() == ["ready"], 60)
+    world.until(lambda: world.slurm.state(job) == "COMPLETED", 600)
