@@ -3,8 +3,8 @@
 - tick: one turn, in order; loop: tick after tick; site: what a tick works with; shadow: a controller that only looks
 - lock, ownership: one controller at a time, and one for a site; heartbeat: what rented nodes hear of it
 - policy_view: what the policy decides from; apply: its decision, re-checked and carried out
-- launch_request, launching: a lease up to its instance; leases: from there on; lease_states: its states and moves;
-  going: the end of a lease; reaper: nodes and instances without a lease; rebuild: a lost or restored ledger
+- lease_table: what a lease's facts lead to; leases: its steps; launch_request, launching: those up to its instance;
+  lease_states: states and moves; going: the end; reaper: what has no lease; rebuild: a lost or restored ledger
 - notices: what the provider reports of instances; sightings: what its listings prove; brake: ended if a tick fails
 - broken_pool, drained, lasting, unstarted, foreign, hall_events: what goes wrong for long, is reported, and ends
 - orders, order_book, order_spool: what people ordered; own_exclusions, comments: what users wrote, and what they read

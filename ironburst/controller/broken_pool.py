@@ -65,7 +65,7 @@ def _alike(site: Site, lease: LeaseRow) -> int:
     """How many nodes of its launch haven't joined in the time that a boot may take; at least this one."""
     launch = site.ledger.launch(lease.launch)
     coming = [other for other in site.ledger.leases_of(lease.launch) if other.state == LAUNCHED]
-    return max(1, sum(site.now - other.changed_s > launch.boot_s for other in coming))
+    return max(1, sum(site.now - other.changed_s >= launch.boot_s for other in coming))
 
 
 def _places(site: Site, lease: LeaseRow) -> list[Place]:

@@ -21,13 +21,13 @@ STOPPABLE = ("RUNNING", "SUSPENDED", "STOPPED", "CONFIGURING")  # states of jobs
 _By = dict[str, LeaseRow]  # by node
 
 
-def go(site: Site, observation: Observation) -> bool:
-    """Take the next step out of every lease that is going. Whether one was taken."""
+def go(site: Site, observation: Observation) -> None:
+    """Take the next step out of every lease that is going."""
     going = (lease for lease in site.ledger.leases() if lease.state in records.GOING)
     leases = [lease for lease in going if not observation.unseen(lease.node)]
     _stop(site, [lease for lease in leases if lease.state == records.INTERRUPTED], observation)
     _release(site, [lease for lease in leases if lease.state == records.RELEASING], observation)
-    return _leave(site, [lease for lease in leases if lease.state == records.LEAVING], observation)
+    _leave(site, [lease for lease in leases if lease.state == records.LEAVING], observation)
 
 
 def _stop(site: Site, leases: list[LeaseRow], observation: Observation) -> None:
@@ -67,8 +67,8 @@ def _release(site: Site, leases: list[LeaseRow], observation: Observation) -> No
     )
 
 
-def _leave(site: Site, leases: list[LeaseRow], observation: Observation) -> bool:
-    """The permits and the nodes, then the instances. Whether all of one went."""
+def _leave(site: Site, leases: list[LeaseRow], observation: Observation) -> None:
+    """The permits and the nodes, then the instances."""
     of = {lease.node: lease for lease in leases}
     # whose node the scheduler doesn't let go for so long, whatever the reason: no instance is paid for that
     late = {lease.node: lease for lease in leases if site.now - lease.changed_s > records.ENDING_S}
@@ -76,7 +76,7 @@ def _leave(site: Site, leases: list[LeaseRow], observation: Observation) -> bool
     for why, names in _powered(of, observation).items():
         done = each(site, names, partial(site.scheduler.abandon, reason=why))
         of = {name: lease for name, lease in of.items() if name in done or name not in names}
-    return end(site, list((late | of).values()))
+    end(site, list((late | of).values()))
 
 
 def let_go(site: Site, names: Collection[str], observation: Observation) -> None:
@@ -102,8 +102,8 @@ def _off(node: Node) -> bool:
     return node.has("POWERED_DOWN") and not node.has("POWER_UP")
 
 
-def end(site: Site, leases: list[LeaseRow]) -> bool:
-    """The scheduler is done with these nodes: their instances go. Whether one went."""
+def end(site: Site, leases: list[LeaseRow]) -> None:
+    """The scheduler is done with these nodes: their instances go."""
     living = {}
     for lease in leases:
         instance = site.instances.get(lease.instance_id or "")
@@ -119,7 +119,6 @@ def end(site: Site, leases: list[LeaseRow]) -> bool:
             to_s = (lease.to_s or now) if gone and lease.from_s is not None else None
             site.ledger.move([lease], records.TERMINATED, now, to_s=to_s)
             site.event("terminated", f"{lease.node}: {lease.end_reason}", launch=lease.launch, lease=lease.id)
-    return bool(told)
 
 
 def terminate(site: Site, leases: Iterable[LeaseRow]) -> tuple[set[str], set[str]]:

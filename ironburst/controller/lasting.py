@@ -159,14 +159,16 @@ def _act(site: Site, state: _State, then: Then, kept: _Kept) -> bool:
         site.event("needs_a_person", f"{why}: {_told(state.row, then)}{again}", job=job.id if job else None, **ids)
         if lease is None or then in (Then.TELL, Then.RENT):
             return False
-        if lease.state == records.JOINED:
-            return leases.give_up(site, lease, why)
-        if then == Then.REQUEUE:
-            return leases.interrupt(site, lease, why)
         to = records.LEAVING if then == Then.FORCE else records.RELEASING
-        if to != lease.state:
+        if lease.state == records.JOINED:
+            leases.give_up(site, lease, why)
+        elif then == Then.REQUEUE:
+            leases.interrupt(site, lease, why)
+        elif to != lease.state:
             site.ledger.move([lease], to, site.now, end_reason=why)
-    return to != lease.state
+        else:
+            return False
+    return True
 
 
 def _told(row: Row, then: Then) -> str:

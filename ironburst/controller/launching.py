@@ -9,8 +9,9 @@ from __future__ import annotations
 import json
 from dataclasses import asdict, replace
 
-from ironburst.controller import cool_downs, money, ownership, records, spending
+from ironburst.controller import cool_downs, lease_table, money, ownership, records, sightings, spending
 from ironburst.controller.launch_request import launch_request
+from ironburst.controller.lease_table import OfLaunch
 from ironburst.controller.records import CoolDownRow, IntentRow, LaunchRow, LeaseRow, Place
 from ironburst.controller.site import Site
 from ironburst.nodes import states as node_states
@@ -39,39 +40,43 @@ _UNNEEDED = "its jobs need it no more"
 AT_ONCE = 6  # RunInstances calls side by side: at 3 s each as many as EC2 lets one account make (2 a second)
 
 
-def step(site: Site, launch: LaunchRow, leases: list[LeaseRow], observation: Observation) -> bool:
-    """Take the next step of an early launch, if it can be taken. Whether one was taken."""
-    state = leases[0].state
-    if state == records.REQUESTED:
-        return _repeat(site, launch, leases, observation)
-    if not _needed(site, leases, observation):
-        return leave(site, leases, _UNNEEDED if site.halt is None else site.halt.text)
+def steps(site: Site, launch: LaunchRow, observation: Observation) -> OfLaunch:
+    """Take all steps that an early launch can take by itself. "ask": next is the cloud, with all that come so far."""
+    before: list[LeaseRow] = []
+    while (leases := _early(site, launch.id)) and leases != before:
+        before, rule = leases, lease_table.rule(leases[0].state, _facts(site, launch, leases, observation))
+        if rule.act == "ask":
+            return "ask"
+        if rule.act == "look":
+            _look(site, launch, leases, _open(site, launch))
+        if rule.act == "adopt":
+            intent = _open(site, launch)
+            _adopt(site, launch, leases, intent, _shown(site, intent))
+            leases = site.ledger.leases_of(launch.id)
+        if rule.to == records.LEAVING:
+            leave(site, leases, rule.why.format(unneeded=_UNNEEDED if site.halt is None else site.halt.text))
+    return ""
+
+
+def _facts(site: Site, launch: LaunchRow, leases: list[LeaseRow], observation: Observation) -> frozenset[str]:
     nodes = [node for lease in leases if (node := observation.node(lease.node))]
-    if len(nodes) < len(leases):
-        return leave(site, leases, "the scheduler doesn't know its nodes")
-    if state == records.INTENDED:
-        return False  # power_up does that, for all at once
-    if all(node.has("POWERING_UP") for node in nodes):
-        site.asking.append(launch.id)
-        return False
-    if site.now - leases[0].changed_s > launch.boot_s:
-        return leave(site, leases, "the scheduler never powered its nodes up")
-    return False
+    intent = _open(site, launch) if leases[0].state == records.REQUESTED else None
+    return lease_table.those(
+        unknown=len(nodes) < len(leases),
+        powering_up=all(node.has("POWERING_UP") for node in nodes),
+        overdue=site.now - leases[0].changed_s >= launch.boot_s,
+        jobs=any(observation.on(lease.node) for lease in leases),
+        works=any(observation.on(node.name) and sightings.answers(node) for node in nodes),
+        unneeded=not _needed(site, leases, observation),
+        # of a part of a gang the rest will show
+        shown=intent is not None and len(_shown(site, intent)) == len(launch.nodes),
+        not_yet=intent is not None and intent.retry_s > site.now,
+    )
 
 
-def steps(site: Site, id: str, observation: Observation) -> bool:
-    """All steps that an early launch can take now. Whether there was one."""
-    changed = False
-    while early := _early(site, id):
-        if not step(site, site.ledger.launch(id), early, observation):
-            break
-        changed = True
-    return changed
-
-
-def power_up(site: Site, observation: Observation) -> bool:
+def power_up(site: Site, observation: Observation) -> None:
     """The first step of all launches that are only written down: one call of the scheduler for all of them; also for
-    nodes that were sent back, because their permit wasn't seen. Whether there was one.
+    nodes that were sent back, because their permit wasn't seen.
     """
     early: dict[str, list[LeaseRow]] = {}
     for lease in site.ledger.leases():
@@ -83,58 +88,54 @@ def power_up(site: Site, observation: Observation) -> bool:
         if len(nodes) == len(leases) and _needed(site, leases, observation):
             back = leases[0].state == records.POWERING
             wanted.append((leases, [node for node in nodes if node.launchable] if back else nodes))
-    return _powered_up(site, [(leases, nodes) for leases, nodes in wanted if nodes])
+    if wanted := [(leases, nodes) for leases, nodes in wanted if nodes]:
+        _powered_up(site, wanted)
 
 
-def _powered_up(site: Site, wanted: list[_Wanted]) -> bool:
+def _powered_up(site: Site, wanted: list[_Wanted]) -> None:
     nodes = [node for _, nodes in wanted for node in nodes]
-    if not nodes:
-        return False
     try:
         site.scheduler.put_permit([node.name for node in nodes])
         _power_up(site, nodes)
     except SchedulerError as error:
         site.event("trouble", str(error), launch=wanted[0][0][0].launch if len(wanted) == 1 else "")
-        if len(wanted) == 1 or site.late:
-            return False
-        return sum(_powered_up(site, [one]) for one in wanted) > 0  # one that is refused keeps no other
+        for one in wanted if len(wanted) > 1 and not site.late else []:
+            _powered_up(site, [one])  # one that is refused keeps no other
+        return
     with site.ledger.transaction():
         for leases, _ in wanted:
             site.ledger.move(leases, records.POWERING, site.now)
-    return any(leases[0].state == records.INTENDED for leases, _ in wanted)
 
 
 def _early(site: Site, id: str) -> list[LeaseRow]:
     return [lease for lease in site.ledger.leases_of(id) if lease.state in records.EARLY]
 
 
-def ask(site: Site, observation: Observation) -> bool:
+def ask(site: Site, launches: list[LaunchRow], observation: Observation) -> None:
     """Ask the cloud for every launch that got so far, AT_ONCE side by side. What would begin after the tick's interval
-    is for the next tick, but for the first: notices are read at every tick's start. Whether one was answered.
+    is for the next tick, but for the first: notices are read at every tick's start.
     """
-    changed = False
-    while site.asking and not (site.late and site.asked):
-        ids, site.asking = site.asking[:AT_ONCE], site.asking[AT_ONCE:]
+    while launches and not (site.late and site.asked):
+        now, launches = launches[:AT_ONCE], launches[AT_ONCE:]
         site.asked = True
-        changed |= _asked(site, ids, observation)
-    site.asking = []
-    return changed
+        launches += _asked(site, now, observation)
 
 
-def _asked(site: Site, ids: list[str], observation: Observation) -> bool:
-    """Into the ledger, then to the cloud, then into the ledger what it answered; those that it refused are taken to
-    their next zone.
+def _asked(site: Site, launches: list[LaunchRow], observation: Observation) -> list[LaunchRow]:
+    """Into the ledger, then to the cloud, then into the ledger what it answered. The launches that are to be asked for
+    once more: those that it refused, in their next zone.
     """
-    wanted = [(site.ledger.launch(id), leases, intent) for id in ids for leases, intent in _intents(site, id)]
-    requests = [LaunchRequest.recorded(json.loads(intent.request)) for _, _, intent in wanted]
-    answers = site.cloud.launch_all(requests) if requests else []
-    for (launch, leases, intent), answer in zip(wanted, answers, strict=True):
+    wanted = [(launch, intent) for launch in launches if (intent := _intent(site, launch))]
+    requests = [LaunchRequest.recorded(json.loads(intent.request)) for _, intent in wanted]
+    answers, again = site.cloud.launch_all(requests) if requests else [], list[LaunchRow]()
+    for (launch, intent), answer in zip(wanted, answers, strict=True):
         try:
-            _answered(site, launch, leases, intent, answer)
-            steps(site, launch.id, observation)
+            _answered(site, launch, _early(site, launch.id), intent, answer)
+            if steps(site, launch, observation) == "ask":
+                again.append(launch)
         except (SchedulerError, CloudError) as error:
             site.event("trouble", str(error), launch=launch.id)
-    return True
+    return again
 
 
 def _power_up(site: Site, nodes: list[Node]) -> None:
@@ -149,58 +150,44 @@ def _needed(site: Site, leases: list[LeaseRow], observation: Observation) -> boo
     )
 
 
-def _intents(site: Site, id: str) -> list[tuple[list[LeaseRow], IntentRow]]:
-    """The leases and the intent that the cloud is to be asked with, written down; nothing: the launch is given up."""
-    leases, launch = _early(site, id), site.ledger.launch(id)
+def _intent(site: Site, launch: LaunchRow) -> IntentRow | None:
+    """What the cloud is to be asked with, written down; None: the launch is given up."""
+    leases = _early(site, launch.id)
     if leases[0].state == records.REQUESTED:
-        return [(leases, replace(_open(site, launch), state="unknown"))]  # the first call may have happened
+        return replace(_open(site, launch), state="unknown")  # the first call may have happened
     done = site.ledger.intents(launch.id)
     left = [zone for zone in launch.zones if zone not in {intent.zone for intent in done}]
     if not left:
         why = "; ".join(f"{intent.zone}: {intent.code or intent.error}" for intent in done)
         _spared(site, leases, f"no zone gave any ({why})")
-        return []
+        return None
     attempt = len(done) + 1
     request = launch_request(site.document, launch, left[0], attempt)
     if request is None:
         leave(site, leases, f"zone {left[0]} of pool {launch.pool} is not declared any more")
-        return []
+        return None
     rate = money.rates_of(leases[0], spending.rates(site.ledger, site.now))[-1]
     owner = ownership.owner_of(site.ledger).id
     request = replace(request, owner=owner, account=rate.account, usd_per_hour=rate.usd_per_hour)
     site.ledger.add_intent(request.token, launch.id, attempt, left[0], asdict(request), site.now)
     text = f"{request.count} {launch.market} {launch.instance_type} in {left[0]}, attempt {attempt}"
     site.event("requested", text, launch=launch.id)
-    return [(_early(site, id), site.ledger.intents(launch.id)[-1])]
+    return site.ledger.intents(launch.id)[-1]
 
 
 def _open(site: Site, launch: LaunchRow) -> IntentRow:
+    """The intent without an answer: we died over it, or the cloud gave none."""
     asked = reversed(site.ledger.intents(launch.id))
     return next(intent for intent in asked if intent.state in ("open", "unknown"))
 
 
-def _repeat(site: Site, launch: LaunchRow, leases: list[LeaseRow], observation: Observation) -> bool:
-    """An intent without an answer: we died over it, or the cloud gave none. What the cloud shows with its token is
-    its answer, wanted or not; else repeat it unchanged while it is still wanted.
-    """
-    intent = _open(site, launch)
-    shown = [instance for instance in site.instances.values() if instance.token == intent.token]
-    if len(shown) == len(launch.nodes):  # of a part of a gang the rest will show
-        _adopt(site, launch, leases, intent, shown)
-        if not _needed(site, leases, observation) and not any(observation.on(lease.node) for lease in leases):
-            leave(site, site.ledger.leases_of(launch.id), _UNNEEDED if site.halt is None else site.halt.text)
-        return True
-    if intent.retry_s > site.now:
-        return False
-    if not _needed(site, leases, observation):
-        return _look(site, launch, leases, intent)
-    site.asking.append(launch.id)
-    return False
+def _shown(site: Site, intent: IntentRow) -> list[Instance]:
+    return [instance for instance in site.instances.values() if instance.token == intent.token]
 
 
 def _answered(
     site: Site, launch: LaunchRow, leases: list[LeaseRow], intent: IntentRow, answer: list[Instance] | CloudError
-) -> bool:
+) -> None:
     """Write down what the cloud answered."""
     try:
         if isinstance(answer, CloudError):
@@ -208,28 +195,28 @@ def _answered(
                 answer = OutcomeUnknown(str(answer), answer.code)
             raise answer
     except OutcomeUnknown as error:
-        return _unknown(site, launch, leases, intent, error)
+        _unknown(site, launch, leases, intent, error)
     except TokenMismatch as error:  # the first launch may live: only instances with this token tell
         site.event("trouble", f"the token of {intent.zone} was used with other parameters: {error}", launch=launch.id)
-        return _unknown(site, launch, leases, intent, error)
+        _unknown(site, launch, leases, intent, error)
     except InsufficientCapacity as error:
         fewest = 1 if isinstance(error, TooExpensive) else len(launch.nodes)
         here = Place(launch.pool, intent.zone, launch.market, fewest, launch.instance_type)
-        return _refused(site, launch, leases, intent, error, [here], site.document.burst.cool_down_s)
+        _refused(site, launch, leases, intent, error, [here], site.document.burst.cool_down_s)
     except QuotaReached as error:
         size = len(launch.nodes)
         everywhere = [Place(launch.pool, zone, launch.market, size, launch.instance_type) for zone in launch.zones]
-        return _refused(site, launch, leases, intent, error, everywhere, _QUOTA_S)
+        _refused(site, launch, leases, intent, error, everywhere, _QUOTA_S)
     except Malformed as error:
         text = f"pool {launch.pool} ({launch.market}, {launch.instance_type}) is closed until it is cured: {error}"
         site.event("needs_a_person", text, launch=launch.id)
         everything = [Place(launch.pool, zone, launch.market, 1, launch.instance_type) for zone in launch.zones]
-        return _refused(site, launch, leases, intent, error, everything, None)
+        _refused(site, launch, leases, intent, error, everything, None)
     except Refused as error:
         here = Place(launch.pool, intent.zone, launch.market, 1, launch.instance_type)
-        return _refused(site, launch, leases, intent, error, [here], _REFUSED_S)
-    _adopt(site, launch, leases, intent, answer)
-    return True
+        _refused(site, launch, leases, intent, error, [here], _REFUSED_S)
+    else:
+        _adopt(site, launch, leases, intent, answer)
 
 
 def _other(launch: LaunchRow, instances: list[Instance]) -> str:
@@ -287,7 +274,7 @@ def _refused(
     error: CloudError,
     places: list[Place],
     seconds: float | None,
-) -> bool:
+) -> None:
     """A definite no: nothing was started.
     Close the places (None: until somebody reopens them), and go on with the zones that are left.
     """
@@ -307,8 +294,7 @@ def _refused(
                 f"{what} is refused again; it is asked for less and less often, but each hour: {error}",
             )
     if len(places) > 1 or seconds is None:  # the other zones are closed with it
-        return _spared(site, site.ledger.leases_of(launch.id), f"refused: {why}")
-    return True
+        _spared(site, site.ledger.leases_of(launch.id), f"refused: {why}")
 
 
 def _stays(before: CoolDownRow | None, why: str) -> bool:
@@ -316,7 +302,7 @@ def _stays(before: CoolDownRow | None, why: str) -> bool:
     return before is not None and before.reason == why and before.strikes == 1
 
 
-def _spared(site: Site, leases: list[LeaseRow], reason: str) -> bool:
+def _spared(site: Site, leases: list[LeaseRow], reason: str) -> None:
     """Nothing was started, and nothing will be: they end here. Their nodes, which the scheduler has powered up, are for
     whom the next decision rents for; what it leaves is powered down (`going.let_go`), which takes minutes.
     """
@@ -325,41 +311,35 @@ def _spared(site: Site, leases: list[LeaseRow], reason: str) -> bool:
         nodes = ", ".join(lease.node for lease in leases)
         site.event("given_up", f"{nodes}: {reason}", launch=leases[0].launch)
     site.spare.update(lease.node for lease in leases)
-    return True
 
 
-def _unknown(site: Site, launch: LaunchRow, leases: list[LeaseRow], intent: IntentRow, error: CloudError) -> bool:
+def _unknown(site: Site, launch: LaunchRow, leases: list[LeaseRow], intent: IntentRow, error: CloudError) -> None:
     retry = site.now + min(2.0 ** min(intent.tries, 10), _LONGEST_RETRY_S)
     site.ledger.answer_intent(intent.token, "unknown", site.now, code=error.code, error=str(error), retry_s=retry)
     what = f"{launch.market} {launch.instance_type} in {intent.zone}"
     site.event("unknown", f"{what}: {error}; to be repeated unchanged", launch=launch.id)
     if isinstance(error, TokenMismatch):
-        return _look(site, launch, leases, intent)
-    return False
+        _look(site, launch, leases, intent)
 
 
-def _look(site: Site, launch: LaunchRow, leases: list[LeaseRow], intent: IntentRow) -> bool:
+def _look(site: Site, launch: LaunchRow, leases: list[LeaseRow], intent: IntentRow) -> None:
     """Look for instances of a token that is not to be repeated any more."""
     instances = site.cloud.by_token(intent.token)
-    if len(instances) == len(launch.nodes) and any(instance.alive for instance in instances):
+    complete = len(instances) == len(launch.nodes)
+    if complete and any(instance.alive for instance in instances):
         _adopt(site, launch, leases, intent, instances)
-        return True
-    ended = len(instances) == len(launch.nodes)  # none of them lives
-    if ended or site.now - intent.made_s > _NEVER_ARRIVED_S:
+    elif complete or site.now - intent.made_s > _NEVER_ARRIVED_S:  # none of them lives
         with site.ledger.transaction():
             site.ledger.answer_intent(
                 intent.token, "refused", site.now, code="NeverArrived", error="no instance with its token appeared"
             )
             site.ledger.move(leases, records.POWERING, site.now)
-        return True
-    return False
 
 
-def leave(site: Site, leases: list[LeaseRow], reason: str) -> bool:
+def leave(site: Site, leases: list[LeaseRow], reason: str) -> None:
     """Give leases up; the next step abandons their nodes and ends their instances."""
     if leases:
         with site.ledger.transaction():
             site.ledger.move(leases, records.LEAVING, site.now, end_reason=reason)
             nodes = ", ".join(lease.node for lease in leases)
             site.event("given_up", f"{nodes}: {reason}", launch=leases[0].launch)
-    return bool(leases)

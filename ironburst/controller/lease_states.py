@@ -24,48 +24,21 @@ class State(StrEnum):
     ENDED = "ended"
 
 
-_GIVEN_UP = {
-    State.LEAVING: "it is given up",
-    State.TERMINATED: "its node is another instance by now",
-    State.ENDED: "it has ended, or another instance has its node",
-}
-_FOUND = {
-    State.JOINED: "an instance that no open lease has answers as its node",
-    State.READY: "an instance that no open lease has answers as its node, and works",
-}
-MOVES: Mapping[State, Mapping[State, str]] = MappingProxyType(
+_END = frozenset((State.LEAVING, State.TERMINATED, State.ENDED))  # given up, or another instance has its node
+_FOUND = frozenset((State.JOINED, State.READY))  # an instance that no open lease has answers as its node
+MOVES: Mapping[State, frozenset[State]] = MappingProxyType(
     {
-        State.INTENDED: {State.POWERING: "the scheduler has its permit, and powers it up", **_FOUND, **_GIVEN_UP},
-        State.POWERING: {State.REQUESTED: "the cloud is asked", **_FOUND, **_GIVEN_UP},
-        State.REQUESTED: {
-            State.LAUNCHED: "the cloud has launched it",
-            State.POWERING: "the cloud has refused: nothing was started, and another zone may be asked",
-            **_FOUND,
-            **_GIVEN_UP,
-        },
-        State.LAUNCHED: {
-            State.JOINED: "its node registered",
-            State.READY: "a job runs on it: it was handed over after this ledger was saved",
-            **_GIVEN_UP,
-        },
-        State.JOINED: {
-            State.READY: "a job may use it",
-            State.INTERRUPTED: "the provider takes it back, or it is lost",
-            **_GIVEN_UP,
-        },
-        State.READY: {
-            State.RELEASING: "it isn't needed, or may not stay: its jobs may end",
-            State.INTERRUPTED: "the provider takes it back, or it is lost",
-            **_GIVEN_UP,
-        },
-        State.RELEASING: {
-            State.INTERRUPTED: "it can't wait for its jobs",
-            **_GIVEN_UP,
-        },
-        State.INTERRUPTED: dict(_GIVEN_UP),
-        State.LEAVING: {State.TERMINATED: "its instance was told to end", State.ENDED: _GIVEN_UP[State.ENDED]},
-        State.TERMINATED: {State.ENDED: "its instance is gone"},
-        State.ENDED: {State.TERMINATED: "it was taken for ended, and is shown alive", **_FOUND},
+        State.INTENDED: _END | _FOUND | {State.POWERING},
+        State.POWERING: _END | _FOUND | {State.REQUESTED},
+        State.REQUESTED: _END | _FOUND | {State.LAUNCHED, State.POWERING},  # back: refused, another zone may be asked
+        State.LAUNCHED: _END | {State.JOINED, State.READY},
+        State.JOINED: _END | {State.READY, State.INTERRUPTED},
+        State.READY: _END | {State.RELEASING, State.INTERRUPTED},
+        State.RELEASING: _END | {State.INTERRUPTED},
+        State.INTERRUPTED: _END,
+        State.LEAVING: frozenset((State.TERMINATED, State.ENDED)),
+        State.TERMINATED: frozenset((State.ENDED,)),
+        State.ENDED: _FOUND | {State.TERMINATED},  # taken for ended, and shown alive
     }
 )
-"""from -> to -> when"""
+"""from -> to, whoever moves it. Which facts lead where, and why: lease_table"""

@@ -83,6 +83,10 @@ class Ledger(JobRecords):
         where = "WHERE state != 'ended'" if open_only else ""
         return [records.lease(row) for row in self._rows(f"SELECT * FROM leases {where} ORDER BY made_s, rowid")]
 
+    def lease(self, id: str) -> LeaseRow:
+        """As it is now. Raises IndexError for one that isn't there."""
+        return records.lease(self._rows("SELECT * FROM leases WHERE id = ?", id)[0])
+
     def leases_of(self, launch: str) -> list[LeaseRow]:
         """Open ones of a launch, in the order of its nodes."""
         query = "SELECT * FROM leases WHERE launch = ? AND state != 'ended' ORDER BY rowid"
@@ -115,7 +119,7 @@ class Ledger(JobRecords):
         """
         with self.transaction():
             for lease in leases:
-                at = State(self._rows("SELECT state FROM leases WHERE id = ?", lease.id)[0]["state"])
+                at = self.lease(lease.id).state
                 if at != to and to not in MOVES[at]:
                     raise IllegalMove(f"lease {lease.id} can't go from {at} to {to}")
                 changed = {"changed_s": now_s} if at != to else {}

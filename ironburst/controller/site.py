@@ -45,7 +45,6 @@ class Site:
     late_s: float = math.inf  # the tick's interval is used up then: what can wait is for the next one
     karpenter: Karpenter | None = None  # None: there is no way to it
     asked: bool = False  # the cloud was asked for instances in this tick
-    asking: list[str] = field(default_factory=list)  # launches that are to be asked for in this advance
     # nodes that were powered up for a launch that the cloud refused, until the next decision; it outlives the tick
     spare: set[str] = field(default_factory=set)
     halt: Halt | None = None  # by a person

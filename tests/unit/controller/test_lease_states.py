@@ -7,6 +7,7 @@ import pytest
 
 from ironburst.burst import Launch
 from ironburst.controller.lease_states import MOVES, State
+from ironburst.controller.lease_table import RULES
 from ironburst.controller.ledger import IllegalMove, Ledger
 
 ROOT = Path(__file__).parents[3]
@@ -79,4 +80,10 @@ def test_the_glossary_names_every_state():
     (row,) = (
         line for line in (ROOT / "docs/reference/glossary.md").read_text().splitlines() if "| **lease** |" in line
     )
-    assert re.findall(r"\w+", row.rpartition(":")[2]) == [state.value for state in State]
+    assert re.findall(r"\w+", row.rpartition(":")[2]) == [state.value for state in RULES]
+
+
+def test_the_operators_page_names_every_state_that_is_shown():
+    page = (ROOT / "docs/how-to/operator/README.md").read_text()
+    (line,) = (line for line in page.splitlines() if line.startswith("- *rented*"))
+    assert set(re.findall(r"`(\w+)`", line)) == set(RULES) - {State.ENDED}
