@@ -23,13 +23,13 @@ from ironburst.config.models import ClusterConfig
 from ironburst.config.scheduler_models import Slurm as SlurmConfig
 from ironburst.config.valid import valid
 from ironburst.doctor import slurm
+from ironburst.doctor.declared import DeclaredSite
 from ironburst.doctor.finding import Finding
-from ironburst.doctor.published import examine as examine_published
+from ironburst.doctor.published import check as check_published
 from ironburst.document import ClusterDocument
 from ironburst.document.of_stack import document as stack_document
 from ironburst.system.bad_input import BadInput
 from ironburst.wiring import clouds, site_doctor
-from ironburst.wiring.provider import Looked
 from ironburst.wiring.schedulers import slurm_prefix
 
 EXIT_CODES = """exit codes:
@@ -120,17 +120,17 @@ def _examine(arguments: argparse.Namespace, config: ClusterConfig) -> Iterator[F
         raise BadInput(f"{arguments.stack_file} declares no cloud: there is nothing of it to look at")
     if arguments.cloud or every:
         of_file = settings(arguments.stack_file)
-        looked = Looked(config, _document(arguments, config), datetime.now(UTC), of_file)
-        yield from clouds.declared(config).doctor(looked)
+        site = DeclaredSite(config, _document(arguments, config), datetime.now(UTC), of_file)
+        yield from clouds.declared(config).doctor(site)
     if beside and (arguments.slurm or every):
         prefix = slurm_prefix(arguments.slurm_prefix or None)
-        yield from slurm.examine(stack_document(arguments.stack_file), Head(Slurm(prefix)))
+        yield from slurm.check(slurm.UnmanagedSlurm(stack_document(arguments.stack_file), Head(Slurm(prefix))))
 
 
 def _from_there(arguments: argparse.Namespace, config: ClusterConfig) -> Iterator[Finding]:
     """What is asked beside AWS and a Slurm that isn't managed. Raises BadInput."""
     published = _document(arguments, config)
-    yield from examine_published(config, published, datetime.now(UTC))
+    yield from check_published(DeclaredSite(config, published, datetime.now(UTC), {}))
     if arguments.place == "ci" and arguments.inventory is None:
         return
     if published is None:

@@ -25,7 +25,7 @@ class Bmc:
     said: str = ""
 
 
-def examine(bmcs: Iterator[Bmc]) -> Iterator[Finding]:
+def check(bmcs: Iterator[Bmc]) -> Iterator[Finding]:
     """A finding for each that isn't ok, and one for all that are."""
     fine = 0
     for bmc in bmcs:

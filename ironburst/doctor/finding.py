@@ -1,10 +1,10 @@
-"""What a check says."""
+"""What a check of the doctor says, and how checks are run."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, TypeVar
 
 State = Literal["ok", "warn", "fail", "unknown"]
 
@@ -32,9 +32,20 @@ class Unasked(Exception):
         self.seen, self.todo = seen, todo
 
 
-def answered(check: str, looked_at: str, findings: Callable[[], Iterator[Finding]]) -> Iterator[Finding]:
+Subject = TypeVar("Subject")
+Check = Callable[[Subject], Iterator[Finding]]
+"""A generator function of what is looked at, so a question is asked only when its finding is."""
+
+
+def run(checks: Iterable[Check[Subject]], subject: Subject) -> Iterator[Finding]:
+    """Every finding as it comes."""
+    for check in checks:
+        yield from check(subject)
+
+
+def answered(check: str, looked_at: str, findings: Iterator[Finding]) -> Iterator[Finding]:
     """The findings; a question in them that has no answer makes one that says unknown."""
     try:
-        yield from findings()
+        yield from findings
     except Unasked as error:
         yield Finding(check, looked_at, "unknown", error.seen, error.todo)

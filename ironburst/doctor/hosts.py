@@ -6,13 +6,13 @@ from __future__ import annotations
 
 import hmac
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any
 
 from ironburst.doctor import topology
-from ironburst.doctor.finding import Finding, State
+from ironburst.doctor.finding import Finding, State, run
 from ironburst.document import ClusterDocument, Host
 
 SLURMCTLD, SLURMD, SSH = 6817, 6818, 22
@@ -28,7 +28,7 @@ CONVERGE = "run `ironburst converge` on it"
 
 
 @dataclass(frozen=True)
-class Said:
+class HostAnswer:
     """A host's answer, or one sentence why there is none. When it was asked and answered, by the asker's clock: seconds
     since 1970.
     """
@@ -40,7 +40,6 @@ class Said:
 
 
 Answers = Mapping[str, Mapping[str, Any]]
-Check = Callable[["Hosts"], Iterator[Finding]]
 
 
 @dataclass(frozen=True)
@@ -50,7 +49,7 @@ class Hosts:
     """
 
     document: ClusterDocument
-    said: Mapping[str, Said]
+    said: Mapping[str, HostAnswer]
     munge_digest: str | None
     links: Mapping[str, str]
     now_s: float
@@ -108,12 +107,10 @@ def questions(document: ClusterDocument, salt: str) -> dict[str, dict[str, Any]]
     return asked
 
 
-def examine(hosts: Hosts) -> Iterator[Finding]:
-    """Every finding."""
-    for check in (_reached, _names, _clocks, _users, _folders, _munge, _host_keys, _ports, _exposed, _packets, _disks):
-        yield from check(hosts)
-    if hosts.head and (answer := hosts.answers.get(hosts.head.name)):
-        yield from _head(hosts, hosts.head, answer)
+def check(hosts: Hosts) -> Iterator[Finding]:
+    """Each host, and all of them beside each other."""
+    checks = (_reached, _names, _clocks, _users, _folders, _munge, _host_keys, _ports, _exposed, _packets, _disks)
+    yield from run((*checks, _head), hosts)
 
 
 def _said(
@@ -331,11 +328,13 @@ def _disks(hosts: Hosts) -> Iterator[Finding]:
     yield _said("disk", "room", full or soon, "every host has room", todo, "fail" if full else "warn")
 
 
-def _head(hosts: Hosts, head: Host, answer: Mapping[str, Any]) -> Iterator[Finding]:
+def _head(hosts: Hosts) -> Iterator[Finding]:
+    if (head := hosts.head) is None or not (answer := hosts.answers.get(head.name)):
+        return
     lines = (line.split() for line in answer["commands"].get("topology", {"output": ""})["output"].splitlines())
     sums = {line[1]: line[0] for line in lines if len(line) == 2}
     kept = f"{CONVERGE}, which writes that one unless slurm_head_settings has a TopologyPlugin of yours"
-    yield from topology.examine(hosts.document.topology, sums, kept)
+    yield from topology.compared(hosts.document.topology, sums, kept)
     accounting = answer["commands"].get("accounting", {"status": None, "output": ""})
     if accounting["status"] == 0 and accounting["output"].strip():
         yield Finding("accounting", "slurmdbd", "ok", f"knows the cluster {accounting['output'].split()[0]}")

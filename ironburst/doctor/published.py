@@ -7,6 +7,7 @@ from datetime import datetime
 
 from ironburst.config.models import ClusterConfig
 from ironburst.doctor.aws.site import PUBLISH
+from ironburst.doctor.declared import DeclaredSite
 from ironburst.doctor.finding import Finding
 from ironburst.document import ClusterDocument
 from ironburst.nodes import naming
@@ -14,8 +15,9 @@ from ironburst.nodes import naming
 SOON_S = 2 * 86400.0
 
 
-def examine(config: ClusterConfig, document: ClusterDocument | None, now: datetime) -> Iterator[Finding]:
+def check(site: DeclaredSite) -> Iterator[Finding]:
     """The document, and its pools' capacity."""
+    config, document, now = site.config, site.document, site.now
     if document is None:
         yield Finding("document", config.name, "unknown", "none is given", PUBLISH)
         return

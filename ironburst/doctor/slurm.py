@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from ironburst import slurm_programs
 from ironburst.config import spot_notice
@@ -54,14 +54,22 @@ class SlurmHead(Protocol):
         """What its /etc/hosts says of these names."""
 
 
-def examine(cluster: ClusterDocument, head: SlurmHead) -> Iterator[Finding]:
-    """Every finding as it comes."""
-    yield from answered("slurm.conf", "settings", lambda: _settings(cluster, head))
-    yield from answered("nodes", "nodes that may be rented", lambda: _nodes(cluster, head))
-    yield from answered("names", "nodes that may be rented", lambda: _names(cluster, head))
-    yield from answered("programs", "the head", lambda: _programs(cluster, head))
-    yield from answered("topology", "the head", lambda: _topology(cluster, head))
-    yield from answered("rights", USER, lambda: _rights(head))
+class UnmanagedSlurm(NamedTuple):
+    """What is declared, and the head that somebody else manages."""
+
+    cluster: ClusterDocument
+    head: SlurmHead
+
+
+def check(slurm: UnmanagedSlurm) -> Iterator[Finding]:
+    """Each question is asked, whichever has no answer."""
+    cluster, head = slurm
+    yield from answered("slurm.conf", "settings", _settings(cluster, head))
+    yield from answered("nodes", "nodes that may be rented", _nodes(cluster, head))
+    yield from answered("names", "nodes that may be rented", _names(cluster, head))
+    yield from answered("programs", "the head", _programs(cluster, head))
+    yield from answered("topology", "the head", _topology(cluster, head))
+    yield from answered("rights", USER, _rights(head))
 
 
 def _settings(cluster: ClusterDocument, head: SlurmHead) -> Iterator[Finding]:
@@ -199,7 +207,7 @@ def _topology(cluster: ClusterDocument, head: SlurmHead) -> Iterator[Finding]:
         return
     folder = str(PurePosixPath(head.config().get("SLURM_CONF") or f"{topology.FOLDER}/slurm.conf").parent)
     sums = {path: there.sha256 for path, there in head.held(topology.paths(folder)).items()}
-    yield from topology.examine(cluster.topology, sums, "it is its administrator's to change", folder)
+    yield from topology.compared(cluster.topology, sums, "it is its administrator's to change", folder)
 
 
 def _rights(head: SlurmHead) -> Iterator[Finding]:

@@ -17,7 +17,7 @@ def paths(folder: str = FOLDER) -> list[str]:
     return [f"{folder}/{name}" for name in NAMES]
 
 
-def examine(declared: str, sums: Mapping[str, str], todo: str, folder: str = FOLDER) -> Iterator[Finding]:
+def compared(declared: str, sums: Mapping[str, str], todo: str, folder: str = FOLDER) -> Iterator[Finding]:
     """`declared`: the document's topology.conf; `sums`: SHA-256 of the files that are there; `todo`: what makes the
     head's the declared one.
     """

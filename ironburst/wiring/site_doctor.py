@@ -34,13 +34,13 @@ def examine_hosts(config: ClusterConfig, document: ClusterDocument, path: Path, 
 
     said = site_doctor.ask_hosts(asked, ansible.connections(list(asked)), resolve)
     seen = hosts.Hosts(document, said, _munge_digest(document, salt), _links(config), time.time())
-    yield from hosts.examine(seen)
+    yield from hosts.check(seen)
     yield from _packages(ansible, [name for name, each in said.items() if each.answer])
 
 
 def examine_bmcs(config: ClusterConfig) -> Iterator[Finding]:
     """Every declared BMC, with the login that is declared."""
-    yield from bmcs.examine(site_doctor.ask_bmcs(accesses(config)))
+    yield from bmcs.check(site_doctor.ask_bmcs(accesses(config)))
 
 
 def accesses(config: ClusterConfig, timeout_s: float = 30.0) -> dict[str, BmcAccess | str]:

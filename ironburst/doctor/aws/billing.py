@@ -18,8 +18,8 @@ ACTIVATE = (
 def check(site: Site) -> Iterator[Finding]:
     """Where a budget and pools are declared, `up` makes an alarm."""
     if site.config.budget and site.cloud.pools:
-        yield from answered(CHECK, f"tag {POOL_TAG}", lambda: _tag(site))
-        yield from answered(CHECK, "budget alarm", lambda: _budget(site))
+        yield from answered(CHECK, f"tag {POOL_TAG}", _tag(site))
+        yield from answered(CHECK, "budget alarm", _budget(site))
 
 
 def _tag(site: Site) -> Iterator[Finding]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 from ironburst.config.aws.models import AwsGroup, AwsPool
 from ironburst.doctor.aws.account import Reservation
@@ -16,8 +16,8 @@ SPOT_ROLE = "AWSServiceRoleForEC2Spot"
 def check(site: Site) -> Iterator[Finding]:
     """Only what the declaration uses."""
     if any("spot" in markets_of(nodes) for _, nodes in site.nodes):
-        yield from answered(CHECK, f"role {SPOT_ROLE}", lambda: _spot_role(site))
-        yield from answered(CHECK, "interruption queue", lambda: _queues(site))
+        yield from answered(CHECK, f"role {SPOT_ROLE}", _spot_role(site))
+        yield from answered(CHECK, "interruption queue", _queues(site))
     for who, nodes in site.nodes:
         if held := reserved(nodes):
             yield from answered(CHECK, f"{held.id} of {who}", _reservation(site, who, nodes, held))
@@ -56,21 +56,18 @@ def _queues(site: Site) -> Iterator[Finding]:
             yield Finding(CHECK, looked_at, "ok", f"fed by rule {', '.join(sorted(rules))}")
 
 
-def _reservation(site: Site, who: str, nodes: AwsGroup | AwsPool, held: Reserved) -> Callable[[], Iterator[Finding]]:
-    def found() -> Iterator[Finding]:
-        looked_at, real = f"{held.id} of {who}", site.account.reservation(held.id)
-        if real is None:
-            seen = f"there is no such reservation in {site.cloud.region}"
-            yield Finding(CHECK, looked_at, "fail", seen, "name one of this account and region, or leave it out")
-            return
-        wrong = list(_wrong(nodes, held, real))
-        for state, seen, todo in wrong:
-            yield Finding(CHECK, looked_at, state, seen, todo)
-        if not wrong:
-            window = f" until {real.ends:%Y-%m-%d %H:%M} UTC" if real.ends else ""
-            yield Finding(CHECK, looked_at, "ok", f"active, {real.count} {real.instance_type} in {real.zone}{window}")
-
-    return found
+def _reservation(site: Site, who: str, nodes: AwsGroup | AwsPool, held: Reserved) -> Iterator[Finding]:
+    looked_at, real = f"{held.id} of {who}", site.account.reservation(held.id)
+    if real is None:
+        seen = f"there is no such reservation in {site.cloud.region}"
+        yield Finding(CHECK, looked_at, "fail", seen, "name one of this account and region, or leave it out")
+        return
+    wrong = list(_wrong(nodes, held, real))
+    for state, seen, todo in wrong:
+        yield Finding(CHECK, looked_at, state, seen, todo)
+    if not wrong:
+        window = f" until {real.ends:%Y-%m-%d %H:%M} UTC" if real.ends else ""
+        yield Finding(CHECK, looked_at, "ok", f"active, {real.count} {real.instance_type} in {real.zone}{window}")
 
 
 def _wrong(nodes: AwsGroup | AwsPool, held: Reserved, real: Reservation) -> Iterator[tuple[State, str, str]]:

@@ -15,7 +15,7 @@ AS_WHOM = "set AWS_PROFILE or AWS_ACCESS_KEY_ID to the right account's, and run 
 def check(site: Site) -> Iterator[Finding]:
     """First of all: without credentials no other check can ask. Raises Unasked."""
     yield _account(site)
-    yield from answered(CHECK, f"region {site.cloud.region}", lambda: _region(site))
+    yield from answered(CHECK, f"region {site.cloud.region}", _region(site))
 
 
 def _account(site: Site) -> Finding:

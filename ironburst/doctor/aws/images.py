@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 
 from ironburst.config.aws.models import AwsGroup, AwsPool
 from ironburst.doctor.aws.account import ImageFacts, TypeFacts
@@ -20,36 +20,31 @@ def check(site: Site) -> Iterator[Finding]:
         yield from answered(CHECK, f"image of {who}", _of(site, who, nodes))
 
 
-def _of(site: Site, who: str, nodes: AwsGroup | AwsPool) -> Callable[[], Iterator[Finding]]:
-    def found() -> Iterator[Finding]:
-        image_id = nodes.image if isinstance(nodes, AwsGroup) else None
-        if isinstance(nodes, AwsPool):
-            parameter = image_parameter(site.name, nodes.name)
-            image_id = site.account.parameter(parameter)
-            if image_id is None:
-                seen = f"there is no SSM parameter {parameter}: nothing is rented without an image"
-                yield Finding(CHECK, f"image of {who}", "fail", seen, _bake(nodes))
-                return
-        assert image_id is not None
-        image, looked_at = site.account.image(image_id), f"image {image_id} of {who}"
-        if image is None:
-            seen = "there is no such image in this region, or it isn't shared with this account"
-            todo = (
-                _bake(nodes)
-                if isinstance(nodes, AwsPool)
-                else f"share it with this account, or declare another at {who}"
-            )
-            yield Finding(CHECK, looked_at, "fail", seen, todo)
+def _of(site: Site, who: str, nodes: AwsGroup | AwsPool) -> Iterator[Finding]:
+    image_id = nodes.image if isinstance(nodes, AwsGroup) else None
+    if isinstance(nodes, AwsPool):
+        parameter = image_parameter(site.name, nodes.name)
+        image_id = site.account.parameter(parameter)
+        if image_id is None:
+            seen = f"there is no SSM parameter {parameter}: nothing is rented without an image"
+            yield Finding(CHECK, f"image of {who}", "fail", seen, _bake(nodes))
             return
-        facts = site.account.types(nodes.types)
-        wrong = list(_wrong(site, nodes, image, facts))
-        for state, seen, todo in wrong:
-            yield Finding(CHECK, looked_at, state, seen, todo)
-        if not wrong:
-            seen = f"{image.architecture}, root {image.root_device} of {image.root_gb} GiB, owner {image.owner}"
-            yield Finding(CHECK, looked_at, "ok", seen)
-
-    return found
+    assert image_id is not None
+    image, looked_at = site.account.image(image_id), f"image {image_id} of {who}"
+    if image is None:
+        seen = "there is no such image in this region, or it isn't shared with this account"
+        todo = (
+            _bake(nodes) if isinstance(nodes, AwsPool) else f"share it with this account, or declare another at {who}"
+        )
+        yield Finding(CHECK, looked_at, "fail", seen, todo)
+        return
+    facts = site.account.types(nodes.types)
+    wrong = list(_wrong(site, nodes, image, facts))
+    for state, seen, todo in wrong:
+        yield Finding(CHECK, looked_at, state, seen, todo)
+    if not wrong:
+        seen = f"{image.architecture}, root {image.root_device} of {image.root_gb} GiB, owner {image.owner}"
+        yield Finding(CHECK, looked_at, "ok", seen)
 
 
 def _bake(pool: AwsPool) -> str:

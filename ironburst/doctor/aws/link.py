@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from ipaddress import IPv4Network
 
 from ironburst.config.aws import subnets
@@ -26,17 +26,13 @@ def check(site: Site) -> Iterator[Finding]:
         yield from answered(CHECK, f"routes to {link.hall}", _routes(site, link))
 
 
-def _vpn(site: Site, link: HallLink, looked_at: str) -> Callable[[], Iterator[Finding]]:
+def _vpn(site: Site, link: HallLink, looked_at: str) -> Iterator[Finding]:
     name = logical(site.name, "hall", link.hall)
-
-    def found() -> Iterator[Finding]:
-        connections = [each for each in site.account.vpns(site.name) if each.name == name]
-        if not connections:
-            yield Finding(CHECK, looked_at, "fail", f"there is no VPN connection {name}", "run `pulumi up`")
-        for connection in connections:
-            yield _connection(connection, f"{looked_at}: {connection.id}")
-
-    return found
+    connections = [each for each in site.account.vpns(site.name) if each.name == name]
+    if not connections:
+        yield Finding(CHECK, looked_at, "fail", f"there is no VPN connection {name}", "run `pulumi up`")
+    for connection in connections:
+        yield _connection(connection, f"{looked_at}: {connection.id}")
 
 
 def _connection(connection: Vpn, looked_at: str) -> Finding:
@@ -56,42 +52,34 @@ def _connection(connection: Vpn, looked_at: str) -> Finding:
     return Finding(CHECK, looked_at, "ok", f"{len(up)} tunnels up, {routes} routes from the hall")
 
 
-def _gateway(site: Site, gateway: str, looked_at: str) -> Callable[[], Iterator[Finding]]:
+def _gateway(site: Site, gateway: str, looked_at: str) -> Iterator[Finding]:
     """A Direct Connect gateway or, by its id, a transit gateway. Another account's owner has to accept."""
-
-    def found() -> Iterator[Finding]:
-        transit = gateway.startswith("tgw-")
-        ask = site.account.attachments if transit else site.account.associations
-        ours = ask(site.name, gateway)
-        if not ours:
-            seen = f"the cluster's network is not at gateway {gateway}"
-            yield Finding(CHECK, looked_at, "fail", seen, "run `pulumi up`, and let the gateway's owner accept it")
-        for each in ours:
-            what = f"{looked_at}: {each.id}"
-            if each.state in JOINED:
-                yield Finding(CHECK, what, "ok", each.state)
-                continue
-            page = "Transit gateway attachments" if transit else "Direct Connect gateways"
-            todo = f"look at {page} in the console of the owner of {gateway}, who accepts and ends them"
-            yield Finding(CHECK, what, "fail", f"{each.state}{': ' if each.error else ''}{each.error}", todo)
-
-    return found
+    transit = gateway.startswith("tgw-")
+    ask = site.account.attachments if transit else site.account.associations
+    ours = ask(site.name, gateway)
+    if not ours:
+        seen = f"the cluster's network is not at gateway {gateway}"
+        yield Finding(CHECK, looked_at, "fail", seen, "run `pulumi up`, and let the gateway's owner accept it")
+    for each in ours:
+        what = f"{looked_at}: {each.id}"
+        if each.state in JOINED:
+            yield Finding(CHECK, what, "ok", each.state)
+            continue
+        page = "Transit gateway attachments" if transit else "Direct Connect gateways"
+        todo = f"look at {page} in the console of the owner of {gateway}, who accepts and ends them"
+        yield Finding(CHECK, what, "fail", f"{each.state}{': ' if each.error else ''}{each.error}", todo)
 
 
-def _routes(site: Site, link: HallLink) -> Callable[[], Iterator[Finding]]:
+def _routes(site: Site, link: HallLink) -> Iterator[Finding]:
     """Each zone with nodes has a table of its own; the head is in the hall's network."""
     hall = next(hall for hall in site.config.halls if hall.name == link.hall)
     todo = f"let the hall's router announce {hall.cidr} by BGP; it comes into the table by itself ({PAGE})"
     if link.kind == "transit-gateway":
         todo = f"run `pulumi up`, which writes it once the attachment is accepted ({PAGE})"
-
-    def found() -> Iterator[Finding]:
-        tables = site.account.routes(site.name)
-        for zone in subnets.zones_in_use(site.cloud):
-            table = logical(site.name, "routes", zone)
-            yield _route(tables.get(table), hall.cidr, f"route from {zone} to {link.hall}", table, todo)
-
-    return found
+    tables = site.account.routes(site.name)
+    for zone in subnets.zones_in_use(site.cloud):
+        table = logical(site.name, "routes", zone)
+        yield _route(tables.get(table), hall.cidr, f"route from {zone} to {link.hall}", table, todo)
 
 
 def _route(routes: list[Route] | None, cidr: str, looked_at: str, table: str, todo: str) -> Finding:

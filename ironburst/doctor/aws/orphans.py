@@ -16,10 +16,10 @@ LEFT = "an `up` that broke off left it"
 def check(site: Site) -> Iterator[Finding]:
     """Of what has the cluster's tag; in a VPC that isn't ours, that is no network."""
     if site.cloud.groups:
-        yield from answered(CHECK, "instances of groups", lambda: _instances(site))
-    yield from answered(CHECK, "NAT gateways", lambda: _gateways(site))
-    yield from answered(CHECK, "addresses", lambda: _addresses(site))
-    yield from answered(CHECK, "VPN gateways", lambda: _vpn_gateways(site))
+        yield from answered(CHECK, "instances of groups", _instances(site))
+    yield from answered(CHECK, "NAT gateways", _gateways(site))
+    yield from answered(CHECK, "addresses", _addresses(site))
+    yield from answered(CHECK, "VPN gateways", _vpn_gateways(site))
 
 
 def _instances(site: Site) -> Iterator[Finding]:

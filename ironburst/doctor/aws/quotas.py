@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -88,11 +88,11 @@ def check(site: Site) -> Iterator[Finding]:
             by_code.setdefault(need.code, []).append(need)
     build = site.cloud.images.build_type
     if build and site.cloud.pools:
-        yield from answered(CHECK, f"vCPUs of the build type {build}", lambda: _add_build(site, build, by_code))
+        yield from answered(CHECK, f"vCPUs of the build type {build}", _add_build(site, build, by_code))
     for code, those in by_code.items():
         yield from answered(CHECK, f"EC2 quota {code}", _one(site, code, those))
     if not site.cloud.network.existing:
-        yield from _network(site)
+        yield from answered(CHECK, "VPCs, Elastic IPs and NAT gateways", _network(site))
 
 
 def _add_build(site: Site, build: str, by_code: dict[str, list[Need]]) -> Iterator[Finding]:
@@ -106,46 +106,37 @@ def _add_build(site: Site, build: str, by_code: dict[str, list[Need]]) -> Iterat
     yield Finding(CHECK, f"vCPUs of the build type {build}", "fail" if not facts else "unknown", seen, todo)
 
 
-def _one(site: Site, code: str, those: list[Need]) -> Callable[[], Iterator[Finding]]:
+def _one(site: Site, code: str, those: list[Need]) -> Iterator[Finding]:
     """Of one vCPU quota."""
-
-    def found() -> Iterator[Finding]:
-        quota, need = site.account.quota("ec2", code), sum(each.vcpus or 0 for each in those)
-        who = ", ".join(f"{each.who} {each.vcpus}" for each in those)
-        seen = f"{quota.value:.0f} vCPUs; this stack may run {need} ({who}), what else the account runs counts too"
-        if quota.value >= need:
-            yield Finding(CHECK, quota.name, "ok", seen)
-        else:
-            yield Finding(CHECK, quota.name, "fail", seen, increase(site.cloud.region, Code("ec2", code), need))
-
-    return found
+    quota, need = site.account.quota("ec2", code), sum(each.vcpus or 0 for each in those)
+    who = ", ".join(f"{each.who} {each.vcpus}" for each in those)
+    seen = f"{quota.value:.0f} vCPUs; this stack may run {need} ({who}), what else the account runs counts too"
+    if quota.value >= need:
+        yield Finding(CHECK, quota.name, "ok", seen)
+    else:
+        yield Finding(CHECK, quota.name, "fail", seen, increase(site.cloud.region, Code("ec2", code), need))
 
 
 def _network(site: Site) -> Iterator[Finding]:
     """A VPC; an address and a NAT gateway in each zone with nodes, where they go out by NAT."""
     zones = subnets.zones_in_use(site.cloud) if site.cloud.network.egress == "nat" else []
-
-    def found() -> Iterator[Finding]:
-        used = site.account.in_use(site.name)
-        yield from _count(site, VPCS, used.vpcs, 1, "")
-        if zones:
-            yield from _count(site, ADDRESSES, used.addresses, len(zones), "")
-        for zone in zones:
-            yield from _count(site, NAT_GATEWAYS, used.nat_gateways.get(zone, 0), 1, f", {zone}")
-
-    yield from answered(CHECK, "VPCs, Elastic IPs and NAT gateways", found)
+    used = site.account.in_use(site.name)
+    counted = [(VPCS, used.vpcs, 1, "")]
+    if zones:
+        counted.append((ADDRESSES, used.addresses, len(zones), ""))
+    counted += [(NAT_GATEWAYS, used.nat_gateways.get(zone, 0), 1, f", {zone}") for zone in zones]
+    for code, others, need, where in counted:
+        looked_at = f"{code.service} quota {code.code}{where}"
+        yield from answered(CHECK, looked_at, _count(site, code, others, need, where))
 
 
 def _count(site: Site, code: Code, used: int, need: int, where: str) -> Iterator[Finding]:
-    def found() -> Iterator[Finding]:
-        quota = site.account.quota(*code)
-        seen = f"{quota.value:.0f}; others use {used}, this stack {need}"
-        if quota.value >= used + need:
-            yield Finding(CHECK, quota.name + where, "ok", seen)
-        else:
-            yield Finding(CHECK, quota.name + where, "fail", seen, increase(site.cloud.region, code, used + need))
-
-    yield from answered(CHECK, f"{code.service} quota {code.code}{where}", found)
+    quota = site.account.quota(*code)
+    seen = f"{quota.value:.0f}; others use {used}, this stack {need}"
+    if quota.value >= used + need:
+        yield Finding(CHECK, quota.name + where, "ok", seen)
+    else:
+        yield Finding(CHECK, quota.name + where, "fail", seen, increase(site.cloud.region, code, used + need))
 
 
 def increase(region: str, code: Code, value: float) -> str:

@@ -28,7 +28,7 @@ LEASE = "doctor"  # a launch that isn't done needs a lease's name, for its tag i
 def check(site: Site) -> Iterator[Finding]:
     """Of the controller's role; the nodes' is the secret's check."""
     if site.cloud.pools:
-        yield from answered(CHECK, "the controller's role", lambda: _all(site))
+        yield from answered(CHECK, "the controller's role", _all(site))
 
 
 def _all(site: Site) -> Iterator[Finding]:
@@ -102,11 +102,8 @@ def _of_queues(site: Site, arn: Callable[[str, str], str]) -> list[Question]:
     return [Question(action, arn("sqs", name)) for name in names for action in actions]
 
 
-def _simulated(site: Site, role: str, question: Question) -> Callable[[], Iterator[Finding]]:
-    def found() -> Iterator[Finding]:
-        yield judged(CHECK, role, question, site.account.simulate(role, question), AGAIN)
-
-    return found
+def _simulated(site: Site, role: str, question: Question) -> Iterator[Finding]:
+    yield judged(CHECK, role, question, site.account.simulate(role, question), AGAIN)
 
 
 def judged(check: str, role: str, question: Question, verdict: Verdict, todo: str) -> Finding:
@@ -126,22 +123,19 @@ def judged(check: str, role: str, question: Question, verdict: Verdict, todo: st
     return Finding(check, what, "fail", f"{verdict.decision}, says IAM's simulator", todo)
 
 
-def _launches(site: Site, role: str, pool: AwsPool, published: PoolDocument) -> Callable[[], Iterator[Finding]]:
-    def found() -> Iterator[Finding]:
-        image = site.account.parameter(published.image)
-        if image is None:
-            seen = "the pool has no image yet, and EC2 asks for one"
-            todo = f"bake one (see the images), then run again: ironburst image {pool.name}"
-            yield Finding(CHECK, f"launches of pool {pool.name}", "unknown", seen, todo)
-            return
-        for zone in published.zones:
-            for market in published.markets:
-                request = _request(site, pool, published, zone, market, image)
-                kind = f" ({zone.instance_type})" if published.other_types else ""
-                what = f"launch of pool {pool.name}{kind} in {zone.zone}, {market}"
-                yield from answered(CHECK, what, _tried(site, role, request, what))
-
-    return found
+def _launches(site: Site, role: str, pool: AwsPool, published: PoolDocument) -> Iterator[Finding]:
+    image = site.account.parameter(published.image)
+    if image is None:
+        seen = "the pool has no image yet, and EC2 asks for one"
+        todo = f"bake one (see the images), then run again: ironburst image {pool.name}"
+        yield Finding(CHECK, f"launches of pool {pool.name}", "unknown", seen, todo)
+        return
+    for zone in published.zones:
+        for market in published.markets:
+            request = _request(site, pool, published, zone, market, image)
+            kind = f" ({zone.instance_type})" if published.other_types else ""
+            what = f"launch of pool {pool.name}{kind} in {zone.zone}, {market}"
+            yield from answered(CHECK, what, _tried(site, role, request, what))
 
 
 def _request(
@@ -166,20 +160,17 @@ def _request(
     )
 
 
-def _tried(site: Site, role: str, request: LaunchRequest, what: str) -> Callable[[], Iterator[Finding]]:
-    def found() -> Iterator[Finding]:
-        try:
-            answer = site.account.dry_run(request, role)
-        except Unasked as error:
-            yield _as_caller(site.account.dry_run(request, None), what, error)
-            return
-        if answer.code == "DryRunOperation":
-            seen = "EC2 would take it from the controller (a dry run sees neither capacity nor quotas)"
-            yield Finding(CHECK, what, "ok", seen)
-        else:
-            yield Finding(CHECK, what, "fail", answer.text, _remedy(answer))
-
-    return found
+def _tried(site: Site, role: str, request: LaunchRequest, what: str) -> Iterator[Finding]:
+    try:
+        answer = site.account.dry_run(request, role)
+    except Unasked as error:
+        yield _as_caller(site.account.dry_run(request, None), what, error)
+        return
+    if answer.code == "DryRunOperation":
+        seen = "EC2 would take it from the controller (a dry run sees neither capacity nor quotas)"
+        yield Finding(CHECK, what, "ok", seen)
+    else:
+        yield Finding(CHECK, what, "fail", answer.text, _remedy(answer))
 
 
 def _as_caller(answer: DryRun, what: str, refused: Unasked) -> Finding:

@@ -5,7 +5,6 @@ never asked for.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import partial
 
 from ironburst.config.scheduler_models import Scheduler
 from ironburst.doctor.aws.account import Question, Secret
@@ -24,7 +23,7 @@ def check(site: Site) -> Iterator[Finding]:
         key, reference = scheduler.joins_with or ("", "")
         if secrets.in_a_store(reference):
             name = reference.partition(":")[2].partition("#")[0]
-            yield from answered(CHECK, f"secret {name}", partial(_secret, site, scheduler, key, name))
+            yield from answered(CHECK, f"secret {name}", _secret(site, scheduler, key, name))
 
 
 def _secret(site: Site, scheduler: Scheduler, key: str, name: str) -> Iterator[Finding]:
@@ -43,7 +42,7 @@ def _secret(site: Site, scheduler: Scheduler, key: str, name: str) -> Iterator[F
         yield Finding(CHECK, looked_at, "fail", f"it lies in {lies_in}; nodes look for it in {region}", todo)
     else:
         yield Finding(CHECK, looked_at, "ok", "it is there; its value was not asked for")
-    yield from answered(CHECK, f"reading secret {name}", lambda: _readable(site, scheduler, key, found))
+    yield from answered(CHECK, f"reading secret {name}", _readable(site, scheduler, key, found))
 
 
 def _readable(site: Site, scheduler: Scheduler, key: str, found: Secret) -> Iterator[Finding]:

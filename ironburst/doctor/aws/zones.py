@@ -12,8 +12,8 @@ CHECK = "zones"
 
 def check(site: Site) -> Iterator[Finding]:
     """Each declared zone, then each type in each of its zones."""
-    yield from answered(CHECK, "zones of the account", lambda: _zones(site))
-    yield from answered(CHECK, "offerings by zone", lambda: _offerings(site))
+    yield from answered(CHECK, "zones of the account", _zones(site))
+    yield from answered(CHECK, "offerings by zone", _offerings(site))
 
 
 def _zones(site: Site) -> Iterator[Finding]:

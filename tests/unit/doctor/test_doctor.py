@@ -52,7 +52,7 @@ def test_a_question_without_an_answer_hides_no_finding_before_it():
         yield Finding("zones", "a", "ok", "available")
         raise Unasked("the caller lacks ec2:DescribeZones", "allow it")
 
-    first, second = answered("zones", "zones", found)
+    first, second = answered("zones", "zones", found())
     assert (first.state, second.state, second.todo) == ("ok", "unknown", "allow it")
 
 
