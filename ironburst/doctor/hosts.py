@@ -12,7 +12,7 @@ from hashlib import sha256
 from typing import Any
 
 from ironburst.doctor import topology
-from ironburst.doctor.finding import Finding, State, run
+from ironburst.doctor.checks import CheckResult, State, run
 from ironburst.document import ClusterDocument, Host
 
 SLURMCTLD, SLURMD, SSH = 6817, 6818, 22
@@ -107,7 +107,7 @@ def questions(document: ClusterDocument, salt: str) -> dict[str, dict[str, Any]]
     return asked
 
 
-def check(hosts: Hosts) -> Iterator[Finding]:
+def check(hosts: Hosts) -> Iterator[CheckResult]:
     """Each host, and all of them beside each other."""
     checks = (_reached, _names, _clocks, _users, _folders, _munge, _host_keys, _ports, _exposed, _packets, _disks)
     yield from run((*checks, _head), hosts)
@@ -115,13 +115,13 @@ def check(hosts: Hosts) -> Iterator[Finding]:
 
 def _said(
     check: str, looked_at: str, wrong: Mapping[str, list[str]], fine: str, todo: str, state: State = "fail"
-) -> Finding:
+) -> CheckResult:
     """One finding of all hosts. `wrong`: what is seen, and the hosts where."""
     if not wrong:
-        return Finding(check, looked_at, "ok", fine)
+        return CheckResult(check, looked_at, "ok", fine)
     seen = "; ".join(f"{_some(names)}: {what}" for what, names in sorted(wrong.items())[:3])
     more = f"; and {len(wrong) - 3} more" if len(wrong) > 3 else ""
-    return Finding(check, looked_at, state, seen + more, todo)
+    return CheckResult(check, looked_at, state, seen + more, todo)
 
 
 def _some(names: Sequence[str]) -> str:
@@ -129,7 +129,7 @@ def _some(names: Sequence[str]) -> str:
     return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
 
 
-def _reached(hosts: Hosts) -> Iterator[Finding]:
+def _reached(hosts: Hosts) -> Iterator[CheckResult]:
     wrong = defaultdict(list)
     for name, said in hosts.said.items():
         if said.answer is None:
@@ -140,7 +140,7 @@ def _reached(hosts: Hosts) -> Iterator[Finding]:
     yield _said("hosts", "ssh", wrong, f"{len(hosts.said)} hosts answer", todo)
 
 
-def _names(hosts: Hosts) -> Iterator[Finding]:
+def _names(hosts: Hosts) -> Iterator[CheckResult]:
     forth, back = defaultdict(list), defaultdict(list)
     addresses = {host.name: host.address for host in hosts.document.managed_hosts}
     for asker, answer in hosts.answers.items():
@@ -160,7 +160,7 @@ def _names(hosts: Hosts) -> Iterator[Finding]:
     yield _said("names", "address to name", back, "every address has its host's name", todo, "warn")
 
 
-def _clocks(hosts: Hosts) -> Iterator[Finding]:
+def _clocks(hosts: Hosts) -> Iterator[CheckResult]:
     wrong, adrift = defaultdict(list), defaultdict(list)
     for name, answer in hosts.answers.items():
         said = hosts.said[name]
@@ -175,7 +175,7 @@ def _clocks(hosts: Hosts) -> Iterator[Finding]:
     yield _said("clock", "time server", adrift, "no host says that it follows none", todo, "warn")
 
 
-def _users(hosts: Hosts) -> Iterator[Finding]:
+def _users(hosts: Hosts) -> Iterator[CheckResult]:
     declared = {person.name: person for person in hosts.document.users.people}
     groups = hosts.document.users.groups
     for name in people(hosts.document):
@@ -196,12 +196,12 @@ def _users(hosts: Hosts) -> Iterator[Finding]:
             told = f"declared is {wanted}" if person else f"elsewhere {wanted}" if wanted else "known nowhere"
             yield _said("users", name, {f"{each}; {told}": where for each, where in wrong.items()}, "", todo)
     if people(hosts.document):
-        yield Finding(
+        yield CheckResult(
             "users", "numbers", "ok", f"{len(people(hosts.document))} users looked at on {len(hosts.answers)} hosts"
         )
 
 
-def _folders(hosts: Hosts) -> Iterator[Finding]:
+def _folders(hosts: Hosts) -> Iterator[CheckResult]:
     wrong, sources = defaultdict(list), defaultdict(list)
     for name, answer in hosts.answers.items():
         for path, mount in answer["folders"].items():
@@ -223,7 +223,7 @@ def _folders(hosts: Hosts) -> Iterator[Finding]:
         )
 
 
-def _munge(hosts: Hosts) -> Iterator[Finding]:
+def _munge(hosts: Hosts) -> Iterator[CheckResult]:
     keys: dict[str, list[str]] = defaultdict(list)
     wrong: dict[str, list[str]] = defaultdict(list)
     for name, answer in hosts.answers.items():
@@ -247,10 +247,10 @@ def _munge(hosts: Hosts) -> Iterator[Finding]:
     yield _said("munge", "key", wrong, f"one key on {len(hosts.answers)} hosts", todo)
     if hosts.munge_digest is None:
         seen = "the secret can't be read here, so it wasn't compared: rented nodes join with it"
-        yield Finding("munge", "secret", "unknown", seen, "ask as somebody who may read it")
+        yield CheckResult("munge", "secret", "unknown", seen, "ask as somebody who may read it")
 
 
-def _host_keys(hosts: Hosts) -> Iterator[Finding]:
+def _host_keys(hosts: Hosts) -> Iterator[CheckResult]:
     owners: dict[str, list[str]] = defaultdict(list)
     for name, answer in hosts.answers.items():
         for key in answer["host_keys"]:
@@ -260,7 +260,7 @@ def _host_keys(hosts: Hosts) -> Iterator[Finding]:
     yield _said("ssh", "host keys", {what: who for what, who in wrong.items() if who}, "each host has its own", todo)
 
 
-def _ports(hosts: Hosts) -> Iterator[Finding]:
+def _ports(hosts: Hosts) -> Iterator[CheckResult]:
     called = {host.address: host.name for host in hosts.document.managed_hosts}
     services = {SLURMCTLD: "slurmctld", SLURMD: "slurmd"}
     wrong, tried = defaultdict(list), 0
@@ -278,7 +278,7 @@ def _ports(hosts: Hosts) -> Iterator[Finding]:
         yield _said("ports", "Slurm", wrong, f"{tried} ways are open", todo)
 
 
-def _exposed(hosts: Hosts) -> Iterator[Finding]:
+def _exposed(hosts: Hosts) -> Iterator[CheckResult]:
     wrong = defaultdict(list)
     for name, answer in hosts.answers.items():
         for address, port in answer["listens"]:
@@ -293,7 +293,7 @@ def _exposed(hosts: Hosts) -> Iterator[Finding]:
     )
 
 
-def _packets(hosts: Hosts) -> Iterator[Finding]:
+def _packets(hosts: Hosts) -> Iterator[CheckResult]:
     """Between home and cloud: a tunnel takes smaller packets than both of its ends send."""
     if hosts.head is None or not (answer := hosts.answers.get(hosts.head.name)):
         return
@@ -315,7 +315,7 @@ def _packets(hosts: Hosts) -> Iterator[Finding]:
         yield _said("link", "packet size", wrong, f"at most {most} bytes of data", todo, "warn")
 
 
-def _disks(hosts: Hosts) -> Iterator[Finding]:
+def _disks(hosts: Hosts) -> Iterator[CheckResult]:
     full, soon = defaultdict(list), defaultdict(list)
     for name, answer in hosts.answers.items():
         for path, (free, whole) in answer["disks"].items():
@@ -328,7 +328,7 @@ def _disks(hosts: Hosts) -> Iterator[Finding]:
     yield _said("disk", "room", full or soon, "every host has room", todo, "fail" if full else "warn")
 
 
-def _head(hosts: Hosts) -> Iterator[Finding]:
+def _head(hosts: Hosts) -> Iterator[CheckResult]:
     if (head := hosts.head) is None or not (answer := hosts.answers.get(head.name)):
         return
     lines = (line.split() for line in answer["commands"].get("topology", {"output": ""})["output"].splitlines())
@@ -337,22 +337,22 @@ def _head(hosts: Hosts) -> Iterator[Finding]:
     yield from topology.compared(hosts.document.topology, sums, kept)
     accounting = answer["commands"].get("accounting", {"status": None, "output": ""})
     if accounting["status"] == 0 and accounting["output"].strip():
-        yield Finding("accounting", "slurmdbd", "ok", f"knows the cluster {accounting['output'].split()[0]}")
+        yield CheckResult("accounting", "slurmdbd", "ok", f"knows the cluster {accounting['output'].split()[0]}")
     else:
         seen = "it gives no answer" if accounting["status"] != 0 else "it knows no cluster"
-        yield Finding(
+        yield CheckResult(
             "accounting", "slurmdbd", "fail", seen, f"look at `journalctl -u slurmdbd -u mariadb` on {head.name}"
         )
     made_s = answer["backup_s"]
     looked_at = f"{BACKUPS} on {head.name}"
     if made_s is None:
-        yield Finding(
+        yield CheckResult(
             "backup", looked_at, "fail", "there is none", f"{CONVERGE}; then `systemctl start ironburst-slurm-backup`"
         )
     elif hosts.now_s - made_s > 2 * DAY_S:
         seen = f"the newest is {(hosts.now_s - made_s) / DAY_S:.0f} days old"
-        yield Finding(
+        yield CheckResult(
             "backup", looked_at, "fail", seen, "look at `systemctl status ironburst-slurm-backup.timer` there"
         )
     else:
-        yield Finding("backup", looked_at, "ok", f"the newest is {(hosts.now_s - made_s) / 3600:.0f} hours old")
+        yield CheckResult("backup", looked_at, "ok", f"the newest is {(hosts.now_s - made_s) / 3600:.0f} hours old")

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from ironburst.adapters.aws import image_ids
 from ironburst.config.checks.aws.provider import allowed_accounts
+from ironburst.doctor.checks import CheckResult
 from ironburst.doctor.declared import DeclaredSite
-from ironburst.doctor.finding import Finding
 from ironburst.ports import Cloud
 from ironburst.ports.images import Images
 from ironburst.wiring.provider import ImageIds, Provider
@@ -25,15 +25,15 @@ def _images(region: str) -> Images:
     return AwsImages(region)
 
 
-def _doctor(site: DeclaredSite) -> Iterator[Finding]:
+def _doctor(site: DeclaredSite) -> Iterator[CheckResult]:
     from ironburst.adapters.aws.doctor import AwsAccount
     from ironburst.doctor.aws import examine as aws
-    from ironburst.doctor.aws.site import Site
+    from ironburst.doctor.aws.site import AwsSite
 
     cloud = site.config.cloud
     assert cloud  # it is chosen by it
     account = AwsAccount(cloud.region)
-    yield from aws.check(Site(site.config, cloud, account, site.now, site.document, allowed_accounts(site.settings)))
+    yield from aws.check(AwsSite(site.config, cloud, account, site.now, site.document, allowed_accounts(site.settings)))
 
 
 _IDS = ImageIds(

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from ironburst.doctor.checks import Check
 from ironburst.doctor.declared import DeclaredSite
-from ironburst.doctor.finding import Check
 from ironburst.ports import Cloud
 from ironburst.ports.images import Images
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ironburst.doctor.aws import billing, capacity, identity, images, link, orphans, quotas, rights, secret, zones
-from ironburst.doctor.aws.site import Site
-from ironburst.doctor.finding import Check, Finding, Unasked, run
+from ironburst.doctor.aws.site import AwsSite
+from ironburst.doctor.checks import Check, CheckResult, Unasked, run
 
-CHECKS: tuple[Check[Site], ...] = (
+CHECKS: tuple[Check[AwsSite], ...] = (
     quotas.check,
     zones.check,
     images.check,
@@ -21,11 +21,11 @@ CHECKS: tuple[Check[Site], ...] = (
 )
 
 
-def check(site: Site) -> Iterator[Finding]:
+def check(site: AwsSite) -> Iterator[CheckResult]:
     """Every finding as it comes. Without credentials or an answer to who we are, nothing else is asked."""
     try:
         yield from identity.check(site)
     except Unasked as error:
-        yield Finding(identity.CHECK, "caller", "unknown", error.seen, error.todo)
+        yield CheckResult(identity.CHECK, "caller", "unknown", error.seen, error.todo)
         return
     yield from run(CHECKS, site)

@@ -11,7 +11,7 @@ FUNCTIONS = [
     for node in ast.walk(tree)
     if isinstance(node, ast.FunctionDef)
 ]
-FOUND = "Iterator[Finding]"
+FOUND = "Iterator[CheckResult]"
 
 
 def returned(function):

@@ -10,7 +10,7 @@ import pytest
 
 from ironburst import cli, slurm_programs
 from ironburst.doctor import slurm
-from ironburst.doctor.finding import Unasked
+from ironburst.doctor.checks import Unasked
 from ironburst.doctor.slurm import Held
 from ironburst.document import of_stack
 from ironburst.slurm_programs import snippet

@@ -10,7 +10,7 @@ State = Literal["ok", "warn", "fail", "unknown"]
 
 
 @dataclass(frozen=True)
-class Finding:
+class CheckResult:
     """One thing that was looked at. `todo`: one sentence of what to do; empty where it is ok, and only there."""
 
     check: str  # quotas
@@ -25,7 +25,7 @@ class Finding:
 
 
 class Unasked(Exception):
-    """A question without an answer: no right, no network, no such service. `seen` and `todo` as a finding's."""
+    """A question without an answer: no right, no network, no such service. `seen` and `todo` as a result's."""
 
     def __init__(self, seen: str, todo: str):
         super().__init__(f"{seen}; {todo}")
@@ -33,19 +33,19 @@ class Unasked(Exception):
 
 
 Subject = TypeVar("Subject")
-Check = Callable[[Subject], Iterator[Finding]]
+Check = Callable[[Subject], Iterator[CheckResult]]
 """A generator function of what is looked at, so a question is asked only when its finding is."""
 
 
-def run(checks: Iterable[Check[Subject]], subject: Subject) -> Iterator[Finding]:
-    """Every finding as it comes."""
+def run(checks: Iterable[Check[Subject]], subject: Subject) -> Iterator[CheckResult]:
+    """Every result as it comes."""
     for check in checks:
         yield from check(subject)
 
 
-def answered(check: str, looked_at: str, findings: Iterator[Finding]) -> Iterator[Finding]:
-    """The findings; a question in them that has no answer makes one that says unknown."""
+def answered(check: str, looked_at: str, findings: Iterator[CheckResult]) -> Iterator[CheckResult]:
+    """The results; a question in them that has no answer makes one that says unknown."""
     try:
         yield from findings
     except Unasked as error:
-        yield Finding(check, looked_at, "unknown", error.seen, error.todo)
+        yield CheckResult(check, looked_at, "unknown", error.seen, error.todo)
