@@ -60,7 +60,7 @@ def add_parser(verbs: Subparsers) -> None:
     parser.set_defaults(func=run)
 
 
-class Nodes:
+class HallNodes:
     """The way to the nodes of a hall."""
 
     def __init__(self, connections: Mapping[str, Connection], document: ClusterDocument):
@@ -99,7 +99,7 @@ def run(arguments: argparse.Namespace) -> int:
         raise BadInput(str(error)) from None
     hall, hosts = _hall(document, arguments.hall)
     named = [host.name for host in hosts if host.managed]
-    nodes = Nodes(Ansible(arguments.inventory, path).connections(named), document)
+    nodes = HallNodes(Ansible(arguments.inventory, path).connections(named), document)
     answers, failed = nodes.ask({name: {} for name in named})
     if watts is None:
         seen, wanted = {}, dict[str, int | None].fromkeys(answers)

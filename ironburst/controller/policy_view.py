@@ -24,7 +24,7 @@ from ironburst.controller.site import PoolImage, Site
 from ironburst.document import ClusterDocument, Gpu, PoolDocument
 from ironburst.nodes import naming
 from ironburst.nodes import states as node_states
-from ironburst.nodes.gpus import Gpu as Kind
+from ironburst.nodes.gpus import NodeGpu as Kind
 from ironburst.ports import Observation
 
 _BOOTS = 15  # newest ones that tell how long a boot takes
