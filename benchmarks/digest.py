@@ -22,7 +22,7 @@ from ironburst.burst.limits import REFERENCE, Limits
 from ironburst.replay import simulate, traces
 from ironburst.replay.home import Home
 from ironburst.replay.outcome import Played
-from ironburst.replay.provider import Cloud
+from ironburst.replay.provider import SimulatedCloud
 from ironburst.replay.simulate import play
 from ironburst.replay.traces import Trace
 from tests.fakes.random_sites import made
@@ -79,7 +79,7 @@ def plays(trace: Trace) -> dict[str, Callable[[], Played]]:
     with_limits = burst.with_time_limits(trace.take(slice(LEARNED_JOBS)), 1)
     requeueable = dollars.requeueable(trace.take(slice(CLOUD_JOBS)), 1)
     reserved = offers.reserved({"g6.48xlarge": 1, "g5.12xlarge": 2})
-    cloud = Cloud((*reserved, *offers.pools((offers.SPOT, offers.ON_DEMAND))), 1, dollars.SHORTAGES)
+    cloud = SimulatedCloud((*reserved, *offers.pools((offers.SPOT, offers.ON_DEMAND))), 1, dollars.SHORTAGES)
     small, settling = replace(home, nodes=24, tick_s=60.0), replace(policy, settle_s=60.0)
     return {
         "learned": lambda: play(with_limits, replace(home, nodes=32), policy),

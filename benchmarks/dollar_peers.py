@@ -18,7 +18,7 @@ from benchmarks import peers
 from benchmarks.offers import ON_DEMAND
 from benchmarks.peers import NODE_GPUS
 from ironburst.burst import Pool
-from ironburst.replay.provider import Capacity, Cloud
+from ironburst.replay.provider import Capacity, SimulatedCloud
 from ironburst.replay.traces import Trace
 
 
@@ -39,7 +39,7 @@ class Paid:
         return float(self.usd_of.sum())
 
 
-def pay(trace: Trace, pool_gpus: int, peer: peers.Peer, cloud: Cloud) -> Paid:
+def pay(trace: Trace, pool_gpus: int, peer: peers.Peer, cloud: SimulatedCloud) -> Paid:
     """`cloud`: whose on-demand prices, zones, boot times, minimum billing and shortages hold."""
     outcome = peers.run(trace, pool_gpus, peer)
     capacity = Capacity(cloud, float(trace.submit_s[0]))

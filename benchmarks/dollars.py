@@ -38,7 +38,7 @@ from ironburst.burst.limits import Limits, WaitTarget
 from ironburst.replay import sizing, traces
 from ironburst.replay.home import Home
 from ironburst.replay.outcome import Played
-from ironburst.replay.provider import Cloud, Shortage
+from ironburst.replay.provider import Shortage, SimulatedCloud
 from ironburst.replay.simulate import play
 from ironburst.replay.traces import Trace
 
@@ -85,7 +85,7 @@ def figures(
 
 
 def ours(
-    trace: Trace, pool_gpus: int, target: Mapping[str, float], cloud: Cloud, progress=None, told: float = 1.0
+    trace: Trace, pool_gpus: int, target: Mapping[str, float], cloud: SimulatedCloud, progress=None, told: float = 1.0
 ) -> tuple[Played, dict[str, float], dict[str, float]]:
     """What became of it, its figures, and those of the last quarter. `target`: the figures whose five waits, times
     `told`, the policy is told to keep.
@@ -151,7 +151,7 @@ def jitter_once(trace: Trace, setting: Setting, seed: int, tell) -> dict[str, di
     pool_gpus, rows, reserve, told = setting.pool_gpus, setting.rows, setting.reserve, setting.told
     trace = requeueable(traces.jittered(trace, seed), seed)
     both, dear = pools((SPOT, ON_DEMAND), setting.memory_gb), pools((ON_DEMAND,), setting.memory_gb)
-    cloud = Cloud(both, seed, SHORTAGES)
+    cloud = SimulatedCloud(both, seed, SHORTAGES)
     said: dict[str, dict] = {}
     for name in ("starburst", "no_wait"):
         began = time.perf_counter()

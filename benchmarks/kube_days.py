@@ -20,7 +20,7 @@ from benchmarks.lasting import Lasting
 from ironburst.adapters.kubernetes import Access, scheduler
 from ironburst.adapters.kubernetes.client import Client
 from ironburst.controller.money import day, month
-from ironburst.nodes.state_times import JOB, POD, Row
+from ironburst.nodes.state_times import JOB, POD, StateTime
 from ironburst.ports import CloudError, SchedulerError
 from tests.fakes.kube_api import KubeApi, kubeconfig_of
 from tests.fakes.kube_world import JOBS, PODS, KubeWorld, stamp
@@ -28,7 +28,9 @@ from tests.fakes.kube_world import JOBS, PODS, KubeWorld, stamp
 HOUR_S = days.HOUR_S
 GRACE_S = 30.0  # a pod's, before it is killed
 LATER_KUBELETS = "SomethingNewError"
-NEVER: dict[str, Row] = {name: row for name, row in POD.items() if not row.again} | {LATER_KUBELETS: JOB["CONFIGURING"]}
+NEVER: dict[str, StateTime] = {name: row for name, row in POD.items() if not row.again} | {
+    LATER_KUBELETS: JOB["CONFIGURING"]
+}
 BACKOFF_LIMIT = 6  # a Job that failed more often is given up
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from ironburst.controller.records import STOP_S, EventRow
-from ironburst.nodes.state_times import Row
+from ironburst.nodes.state_times import StateTime
 
 LOOKS = 4  # ticks from a step of the table to the end of an instance
 
@@ -23,7 +23,7 @@ class Lasting:
     """
 
     what: tuple[str, ...]
-    row: Row
+    row: StateTime
     since_s: float
     instances: tuple[str, ...]
     way_s: float = 0.0

@@ -39,7 +39,7 @@ import numpy as np
 from benchmarks import mix_bound
 from benchmarks.figures import trace_path
 from ironburst import catalog
-from ironburst.burst.mix import Node, NodeType, Pod, mix
+from ironburst.burst.mix import NodeToRent, NodeType, Pod, mix
 
 TRACE = "openb2023_pods_default.csv.xz"
 COUNT = 20_000
@@ -165,7 +165,7 @@ def types_of(path: Path) -> list[NodeType]:
 # ---- the three
 
 
-def check(pods: Sequence[Pod], nodes: Sequence[Node], unplaced: Sequence[str]) -> None:
+def check(pods: Sequence[Pod], nodes: Sequence[NodeToRent], unplaced: Sequence[str]) -> None:
     """Raises ValueError, one sentence, unless each pod is placed once or unplaced, and no node holds too much."""
     named = {pod.name: pod for pod in pods}
     placed = Counter(name for node in nodes for name in node.pods)
@@ -185,7 +185,7 @@ def check(pods: Sequence[Pod], nodes: Sequence[Node], unplaced: Sequence[str]) -
             raise ValueError(f"pod {wrong[0].name} insists on {wrong[0].gpu_model}, but is on a {node.type.name}")
 
 
-def figures(nodes: Sequence[Node], unplaced: int, seconds: float, cpu_seconds: float) -> dict[str, Any]:
+def figures(nodes: Sequence[NodeToRent], unplaced: int, seconds: float, cpu_seconds: float) -> dict[str, Any]:
     return {
         "usd_per_hour": round(sum(node.type.usd_per_hour for node in nodes), 5),
         "seconds": round(seconds, 3),
@@ -227,7 +227,7 @@ def of_karpenter(pods: Sequence[Pod], types: Sequence[NodeType]) -> dict[str, An
             last = (error.stderr.strip().splitlines() or ["it said nothing"])[-1]
             return {"skipped": f"it can't be built or run: {last}"}
     result = json.loads(done.stdout)
-    nodes = [Node(types[node["type"]], tuple(pods[at].name for at in node["pods"])) for node in result["nodes"]]
+    nodes = [NodeToRent(types[node["type"]], tuple(pods[at].name for at in node["pods"])) for node in result["nodes"]]
     check(pods, nodes, [pods[at].name for at in result["unplaced"]])
     made = figures(nodes, len(result["unplaced"]), result["seconds"], result["cpu_seconds"])
     return made | {"threads": result["threads"]}

@@ -23,8 +23,8 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.decide import POLICY
-from ironburst.adapters.kubernetes import Access, Client, Kubernetes, Site
-from ironburst.adapters.kubernetes import Pool as KubePool
+from ironburst.adapters.kubernetes import Access, Client, Kubernetes, KubernetesSite
+from ironburst.adapters.kubernetes import KubernetesPool as KubePool
 from ironburst.adapters.kubernetes.client import call_of
 from ironburst.burst import Budget, Pool, Resources, Snapshot, decide
 from lab.kubernetes import binaries
@@ -102,7 +102,7 @@ class Counted(Client):
 def observed(kubeconfig: Path) -> Json:
     """In this process: the rounds."""
     client = Counted(Access(kubeconfig))
-    cluster = Kubernetes(client, Site("lab", (KubePool("burst-p5", NAMES, EACH, "h100"),)), first_s=LIMIT_S)
+    cluster = Kubernetes(client, KubernetesSite("lab", (KubePool("burst-p5", NAMES, EACH, "h100"),)), first_s=LIMIT_S)
     pool = Pool(
         name="p5",
         partition="burst-p5",

@@ -28,8 +28,8 @@ from ironburst.adapters.kubernetes import nodes as kube_nodes
 from ironburst.adapters.kubernetes import objects, pods, queue
 from ironburst.adapters.kubernetes.gangs import Gang
 from ironburst.adapters.kubernetes.site import SITE_KEY
-from ironburst.adapters.kubernetes.site import Pool as KubePool
-from ironburst.adapters.kubernetes.site import Site as KubeSite
+from ironburst.adapters.kubernetes.site import KubernetesPool as KubePool
+from ironburst.adapters.kubernetes.site import KubernetesSite as KubeSite
 from ironburst.adapters.slurm import answers as slurm_json
 from ironburst.burst import Job, Node, Policy, Snapshot
 from ironburst.burst.limits import Limits, WaitTarget
@@ -174,7 +174,7 @@ class ThroughKubernetes:
         ids = {gang.id: numbers[_name(gang)] for gang in seen.gangs[0]}
         found = [replace(job, id=ids[job.id]) for job in queue.jobs_of(seen, site, self._memo)]
         bound = [pod for pod in views.values() if pod.node]
-        nodes = kube_nodes.nodes_of(self._nodes, bound, kube_nodes.Record(), site, EPOCH_S + snapshot.now_s)
+        nodes = kube_nodes.nodes_of(self._nodes, bound, kube_nodes.NodesRecord(), site, EPOCH_S + snapshot.now_s)
         return read_back(snapshot, found, nodes)
 
 

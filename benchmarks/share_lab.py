@@ -17,7 +17,7 @@ from ironburst.burst import Job
 from ironburst.config import load
 from ironburst.document import build
 from ironburst.document.aws import AwsPlace
-from ironburst.shares import Share
+from ironburst.shares import TeamShare
 from ironburst.shares.observed import quotas_now
 from lab import hall
 from lab.demo.inside import Inside
@@ -39,7 +39,7 @@ class Task(Protocol):
 
 
 @contextmanager
-def converged(shares: Sequence[Share], prefix: str | None = None) -> Iterator[Inside]:
+def converged(shares: Sequence[TeamShare], prefix: str | None = None) -> Iterator[Inside]:
     """The lab `prefix`, which is up and converged; or one of its own: the head and two nodes, and alice is in all
     teams.
     """
@@ -59,7 +59,7 @@ def converged(shares: Sequence[Share], prefix: str | None = None) -> Iterator[In
         site.down()
 
 
-def _publish(inside: Inside, shares: Sequence[Share]) -> None:
+def _publish(inside: Inside, shares: Sequence[TeamShare]) -> None:
     key = inside.site.dir / "run" / "munge.key"
     key.write_bytes(b"b" * 64)
     zones = [document.PoolZone(zone="us-east-1a", place=AwsPlace(subnet_id="subnet-1", launch_template_id="lt-1"))]
@@ -80,7 +80,7 @@ def _publish(inside: Inside, shares: Sequence[Share]) -> None:
 class InSlurm:
     """The lab's Slurm, as its users and the controller use it."""
 
-    def __init__(self, inside: Inside, shares: Sequence[Share]):
+    def __init__(self, inside: Inside, shares: Sequence[TeamShare]):
         self.head, self.shares = inside.site.host("head"), shares
         self.slurm = Slurm(inside.argv(*inside.head_prefix()))
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from ironburst.shares import Job, Share
+from ironburst.shares import SharedJob, TeamShare
 
 NODES = {"n1": 8, "n2": 8, "n3": 8}
 TEAMS = ("a", "b", "c")
@@ -20,7 +20,7 @@ class Step:
 
     what: str  # submit, finish, kill, drain
     pick: float
-    job: Job | None = None
+    job: SharedJob | None = None
 
 
 @dataclass
@@ -33,7 +33,7 @@ class Played:
     slowest_s: float = 0.0  # from a step to the last guarantee kept
 
 
-def shares_of(seed: int) -> list[Share]:
+def shares_of(seed: int) -> list[TeamShare]:
     """Three teams whose guarantees fit into the nodes; one of them may not go over quota, now and then."""
     dice = random.Random(f"shares {seed}")
     left, found = sum(NODES.values()), []
@@ -42,7 +42,7 @@ def shares_of(seed: int) -> list[Share]:
         sure = min(sure, left)
         left -= sure
         most = dice.choice([None, None, None, sure + 8])
-        found.append(Share(team, sure, dice.random() < 0.85, dice.randint(1, 3), most))
+        found.append(TeamShare(team, sure, dice.random() < 0.85, dice.randint(1, 3), most))
     return found
 
 
@@ -52,11 +52,11 @@ def steps_of(seed: int, gangs: bool) -> Iterator[Step]:
     for number in range(STEPS):
         what = dice.choices(["submit", "finish", "kill", "drain"], [66, 18, 6, 10])[0]
         nodes = 2 if gangs and dice.random() < 0.2 else 1
-        job = Job(number, dice.choice(TEAMS), nodes, dice.choice([1, 2, 4, 4, 8, 8]), number)
+        job = SharedJob(number, dice.choice(TEAMS), nodes, dice.choice([1, 2, 4, 4, 8, 8]), number)
         yield Step(what, dice.random(), job if what == "submit" else None)
 
 
-def overfull(jobs: Mapping[int, Job]) -> list[str]:
+def overfull(jobs: Mapping[int, SharedJob]) -> list[str]:
     """The nodes that have more on them than they have."""
     used = dict.fromkeys(NODES, 0)
     for job in jobs.values():

@@ -24,8 +24,8 @@ from benchmarks import share_lab
 from benchmarks.share_lab import InSlurm, in_use
 from benchmarks.shares_kubernetes import apply, everything, fits, pod_of
 from ironburst import burst
-from ironburst.adapters.kubernetes import Access, Client, Kubernetes, Site
-from ironburst.shares import Job, Share, kubernetes, quotas
+from ironburst.adapters.kubernetes import Access, Client, Kubernetes, KubernetesSite
+from ironburst.shares import SharedJob, TeamShare, kubernetes, quotas
 from ironburst.shares.observed import quotas_now
 from ironburst.shares.placing import schedule
 from lab.hosts.check import check
@@ -36,7 +36,7 @@ from lab.kubernetes.nodes import NodeSpec
 from lab.kubernetes.stages import NOTE
 from lab.system import LabError, wait_for
 
-SHARES = (Share("vision", 8, weight=2), Share("nlp", 4), Share("free", 0))
+SHARES = (TeamShare("vision", 8, weight=2), TeamShare("nlp", 4), TeamShare("free", 0))
 NODES = {"dgx01": 8, "dgx02": 8}
 LENGTH_S = 420
 AWAY_S = (140, 280)  # vision submits nothing
@@ -57,9 +57,9 @@ class Task:
     gpus: int
     seconds: int
 
-    def job(self, over: bool = False) -> Job:
+    def job(self, over: bool = False) -> SharedJob:
         """As the arithmetic has it."""
-        return Job(self.id, self.account, 1, self.gpus, self.at_s, over=over)
+        return SharedJob(self.id, self.account, 1, self.gpus, self.at_s, over=over)
 
     def waits(self) -> burst.Job:
         """As the controller sees a job that waits."""
@@ -119,7 +119,7 @@ def _parts(used: Mapping[str, float]) -> dict[str, float]:
 
 def by_the_rules(tasks: Sequence[Task]) -> list[dict[str, float]]:
     """Second by second, with ironburst.shares.placing; what was ended begins anew."""
-    jobs: dict[int, Job] = {}
+    jobs: dict[int, SharedJob] = {}
     ends: dict[int, float] = {}
     seconds = {task.id: task.seconds for task in tasks}
     used = [dict.fromkeys(DEMAND, 0.0) for _ in range(3)]
@@ -150,7 +150,7 @@ class InKubernetes:
 
     def __init__(self, plane: ControlPlane):
         self.api = plane.api()
-        self.kube = Kubernetes(Client(Access(plane.layout().kubeconfig("admin"))), Site("shares"))
+        self.kube = Kubernetes(Client(Access(plane.layout().kubeconfig("admin"))), KubernetesSite("shares"))
         self.coming: list[Task] = []
         self.tasks: dict[int, Task] = {}
         self.sent: set[int] = set()
@@ -187,7 +187,7 @@ class InKubernetes:
             if task.id not in there and (job := self._taken(task, room)):
                 self.sent.add(job.id)
 
-    def _taken(self, task: Task, room: Mapping[tuple[str, str], Json]) -> Job | None:
+    def _taken(self, task: Task, room: Mapping[tuple[str, str], Json]) -> SharedJob | None:
         for job in (task.job(over=False), task.job(over=True)):
             if not fits(job, task.account, room):
                 continue

@@ -18,7 +18,7 @@ from dataclasses import replace
 
 from benchmarks import shares_kubernetes
 from benchmarks.share_sequences import NODES, Played, Step, figures, overfull, shares_of, steps_of
-from ironburst.shares import Job
+from ironburst.shares import SharedJob
 from ironburst.shares.placing import deprived, schedule
 from lab.kubernetes import binaries
 
@@ -28,7 +28,7 @@ ROUNDS = 20  # in which the rules come to rest
 def play(seed: int) -> Played:
     """One sequence, with placing as the scheduler."""
     shares, played = shares_of(seed), Played()
-    jobs: dict[int, Job] = {}
+    jobs: dict[int, SharedJob] = {}
     drained: set[str] = set()
     for step in steps_of(seed, gangs=True):
         _happen(step, jobs, drained)
@@ -50,7 +50,7 @@ def play(seed: int) -> Played:
     return played
 
 
-def _happen(step: Step, jobs: dict[int, Job], drained: set[str]) -> None:
+def _happen(step: Step, jobs: dict[int, SharedJob], drained: set[str]) -> None:
     """A step's effect on the queue and the nodes."""
     running = [job for job in jobs.values() if job.on]
     if step.job:

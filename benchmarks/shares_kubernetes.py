@@ -21,7 +21,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from benchmarks.share_sequences import NODES, STEPS, Played, Step, figures, overfull, shares_of, steps_of
-from ironburst.shares import Job, Share, kubernetes, quotas
+from ironburst.shares import SharedJob, TeamShare, kubernetes, quotas
 from ironburst.shares.placing import deprived
 from ironburst.shares.quota import capacity
 from lab.kubernetes.access import Api, Refused
@@ -52,9 +52,9 @@ class Running:
 
     seed: int
     steps: list[Step]
-    shares: list[Share]
+    shares: list[TeamShare]
     played: Played = field(default_factory=Played)
-    jobs: dict[int, Job] = field(default_factory=dict)  # all that were submitted and haven't ended
+    jobs: dict[int, SharedJob] = field(default_factory=dict)  # all that were submitted and haven't ended
     sent: set[int] = field(default_factory=set)  # those that the API server has
     bound: dict[int, str] = field(default_factory=dict)  # job: node, as seen last
     drained: set[str] = field(default_factory=set)
@@ -70,7 +70,7 @@ class Running:
         """The namespace of a team."""
         return f"s{self.seed}-{account}"
 
-    def now(self) -> list[Job]:
+    def now(self) -> list[SharedJob]:
         """The jobs with the nodes that they are on."""
         return [replace(job, on=(self.bound[job.id],) if job.id in self.bound else ()) for job in self.jobs.values()]
 
@@ -115,7 +115,7 @@ def _play(plane: ControlPlane, batch: Sequence[Running]) -> None:
 
 
 def _set_up(plane: ControlPlane, api: Api, batch: Sequence[Running]) -> None:
-    every = [Share(each.team(share.account)) for each in batch for share in each.shares]
+    every = [TeamShare(each.team(share.account)) for each in batch for share in each.shares]
     for thing in [*kubernetes.classes(), *kubernetes.namespaces(every), *kubernetes.policy(every)]:
         apply(api, thing)
     for each in batch:
@@ -171,7 +171,9 @@ def _happen(api: Api, each: Running, step: Step) -> None:
         share = next(share for share in each.shares if share.account == step.job.account)
         over = share.over_quota and (not share.guaranteed or step.pick < 0.5)
         if over or share.guaranteed:
-            each.jobs[step.job.id] = Job(step.job.id, step.job.account, 1, step.job.each, step.job.order, over=over)
+            each.jobs[step.job.id] = SharedJob(
+                step.job.id, step.job.account, 1, step.job.each, step.job.order, over=over
+            )
     elif step.what == "drain":
         name = sorted(NODES)[int(step.pick * len(NODES))]
         each.drained ^= {name}
@@ -209,7 +211,7 @@ def _settle(api: Api, batch: Sequence[Running]) -> None:
         time.sleep(PAUSE_S)
 
 
-def _deprived(each: Running) -> list[Job]:
+def _deprived(each: Running) -> list[SharedJob]:
     """The jobs for which a guarantee is broken: that wait as pods, or for which the quota has room."""
     found = []
     for job in deprived(each.shares, each.nodes(), each.now()):
@@ -287,7 +289,7 @@ def _write_quotas(api: Api, each: Running) -> bool:
     """Whether some changed."""
     jobs, changed = each.now(), False
     now = quotas(each.shares, capacity(each.nodes(), jobs), jobs)
-    named = [Share(each.team(share.account), share.guaranteed, most=share.most) for share in each.shares]
+    named = [TeamShare(each.team(share.account), share.guaranteed, most=share.most) for share in each.shares]
     for thing in kubernetes.quotas_of(named, {}, {each.team(account): quota for account, quota in now.items()}):
         key = thing["metadata"]["namespace"], thing["metadata"]["name"]
         hard = int(next(iter(thing["spec"]["hard"].values())))
@@ -321,7 +323,7 @@ def _send(api: Api, each: Running, pods: dict[tuple[str, str], Json], room: dict
     return went
 
 
-def fits(job: Job, namespace: str, room: dict[tuple[str, str], Json]) -> bool:
+def fits(job: SharedJob, namespace: str, room: dict[tuple[str, str], Json]) -> bool:
     """Whether all quotas that count a job have room for it by their status."""
     for name in (kubernetes.OVER_QUOTA if job.over else kubernetes.GUARANTEED, "ironburst-most"):
         status = room.get((namespace, name), {}).get("status", {})
@@ -331,7 +333,7 @@ def fits(job: Job, namespace: str, room: dict[tuple[str, str], Json]) -> bool:
     return True
 
 
-def pod_of(job: Job, sequence: str = "") -> Json:
+def pod_of(job: SharedJob, sequence: str = "") -> Json:
     """A job's pod."""
     return {
         "metadata": {"name": f"j{job.id}"},

@@ -16,7 +16,7 @@ from ironburst import kubernetes_rights
 from ironburst.config.bridge_models import Bridge
 from ironburst.config.karpenter_models import KarpenterPool
 from ironburst.config.scheduler_models import GateRule, Kubernetes
-from ironburst.kubernetes_rights import BOOTSTRAPPERS, Rule
+from ironburst.kubernetes_rights import BOOTSTRAPPERS, RbacRule
 from ironburst.nodes.naming import GATE_CONDITION, GATE_TAINT, check_controller, cluster_object, logical, node_pool
 from ironburst.system import secrets
 
@@ -248,6 +248,6 @@ def resolved(scheduler: Kubernetes | Bridge, region: str | None) -> str:
         raise pulumi.RunError(f"scheduler.admin_kubeconfig: {error}") from None
 
 
-def _rules(rules: Sequence[Rule]) -> Any:
+def _rules(rules: Sequence[RbacRule]) -> Any:
     keys = {"apiGroups": "api_groups", "resourceNames": "resource_names"}
     return [{keys.get(k, k): v for k, v in rule.items()} for rule in kubernetes_rights.rendered(tuple(rules))]

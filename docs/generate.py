@@ -167,7 +167,7 @@ def _options(name: str, options: dict[str, Any]) -> Iterator[str]:
     yield ""
 
 
-def _given(name: str, needs: list[roles.Need]) -> Iterator[str]:
+def _given(name: str, needs: list[roles.RequiredVariable]) -> Iterator[str]:
     """What the role needs, as inventory/example-static has it; what it hasn't is a document's."""
     files = [*sorted(STATIC.glob("group_vars/*.yml")), *sorted(STATIC.glob("host_vars/*.yml"))]
     known = {key: value for file in reversed(files) for key, value in yaml.safe_load(_with_offers(file)).items()}

@@ -29,7 +29,7 @@ SIGNER = "kubernetes.io/kube-apiserver-client-kubelet"
 """signs the certificates that kubelets show the API server"""
 
 
-class Rule(NamedTuple):
+class RbacRule(NamedTuple):
     """One rule of RBAC. `names`: these objects only; none: all."""
 
     group: str
@@ -41,47 +41,47 @@ class Rule(NamedTuple):
 # A patch of a pod may change its images, too: Kubernetes has no right that is for tolerations alone. A
 # ValidatingAdmissionPolicy bounds it (components/admission.py).
 CLUSTER = (
-    Rule("", ("pods",), ("list", "watch", "patch", "delete")),
-    Rule("", ("pods/eviction",), ("create",)),
-    Rule("", ("nodes",), ("get", "list", "watch", "patch", "delete")),
-    Rule("", ("persistentvolumeclaims", "persistentvolumes"), ("list", "watch")),
-    Rule("", ("resourcequotas",), ("get", "patch"), ("ironburst-guaranteed", "ironburst-over-quota")),
-    Rule("batch", ("jobs",), ("list", "watch")),
-    Rule("scheduling.k8s.io", ("podgroups",), ("list", "watch")),
+    RbacRule("", ("pods",), ("list", "watch", "patch", "delete")),
+    RbacRule("", ("pods/eviction",), ("create",)),
+    RbacRule("", ("nodes",), ("get", "list", "watch", "patch", "delete")),
+    RbacRule("", ("persistentvolumeclaims", "persistentvolumes"), ("list", "watch")),
+    RbacRule("", ("resourcequotas",), ("get", "patch"), ("ironburst-guaranteed", "ironburst-over-quota")),
+    RbacRule("batch", ("jobs",), ("list", "watch")),
+    RbacRule("scheduling.k8s.io", ("podgroups",), ("list", "watch")),
     # rented nodes join: a ValidatingAdmissionPolicy bounds what Secrets may be made
-    Rule("certificates.k8s.io", ("certificatesigningrequests",), ("list",)),
-    Rule("certificates.k8s.io", ("certificatesigningrequests/approval",), ("update",)),
-    Rule("certificates.k8s.io", ("signers",), ("approve",), (SIGNER,)),
+    RbacRule("certificates.k8s.io", ("certificatesigningrequests",), ("list",)),
+    RbacRule("certificates.k8s.io", ("certificatesigningrequests/approval",), ("update",)),
+    RbacRule("certificates.k8s.io", ("signers",), ("approve",), (SIGNER,)),
 )
 
 # Where slurm-bridge makes Slurm the queue: pods are looked at, and changed by slurm-bridge alone
 BRIDGE = (
-    Rule("", ("pods",), ("list",)),
-    Rule("", ("nodes",), ("get", "list", "patch", "delete")),
+    RbacRule("", ("pods",), ("list",)),
+    RbacRule("", ("nodes",), ("get", "list", "patch", "delete")),
     *(rule for rule in CLUSTER if rule.group == "certificates.k8s.io"),
 )
 
 # Of every node, where a bad GPU is to be kept from claims; a policy bounds it to the node's own devices
-DEVICE_TAINTS = (Rule("resource.k8s.io", ("devicetaintrules",), ("list", "create", "delete")),)
+DEVICE_TAINTS = (RbacRule("resource.k8s.io", ("devicetaintrules",), ("list", "create", "delete")),)
 
 KUEUE = "kueue.x-k8s.io"
 """API group of Kueue's objects"""
 
 
-def answering(check: str, teams: tuple[str, ...] = ()) -> tuple[Rule, ...]:
+def answering(check: str, teams: tuple[str, ...] = ()) -> tuple[RbacRule, ...]:
     """Where Kueue is the queue, and `check` is the name of our AdmissionCheck. A patch of a workload's status may admit
     it, too: a ValidatingAdmissionPolicy bounds it to our own entry. `teams`: with shares, whose queues' quotas follow
     what is in service; a policy bounds that to the quotas.
     """
     quotas = (
-        Rule(KUEUE, ("clusterqueues",), ("get", "patch"), teams),
-        Rule(KUEUE, ("cohorts",), ("get", "patch"), ("ironburst",)),
+        RbacRule(KUEUE, ("clusterqueues",), ("get", "patch"), teams),
+        RbacRule(KUEUE, ("cohorts",), ("get", "patch"), ("ironburst",)),
     )
     kept = ("workloads", "clusterqueues", "cohorts", "resourceflavors", "admissionchecks")
     return (
-        Rule(KUEUE, kept, ("list", "watch")),
-        Rule(KUEUE, ("workloads/status",), ("get", "patch")),
-        Rule(KUEUE, ("admissionchecks/status",), ("get", "patch"), (check,)),
+        RbacRule(KUEUE, kept, ("list", "watch")),
+        RbacRule(KUEUE, ("workloads/status",), ("get", "patch")),
+        RbacRule(KUEUE, ("admissionchecks/status",), ("get", "patch"), (check,)),
         *(quotas if teams else ()),
     )
 
@@ -90,15 +90,15 @@ KARPENTER = "karpenter.sh"
 """API group of Karpenter's objects"""
 
 
-def limiting(node_pools: tuple[str, ...]) -> tuple[Rule, ...]:
+def limiting(node_pools: tuple[str, ...]) -> tuple[RbacRule, ...]:
     """Where Karpenter launches within our budget: these NodePools are ours. A patch of one may change what it launches,
     too: a ValidatingAdmissionPolicy bounds it to the limits.
     """
     if not node_pools:
         return ()
     return (
-        Rule(KARPENTER, ("nodeclaims", "nodepools"), ("list",)),
-        Rule(KARPENTER, ("nodepools",), ("patch",), node_pools),
+        RbacRule(KARPENTER, ("nodeclaims", "nodepools"), ("list",)),
+        RbacRule(KARPENTER, ("nodepools",), ("patch",), node_pools),
     )
 
 
@@ -109,7 +109,7 @@ def cluster(
     *,
     teams: tuple[str, ...] = (),
     certificates: bool = True,
-) -> tuple[Rule, ...]:
+) -> tuple[RbacRule, ...]:
     """In the whole cluster, by whose the queue is. With Kueue's, no pod is changed: Kueue gives it its tolerations; nor
     a ResourceQuota, but the queues of `teams`, who have shares. `certificates`: nodes ask for them when they join, as
     they do everywhere but on EKS.
@@ -119,26 +119,26 @@ def cluster(
     rules = tuple(rule for rule in CLUSTER if certificates or rule.group != "certificates.k8s.io")
     if queue != "kueue":
         return (*rules, *limiting(node_pools))
-    pods = Rule("", ("pods",), ("list", "watch", "delete"))
+    pods = RbacRule("", ("pods",), ("list", "watch", "delete"))
     others = (rule for rule in rules if rule.resources not in (("pods",), ("resourcequotas",)))
     return (pods, *others, *answering(check, teams), *limiting(node_pools))
 
 
 # In kube-system, where bootstrap tokens are
-TOKENS = (Rule("", ("secrets",), ("create",)),)
+TOKENS = (RbacRule("", ("secrets",), ("create",)),)
 
 
-def namespaced(object_name: str) -> tuple[Rule, ...]:
+def namespaced(object_name: str) -> tuple[RbacRule, ...]:
     """In the controller's own namespace. A name can't be given to `create`."""
     return (
-        Rule("", ("configmaps",), ("create",)),
-        Rule("", ("configmaps",), ("get", "update"), (object_name,)),
-        Rule("coordination.k8s.io", ("leases",), ("create",)),
-        Rule("coordination.k8s.io", ("leases",), ("get", "update"), (object_name,)),
+        RbacRule("", ("configmaps",), ("create",)),
+        RbacRule("", ("configmaps",), ("get", "update"), (object_name,)),
+        RbacRule("coordination.k8s.io", ("leases",), ("create",)),
+        RbacRule("coordination.k8s.io", ("leases",), ("get", "update"), (object_name,)),
     )
 
 
-def rendered(rules: tuple[Rule, ...]) -> list[Json]:
+def rendered(rules: tuple[RbacRule, ...]) -> list[Json]:
     """As `rules` of a ClusterRole or a Role."""
     return [
         {

@@ -21,7 +21,7 @@ OF_KEEPER = r"hostvars\[cluster_keeper\]\.(\w+)(?!\w|\s*\|\s*default)"
 
 
 @dataclass(frozen=True)
-class Need:
+class RequiredVariable:
     """One variable that the role can't do without. `keys`: what it reads of it, if it is a dictionary."""
 
     name: str
@@ -58,12 +58,14 @@ def text(role: str) -> str:
     return "\n".join([own, *map(text, helpers)])
 
 
-def needs(role: str) -> list[Need]:
+def needs(role: str) -> list[RequiredVariable]:
     """The required options of its spec."""
     options = {name: option for name, option in spec(role).get("options", {}).items() if option.get("required")}
     read = _read(list(options), text(role)) if options else {}
     return [
-        Need(name, option["type"], " ".join(option["description"].split()), tuple(sorted(read.get(name, ()))))
+        RequiredVariable(
+            name, option["type"], " ".join(option["description"].split()), tuple(sorted(read.get(name, ())))
+        )
         for name, option in options.items()
     ]
 

@@ -12,7 +12,7 @@ import boto3
 from components.aws import policies
 from ironburst.adapters.aws.doctor import AwsAccount
 from ironburst.config.load import from_value, read_value
-from ironburst.doctor.aws.site import Site
+from ironburst.doctor.aws.site import AwsSite
 from ironburst.document import PoolZone
 from ironburst.document.aws import AwsPlace
 from ironburst.document.build import CloudInstance, Observed, build
@@ -153,7 +153,7 @@ class Made:
         change(value)
         config = from_value(value)
         assert config.cloud
-        return Site(
+        return AwsSite(
             config=config,
             cloud=config.cloud,
             account=AwsAccount(REGION, session or ADMINISTRATOR),

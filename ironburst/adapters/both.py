@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from ironburst.nodes.naming import SCHEDULERS, scheduler_of
-from ironburst.ports import Claim, Node, Observation, Quota, Scheduler, SchedulerError, Share
+from ironburst.ports import Claim, Node, Observation, Quota, Scheduler, SchedulerError, TeamShare
 
 _Act = Callable[[Scheduler, list[str]], object]
 
@@ -153,7 +153,7 @@ class Both:
         """Only Slurm's jobs: pods have no such place."""
         self._side("slurm").comment(said)
 
-    def limit(self, shares: Sequence[Share], now: Mapping[str, Quota], gpus: int) -> None:
+    def limit(self, shares: Sequence[TeamShare], now: Mapping[str, Quota], gpus: int) -> None:
         """Not here: a share would be one of both sides, and each counts its own."""
         del shares, now, gpus
         raise SchedulerError("shares are of one scheduler, and this site has two")

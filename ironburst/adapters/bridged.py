@@ -10,13 +10,13 @@ from typing import Any, Protocol
 
 from ironburst.adapters.kubernetes import bridged, taints
 from ironburst.adapters.kubernetes.bridged import BridgedNodes
-from ironburst.adapters.kubernetes.site import Site
+from ironburst.adapters.kubernetes.site import KubernetesSite
 from ironburst.adapters.kubernetes.views import NodeView
 from ironburst.adapters.slurm import bridge as slurm_bridge
 from ironburst.adapters.slurm.answers import Read
 from ironburst.adapters.slurm.bridge import Pools
 from ironburst.adapters.slurm.scheduler import SPOOL, Slurm
-from ironburst.ports import Claim, Job, Node, Observation, Quota, Scheduler, SchedulerError, Share
+from ironburst.ports import Claim, Job, Node, Observation, Quota, Scheduler, SchedulerError, TeamShare
 
 _NAMED = 3  # pods in a sentence
 
@@ -68,7 +68,7 @@ class Bridged:
         self._left = ""  # what could not be tidied in the cluster
         self.declare(cluster.site)
 
-    def declare(self, site: Site) -> None:
+    def declare(self, site: KubernetesSite) -> None:
         """As another document says."""
         self._cluster.declare(site)
         self._slurm.pools = {pool.partition: frozenset(pool.nodes) for pool in site.pools}
@@ -136,7 +136,7 @@ class Bridged:
         """The munge key lets a node into Slurm; the cluster asks for each."""
         return self._cluster.admit()
 
-    def limit(self, shares: Sequence[Share], now: Mapping[str, Quota], gpus: int) -> None:
+    def limit(self, shares: Sequence[TeamShare], now: Mapping[str, Quota], gpus: int) -> None:
         """Slurm's."""
         self._slurm.limit(shares, now, gpus)
 

@@ -12,7 +12,7 @@ from ironburst.adapters.remote import ask
 from ironburst.convergence.ports import Connection, RemoteProgram
 from ironburst.doctor import host_probe
 from ironburst.doctor.bmcs import Bmc
-from ironburst.doctor.hosts import Said
+from ironburst.doctor.hosts import HostAnswer
 from ironburst.system import sent_program
 
 HOST_S = 90.0
@@ -24,21 +24,21 @@ def ask_hosts(
     questions: Mapping[str, Mapping[str, Any]],
     connections: Mapping[str, Connection],
     secret: Callable[[str], str],
-) -> dict[str, Said]:
+) -> dict[str, HostAnswer]:
     """The answers by host; each is timed by itself, for its clock is compared with ours."""
 
-    def one(name: str) -> Said:
+    def one(name: str) -> HostAnswer:
         began = time.time()
         if name not in connections:
-            return Said(None, "Ansible reaches it otherwise than by ssh as root or with sudo", began, began)
+            return HostAnswer(None, "Ansible reaches it otherwise than by ssh as root or with sudo", began, began)
         program = RemoteProgram(connections[name], sent_program.text(host_probe, questions[name]))
         answer = ask({name: program}, HOST_S, secret=secret)[name]
         ended = time.time()
         try:
             found = sent_program.answer(host_probe, answer.output)
         except ValueError as error:
-            return Said(None, answer.error or str(error), began, ended)
-        return Said(found, "", began, ended)
+            return HostAnswer(None, answer.error or str(error), began, ended)
+        return HostAnswer(found, "", began, ended)
 
     with ThreadPoolExecutor(SSH_AT_ONCE) as threads:
         return dict(zip(questions, threads.map(one, questions), strict=True))

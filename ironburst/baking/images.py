@@ -52,7 +52,7 @@ class Baked:
 
 
 @dataclass(frozen=True)
-class Machine:
+class BuildInstance:
     """The build instance, once it runs. `build`: what it was launched from."""
 
     build: Build
@@ -141,7 +141,7 @@ class _Bake:
         self._image: str | None = None
         self._image_begun = self._image_available = False
 
-    def start_instance(self, answers: Answers) -> Machine:
+    def start_instance(self, answers: Answers) -> BuildInstance:
         """The build instance, once its sshd answers and its host keys are known."""
         self._before = _answered(partial(self._images.published, self._pool.image), self._pause_s)
         build, boot_s = self._launch(), self._pool.boot_s
@@ -206,7 +206,7 @@ class _Bake:
             market="capacity-block" if own and "capacity-block" in pool.markets else "on-demand",
         )
 
-    def stop(self, machine: Machine) -> None:
+    def stop(self, machine: BuildInstance) -> None:
         """Shut the build instance down: only a disk that nobody writes is whole in its copy."""
         _answered(partial(self._images.stop, machine.id), self._pause_s)
         _until(
@@ -217,7 +217,7 @@ class _Bake:
         )
         self._say(f"{machine.id} is stopped")
 
-    def make_image(self, machine: Machine) -> str:
+    def make_image(self, machine: BuildInstance) -> str:
         """The id of the instance's image, once it is available."""
         software = self._pool.software or self._document.software
         tags = {
@@ -232,7 +232,7 @@ class _Bake:
         self._image_available = True
         return image
 
-    def _create(self, machine: Machine, tags: dict[str, str]) -> str:
+    def _create(self, machine: BuildInstance, tags: dict[str, str]) -> str:
         """CreateImage takes no token, but names are unique: after a lost answer the name finds the image."""
         try:
             return self._images.create(machine.build, machine.id, self._name, tags)
@@ -308,7 +308,7 @@ class _Bake:
         return True
 
 
-def _running(build: Build, instance: Instance | None) -> Machine | None:
+def _running(build: Build, instance: Instance | None) -> BuildInstance | None:
     if instance is None:
         return None
     if instance.state not in ("pending", "running"):
@@ -317,7 +317,7 @@ def _running(build: Build, instance: Instance | None) -> Machine | None:
         )
     if instance.state == "pending" or not instance.address:
         return None
-    return Machine(build, instance.id, instance.zone, instance.address)
+    return BuildInstance(build, instance.id, instance.zone, instance.address)
 
 
 def _stopped(instance: Instance | None) -> bool:

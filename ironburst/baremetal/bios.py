@@ -67,7 +67,7 @@ def same(a: Any, b: Any) -> bool:
 
 
 @dataclass(frozen=True)
-class Row:
+class BiosComparison:
     """One declared setting beside the BIOS. `near`: the name that may have been meant."""
 
     name: str
@@ -91,20 +91,20 @@ class Row:
         return f"BIOS {self.name} is {json.dumps(self.now)}, {wanted} is declared{waits}"
 
 
-def rows(declared: Mapping[str, Setting], bios: Bios | None) -> list[Row]:
+def rows(declared: Mapping[str, Setting], bios: Bios | None) -> list[BiosComparison]:
     """Each declared setting, in their order."""
     return [_row(name, value, bios) for name, value in declared.items()]
 
 
-def _row(name: str, value: Setting, bios: Bios | None) -> Row:
+def _row(name: str, value: Setting, bios: Bios | None) -> BiosComparison:
     now = bios.in_force.get(name) if bios else None
     if bios and bios.waits(name, value):
-        return Row(name, value, now, "waits" if name in bios.in_force else "not said")
+        return BiosComparison(name, value, now, "waits" if name in bios.in_force else "not said")
     if not bios or not bios.in_force:
-        return Row(name, value, None, "not said")
+        return BiosComparison(name, value, None, "not said")
     if name not in bios.in_force:
-        return Row(name, value, None, "unknown", _near(name, bios.in_force))
-    return Row(name, value, now, "in force" if same(now, value) else "differs")
+        return BiosComparison(name, value, None, "unknown", _near(name, bios.in_force))
+    return BiosComparison(name, value, now, "in force" if same(now, value) else "differs")
 
 
 def _near(name: str, names: Mapping[str, Any]) -> str | None:

@@ -38,7 +38,7 @@ class NotShown(ConsoleError):
 
 
 @dataclass(frozen=True)
-class View:
+class BiosView:
     """What a BMC shows; `setup`: the next start, or every one, is into the firmware's setup."""
 
     power: Literal["on", "off", "moving"]
@@ -49,7 +49,7 @@ class View:
 class Console(Protocol):
     """A node's BMC, as its BIOS is set. Every method raises ConsoleError, and may be called again."""
 
-    def look(self) -> View:
+    def look(self) -> BiosView:
         """What it shows now."""
 
     def set(self, settings: Mapping[str, Setting]) -> None:
@@ -89,7 +89,7 @@ class Setter:
         self._start_looks, self._say, self._passing = start_looks, say, passing
         self._in_setup = False
 
-    def run(self) -> tuple[Outcome, View]:
+    def run(self) -> tuple[Outcome, BiosView]:
         """What became of it, and the last look. The machine's power is as it was before. Raises ConsoleError, and what
         `take` raises.
         """
@@ -109,7 +109,7 @@ class Setter:
                 raise
         return outcome, self._put_back(was_on)
 
-    def _start(self, view: View, was_on: bool) -> Outcome:
+    def _start(self, view: BiosView, was_on: bool) -> Outcome:
         # an earlier run's start may be writing them right now
         began = view.power == "on" and view.setup and self._waits(view)
         for _ in range(STARTS):
@@ -129,9 +129,9 @@ class Setter:
                 return "dropped"
         return "not taken"
 
-    def _started(self) -> View:
+    def _started(self) -> BiosView:
         """The look at a machine that has started once its settings are in force, were dropped, or its time is over."""
-        view: View | None = None
+        view: BiosView | None = None
         failure: ConsoleError | None = None
         dropped = 0
         for _ in range(self._start_looks):
@@ -149,7 +149,7 @@ class Setter:
         assert view
         return view
 
-    def _put_back(self, was_on: bool) -> View:
+    def _put_back(self, was_on: bool) -> BiosView:
         """Out of the setup, the next start as usual, and the power as it was."""
         view = self._seen(lambda each: each.power != "moving")
         if view.power == "on" and (view.setup or self._in_setup):
@@ -162,12 +162,12 @@ class Setter:
 
     # ---- what is shown counts, and not the answer
 
-    def _wanted(self, view: View) -> dict[str, Setting]:
+    def _wanted(self, view: BiosView) -> dict[str, Setting]:
         """What is declared and not in force."""
         rows = bios.rows(self._declared, view.bios)
         return {row.name: row.declared for row in rows if row.order != "in force"}
 
-    def _waits(self, view: View) -> bool:
+    def _waits(self, view: BiosView) -> bool:
         return any(view.bios.waits(name, value) for name, value in self._declared.items())
 
     def _set(self, wanted: Mapping[str, Setting]) -> None:
@@ -181,7 +181,7 @@ class Setter:
             self._console.set(wanted)
             answered = True
 
-        def is_set(view: View) -> bool:
+        def is_set(view: BiosView) -> bool:
             if view.bios.waiting is None:  # what waits is never shown, so the answer has to do
                 return answered
             return all(view.bios.waits(name, value) for name, value in self._wanted(view).items())
@@ -209,7 +209,7 @@ class Setter:
             return False
         return offered
 
-    def _until(self, act: Callable[[], object], shown: Callable[[View], bool]) -> None:
+    def _until(self, act: Callable[[], object], shown: Callable[[BiosView], bool]) -> None:
         """Acts, and looks until it is shown; again, if it never is."""
         failure: ConsoleError | None = None
         for _ in range(TRIES):
@@ -225,9 +225,9 @@ class Setter:
                 break
         raise failure or NotShown(f"its BMC accepted that {TRIES} times, and does not show it")
 
-    def _seen(self, shown: Callable[[View], bool]) -> View:
+    def _seen(self, shown: Callable[[BiosView], bool]) -> BiosView:
         """The first look at which it is shown, else the last one. Raises ConsoleError where there was none."""
-        view: View | None = None
+        view: BiosView | None = None
         failure: ConsoleError | None = None
         for look in range(SETTLE_LOOKS):
             if look:

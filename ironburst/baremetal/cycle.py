@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Literal, Protocol
 
-from ironburst.baremetal.lifecycle import Action, Facts, Rule, State, rule
+from ironburst.baremetal.lifecycle import Action, LifecycleRule, NodeFacts, State, rule
 
 TRIES = 3
 """an action whose effect a BMC does not show is done this often"""
@@ -50,7 +50,7 @@ class Console(Protocol):
 
 
 @dataclass(frozen=True)
-class Wanted:
+class WantedInstall:
     """The installation that is wanted of one node: its mark, and the URL of its medium, which holds the mark."""
 
     mark: str
@@ -68,7 +68,7 @@ class Standing:
 
 
 def advance(
-    wanted: Wanted | None, known: Facts, console: Console, installed: str | None, pause: Callable[[], None]
+    wanted: WantedInstall | None, known: NodeFacts, console: Console, installed: str | None, pause: Callable[[], None]
 ) -> Standing:
     """Act until the next step is not ours: at once, or after some looks. `known`: the facts that do not change
     meanwhile (asked, hardware, record, time); `installed`: what the host said right before; `pause`: between two looks
@@ -77,7 +77,7 @@ def advance(
     done: dict[Action, int] = {}
     last: Action = ""
     failure: ConsoleError | None = None
-    ended: Rule | None = None
+    ended: LifecycleRule | None = None
     while True:
         row = _settled(wanted, known, console, installed, last, pause)
         if ended and row != ended:  # what has failed is put away by now, and stays the answer
@@ -98,20 +98,20 @@ def advance(
             failure = error
 
 
-def standing(wanted: Wanted | None, known: Facts, console: Console, installed: str | None) -> Standing:
+def standing(wanted: WantedInstall | None, known: NodeFacts, console: Console, installed: str | None) -> Standing:
     """Where the node stands; nothing is done. Raises ConsoleError."""
     row = rule(facts(wanted, known, console.look(), installed))
     return Standing(row.state, row.why, installed)
 
 
 def _settled(
-    wanted: Wanted | None,
-    known: Facts,
+    wanted: WantedInstall | None,
+    known: NodeFacts,
     console: Console,
     installed: str | None,
     last: Action,
     pause: Callable[[], None],
-) -> Rule:
+) -> LifecycleRule:
     """The row that holds once the BMC shows the effect of the `last` action, or had its time for it."""
     looks = 0
     while True:
@@ -124,7 +124,7 @@ def _settled(
         pause()
 
 
-def facts(wanted: Wanted | None, known: Facts, panel: Panel, installed: str | None) -> Facts:
+def facts(wanted: WantedInstall | None, known: NodeFacts, panel: Panel, installed: str | None) -> NodeFacts:
     """The known facts with those of this look."""
     medium: Literal["ours", "other", "none"] = "none"
     if panel.medium:
@@ -147,7 +147,7 @@ def facts(wanted: Wanted | None, known: Facts, panel: Panel, installed: str | No
     )
 
 
-def _do(action: Action, console: Console, wanted: Wanted | None) -> None:
+def _do(action: Action, console: Console, wanted: WantedInstall | None) -> None:
     if action == "insert" and wanted:
         console.insert(wanted.medium)
     elif action == "arm" and wanted:

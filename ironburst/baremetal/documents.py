@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urlsplit
 
-from ironburst.baremetal.makers import LINKS, NO_EXPAND, SKIPPED, Link
+from ironburst.baremetal.makers import LINKS, NO_EXPAND, SKIPPED, RedfishLink
 from ironburst.baremetal.said import dicts, dig, has, text
 
 ROOT = "/redfish/v1"
@@ -26,7 +26,7 @@ class Incomplete(Exception):
     """There is no inventory in these documents; the text follows "BMC ADDRESS "."""
 
 
-class Refused(Exception):
+class RequestRefused(Exception):
     """The BMC has no answer to this one request, and may have to others; `error` says why."""
 
     def __init__(self, error: Exception, reason: str) -> None:
@@ -65,10 +65,10 @@ class Documents:
 
 
 Get = Callable[[str], Any]
-"""The parsed answer to a GET of a path; None: 404. Raises Refused, or what ends it all."""
+"""The parsed answer to a GET of a path; None: 404. Raises RequestRefused, or what ends it all."""
 
 
-Links = Mapping[str, tuple[Link, ...]]
+Links = Mapping[str, tuple[RedfishLink, ...]]
 
 
 def read(get: Get, *, sensors: bool = False, links: Links = LINKS) -> Documents:
@@ -100,14 +100,14 @@ class _Reader:
                     queue.extend(self._behind(here, link))
         return self._documents
 
-    def _is_wanted(self, link: Link, here: Found) -> bool:
+    def _is_wanted(self, link: RedfishLink, here: Found) -> bool:
         if link.sensors and not self._sensors:
             return False
         if link.unless and (text(here.body, link.unless) or dicts(here.body, link.unless)):
             return False
         return not link.cheap or self._expand or dig(here.body, "Links/ContainedBy") is None
 
-    def _behind(self, here: Found, link: Link) -> Iterator[Found]:
+    def _behind(self, here: Found, link: RedfishLink) -> Iterator[Found]:
         value = dig(here.body, link.at)
         if value is None:
             if link.needed and here.kind == "root":
@@ -126,11 +126,11 @@ class _Reader:
                 if document is not None:
                     yield Found(link.to, path, document, here.path)
 
-    def _unlinked(self, here: Found, link: Link) -> Iterator[Found]:
+    def _unlinked(self, here: Found, link: RedfishLink) -> Iterator[Found]:
         """The first of its known places where something is."""
         for place in link.places:
             path = f"{here.path}/{place}"
-            with contextlib.suppress(Refused):
+            with contextlib.suppress(RequestRefused):
                 document = self._get(path)
                 if isinstance(document, dict):
                     self._seen.add(_key(path))
@@ -138,7 +138,7 @@ class _Reader:
                     return
         self._documents.unsaid |= {(here.kind, link.at), (here.path, link.at)}
 
-    def _members(self, path: str, here: Found, link: Link) -> Iterator[Found]:
+    def _members(self, path: str, here: Found, link: RedfishLink) -> Iterator[Found]:
         """The members of a collection, page by page."""
         page: str | None = path
         count = 0
@@ -163,7 +163,7 @@ class _Reader:
                 yield from self._member(member, link, here)
             page = self._next(document, link, here)
 
-    def _member(self, member: Any, link: Link, here: Found) -> Iterator[Found]:
+    def _member(self, member: Any, link: RedfishLink, here: Found) -> Iterator[Found]:
         place = self._path(member, link, here)
         skipped = SKIPPED.get(link.to)
         end = place.rsplit("/", 1)[1] if place else ""
@@ -177,24 +177,24 @@ class _Reader:
         if document is not None:
             yield Found(link.to, place, document, here.path)
 
-    def _listing(self, page: str, link: Link, here: Found) -> dict[str, Any] | None:
+    def _listing(self, page: str, link: RedfishLink, here: Found) -> dict[str, Any] | None:
         if self._expand and "$expand" not in page:
             try:
                 answer = self._get(f"{page}{'&' if '?' in page else '?'}{EXPAND}")
-            except Refused:
+            except RequestRefused:
                 answer = None
             if isinstance(answer, dict) and isinstance(answer.get("Members"), list):
                 return answer
         return self._ask(page, link, here)
 
-    def _next(self, document: dict[str, Any], link: Link, here: Found) -> str | None:
+    def _next(self, document: dict[str, Any], link: RedfishLink, here: Found) -> str | None:
         given = document.get("Members@odata.nextLink") or document.get("@odata.nextLink")
         return self._path({"@odata.id": given}, link, here) if given else None
 
-    def _ask(self, path: str, link: Link, here: Found) -> dict[str, Any] | None:
+    def _ask(self, path: str, link: RedfishLink, here: Found) -> dict[str, Any] | None:
         try:
             answer = self._get(path)
-        except Refused as refused:
+        except RequestRefused as refused:
             if link.needed:
                 raise refused.error from None
             self._give_up(link, here, str(refused))
@@ -204,7 +204,7 @@ class _Reader:
         self._give_up(link, here, "it isn't there" if answer is None else "it is no Redfish document")
         return None
 
-    def _path(self, target: Any, link: Link, here: Found) -> str | None:
+    def _path(self, target: Any, link: RedfishLink, here: Found) -> str | None:
         """Where a link leads, on this BMC; None: nowhere, or somewhere else."""
         path = target.get("@odata.id") if isinstance(target, dict) else target if link.at.endswith("Uri") else None
         if not isinstance(path, str) or not path:
@@ -220,7 +220,7 @@ class _Reader:
             return None
         return path.partition("#")[0].rstrip("/")
 
-    def _give_up(self, link: Link, here: Found, why: str) -> None:
+    def _give_up(self, link: RedfishLink, here: Found, why: str) -> None:
         if link.needed:
             raise Incomplete(f"has no complete {link.at} of {_shown(here.path)}: {why}; it may be starting, try again")
         self._documents.unsaid |= {(here.kind, link.at), (here.path, link.at)}

@@ -31,7 +31,7 @@ class Minimum(BaseModel):
 
 
 @dataclass(frozen=True)
-class Row:
+class FirmwareComparison:
     """One component beside a minimum of it; `component` None: the BMC lists none that fits."""
 
     minimum: Minimum
@@ -56,16 +56,16 @@ def _named(component: Component) -> str:
     return f"{component.name} ({component.id})"
 
 
-def rows(minimums: Iterable[Minimum], components: Iterable[Component]) -> Iterator[Row]:
+def rows(minimums: Iterable[Minimum], components: Iterable[Component]) -> Iterator[FirmwareComparison]:
     """Each minimum beside every component that it is of."""
     listed = list(components)
     for each in minimums:
         fitting = [component for component in listed if _fits(component, each.component)]
         if not fitting:
-            yield Row(each, None, "not said")
+            yield FirmwareComparison(each, None, "not said")
         for component in fitting:
             said = component.version
-            yield Row(each, component, compare(said, each.at_least) if said else "not said")
+            yield FirmwareComparison(each, component, compare(said, each.at_least) if said else "not said")
 
 
 def _fits(component: Component, pattern: str) -> bool:

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field, StrictBool, StringConstraints
 from pydantic.alias_generators import to_camel
 
-from ironburst.baremetal.cycle import Wanted
+from ironburst.baremetal.cycle import WantedInstall
 
 Text = Annotated[str, StringConstraints(min_length=1, strict=True)]
 
@@ -28,6 +28,6 @@ class InstallInputs(BaseModel):
     known_hosts: Text = Field(description="file with the host's key; no other key is taken")
     timeout_seconds: int = Field(default=7200, gt=0, description="an installation that takes longer has failed")
 
-    def wanted(self) -> Wanted:
+    def wanted(self) -> WantedInstall:
         """As the life cycle takes it."""
-        return Wanted(self.mark, self.medium, self.allow)
+        return WantedInstall(self.mark, self.medium, self.allow)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
-class Link:
+class RedfishLink:
     """A link of a document, `at` a path of its properties, `to` one or many of another kind.
 
     `needed`: without what is behind it there is no inventory. `sensors`: followed only where readings are asked for.
@@ -32,84 +32,93 @@ class Link:
     cheap: bool = False
 
 
-BIOS_SETTINGS = Link("@Redfish.Settings/SettingsObject", "bios_settings", places=("SD", "Settings", "Pending"))
+BIOS_SETTINGS = RedfishLink("@Redfish.Settings/SettingsObject", "bios_settings", places=("SD", "Settings", "Pending"))
 """what waits for the next start; Gigabyte has it without a link"""
 
 WHOLE_POWER = re.compile(r"^(pwr|power)[ _]system$|^node$|^ChassisVoltageRegulator0InputPower$", re.IGNORECASE)
 """sensors of what the whole node draws, by Id or name: DGX H100's, HPE Cray's"""
 
-LINKS: dict[str, tuple[Link, ...]] = {
+LINKS: dict[str, tuple[RedfishLink, ...]] = {
     "root": (
-        Link("Systems", "system", many=True, needed=True),
-        Link("Chassis", "chassis", many=True),
-        Link("Managers", "manager", many=True),
-        Link("UpdateService", "update"),
+        RedfishLink("Systems", "system", many=True, needed=True),
+        RedfishLink("Chassis", "chassis", many=True),
+        RedfishLink("Managers", "manager", many=True),
+        RedfishLink("UpdateService", "update"),
     ),
     "system": (
-        Link("Processors", "processor", many=True, needed=True),
-        Link("Memory", "dimm", many=True),
-        Link("Oem/Hpe/Links/Memory", "dimm", many=True),
-        Link("Oem/Hp/Links/Memory", "dimm", many=True),
-        Link("EthernetInterfaces", "ethernet", many=True),
-        Link("Storage", "storage", many=True),
-        Link("SimpleStorage", "simple_storage", many=True),
-        Link("PCIeDevices", "pcie_device"),
-        Link("Bios", "bios"),
+        RedfishLink("Processors", "processor", many=True, needed=True),
+        RedfishLink("Memory", "dimm", many=True),
+        RedfishLink("Oem/Hpe/Links/Memory", "dimm", many=True),
+        RedfishLink("Oem/Hp/Links/Memory", "dimm", many=True),
+        RedfishLink("EthernetInterfaces", "ethernet", many=True),
+        RedfishLink("Storage", "storage", many=True),
+        RedfishLink("SimpleStorage", "simple_storage", many=True),
+        RedfishLink("PCIeDevices", "pcie_device"),
+        RedfishLink("Bios", "bios"),
     ),
     "bios": (BIOS_SETTINGS,),
     "processor": (
-        Link("Links/PCIeDevice", "pcie_device", unless="SystemInterface/PCIe/LanesInUse"),
-        Link("Links/PCIeFunctions", "pcie_function", unless="Model"),
+        RedfishLink("Links/PCIeDevice", "pcie_device", unless="SystemInterface/PCIe/LanesInUse"),
+        RedfishLink("Links/PCIeFunctions", "pcie_function", unless="Model"),
     ),
-    "storage": (Link("Drives", "drive"), Link("Controllers", "storage_controller", many=True, unless="Drives")),
+    "storage": (
+        RedfishLink("Drives", "drive"),
+        RedfishLink("Controllers", "storage_controller", many=True, unless="Drives"),
+    ),
     "chassis": (
-        Link("PCIeDevices", "pcie_device", many=True),
-        Link("Links/PCIeDevices", "pcie_device"),
-        Link("PCIeSlots", "slots"),
-        Link("NetworkAdapters", "adapter", many=True),
-        Link("Power", "power"),
-        Link("PowerSubsystem", "power_subsystem"),
-        Link("Drives", "drive", many=True),
-        Link("Oem/Hpe/Links/Devices", "device", many=True),
-        Link("Oem/Hp/Links/Devices", "device", many=True),
-        Link("Thermal", "thermal"),
-        Link("Sensors", "sensor", many=True, sensors=True),
-        Link("ThermalSubsystem", "thermal_subsystem", sensors=True),
-        Link("ThermalSubsystem", "thermal_subsystem", unless="Thermal/@odata.id"),
+        RedfishLink("PCIeDevices", "pcie_device", many=True),
+        RedfishLink("Links/PCIeDevices", "pcie_device"),
+        RedfishLink("PCIeSlots", "slots"),
+        RedfishLink("NetworkAdapters", "adapter", many=True),
+        RedfishLink("Power", "power"),
+        RedfishLink("PowerSubsystem", "power_subsystem"),
+        RedfishLink("Drives", "drive", many=True),
+        RedfishLink("Oem/Hpe/Links/Devices", "device", many=True),
+        RedfishLink("Oem/Hp/Links/Devices", "device", many=True),
+        RedfishLink("Thermal", "thermal"),
+        RedfishLink("Sensors", "sensor", many=True, sensors=True),
+        RedfishLink("ThermalSubsystem", "thermal_subsystem", sensors=True),
+        RedfishLink("ThermalSubsystem", "thermal_subsystem", unless="Thermal/@odata.id"),
     ),
-    "adapter": (Link("Ports", "port", many=True), Link("NetworkPorts", "port", many=True)),
-    "power_subsystem": (Link("PowerSupplies", "power_supply", many=True),),
-    "thermal_subsystem": (Link("Fans", "fan", many=True), Link("ThermalMetrics", "thermal_metrics", sensors=True)),
+    "adapter": (RedfishLink("Ports", "port", many=True), RedfishLink("NetworkPorts", "port", many=True)),
+    "power_subsystem": (RedfishLink("PowerSupplies", "power_supply", many=True),),
+    "thermal_subsystem": (
+        RedfishLink("Fans", "fan", many=True),
+        RedfishLink("ThermalMetrics", "thermal_metrics", sensors=True),
+    ),
     "update": (
-        Link("FirmwareInventory", "firmware", many=True),
-        Link("Oem/Supermicro/SmcFirmwareInventory", "firmware", many=True),
+        RedfishLink("FirmwareInventory", "firmware", many=True),
+        RedfishLink("Oem/Supermicro/SmcFirmwareInventory", "firmware", many=True),
     ),
 }
 """by the kind of document that they stand in"""
 
-TELEMETRY: dict[str, tuple[Link, ...]] = {
-    "root": (Link("Chassis", "chassis", many=True, needed=True),),
+TELEMETRY: dict[str, tuple[RedfishLink, ...]] = {
+    "root": (RedfishLink("Chassis", "chassis", many=True, needed=True),),
     "chassis": (
-        Link("Thermal", "thermal"),
-        Link("Power", "power"),
-        Link("EnvironmentMetrics", "environment", unless="Power/@odata.id"),
-        Link("ThermalSubsystem", "thermal_subsystem", unless="Thermal/@odata.id"),
-        Link("PowerSubsystem", "power_subsystem", unless="Power/@odata.id"),
+        RedfishLink("Thermal", "thermal"),
+        RedfishLink("Power", "power"),
+        RedfishLink("EnvironmentMetrics", "environment", unless="Power/@odata.id"),
+        RedfishLink("ThermalSubsystem", "thermal_subsystem", unless="Thermal/@odata.id"),
+        RedfishLink("PowerSubsystem", "power_subsystem", unless="Power/@odata.id"),
         # 140 of a DGX H100's boards, one by one, are its chassis' once more
-        Link("Sensors", "sensor", many=True, unless="Thermal/@odata.id", cheap=True),
+        RedfishLink("Sensors", "sensor", many=True, unless="Thermal/@odata.id", cheap=True),
     ),
-    "thermal_subsystem": (Link("ThermalMetrics", "thermal_metrics"),),
+    "thermal_subsystem": (RedfishLink("ThermalMetrics", "thermal_metrics"),),
     "power_subsystem": LINKS["power_subsystem"],
-    "power_supply": (Link("Metrics", "psu_metrics"),),
+    "power_supply": (RedfishLink("Metrics", "psu_metrics"),),
 }
 """what is read again and again: readings and power supplies alone"""
 
-POWER_ELSEWHERE: dict[str, tuple[Link, ...]] = {
+POWER_ELSEWHERE: dict[str, tuple[RedfishLink, ...]] = {
     "root": TELEMETRY["root"],
-    "chassis": (Link("Sensors", "sensor", many=True, only=WHOLE_POWER), Link("PowerSubsystem", "power_subsystem")),
+    "chassis": (
+        RedfishLink("Sensors", "sensor", many=True, only=WHOLE_POWER),
+        RedfishLink("PowerSubsystem", "power_subsystem"),
+    ),
     "power_subsystem": LINKS["power_subsystem"],
-    "power_supply": (Link("Metrics", "psu_metrics"),),
-    "psu_metrics": (Link("OutputPowerWatts/DataSourceUri", "psu_sensor", unless="OutputPowerWatts/Reading"),),
+    "power_supply": (RedfishLink("Metrics", "psu_metrics"),),
+    "psu_metrics": (RedfishLink("OutputPowerWatts/DataSourceUri", "psu_sensor", unless="OutputPowerWatts/Reading"),),
 }
 """what is read where those say no power: DGX H100's PowerControl has none"""
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Protocol, TypeVar
 
 
-class Row(Protocol):
+class TableRow(Protocol):
     """`when`: fact: the word, or several with a bar between, that it must be. No fact: it always holds."""
 
     @property
@@ -14,7 +14,7 @@ class Row(Protocol):
         """By the names of the facts."""
 
 
-AnyRow = TypeVar("AnyRow", bound=Row)
+AnyRow = TypeVar("AnyRow", bound=TableRow)
 
 
 def first(rows: Iterable[AnyRow], facts: object) -> AnyRow:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
 from ironburst.baremetal import rule_table
-from ironburst.baremetal.firmware import Minimum, Row, rows
+from ironburst.baremetal.firmware import FirmwareComparison, Minimum, rows
 from ironburst.baremetal.hardware import Component
 from ironburst.baremetal.said import dig, text
 from ironburst.config.firmware_versions import compare
@@ -37,7 +37,7 @@ class Image:
 
 
 @dataclass(frozen=True)
-class Wanted:
+class WantedFirmware:
     """A declared minimum, and what reaches it; `image` None: nothing is declared."""
 
     minimum: Minimum
@@ -55,7 +55,7 @@ class Task:
 
 
 @dataclass(frozen=True)
-class Note:
+class UpdateNote:
     """What is remembered of an update; it is written before it is sent. Times are in seconds since 1970: `at`, of what
     was learned last; `started`, when the machine was asked to start. `others`: the tasks that there were before;
     `ended`: how its task ended, where that was seen.
@@ -74,7 +74,7 @@ class Note:
 
 
 @dataclass(frozen=True)
-class Facts:
+class ComponentFacts:
     """What is known of one component, each fact one word. `task`: of this update; `other`: an update that isn't known
     to be this one, and hasn't ended; `staged`: the new version is listed as waiting; `start`: of the machine, since;
     `time`: whether what was learned last may not be shown yet.
@@ -89,7 +89,7 @@ class Facts:
     time: Literal["short", "enough"] = "enough"
 
 
-class Rule(NamedTuple):
+class UpdateRule(NamedTuple):
     """One row: where all facts of `when` hold (each one word, or several with a bar between), the component is in
     `state`, `action` is next; `why` is shown to people.
     """
@@ -102,30 +102,36 @@ class Rule(NamedTuple):
 
 STAGED = "what was sent waits for the machine's next start, or has come to nothing"
 # The first row that holds counts. `send` is in the last one alone: behind every doubt.
-RULES: tuple[Rule, ...] = (
-    Rule({"task": "runs"}, "updating", "look", "its BMC is at it"),
-    Rule({"version": "reached"}, "reached", "", "it has the version"),
-    Rule({"task": "waits", "start": "not asked"}, "waits", "start", "its update waits for the machine's next start"),
-    Rule({"task": "waits", "start": "asked"}, "updating", "look", "the machine starts"),
-    Rule({"task": "waits"}, "failed", "", "the machine was to start, and its update waits all the same"),
-    Rule({"task": "failed"}, "failed", "", "its BMC says that the update has failed"),
-    Rule({"note": "failed"}, "failed", "", "its BMC said that the update has failed"),
-    Rule({"other": "runs"}, "updating", "look", "its BMC has an unfinished task, which may be another update"),
-    Rule({"other": "waits"}, "waits", "", "its BMC has a task that waits, which may be another update"),
-    Rule({"start": "asked"}, "updating", "look", "the machine starts"),
-    Rule({"start": "long ago"}, "failed", "", "the machine was to start, and its version is no other"),
-    Rule({"note": "sent|done", "time": "short"}, "updating", "look", "its version is not shown yet"),
-    Rule({"note": "sent|done", "version": "moved"}, "failed", "", "it came out as another version, which is too low"),
-    Rule({"note": "done"}, "waits", "start", STAGED),
-    Rule({"task": "done"}, "waits", "start", STAGED),
-    Rule({"staged": "yes"}, "waits", "start", "the new version is staged, and waits for the machine's next start"),
-    Rule({"note": "none", "version": "unread"}, "updating", "look", "its BMC doesn't say its version"),
-    Rule({"note": "sent"}, "unsure", "", "it was sent, and its BMC shows neither a task nor another version"),
-    Rule({}, "below", "send", "it is below its minimum"),
+RULES: tuple[UpdateRule, ...] = (
+    UpdateRule({"task": "runs"}, "updating", "look", "its BMC is at it"),
+    UpdateRule({"version": "reached"}, "reached", "", "it has the version"),
+    UpdateRule(
+        {"task": "waits", "start": "not asked"}, "waits", "start", "its update waits for the machine's next start"
+    ),
+    UpdateRule({"task": "waits", "start": "asked"}, "updating", "look", "the machine starts"),
+    UpdateRule({"task": "waits"}, "failed", "", "the machine was to start, and its update waits all the same"),
+    UpdateRule({"task": "failed"}, "failed", "", "its BMC says that the update has failed"),
+    UpdateRule({"note": "failed"}, "failed", "", "its BMC said that the update has failed"),
+    UpdateRule({"other": "runs"}, "updating", "look", "its BMC has an unfinished task, which may be another update"),
+    UpdateRule({"other": "waits"}, "waits", "", "its BMC has a task that waits, which may be another update"),
+    UpdateRule({"start": "asked"}, "updating", "look", "the machine starts"),
+    UpdateRule({"start": "long ago"}, "failed", "", "the machine was to start, and its version is no other"),
+    UpdateRule({"note": "sent|done", "time": "short"}, "updating", "look", "its version is not shown yet"),
+    UpdateRule(
+        {"note": "sent|done", "version": "moved"}, "failed", "", "it came out as another version, which is too low"
+    ),
+    UpdateRule({"note": "done"}, "waits", "start", STAGED),
+    UpdateRule({"task": "done"}, "waits", "start", STAGED),
+    UpdateRule(
+        {"staged": "yes"}, "waits", "start", "the new version is staged, and waits for the machine's next start"
+    ),
+    UpdateRule({"note": "none", "version": "unread"}, "updating", "look", "its BMC doesn't say its version"),
+    UpdateRule({"note": "sent"}, "unsure", "", "it was sent, and its BMC shows neither a task nor another version"),
+    UpdateRule({}, "below", "send", "it is below its minimum"),
 )
 
 
-def rule(known: Facts) -> Rule:
+def rule(known: ComponentFacts) -> UpdateRule:
     """The row that holds."""
     return rule_table.first(RULES, known)
 
@@ -172,15 +178,17 @@ def key(component: Component, every: Iterable[Component]) -> str:
 
 
 @dataclass(frozen=True)
-class Need:
+class NeededUpdate:
     """A component that is not known to have its minimum."""
 
     key: str
-    row: Row
+    row: FirmwareComparison
     image: Image | None
 
 
-def needs(wanted: Sequence[Wanted], components: Sequence[Component], noted: Iterable[str] = ()) -> Iterator[Need]:
+def needs(
+    wanted: Sequence[WantedFirmware], components: Sequence[Component], noted: Iterable[str] = ()
+) -> Iterator[NeededUpdate]:
     """In the order of the declaration, those below their minimum; and those that are `noted` and haven't reached it."""
     every = frozenset(noted)
     for each in wanted:
@@ -188,7 +196,7 @@ def needs(wanted: Sequence[Wanted], components: Sequence[Component], noted: Iter
             if row.component:
                 name = key(row.component, components)
                 if row.order == "below" or (name in every and row.order != "reached"):
-                    yield Need(name, row, each.image)
+                    yield NeededUpdate(name, row, each.image)
 
 
 def found(name: str, components: Sequence[Component]) -> Component | None:
@@ -221,7 +229,7 @@ class Limits:
     start: float = 3600.0
 
 
-def own(seen: Seen, note: Note | None, image: Image, ignored: frozenset[str] = frozenset()) -> Task | None:
+def own(seen: Seen, note: UpdateNote | None, image: Image, ignored: frozenset[str] = frozenset()) -> Task | None:
     """The task of this update, by what the BMC answered, or as a new one of which nothing else is said. Without a note
     (it was lost, or somebody else's) by the image. `ignored`: ended ones that somebody has looked at.
     """
@@ -235,8 +243,8 @@ def own(seen: Seen, note: Note | None, image: Image, ignored: frozenset[str] = f
 
 
 def facts(
-    need: Need, seen: Seen, note: Note | None, mine: Task | None, now: float, quiet: float, limits: Limits
-) -> Facts:
+    need: NeededUpdate, seen: Seen, note: UpdateNote | None, mine: Task | None, now: float, quiet: float, limits: Limits
+) -> ComponentFacts:
     """`quiet`: when the BMC was silent for the last time."""
     component = found(need.key, seen.components)
     version = component.version if component else None
@@ -253,7 +261,7 @@ def facts(
     start: Literal["not asked", "asked", "long ago"] = "not asked"
     if note and note.started is not None:
         start = "asked" if now - note.started < limits.start else "long ago"
-    return Facts(
+    return ComponentFacts(
         task=mine.phase if mine else "none",
         other="runs" if "runs" in others else "waits" if others else "none",
         note="none" if note is None else note.ended or "sent",

@@ -10,16 +10,16 @@ from ironburst.baremetal.cycle import ConsoleError
 from ironburst.baremetal.firmware import rows
 from ironburst.baremetal.hardware import Component
 from ironburst.baremetal.updates import (
-    Facts,
+    ComponentFacts,
     Image,
     Limits,
-    Need,
-    Note,
-    Rule,
+    NeededUpdate,
     Seen,
     State,
     Task,
-    Wanted,
+    UpdateNote,
+    UpdateRule,
+    WantedFirmware,
     facts,
     found,
     key,
@@ -39,7 +39,7 @@ class Silent(ConsoleError):
 
 
 @dataclass(frozen=True)
-class Answer:
+class UpdateAnswer:
     """What came of sending an image. later, refused: surely nothing was begun; lost: it may have been."""
 
     kind: Literal["taken", "later", "refused", "lost"]
@@ -53,7 +53,7 @@ class Service(Protocol):
     def look(self, task: str | None) -> Seen:
         """What it shows now; `task`: one that it may not list. Raises Silent."""
 
-    def send(self, component: Component, image: Image, about_to: Callable[[], None]) -> Answer:
+    def send(self, component: Component, image: Image, about_to: Callable[[], None]) -> UpdateAnswer:
         """Once, whatever happens; `about_to` is called right before."""
 
     def start(self) -> None:
@@ -63,10 +63,10 @@ class Service(Protocol):
 class Notes(Protocol):
     """What is remembered of one node's updates, by component; kept before a call returns."""
 
-    def all(self) -> Mapping[str, Note]:
+    def all(self) -> Mapping[str, UpdateNote]:
         """Every one."""
 
-    def put(self, key: str, note: Note) -> None:
+    def put(self, key: str, note: UpdateNote) -> None:
         """In the place of what there was."""
 
     def drop(self, key: str) -> None:
@@ -102,7 +102,7 @@ class How:
     limits: Limits = field(default_factory=Limits)
 
 
-def update(wanted: Sequence[Wanted], service: Service, notes: Notes, how: How) -> list[Result]:
+def update(wanted: Sequence[WantedFirmware], service: Service, notes: Notes, how: How) -> list[Result]:
     """One result for each component that was not as declared; it ends with the first that isn't reached. Raises
     ConsoleError, and what `take` raises.
     """
@@ -122,13 +122,13 @@ def update(wanted: Sequence[Wanted], service: Service, notes: Notes, how: How) -
     return results
 
 
-def _reached(wanted: Sequence[Wanted], seen: Seen, name: str) -> bool:
+def _reached(wanted: Sequence[WantedFirmware], seen: Seen, name: str) -> bool:
     every = [row for each in wanted for row in rows([each.minimum], seen.components)]
     orders = {row.order for row in every if row.component and key(row.component, seen.components) == name}
     return orders == {"reached"}
 
 
-def _without(need: Need) -> Result:
+def _without(need: NeededUpdate) -> Result:
     version = need.row.component.version if need.row.component else None
     return Result(need.key, version, "no image", "it is below its minimum, and no image is declared")
 
@@ -145,7 +145,7 @@ def _first_look(service: Service, how: How) -> Seen:
 class _One:
     """One component, from where it stands to its end."""
 
-    def __init__(self, need: Need, service: Service, notes: Notes, how: How) -> None:
+    def __init__(self, need: NeededUpdate, service: Service, notes: Notes, how: How) -> None:
         assert need.image and need.row.component
         self._need, self._image, self._before = need, need.image, need.row.component.version
         self._service, self._notes, self._how = service, notes, how
@@ -186,15 +186,15 @@ class _One:
             elif ended := self._act(row, seen, note):
                 return ended
 
-    def _over(self, note: Note | None) -> bool:
+    def _over(self, note: UpdateNote | None) -> bool:
         """A machine that starts has its own time."""
         starts = note and note.started is not None and self._how.clock() - note.started < self._how.limits.start
         return not starts and self._how.clock() > self._end
 
-    def _facts(self, seen: Seen, note: Note | None, mine: Task | None) -> Facts:
+    def _facts(self, seen: Seen, note: UpdateNote | None, mine: Task | None) -> ComponentFacts:
         return facts(self._need, seen, note, mine, self._how.clock(), self._quiet, self._how.limits)
 
-    def _noted(self, seen: Seen, note: Note | None) -> tuple[Note | None, Task | None]:
+    def _noted(self, seen: Seen, note: UpdateNote | None) -> tuple[UpdateNote | None, Task | None]:
         """The note with what this look tells of its task. One of an earlier image, which is installed by now, goes."""
         if note and note.sha256 != self._image.sha256:
             now = found(self._need.key, seen.components)
@@ -212,12 +212,12 @@ class _One:
             self._notes.put(self._need.key, its)
         return its, mine
 
-    def _new_note(self, seen: Seen) -> Note:
+    def _new_note(self, seen: Seen) -> UpdateNote:
         now, minimum = self._how.clock(), self._need.row.minimum
         version = getattr(found(self._need.key, seen.components), "version", None) or ""
-        return Note(version, minimum.at_least, self._image.uri, self._image.sha256, now, now, seen.paths)
+        return UpdateNote(version, minimum.at_least, self._image.uri, self._image.sha256, now, now, seen.paths)
 
-    def _forgotten(self, row: Rule, known: Facts, seen: Seen, note: Note | None) -> bool:
+    def _forgotten(self, row: UpdateRule, known: ComponentFacts, seen: Seen, note: UpdateNote | None) -> bool:
         """The last step that came to nothing, the start or the sending, is forgotten, once, where somebody says so and
         nothing of it is at work.
         """
@@ -232,7 +232,7 @@ class _One:
             self._notes.drop(self._need.key)
         return True
 
-    def _act(self, row: Rule, seen: Seen, note: Note | None) -> Result | None:
+    def _act(self, row: UpdateRule, seen: Seen, note: UpdateNote | None) -> Result | None:
         if row.action == "start" and not self._how.start:
             return self._result(row.state, row.why)
         if row.action == "send" and (why := self._how.check(self._image)):
@@ -268,7 +268,7 @@ class _One:
             self._how.pause()
         return None
 
-    def _start(self, note: Note) -> None:
+    def _start(self, note: UpdateNote) -> None:
         """Noted first: a machine that writes firmware in its self-test must never be started a second time."""
         now = self._how.clock()
         self._notes.put(self._need.key, replace(note, started=now, at=now))

@@ -17,7 +17,7 @@ from ironburst.burst.eligibility import Reason
 from ironburst.burst.home import could_ever_fit
 from ironburst.burst.lateness import Late, Limit, NotYet, NotYetCode
 from ironburst.burst.policy import Policy
-from ironburst.burst.renting import Impossible, Refused, Renting
+from ironburst.burst.renting import Impossible, Renting, RentingRefused
 from ironburst.burst.reuse import Reused
 from ironburst.burst.slots import Slot
 from ironburst.burst.snapshot import Job, Lease, Node
@@ -110,7 +110,7 @@ class Answers:
         else:
             self._widened(job, [slot.node for slot in got.slots])
 
-    def not_rented(self, job: Job, late: Late, why: str, what: Refused | Impossible) -> None:
+    def not_rented(self, job: Job, late: Late, why: str, what: RentingRefused | Impossible) -> None:
         """It stays at home though it is late; `why` is that of `late`."""
         if isinstance(what, Impossible):
             reasons = "; ".join(text for _, text in what.reasons)

@@ -10,7 +10,7 @@ from operator import is_
 from ironburst.burst import explain
 from ironburst.burst.policy import Policy
 from ironburst.burst.snapshot import Job, Node, Pool, Snapshot
-from ironburst.nodes.gpus import Gpu, least
+from ironburst.nodes.gpus import NodeGpu, least
 
 Reason = tuple[str, str]  # code, text
 
@@ -98,7 +98,7 @@ def _missing_folder(job: Job, there: tuple[str, ...]) -> str | None:
     return next((folder for folder in job.folders if not f"{folder}/".startswith(tops)), None)
 
 
-def meant(job: Job, nodes: Iterable[Node]) -> tuple[Gpu, ...]:
+def meant(job: Job, nodes: Iterable[Node]) -> tuple[NodeGpu, ...]:
     """The GPUs that it could be given at home, where it asks for GPUs without a type: such as these, or better, are
     meant. Of nodes that are large enough; where none is, of all in its partitions.
     """
@@ -111,7 +111,7 @@ def meant(job: Job, nodes: Iterable[Node]) -> tuple[Gpu, ...]:
     return tuple(dict.fromkeys(each.gpu for each in fitting or its if each.gpu))
 
 
-def _lesser(job: Job, pool: Pool, at_home: tuple[Gpu, ...]) -> Reason | None:
+def _lesser(job: Job, pool: Pool, at_home: tuple[NodeGpu, ...]) -> Reason | None:
     """The pool's GPUs are less than each that it could be given at home."""
     together = job.each.gpus > 1
     if not at_home or pool.gpu is None or pool.untyped or any(pool.gpu.as_good_as(each, together) for each in at_home):
@@ -122,7 +122,7 @@ def _lesser(job: Job, pool: Pool, at_home: tuple[Gpu, ...]) -> Reason | None:
     return "lesser_gpu", f"{means}: {has}; name them if they will do (--gres=gpu:{pool.gpu_type}:{job.each.gpus})"
 
 
-def not_in_pool(job: Job, pool: Pool, at_home: tuple[Gpu, ...], however_long: bool = False) -> Reason | None:
+def not_in_pool(job: Job, pool: Pool, at_home: tuple[NodeGpu, ...], however_long: bool = False) -> Reason | None:
     """Why this pool can't take it, as the pool is declared (`however_long`: were it short enough). `at_home`: the GPUs
     that it means (`meant`).
     """

@@ -71,7 +71,7 @@ class NodeType:
 
 
 @dataclass(frozen=True)
-class Node:
+class NodeToRent:
     """One instance to rent, and the names of the pods on it."""
 
     type: NodeType
@@ -82,7 +82,7 @@ class Node:
 class Mix:
     """The instances to rent, and the pods that fit into none: name and reason."""
 
-    nodes: tuple[Node, ...]
+    nodes: tuple[NodeToRent, ...]
     unplaced: Mapping[str, str]
 
     @property
@@ -110,14 +110,14 @@ def mix(pods: Sequence[Pod], types: Sequence[NodeType]) -> Mix:
             unplaced |= dict.fromkeys(shapes.pop(shape), reason)
     parts = math.ceil(len(shapes) / MOST_SHAPES)
     by_size = sorted(shapes, key=lambda shape: (shape[:3], shape[3] or ""))
-    nodes: list[Node] = []
+    nodes: list[NodeToRent] = []
     for part in range(parts):
         some = by_size[part::parts]  # of all sizes
         problem, kinds = _problem(some, types)
         for kind, pattern in _whole(problem, np.array([len(shapes[shape]) for shape in some], np.float64)):
             held = [(some[at], int(pattern[at])) for at in np.flatnonzero(pattern)]
             on = tuple(name for shape, size in held for name in _taken(shapes[shape], size))
-            nodes.append(Node(types[kinds[kind]], on))
+            nodes.append(NodeToRent(types[kinds[kind]], on))
     return Mix(tuple(sorted(nodes, key=lambda node: (node.type.name, node.pods))), unplaced)
 
 

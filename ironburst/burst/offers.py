@@ -17,7 +17,7 @@ from ironburst.burst.eligibility import in_time, meant, not_in_pool, not_on_mark
 from ironburst.burst.policy import Policy
 from ironburst.burst.refusals import Refusal
 from ironburst.burst.snapshot import Job, Pool, Snapshot
-from ironburst.nodes.gpus import Gpu
+from ironburst.nodes.gpus import NodeGpu
 
 ENDLESS = 64  # the magnitude of a run time that has no end
 
@@ -88,7 +88,7 @@ class AlikeOffers:
         return frozenset(offer.place for offer in self.offers)
 
     @classmethod
-    def of(cls, job: Job, snapshot: Snapshot, policy: Policy, at_home: tuple[Gpu, ...]) -> AlikeOffers:
+    def of(cls, job: Job, snapshot: Snapshot, policy: Policy, at_home: tuple[NodeGpu, ...]) -> AlikeOffers:
         """Those that may take a job like this one, were it short enough. `at_home`: the GPUs that it means."""
         offers = [
             Offer(each.usd_per_hour[market] or 0.0, each, market, each.instance_type if pool.other_types else "")
@@ -134,7 +134,7 @@ class Offers:
         self._snapshot, self._policy, self._expected_s = snapshot, policy, expected_s
         self._owners = frozenset(pool.account for pool in snapshot.pools if pool.account)
         self._known = [node for node in snapshot.nodes if node.gpu] if any(pool.gpu for pool in snapshot.pools) else []
-        self._meant: dict[tuple[object, ...], tuple[Gpu, ...]] = {}
+        self._meant: dict[tuple[object, ...], tuple[NodeGpu, ...]] = {}
         self._alike: dict[tuple[object, ...], AlikeOffers] = {}
         self._last: tuple[Job, JobOffers] | None = None  # a job's offers are asked for again and again
 
@@ -150,7 +150,7 @@ class Offers:
         """
         return self.of(job).fitting
 
-    def meant(self, job: Job) -> tuple[Gpu, ...]:
+    def meant(self, job: Job) -> tuple[NodeGpu, ...]:
         """The GPUs that it could be given at home, where it names no type: a pool has to be as good."""
         if not self._known:
             return ()

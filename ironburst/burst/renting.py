@@ -29,7 +29,7 @@ class Impossible(NamedTuple):
     reasons: list[Reason]
 
 
-class Refused(NamedTuple):
+class RentingRefused(NamedTuple):
     """Worth renting for, but not now: what was in the way of keeping rented nodes
     longer (None: none had room), and of new ones.
     """
@@ -62,14 +62,14 @@ class Renting:
         """What is rented so far."""
         return self._launches.made
 
-    def rent(self, job: Job, why: str) -> Launch | Reused | Refused | Impossible:
+    def rent(self, job: Job, why: str) -> Launch | Reused | RentingRefused | Impossible:
         """Find it nodes: rented ones unless new ones are expected to cost less, else new ones, else any that are
         rented. `why` becomes the reason of a launch.
         """
         if reasons := self._impossible(job):
             return Impossible(reasons)
         if (halt := self.snapshot.halt) and halt.stops:
-            return Refused(None, halted(halt))
+            return RentingRefused(None, halted(halt))
         kept = self._reuse.keep(job, lambda: self._launches.least_usd_now(job))
         if isinstance(kept, Reused):
             return self._shared(kept, job)
@@ -77,7 +77,7 @@ class Renting:
         if isinstance(launched, Launch):
             return launched
         dearer = self._reuse.keep(job, lambda: math.inf)
-        return self._shared(dearer, job) if isinstance(dearer, Reused) else Refused(kept, launched)
+        return self._shared(dearer, job) if isinstance(dearer, Reused) else RentingRefused(kept, launched)
 
     def least_usd(self, job: Job) -> float:
         """What renting for it is expected to cost to its end, at the best offer; infinite without any."""

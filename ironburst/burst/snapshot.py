@@ -14,7 +14,7 @@ from ironburst.burst.codec import IF_SAID
 from ironburst.burst.orders import Halt, UserLimit
 from ironburst.nodes import naming
 from ironburst.nodes import states as node_states
-from ironburst.nodes.gpus import Gpu
+from ironburst.nodes.gpus import NodeGpu
 
 
 @dataclass(frozen=True)
@@ -139,7 +139,7 @@ class Node:
     # since when the scheduler has held it for dead, as it doesn't answer; None: it answers, or that isn't known
     silent_s: float | None = field(default=None, metadata=IF_SAID)
     # of a node at home, each of its GPUs; None: not looked at, or not declared
-    gpu: Gpu | None = field(default=None, metadata=IF_SAID)
+    gpu: NodeGpu | None = field(default=None, metadata=IF_SAID)
     # how many GPUs of each type that jobs can name; empty: that isn't known
     gpu_types: dict[str, int] = field(default_factory=dict, metadata=IF_SAID)
 
@@ -245,7 +245,7 @@ class Pool:
     in_order: bool = False  # in each market no type before those that are declared before it, whatever they cost
     # home partition of the scheduler that its nodes join, where a site has two; empty: the policy's first
     home: str = field(default="", metadata=IF_SAID)
-    gpu: Gpu | None = field(default=None, metadata=IF_SAID)  # each of a node's; None: not looked at
+    gpu: NodeGpu | None = field(default=None, metadata=IF_SAID)  # each of a node's; None: not looked at
     # jobs that ask for GPUs without a type may have its, whatever home has
     untyped: bool = field(default=False, metadata=IF_SAID)
     # how fast its nodes do what home's do; None: not known, counted as 1

@@ -21,7 +21,7 @@ from ironburst.controller import karpenter_store, money
 from ironburst.controller.ledger import Ledger
 from ironburst.controller.records import LeaseRow
 from ironburst.cost import bill, gathered, reconcile, shown
-from ironburst.cost.accounted import Run, Window
+from ironburst.cost.accounted import JobRun, Window
 from ironburst.cost.leases import Priced, priced
 from ironburst.cost.reconcile import Compared, Stack
 from ironburst.cost.report import BY
@@ -121,7 +121,7 @@ def _leases(ledger: Ledger) -> tuple[list[LeaseRow], money.Paid]:
     return [*ledger.leases(open_only=False), *others], ledger.rates_paid_after(0.0) | their_rates
 
 
-def _runs(arguments: argparse.Namespace, document: ClusterDocument, window: Window, now_s: float) -> list[Run]:
+def _runs(arguments: argparse.Namespace, document: ClusterDocument, window: Window, now_s: float) -> list[JobRun]:
     """What Slurm has accounted, or the file. Raises BadInput, or SchedulerError."""
     if arguments.jobs is None:
         slurm = schedulers.slurm(arguments, document)

@@ -23,13 +23,13 @@ from ironburst.config.models import ClusterConfig
 from ironburst.config.scheduler_models import Slurm as SlurmConfig
 from ironburst.config.valid import valid
 from ironburst.doctor import slurm
-from ironburst.doctor.finding import Finding
-from ironburst.doctor.published import examine as examine_published
+from ironburst.doctor.checks import CheckResult
+from ironburst.doctor.declared import DeclaredSite
+from ironburst.doctor.published import check as check_published
 from ironburst.document import ClusterDocument
 from ironburst.document.of_stack import document as stack_document
 from ironburst.system.bad_input import BadInput
 from ironburst.wiring import clouds, site_doctor
-from ironburst.wiring.provider import Looked
 from ironburst.wiring.schedulers import slurm_prefix
 
 EXIT_CODES = """exit codes:
@@ -106,7 +106,7 @@ def run(arguments: argparse.Namespace) -> int:
     return 0 if ok else 3
 
 
-def _examine(arguments: argparse.Namespace, config: ClusterConfig) -> Iterator[Finding]:
+def _examine(arguments: argparse.Namespace, config: ClusterConfig) -> Iterator[CheckResult]:
     """What is asked for; nothing said: AWS, and a Slurm that isn't managed. Raises BadInput."""
     every = not (arguments.cloud or arguments.slurm)
     if arguments.place:
@@ -120,17 +120,17 @@ def _examine(arguments: argparse.Namespace, config: ClusterConfig) -> Iterator[F
         raise BadInput(f"{arguments.stack_file} declares no cloud: there is nothing of it to look at")
     if arguments.cloud or every:
         of_file = settings(arguments.stack_file)
-        looked = Looked(config, _document(arguments, config), datetime.now(UTC), of_file)
-        yield from clouds.declared(config).doctor(looked)
+        site = DeclaredSite(config, _document(arguments, config), datetime.now(UTC), of_file)
+        yield from clouds.declared(config).doctor(site)
     if beside and (arguments.slurm or every):
         prefix = slurm_prefix(arguments.slurm_prefix or None)
-        yield from slurm.examine(stack_document(arguments.stack_file), Head(Slurm(prefix)))
+        yield from slurm.check(slurm.UnmanagedSlurm(stack_document(arguments.stack_file), Head(Slurm(prefix))))
 
 
-def _from_there(arguments: argparse.Namespace, config: ClusterConfig) -> Iterator[Finding]:
+def _from_there(arguments: argparse.Namespace, config: ClusterConfig) -> Iterator[CheckResult]:
     """What is asked beside AWS and a Slurm that isn't managed. Raises BadInput."""
     published = _document(arguments, config)
-    yield from examine_published(config, published, datetime.now(UTC))
+    yield from check_published(DeclaredSite(config, published, datetime.now(UTC), {}))
     if arguments.place == "ci" and arguments.inventory is None:
         return
     if published is None:
@@ -157,12 +157,12 @@ def _document(arguments: argparse.Namespace, config: ClusterConfig) -> ClusterDo
     return published
 
 
-def _lines(finding: Finding) -> Iterator[str]:
+def _lines(finding: CheckResult) -> Iterator[str]:
     yield f"{finding.state:7}  {finding.check}: {finding.looked_at}: {finding.seen}"
     if finding.todo:
         yield f"{'':9}-> {finding.todo}"
 
 
-def _summary(findings: list[Finding]) -> str:
+def _summary(findings: list[CheckResult]) -> str:
     states = Counter(finding.state for finding in findings)
     return ", ".join(f"{count} {state}" for state, count in states.most_common())

@@ -13,7 +13,7 @@ from dataclasses import asdict
 from typing import Any
 
 from ironburst.adapters.slurm import own as slurm_own
-from ironburst.adapters.slurm.own import Ask, Seen
+from ironburst.adapters.slurm.own import Ask, OwnJob
 from ironburst.adapters.slurm.scheduler import Slurm
 from ironburst.burst import explain
 from ironburst.controller import comments
@@ -73,7 +73,7 @@ def mine(as_json: bool) -> int:
     return 0
 
 
-def text(seen: Seen) -> str:
+def text(seen: OwnJob) -> str:
     """What is so, as a sentence without its end."""
     said = seen.comment.removeprefix(comments.OURS) if seen.comment.startswith(comments.OURS) else ""
     if seen.end_s is None and not seen.on:
@@ -90,18 +90,18 @@ def text(seen: Seen) -> str:
     return f"it was on {nodes} {times} ({seen.state}){rented}"
 
 
-def usd(seen: Seen) -> float | None:
+def usd(seen: OwnJob) -> float | None:
     """What its nodes cost while it was on them; None: they weren't rented, as far as Slurm knows."""
     hourly = comments.usd_per_hour(seen.comment, seen.on) if seen.on and seen.start_s else None
     return None if hourly is None else hourly * seen.elapsed_s / 3600
 
 
-def _usd(seen: Seen) -> str:
+def _usd(seen: OwnJob) -> str:
     paid = usd(seen)
     return "" if paid is None else explain.usd(paid)
 
 
-def _said(seen: Seen) -> dict[str, Any]:
+def _said(seen: OwnJob) -> dict[str, Any]:
     return {**asdict(seen), "text": text(seen), "usd": usd(seen)}
 
 
@@ -109,7 +109,7 @@ def _own(now_s: float) -> tuple[str, ...]:
     return f"--user={os.getuid()}", slurm_own.since(now_s - DAYS * 86400)
 
 
-def _numbered(ask: Ask, now_s: float, asked: str, number: re.Match[str]) -> Sequence[Seen]:
+def _numbered(ask: Ask, now_s: float, asked: str, number: re.Match[str]) -> Sequence[OwnJob]:
     whole, part = number[1], number[2] or ""
     part = "" if part.startswith("_[") else part  # as squeue writes the tasks that wait together
     parts = slurm_own.queue(ask, now_s, f"--jobs={whole}")
@@ -125,7 +125,7 @@ def _numbered(ask: Ask, now_s: float, asked: str, number: re.Match[str]) -> Sequ
     raise BadInput(f"Slurm shows no job {asked}: check the number")
 
 
-def _named(ask: Ask, now_s: float, asked: str) -> Sequence[Seen]:
+def _named(ask: Ask, now_s: float, asked: str) -> Sequence[OwnJob]:
     found = [seen for seen in slurm_own.queue(ask, now_s, "--me") if seen.name == asked]
     found = found or [seen for seen in slurm_own.accounted(ask, *_own(now_s)) if seen.name == asked]
     if not found:

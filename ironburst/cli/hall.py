@@ -16,7 +16,7 @@ from ironburst.cli import Subparsers, hall_cap, hall_import, hall_metrics, hall_
 from ironburst.config import declared_halls, halls
 from ironburst.config.models import ClusterConfig
 from ironburst.hall import netbox, pictures, plan, seen, tables, topology
-from ironburst.hall.model import Finding
+from ironburst.hall.model import Violation
 from ironburst.nodes import ranges
 from ironburst.system.bad_input import BadInput
 
@@ -118,7 +118,7 @@ def verify(arguments: argparse.Namespace) -> int:
     hall = declared_halls.one(halls.declared(declared_halls.usable(arguments.stack_file)), arguments.hall)
     if not (arguments.ibnetdiscover or arguments.lldp):
         raise BadInput("nothing to verify against: give --ibnetdiscover FILE or --lldp HOST=FILE")
-    found: list[Finding] = []
+    found: list[Violation] = []
     if arguments.ibnetdiscover:
         links = _understood(arguments.ibnetdiscover, lambda text: seen.ibnetdiscover(text, hall, arguments.hcas))
         found += seen.compared(hall, links, "infiniband")
@@ -161,7 +161,7 @@ def slurm_topology(config: ClusterConfig, kind: str) -> str:
     return text(halls.slurm_trees(config), ranges.compact)
 
 
-def write(arguments: argparse.Namespace, name: str, plans: Sequence[plan.Plan]) -> None:
+def write(arguments: argparse.Namespace, name: str, plans: Sequence[plan.HallPlan]) -> None:
     """The page and the tables, where asked for. Raises BadInput."""
     files: dict[Path, str] = {}
     if arguments.html:

@@ -18,7 +18,7 @@ from ironburst.convergence import power_cap_host
 from ironburst.convergence.ports import Connection, RemoteProgram
 from ironburst.document import ClusterDocument, DocumentError, Host
 from ironburst.hall import cap
-from ironburst.hall.cap import Machine, Unreachable
+from ironburst.hall.cap import CappedNode, Unreachable
 from ironburst.system import sent_program
 from ironburst.system.bad_input import BadInput
 from ironburst.wiring.convergence import secrets_of
@@ -60,7 +60,7 @@ def add_parser(verbs: Subparsers) -> None:
     parser.set_defaults(func=run)
 
 
-class Nodes:
+class HallNodes:
     """The way to the nodes of a hall."""
 
     def __init__(self, connections: Mapping[str, Connection], document: ClusterDocument):
@@ -99,7 +99,7 @@ def run(arguments: argparse.Namespace) -> int:
         raise BadInput(str(error)) from None
     hall, hosts = _hall(document, arguments.hall)
     named = [host.name for host in hosts if host.managed]
-    nodes = Nodes(Ansible(arguments.inventory, path).connections(named), document)
+    nodes = HallNodes(Ansible(arguments.inventory, path).connections(named), document)
     answers, failed = nodes.ask({name: {} for name in named})
     if watts is None:
         seen, wanted = {}, dict[str, int | None].fromkeys(answers)
@@ -143,7 +143,7 @@ def _hall(document: ClusterDocument, asked: str | None) -> tuple[str, list[Host]
     return hall, halls[hall]
 
 
-def _seen(host: Host, answers: Mapping[str, Any], failed: dict[str, str]) -> Machine | None:
+def _seen(host: Host, answers: Mapping[str, Any], failed: dict[str, str]) -> CappedNode | None:
     """None: it gave no answer, or, as is then written down, its GPUs take no limit."""
     answer = answers.get(host.name)
     if answer is None:
@@ -154,7 +154,7 @@ def _seen(host: Host, answers: Mapping[str, Any], failed: dict[str, str]) -> Mac
         return None
     _, least, most, default = zip(*gpus, strict=True)
     declared = answer["declared"] or host.gpu_power_limit_w or math.inf
-    return Machine(len(gpus), math.ceil(max(least)), math.floor(min(*most, *default, declared)), _rest_w(host))
+    return CappedNode(len(gpus), math.ceil(max(least)), math.floor(min(*most, *default, declared)), _rest_w(host))
 
 
 def _rest_w(host: Host) -> float:
@@ -164,7 +164,7 @@ def _rest_w(host: Host) -> float:
 
 
 def _limits(
-    document: ClusterDocument, hall: str, hosts: list[Host], seen: Mapping[str, Machine], watts: float
+    document: ClusterDocument, hall: str, hosts: list[Host], seen: Mapping[str, CappedNode], watts: float
 ) -> dict[str, int | None]:
     """W of each GPU by node, with a line of the sum, and what it lacks. Raises BadInput."""
     other_w = document.halls[hall].other_w if hall in document.halls else None

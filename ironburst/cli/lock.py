@@ -83,7 +83,7 @@ def run(arguments: argparse.Namespace) -> int:
     return 0 if state in ("fits", "written") else 2
 
 
-def _state(plan: lockfile.Plan, arguments: argparse.Namespace) -> str:
+def _state(plan: lockfile.LockPlan, arguments: argparse.Namespace) -> str:
     if not plan.solved:
         return "conflict"
     if plan.fits:
@@ -101,7 +101,7 @@ def _refuse(arguments: argparse.Namespace, state: str, sentences: list[str]) -> 
     return 2
 
 
-def _report(arguments: argparse.Namespace, plan: lockfile.Plan, state: str) -> None:
+def _report(arguments: argparse.Namespace, plan: lockfile.LockPlan, state: str) -> None:
     solution = plan.solution
     drivers = {name: group.software.driver for name, group in plan.lock.items()} if arguments.upgrade else {}
     insecure = security.warnings(drivers, catalog.software_facts())

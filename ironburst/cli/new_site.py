@@ -14,7 +14,7 @@ from ironburst.config.stack import load_valid
 from ironburst.initial import written
 from ironburst.initial.answers import Given, Question, Wrong
 from ironburst.initial.questions import QUESTIONS
-from ironburst.initial.written import Site
+from ironburst.initial.written import NewSite
 from ironburst.system.bad_input import BadInput
 
 
@@ -44,7 +44,7 @@ def run(arguments: argparse.Namespace) -> int:
     arguments.platform = next(iter(arguments.platform), None)
     given = answers(arguments)
     path = output(arguments, given["name"])
-    write(path, written.text(Site(given, arguments.driver, datetime.now(UTC).date())), [])
+    write(path, written.text(NewSite(given, arguments.driver, datetime.now(UTC).date())), [])
     print(f"{path}: valid; next: {written.next_step(given, path)}")
     return 0
 

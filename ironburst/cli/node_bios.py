@@ -14,9 +14,9 @@ from ironburst.adapters.redfish import boot as redfish_boot
 from ironburst.adapters.redfish.bios import PASSING, RedfishBios
 from ironburst.adapters.redfish.client import BmcError
 from ironburst.baremetal import bios, bios_cycle, cycle
-from ironburst.baremetal.bios_cycle import LOOK_S, Outcome, Setter, View
+from ironburst.baremetal.bios_cycle import LOOK_S, BiosView, Outcome, Setter
 from ironburst.baremetal.cycle import ConsoleError
-from ironburst.baremetal.lifecycle import Facts
+from ironburst.baremetal.lifecycle import NodeFacts
 from ironburst.cli import Subparsers, node_cycle, node_guard, site_options
 from ironburst.cli.node_cycle import told
 from ironburst.convergence import guard
@@ -91,12 +91,12 @@ def _is_being_installed(node: OwnedNode) -> bool:
     if install is None:
         return False
     with redfish_boot.console(node.bmc(), by_http=install.boot == "http") as console:
-        return cycle.facts(install.wanted(), Facts(), console.look(), None).medium == "ours"
+        return cycle.facts(install.wanted(), NodeFacts(), console.look(), None).medium == "ours"
 
 
 def _set(
     arguments: argparse.Namespace, node: OwnedNode, console: RedfishBios, limit_s: float
-) -> tuple[Outcome, View, bool]:
+) -> tuple[Outcome, BiosView, bool]:
     """Also whether it drained the node; where it fails after that, it is said beside the error."""
     drained = False
 
@@ -126,7 +126,7 @@ def _set(
         raise BmcError(f"{arguments.node}: {error}") from None
 
 
-def _report(arguments: argparse.Namespace, node: OwnedNode, view: View, faults: list[str], more: list[str]) -> int:
+def _report(arguments: argparse.Namespace, node: OwnedNode, view: BiosView, faults: list[str], more: list[str]) -> int:
     if view.setup:
         more = [*more, f"its next start is into its setup: `ironburst node bios {arguments.node} ... --set` ends that"]
     said = {
@@ -141,7 +141,7 @@ def _report(arguments: argparse.Namespace, node: OwnedNode, view: View, faults: 
     return 0 if all(row.order == "in force" for row in bios.rows(node.nodes.bios, view.bios)) else 4
 
 
-def _lines(node: OwnedNode, view: View) -> Iterator[str]:
+def _lines(node: OwnedNode, view: BiosView) -> Iterator[str]:
     """One declared setting each; without any, what is in force."""
     for row in bios.rows(node.nodes.bios, view.bios):
         yield f"  {row.order:15} {row.sentence}"
@@ -149,5 +149,5 @@ def _lines(node: OwnedNode, view: View) -> Iterator[str]:
         yield from (f"  {name}: {value}" for name, value in sorted(view.bios.in_force.items()))
 
 
-def _settings(node: OwnedNode, view: View) -> list[dict[str, Any]]:
+def _settings(node: OwnedNode, view: BiosView) -> list[dict[str, Any]]:
     return [asdict(row) for row in bios.rows(node.nodes.bios, view.bios)]

@@ -17,7 +17,7 @@ from ironburst.adapters.redfish import client as redfish
 from ironburst.adapters.redfish import cycle as metal_cycle
 from ironburst.adapters.redfish import power as redfish_power
 from ironburst.adapters.redfish.client import BmcAccess, BmcError
-from ironburst.adapters.redfish.cycle import Record
+from ironburst.adapters.redfish.cycle import InstallRecord
 from ironburst.baremetal import declared, unattended
 from ironburst.cli import Subparsers, node_guard, site_options
 from ironburst.convergence import guard
@@ -149,10 +149,10 @@ def run_wait(arguments: argparse.Namespace) -> int:
     if node.inputs.install is None:
         raise BadInput(f"{arguments.node}: no installation is declared of it: write install beside its bmc")
     bmc, end, last = node.bmc(), time.monotonic() + limit_s, ("", "")
-    record = Record(since=time.time())
+    record = InstallRecord(since=time.time())
     while True:
         over = time.monotonic() > end
-        state, why, record = _step(node, bmc, Record(record.installed, 0.0) if over else record)
+        state, why, record = _step(node, bmc, InstallRecord(record.installed, 0.0) if over else record)
         if (state, why) != last and not arguments.json:
             print(f"{arguments.node}: {state}: {why}", flush=True)
         last = (state, why)
@@ -164,7 +164,7 @@ def run_wait(arguments: argparse.Namespace) -> int:
     return 0 if state == "ready" else 5 if over else 0 if arguments.once and state == "installing" else 4
 
 
-def _step(node: OwnedNode, bmc: BmcAccess, record: Record) -> tuple[str, str, Record]:
+def _step(node: OwnedNode, bmc: BmcAccess, record: InstallRecord) -> tuple[str, str, InstallRecord]:
     """One look with its actions; a BMC that is silent for a moment is asked again by the next."""
     assert node.inputs.install
     try:
@@ -176,7 +176,7 @@ def _step(node: OwnedNode, bmc: BmcAccess, record: Record) -> tuple[str, str, Re
     why = standing.why.replace("NODE", node.inputs.name)
     if wrong and standing.state in ("inspected", "failed"):
         why += ": " + "; ".join(wrong)
-    return standing.state, why, Record(known.installed, record.since)
+    return standing.state, why, InstallRecord(known.installed, record.since)
 
 
 # ---- power

@@ -16,7 +16,7 @@ from typing import Any
 from ironburst.adapters.redfish import client as redfish
 from ironburst.adapters.redfish.client import BmcAccess, BmcError
 from ironburst.baremetal import firmware
-from ironburst.baremetal.firmware import Row
+from ironburst.baremetal.firmware import FirmwareComparison
 from ironburst.baremetal.node import NodeInputs
 from ironburst.cli import Subparsers, node_update, waiting
 from ironburst.cli.site_options import guarded
@@ -45,11 +45,11 @@ AT_ONCE = 16
 
 
 @dataclass(frozen=True)
-class Report:
+class FirmwareReport:
     """One node's firmware; `error`: why its BMC wasn't read."""
 
     node: str
-    rows: tuple[Row, ...] = ()
+    rows: tuple[FirmwareComparison, ...] = ()
     installed: tuple[tuple[str, str], ...] = ()
     error: str | None = None
 
@@ -95,15 +95,15 @@ def run(arguments: argparse.Namespace) -> int:
     return 0 if all(row.order == "reached" for each in reports for row in each.rows) else 4
 
 
-def _read(node: NodeInputs, access: BmcAccess) -> Report:
+def _read(node: NodeInputs, access: BmcAccess) -> FirmwareReport:
     try:
         hardware = redfish.read_hardware(access)
     except BmcError as error:
-        return Report(node.name, error=str(error))
-    return Report(node.name, tuple(firmware.rows(node.firmware or (), hardware.components)), hardware.firmware)
+        return FirmwareReport(node.name, error=str(error))
+    return FirmwareReport(node.name, tuple(firmware.rows(node.firmware or (), hardware.components)), hardware.firmware)
 
 
-def as_json(report: Report) -> dict[str, Any]:
+def as_json(report: FirmwareReport) -> dict[str, Any]:
     """All that is known, for programs."""
     return {
         "node": report.node,
@@ -124,7 +124,7 @@ def as_json(report: Report) -> dict[str, Any]:
     }
 
 
-def _lines(report: Report) -> Sequence[str]:
+def _lines(report: FirmwareReport) -> Sequence[str]:
     """The same, for people."""
     if report.error:
         return [f"{report.node}: not read"]

@@ -18,12 +18,12 @@ from ironburst.adapters import firmware_image
 from ironburst.adapters.redfish import update_record
 from ironburst.adapters.redfish.client import BmcAccess
 from ironburst.adapters.redfish.update import RedfishUpdate
-from ironburst.adapters.redfish.update_record import Record
+from ironburst.adapters.redfish.update_record import UpdateRecord
 from ironburst.baremetal import updating
 from ironburst.baremetal.cycle import ConsoleError
 from ironburst.baremetal.declared import minimum
 from ironburst.baremetal.firmware import Minimum
-from ironburst.baremetal.updates import Image, State, Wanted
+from ironburst.baremetal.updates import Image, State, WantedFirmware
 from ironburst.baremetal.updating import How, Result
 from ironburst.cli import node_guard, site_options
 from ironburst.config import valid
@@ -56,7 +56,7 @@ class Member:
     access: BmcAccess
 
     @property
-    def wanted(self) -> list[Wanted]:
+    def wanted(self) -> list[WantedFirmware]:
         """Its minimums with their images."""
         return [_wanted(each) for each in self.nodes.firmware]
 
@@ -146,18 +146,18 @@ def _racks(members: Sequence[Member]) -> list[list[Member]]:
     return list(found.values())
 
 
-def _wanted(each: FirmwareMinimum) -> Wanted:
+def _wanted(each: FirmwareMinimum) -> WantedFirmware:
     least = Minimum.model_validate(minimum(each))
     if each.image is None:
-        return Wanted(least, None)
-    return Wanted(least, Image(each.image.uri, each.image.sha256, each.image.version or each.at_least))
+        return WantedFirmware(least, None)
+    return WantedFirmware(least, Image(each.image.uri, each.image.sha256, each.image.version or each.at_least))
 
 
 class _Work:
     """What all nodes of a run share."""
 
     def __init__(
-        self, arguments: argparse.Namespace, config: ClusterConfig, record: Record, folder: Path, limit_s: float
+        self, arguments: argparse.Namespace, config: ClusterConfig, record: UpdateRecord, folder: Path, limit_s: float
     ) -> None:
         self._arguments, self._config, self._record, self._folder = arguments, config, record, folder
         self._limit_s, self._fetching, self._stop = limit_s, threading.Lock(), threading.Event()

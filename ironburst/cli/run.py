@@ -92,7 +92,7 @@ def run(arguments: argparse.Namespace) -> int:
     reader: document.Reader | Declaration
     reader = Declaration(arguments.config) if arguments.config else site_options.document_reader(arguments)
     declared, clock = reader(), SystemClock()
-    connection, cloud = schedulers.Connection(arguments), clouds.Connection()
+    connection, cloud = schedulers.SchedulerConnection(arguments), clouds.CloudConnection()
     queue = connection.follow(declared)
 
     def told(report: Report | Exception) -> None:

@@ -12,7 +12,7 @@ import yaml
 from ironburst.cli import Subparsers, site_options
 from ironburst.document import ClusterDocument
 from ironburst.nodes import naming
-from ironburst.shares import Quota, Share, kubernetes, kueue, quotas, slurm
+from ironburst.shares import Quota, TeamShare, kubernetes, kueue, quotas, slurm
 from ironburst.system.bad_input import BadInput
 
 
@@ -48,7 +48,7 @@ def run(arguments: argparse.Namespace) -> int:
 def said(arguments: argparse.Namespace) -> str:
     """What the verb prints. Raises BadInput or DocumentError."""
     document = site_options.read_document(arguments)
-    shares = [Share.of(share.model_dump()) for share in document.shares]
+    shares = [TeamShare.of(share.model_dump()) for share in document.shares]
     if not shares:
         raise BadInput("the document declares no `shares`: whoever comes first has the owned GPUs")
     there, own = gpus_of(document)
@@ -77,7 +77,7 @@ def gpus_of(document: ClusterDocument) -> tuple[int, dict[str, int]]:
     return sum(each.values()) - sum(own.values()), own
 
 
-def _row(share: Share, own: dict[str, int], quota: Quota) -> dict[str, Any]:
+def _row(share: TeamShare, own: dict[str, int], quota: Quota) -> dict[str, Any]:
     return {
         "account": share.account,
         "guaranteed_gpus": quota.guaranteed,

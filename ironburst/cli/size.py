@@ -12,7 +12,7 @@ from ironburst.cli import Subparsers, site_options, trials
 from ironburst.config import upgrades, valid
 from ironburst.controller import declared_site
 from ironburst.replay import growth, size_report, sizing
-from ironburst.replay.sizing import Prices, SizingError, Wanted
+from ironburst.replay.sizing import Prices, SizingError, WaitGoal
 from ironburst.system.bad_input import BadInput
 
 JOBS = 2000
@@ -75,7 +75,7 @@ def run(arguments: argparse.Namespace) -> int:
         raise BadInput(f"{arguments.config}: no pool has a known price on demand; give --rented-usd-per-gpu-hour")
     try:
         prices = Prices(arguments.owned_usd_per_gpu_hour, rented, arguments.reserved_usd_per_gpu_hour)
-        wanted = Wanted(arguments.wait_p50, arguments.wait_p95)
+        wanted = WaitGoal(arguments.wait_p50, arguments.wait_p95)
     except SizingError as error:
         raise BadInput(str(error)) from None
     trace = trials.read(arguments.trace)

@@ -94,7 +94,7 @@ def _here(arguments: argparse.Namespace, path: Path) -> None:
             setattr(arguments, name, given.absolute())
     become_its_user(path)
     document = site_options.document_reader(arguments)()
-    connection = schedulers.Connection(arguments)
+    connection = schedulers.SchedulerConnection(arguments)
     queue, clock = connection.follow(document), SystemClock()
     try:
         with site_options.own_ledger(arguments) as ledger:

@@ -42,7 +42,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.reopen and arguments.reopen not in {pool.name for pool in document.pools}:
         pools = ", ".join(pool.name for pool in document.pools) or "none"
         raise BadInput(f"--reopen {arguments.reopen}: there is no such pool; the document has: {pools}")
-    connection = schedulers.Connection(arguments)
+    connection = schedulers.SchedulerConnection(arguments)
     queue = connection.follow(document)
     with site_options.own_ledger(arguments) as ledger:
         if arguments.reopen:

@@ -8,15 +8,15 @@ from dataclasses import replace
 
 from ironburst import catalog
 from ironburst.config.software_models import Mig
-from ironburst.nodes.gpus import Gpu
+from ironburst.nodes.gpus import NodeGpu
 
 
-def of(model: catalog.Gpu) -> Gpu:
+def of(model: catalog.Gpu) -> NodeGpu:
     """A whole one. At home a slice of MIG is never what a job means, so it counts for nothing less there."""
-    return Gpu(model.model, model.memory_gb, model.nvlink)
+    return NodeGpu(model.model, model.memory_gb, model.nvlink)
 
 
-def rented(kind: catalog.InstanceType, mig: Sequence[Mig] | None = None) -> Gpu:
+def rented(kind: catalog.InstanceType, mig: Sequence[Mig] | None = None) -> NodeGpu:
     """Of an instance type with GPUs that the catalogue knows: the least that Slurm may give for one GPU, which is a
     slice where MIG parts them, and a part where EC2 does.
     """

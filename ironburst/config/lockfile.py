@@ -28,7 +28,7 @@ HEAD = """\
 
 
 @dataclass(frozen=True)
-class Plan:
+class LockPlan:
     """What `ironburst lock` found: what should be in the file, and the changes from
     what is in it (`before`; None: no file).
     """
@@ -125,7 +125,7 @@ def write(stack_file: Path, lock: Mapping[str, Locked]) -> Path:
     return path
 
 
-def plan(config: ClusterConfig, stack_file: Path, *, upgrade: bool = False, today: date | None = None) -> Plan:
+def plan(config: ClusterConfig, stack_file: Path, *, upgrade: bool = False, today: date | None = None) -> LockPlan:
     """Solve a valid declaration, keeping what is locked while it fits (`upgrade`: the newest that the declaration
     allows). Writes nothing.
     Raises LockError for a damaged lock, catalog.Unknown for hardware or a profile that isn't known.
@@ -135,10 +135,10 @@ def plan(config: ClusterConfig, stack_file: Path, *, upgrade: bool = False, toda
     kept = {} if upgrade or before is None else locking.previous_sets(declared, before)
     solution = solve(declared, facts, kept, today=today)
     if solution.conflicts:
-        return Plan(path, before, {}, solution, ())
+        return LockPlan(path, before, {}, solution, ())
     after = locking.locked(declared, solution.sets)
     changes = locking.changes(before or {}, after, declared, facts)
-    return Plan(path, before, after, solution, tuple(changes))
+    return LockPlan(path, before, after, solution, tuple(changes))
 
 
 def drivers(stack_file: Path) -> dict[str, str]:

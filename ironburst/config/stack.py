@@ -82,7 +82,7 @@ def _solved(config: ClusterConfig, stack_file: Path, today: date) -> tuple[Solut
     return plan.solution, list(_of_lock(plan, stack_file))
 
 
-def _of_lock(plan: lockfile.Plan, stack_file: Path) -> Findings:
+def _of_lock(plan: lockfile.LockPlan, stack_file: Path) -> Findings:
     """Whether there is a lock, and whether it fits the stack."""
     path, command = str(plan.path), f"`ironburst lock {stack_file}`"
     if plan.before is None:

@@ -10,7 +10,7 @@ from ironburst.document import ClusterDocument, Scheduler
 from ironburst.document.of_stack import document
 from ironburst.replay.declared import Declared
 from ironburst.replay.home import HOME, Home
-from ironburst.replay.provider import Cloud
+from ironburst.replay.provider import SimulatedCloud
 from ironburst.system.bad_input import BadInput
 
 
@@ -41,7 +41,7 @@ def declared_in(cluster: ClusterDocument, path: str, kind: str | None = None) ->
             kinds=tuple(policy_view.kind(host.gpu) for host in home if host.gpu),
         ),
         policy=replace(policy_view.policy(cluster), home_partition=HOME, other_homes=()),
-        cloud=Cloud(pools, cool_down_s=float(cluster.burst.cool_down_s)),
+        cloud=SimulatedCloud(pools, cool_down_s=float(cluster.burst.cool_down_s)),
         prices_as_of=min(ages, default=None),
         usd_per_month=cluster.budget.usd_per_month if cluster.budget else None,
     )

@@ -14,7 +14,7 @@ from dataclasses import replace
 from ironburst.burst import Budget, explain
 from ironburst.controller import karpenter_room, karpenter_store, money, order_book, records, spending
 from ironburst.controller.karpenter_room import Wish
-from ironburst.controller.karpenter_store import Book, Claim, Limit, span_s
+from ironburst.controller.karpenter_store import Book, Claim, NodePoolLimit, span_s
 from ironburst.controller.records import Rate
 from ironburst.controller.site import Site
 from ironburst.document import KarpenterPool
@@ -65,7 +65,7 @@ def offer(site: Site) -> None:
         nodes = 0 if pool.node_pool in closed else wanted.get(pool.node_pool, 0)
         if nodes == book.limit(pool.node_pool) or site.karpenter is None:
             continue
-        said = (*book.limits.get(pool.node_pool, ()), Limit(site.now, nodes))
+        said = (*book.limits.get(pool.node_pool, ()), NodePoolLimit(site.now, nodes))
         book = replace(book, limits={**book.limits, pool.node_pool: said})
         with site.ledger.transaction():
             karpenter_store.write(site.ledger, book)
@@ -175,7 +175,7 @@ def _price(site: Site, claim: Claim, pool: KarpenterPool | None) -> float | None
     return known[0] if known else pool.usd_per_hour
 
 
-def _as_found(site: Site, book: Book, name: str, seen: NodePools, now_s: float) -> tuple[Limit, ...]:
+def _as_found(site: Site, book: Book, name: str, seen: NodePools, now_s: float) -> tuple[NodePoolLimit, ...]:
     """The limits that count, with the one that the cluster has."""
     said, ours = book.limits.get(name, ()), book.limit(name)
     if name not in seen.limits:
@@ -190,7 +190,7 @@ def _as_found(site: Site, book: Book, name: str, seen: NodePools, now_s: float) 
         return said
     if ours is not None:
         site.event("limit", f"NodePool {name} may have {found} nodes, {ours} were written: it is written anew")
-    return (*said, Limit(now_s, found))
+    return (*said, NodePoolLimit(now_s, found))
 
 
 def _tell_gap(site: Site, book: Book, now_s: float) -> None:

@@ -68,7 +68,7 @@ class Claim:
 
 
 @dataclass(frozen=True)
-class Limit:
+class NodePoolLimit:
     """So many nodes a NodePool was let have from a moment on."""
 
     from_s: float
@@ -81,7 +81,7 @@ class Book:
 
     looked_s: float = 0.0
     claims: tuple[Claim, ...] = ()
-    limits: Mapping[str, tuple[Limit, ...]] = field(default_factory=dict)  # by NodePool, the oldest first
+    limits: Mapping[str, tuple[NodePoolLimit, ...]] = field(default_factory=dict)  # by NodePool, the oldest first
 
     def open_of(self, node_pool: str) -> tuple[Claim, ...]:
         """Its machines that aren't gone."""
@@ -109,7 +109,7 @@ class Book:
         return replace(self, claims=claims, limits=limits)
 
 
-def _in_force(said: Sequence[Limit], at_s: float) -> tuple[Limit, ...]:
+def _in_force(said: Sequence[NodePoolLimit], at_s: float) -> tuple[NodePoolLimit, ...]:
     """Those that were in force at a moment or came after it."""
     first = max((n for n, each in enumerate(said) if each.from_s <= at_s), default=0)
     return tuple(said[first:])
@@ -133,7 +133,7 @@ def write(ledger: Ledger, book: Book) -> None:
 
 def _book(said: Mapping[str, Any]) -> Book:
     claims = [{**each, "rates": tuple(Rate(**rate) for rate in each["rates"])} for each in said["claims"]]
-    limits = {name: tuple(Limit(**each) for each in told) for name, told in said["limits"].items()}
+    limits = {name: tuple(NodePoolLimit(**each) for each in told) for name, told in said["limits"].items()}
     return Book(said["looked_s"], tuple(Claim(**each) for each in claims), limits)
 
 

@@ -17,7 +17,7 @@ from ironburst.controller.ledger import Ledger
 from ironburst.controller.records import LeaseRow
 from ironburst.controller.site import Site
 from ironburst.nodes import naming, state_times
-from ironburst.nodes.state_times import Row, Then
+from ironburst.nodes.state_times import StateTime, Then
 from ironburst.ports import Observation
 
 _KEY = "lasting"
@@ -41,7 +41,7 @@ class _State(NamedTuple):
     """A state of a job or a node. `lease`: None for a job that pends."""
 
     name: str
-    row: Row
+    row: StateTime
     job: Job | None
     lease: LeaseRow | None
 
@@ -99,7 +99,7 @@ def _states(site: Site, observation: Observation) -> Iterator[_State]:
             if row.steps:
                 yield _State(name, row, job, lease)
         for name in _of_node(node, jobs) if node else ():
-            if (row := state_times.NODE.get(name, Row())).steps:
+            if (row := state_times.NODE.get(name, StateTime())).steps:
                 yield _State(name, row, None, lease)
     for job in observation.jobs:
         if job.pending and job.id >= naming.FIRST_POD_JOB:
@@ -110,7 +110,7 @@ def _states(site: Site, observation: Observation) -> Iterator[_State]:
 
 def _of_node(node: Node, jobs: list[Job]) -> Iterator[str]:
     for name in node.states:
-        waits_for_jobs = name == "COMPLETING" or state_times.NODE.get(name, Row()).takes_turns == "POWER_DOWN"
+        waits_for_jobs = name == "COMPLETING" or state_times.NODE.get(name, StateTime()).takes_turns == "POWER_DOWN"
         if not (jobs and waits_for_jobs):
             yield name
 
@@ -171,7 +171,7 @@ def _act(site: Site, state: _State, then: Then, kept: _Kept) -> bool:
     return True
 
 
-def _told(row: Row, then: Then) -> str:
+def _told(row: StateTime, then: Then) -> str:
     """What is done; of one who is told, what will be."""
     later = next((step for step in row.steps if step[1] != Then.TELL), None)
     if then != Then.TELL:

@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 from ironburst.burst import Budget
 from ironburst.burst.snapshot import Ceiling
 from ironburst.controller.records import CLOCK_S, REQUESTED, LeaseRow, Rate
-from ironburst.document import Budget as DeclaredBudget
+from ironburst.document import BudgetDocument as DeclaredBudget
 
 Paid = Mapping[str, Sequence[Rate]]  # by lease, the oldest rate first
 Times = tuple[float, float]  # from, to

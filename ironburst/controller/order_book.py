@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from ironburst.burst import CoolDown, Halt, UserLimit, explain, from_json, signed, to_json
 from ironburst.controller import money, records
 from ironburst.controller.ledger import Ledger
-from ironburst.document import Budget, ClusterDocument, PoolDocument
+from ironburst.document import BudgetDocument, ClusterDocument, PoolDocument
 
 _KEY = "orders"
 _KEPT = 50  # orders that are over: who gave one asks what came of it
@@ -129,7 +129,7 @@ def closed_node_pools(ledger: Ledger, document: ClusterDocument, now_s: float) -
     return {pool.node_pool for pool in document.karpenter if targets & {pool.node_pool, pool.instance_type}}
 
 
-def budget(ledger: Ledger, document: ClusterDocument, now_s: float) -> Budget | None:
+def budget(ledger: Ledger, document: ClusterDocument, now_s: float) -> BudgetDocument | None:
     """The declared one, as far as no person has lowered it. None: none is declared."""
     declared = document.budget
     if declared is None:

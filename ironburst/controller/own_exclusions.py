@@ -15,7 +15,7 @@ from ironburst.ports import Job, Observation
 _KEY = "own_exclusions"
 
 
-class _Kept(NamedTuple):
+class _Excluded(NamedTuple):
     own: tuple[str, ...] = ()
     opened: tuple[str, ...] = ()  # that we let it on when it was widened: who excludes one of these is its user
 
@@ -28,22 +28,22 @@ def look(site: Site, observation: Observation) -> None:
     now = {id: kept for id, kept in before.items() if observation.unseen_job(id)}
     for job in observation.jobs:
         if partitions.isdisjoint(job.partitions):
-            kept = _home(tuple(name for name in job.excluded if name in rentable), before.get(job.id, _Kept()))
+            kept = _home(tuple(name for name in job.excluded if name in rentable), before.get(job.id, _Excluded()))
         else:
-            kept = _seen(job, before.get(job.id, _Kept()))
-        if kept != _Kept():
+            kept = _seen(job, before.get(job.id, _Excluded()))
+        if kept != _Excluded():
             now[job.id] = kept
     if now != before:
         _write(site.ledger, now)
 
 
-def _home(excluded: tuple[str, ...], before: _Kept) -> _Kept:
+def _home(excluded: tuple[str, ...], before: _Excluded) -> _Excluded:
     """Of one that is open to no rented nodes. Where its user has narrowed it, ours are still there."""
     theirs = tuple(name for name in excluded if name in (*before.own, *before.opened))
-    return before._replace(own=theirs) if before.opened and theirs != excluded else _Kept(excluded)
+    return before._replace(own=theirs) if before.opened and theirs != excluded else _Excluded(excluded)
 
 
-def _seen(job: Job, before: _Kept) -> _Kept:
+def _seen(job: Job, before: _Excluded) -> _Excluded:
     """Of a widened one. On its nodes nothing of it changes."""
     if job.on:
         return before
@@ -54,7 +54,7 @@ def _seen(job: Job, before: _Kept) -> _Kept:
 def opened(ledger: Ledger, job: int, nodes: Sequence[str]) -> None:
     """The job was widened to these rented nodes."""
     kept = _read(ledger)
-    kept[job] = kept.get(job, _Kept())._replace(opened=tuple(nodes))
+    kept[job] = kept.get(job, _Excluded())._replace(opened=tuple(nodes))
     _write(ledger, kept)
 
 
@@ -70,10 +70,10 @@ def read(ledger: Ledger) -> dict[int, tuple[str, ...]]:
     return {id: kept.own for id, kept in _read(ledger).items() if kept.own}
 
 
-def _read(ledger: Ledger) -> dict[int, _Kept]:
+def _read(ledger: Ledger) -> dict[int, _Excluded]:
     said = json.loads(ledger.noted(_KEY) or "{}")
-    return {int(id): _Kept(tuple(own), tuple(names)) for id, (own, names) in said.items()}
+    return {int(id): _Excluded(tuple(own), tuple(names)) for id, (own, names) in said.items()}
 
 
-def _write(ledger: Ledger, kept: dict[int, _Kept]) -> None:
+def _write(ledger: Ledger, kept: dict[int, _Excluded]) -> None:
     ledger.note(_KEY, json.dumps({str(id): each for id, each in kept.items()}, separators=(",", ":")))

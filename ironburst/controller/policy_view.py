@@ -21,10 +21,10 @@ from ironburst.controller import (
 )
 from ironburst.controller.records import LeaseRow, Rate
 from ironburst.controller.site import PoolImage, Site
-from ironburst.document import ClusterDocument, Gpu, PoolDocument
+from ironburst.document import ClusterDocument, GpuDocument, PoolDocument
 from ironburst.nodes import naming
 from ironburst.nodes import states as node_states
-from ironburst.nodes.gpus import Gpu as Kind
+from ironburst.nodes.gpus import NodeGpu as Kind
 from ironburst.ports import Observation
 
 _BOOTS = 15  # newest ones that tell how long a boot takes
@@ -87,7 +87,7 @@ def usual_boot_s(boots_s: Iterable[float]) -> float | None:
     return took_s[len(took_s) // 2] if took_s else None
 
 
-def kind(gpu: Gpu) -> Kind:
+def kind(gpu: GpuDocument) -> Kind:
     """What it is to jobs that name no type."""
     return Kind(gpu.model, gpu.memory_gb, gpu.nvlink)
 

@@ -138,7 +138,7 @@ def ticks(folder: Path | str, damaged: Callable[[RecordError], None] | None = No
             damaged(error)
 
 
-class Observed(NamedTuple):
+class TickObservation(NamedTuple):
     """What a recorded tick saw of the queue and the nodes, and for whose queues it decided."""
 
     at_s: float
@@ -157,9 +157,9 @@ class Newest:
         self._at_s = 0.0
         self._said: dict[str, Any] | None = None  # by the last whole tick in it
         self._jobs: dict[int, tuple[Any, Job]] = {}  # by the identity of what they were read from
-        self._seen: Observed | None = None
+        self._seen: TickObservation | None = None
 
-    def look(self) -> Observed | None:
+    def look(self) -> TickObservation | None:
         """None: there is no tick. One that is being written counts at the next call. Raises RecordError."""
         for path in sorted(self._folder.glob(_FILES))[:-3:-1]:  # the newest one may hold no whole tick yet
             try:
@@ -184,14 +184,14 @@ class Newest:
         if new and self._said is not None:
             self._seen = self._observed(self._said)
 
-    def _observed(self, said: dict[str, Any]) -> Observed:
+    def _observed(self, said: dict[str, Any]) -> TickObservation:
         """A job that stayed the same is the same value as in the tick before: it was decoded then."""
         items = said["snapshot"]["jobs"]
         jobs = {id(item): self._jobs.get(id(item)) or (item, from_json(Job, item)) for item in items}
         self._jobs = jobs
         nodes = tuple(from_json(Node, item) for item in said["snapshot"]["nodes"])
         homes = (str(said["policy"]["home_partition"]), *map(str, said["policy"].get("other_homes", ())))
-        return Observed(self._at_s, tuple(jobs[id(item)][1] for item in items), nodes, homes)
+        return TickObservation(self._at_s, tuple(jobs[id(item)][1] for item in items), nodes, homes)
 
 
 def usage(folder: Path | str) -> Usage:

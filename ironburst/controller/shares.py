@@ -6,14 +6,14 @@ The scheduler holds the numbers, also while the controller is away.
 from __future__ import annotations
 
 from ironburst.controller.site import Site
-from ironburst.ports import Observation, Quota, SchedulerError, Share
+from ironburst.ports import Observation, Quota, SchedulerError, TeamShare
 from ironburst.shares.observed import quotas_now
 
 
 def hold(site: Site, observation: Observation) -> None:
     """What each team may have now, to the scheduler. A failure to write it is reported, and stops nothing."""
     document = site.document
-    shares = [Share.of(share.model_dump()) for share in document.shares]
+    shares = [TeamShare.of(share.model_dump()) for share in document.shares]
     if not shares:
         return
     home = document.scheduler.home_partition

@@ -14,7 +14,7 @@ from ironburst.controller.ledger import Ledger
 from ironburst.controller.money import Spent
 from ironburst.controller.records import LeaseRow, Rate
 from ironburst.controller.site import Site
-from ironburst.document import Budget as DeclaredBudget
+from ironburst.document import BudgetDocument as DeclaredBudget
 
 
 def budget_of(site: Site) -> Budget | None:

@@ -14,7 +14,7 @@ from ironburst.controller import burn, hall_events, karpenter_status, order_book
 from ironburst.controller.ledger import Ledger
 from ironburst.controller.order_book import Order
 from ironburst.controller.records import DecisionRow, LeaseRow
-from ironburst.document import Budget, ClusterDocument
+from ironburst.document import BudgetDocument, ClusterDocument
 from ironburst.nodes import naming, ranges
 from ironburst.ports import Observation
 from ironburst.system import local_time, terminal
@@ -112,7 +112,7 @@ def _lease(document: ClusterDocument, lease: LeaseRow, on: list[Job], now_s: flo
 
 def _money(document: ClusterDocument, ledger: Ledger | None, now_s: float) -> dict[str, Any]:
     declared = order_book.budget(ledger, document, now_s) if ledger else document.budget
-    none_declared = Budget(usd_per_month=0.0)  # what was spent is told all the same
+    none_declared = BudgetDocument(usd_per_month=0.0)  # what was spent is told all the same
     budget = spending.budget(ledger, declared or none_declared, now_s) if ledger else None
     ceilings = budget.ceilings if budget and declared else ()
     ages = [pool.price_as_of for pool in document.pools if pool.price_as_of]

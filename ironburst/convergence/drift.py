@@ -38,7 +38,7 @@ class Comparison:
 
 
 @dataclass(frozen=True)
-class Question:
+class HostQuestion:
     """What one host is asked, and by which connection."""
 
     connection: Connection
@@ -73,7 +73,7 @@ def compare(tools: Tools, cluster: str, hosts: Sequence[str]) -> dict[str, Compa
     known = {name: tools.store.read(name, cluster) for name in hosts}
     now = {name: tools.inputs(name) for name in hosts}
     questions = {
-        name: Question(receipt.connection, receipt.watch)
+        name: HostQuestion(receipt.connection, receipt.watch)
         for name, receipt in known.items()
         if receipt.connection and receipt.state is not None
     }
@@ -99,7 +99,7 @@ def _compared(receipt: Receipt, now: inputs.Inputs, reading: Reading | None) -> 
     )
 
 
-def read(tools: Tools, questions: Mapping[str, Question], unit_wait_s: int = 0) -> dict[str, Reading]:
+def read(tools: Tools, questions: Mapping[str, HostQuestion], unit_wait_s: int = 0) -> dict[str, Reading]:
     """Ask each host for its facts. Units that are just starting get `unit_wait_s` to get there."""
     salt = tools.store.salt()
     programs = {}
@@ -128,7 +128,7 @@ def record(
     for them; but what of it is gone and was not named is dropped.
     """
     questions = {
-        name: Question(connections[name], watch.merge(before[name].watch, named[name]))
+        name: HostQuestion(connections[name], watch.merge(before[name].watch, named[name]))
         for name in named
         if name in connections
     }

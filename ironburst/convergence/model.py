@@ -9,7 +9,7 @@ from typing import Any
 from ironburst.convergence.inputs import Inputs
 from ironburst.convergence.ports import Answer, Connection, Playbooks, RemoteProgram
 from ironburst.convergence.receipts import Store
-from ironburst.convergence.rolling import ONE_NODE, Share
+from ironburst.convergence.rolling import ONE_NODE, MaxUnavailable
 from ironburst.convergence.watch import Watch
 from ironburst.document import ClusterDocument, Host
 from ironburst.ports.service import NodeService
@@ -41,7 +41,7 @@ class Options:
 
     check: bool = False
     always: bool = False  # run Ansible also where nothing is to do
-    share: Share = ONE_NODE
+    share: MaxUnavailable = ONE_NODE
     drain_timeout: float = 86400.0  # that a node's jobs may take
     poll: float = 2.0
     scheduler_timeout: float = 60.0  # that the scheduler may take to answer again after its restart

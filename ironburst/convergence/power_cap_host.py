@@ -22,7 +22,7 @@ LOCK_S = 60  # a look of the gate takes 20 s at most
 UNIT = "ironburst-power-limit.service"
 
 
-class Node:
+class PowerCapHost:
     """The files of one, and what the program can do."""
 
     def __init__(self, question: Dict[str, Any]) -> None:
@@ -107,7 +107,7 @@ def run(*argv: str) -> None:
 
 def gather(question: Dict[str, Any]) -> Dict[str, Any]:
     """The answer."""
-    node = Node(question)
+    node = PowerCapHost(question)
     try:
         if "watts" in question:
             node.hold(question["watts"])

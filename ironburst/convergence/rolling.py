@@ -23,7 +23,7 @@ class ShareError(ValueError):
 
 
 @dataclass(frozen=True)
-class Share:
+class MaxUnavailable:
     """How much of a rack or partition may be out at once: a number of nodes, or a fraction of them (0 to 1)."""
 
     nodes: int | None = 1
@@ -39,16 +39,16 @@ class Share:
         return max(1, math.floor(self.fraction * size + 1e-9)) if self.fraction is not None else self.nodes or 1
 
 
-ONE_NODE = Share(1)
+ONE_NODE = MaxUnavailable(1)
 
 
-def share(text: str) -> Share:
+def share(text: str) -> MaxUnavailable:
     """ "25%" or "2". Raises ShareError."""
     percent, number = re.fullmatch(r"(\d+(?:\.\d+)?)%", text), re.fullmatch(r"[1-9]\d*", text)
     if percent and 0 < float(percent.group(1)) <= 100:
-        return Share(None, float(percent.group(1)) / 100)
+        return MaxUnavailable(None, float(percent.group(1)) / 100)
     if number:
-        return Share(int(text))
+        return MaxUnavailable(int(text))
     raise ShareError(
         f"--share {text!r} is no share: "
         "give a number of nodes per rack and partition (2), or a percentage above 0 (25%)"
@@ -73,7 +73,9 @@ def order(names: Sequence[str], nodes: Mapping[str, Occupancy], ours: Set[str]) 
     return sorted(names, key=rank)
 
 
-def batch(waiting: Sequence[str], hosts: Sequence[Host], nodes: Mapping[str, Occupancy], limit: Share) -> list[str]:
+def batch(
+    waiting: Sequence[str], hosts: Sequence[Host], nodes: Mapping[str, Occupancy], limit: MaxUnavailable
+) -> list[str]:
     """The nodes to take out now, of those that wait, in their order;
     empty if each would take the last one of its partition.
 

@@ -18,7 +18,7 @@ class Window(NamedTuple):
         return (begin, end) if end > begin else None
 
 
-class Run(NamedTuple):
+class JobRun(NamedTuple):
     """One try of a job: a job that was requeued has several. Seconds since 1970."""
 
     job: int  # as the ledger has it
@@ -54,17 +54,17 @@ class Run(NamedTuple):
 class First(NamedTuple):
     """The first start of a job, and what it had waited for since it was submitted first."""
 
-    run: Run
+    run: JobRun
     wait_s: float
 
 
-def first_starts(runs: Iterable[Run], window: Window) -> list[First]:
+def first_starts(runs: Iterable[JobRun], window: Window) -> list[First]:
     """Of the jobs with GPUs that began in a window, in the order of their starts. A requeued job counts once: Slurm
     sets the submit of a later try to the moment of the requeue, so the first try's counts. Another user's job of the
     same id is another one (slurmctld counts anew where it was set up again).
     """
     submitted: dict[tuple[int, str], float] = {}
-    started: dict[tuple[int, str], Run] = {}
+    started: dict[tuple[int, str], JobRun] = {}
     for run in runs:
         job = run.job, run.user
         submitted[job] = min(submitted.get(job, run.submit_s), run.submit_s)

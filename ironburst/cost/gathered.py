@@ -10,9 +10,9 @@ from typing import Any
 from ironburst.controller import policy_view
 from ironburst.controller.records import DecisionRow, LeaseRow
 from ironburst.cost import bought, report
-from ironburst.cost.accounted import Run, Window, first_starts
+from ironburst.cost.accounted import JobRun, Window, first_starts
 from ironburst.cost.leases import MICRO, Priced
-from ironburst.cost.report import Report, Row, Site
+from ironburst.cost.report import CostBasis, CostReport, CostRow
 from ironburst.document import ClusterDocument
 
 UNKNOWN_PRICE, FIXED_PRICE = "halls[].nodes[].usd_per_gpu_hour", "cloud.price"
@@ -22,7 +22,7 @@ def gather(
     document: ClusterDocument,
     rows: Sequence[LeaseRow],
     leases: Sequence[Priced],
-    runs: Sequence[Run],
+    runs: Sequence[JobRun],
     by: str,
     window: Window,
     decisions: Sequence[DecisionRow],
@@ -57,7 +57,7 @@ def by_day(
     document: ClusterDocument,
     rows: Sequence[LeaseRow],
     leases: Sequence[Priced],
-    runs: Sequence[Run],
+    runs: Sequence[JobRun],
     window: Window,
     now_s: float,
 ) -> list[dict[str, Any]]:
@@ -80,11 +80,11 @@ def _listed(names: Sequence[str]) -> str:
     return ", ".join(names[:3]) + (", …" if len(names) > 3 else "")
 
 
-def _site(document: ClusterDocument, rows: Sequence[LeaseRow]) -> Site:
+def _site(document: ClusterDocument, rows: Sequence[LeaseRow]) -> CostBasis:
     pool_of = {row.node: row.pool for row in rows if row.node}
     pool_of |= {node: pool.name for pool in document.pools for node in pool.nodes}
     nodes = [host for host in document.hosts if host.gpu]
-    return Site(
+    return CostBasis(
         pool_gpus={pool.name: pool.gpu.count for pool in document.pools},
         pool_of=pool_of,
         home_usd_per_gpu_hour={host.name: host.usd_per_gpu_hour for host in nodes},
@@ -92,7 +92,7 @@ def _site(document: ClusterDocument, rows: Sequence[LeaseRow]) -> Site:
     )
 
 
-def _row(row: Row) -> dict[str, Any]:
+def _row(row: CostRow) -> dict[str, Any]:
     home, beside = row.home_usd, {part: micro / MICRO for part, micro in row.rented.items()}
     rented = row.rented_micro / MICRO
     return {
@@ -109,7 +109,7 @@ def _row(row: Row) -> dict[str, Any]:
     }
 
 
-def _notes(document: ClusterDocument, made: Report, runs: Sequence[Run]) -> Iterator[str]:
+def _notes(document: ClusterDocument, made: CostReport, runs: Sequence[JobRun]) -> Iterator[str]:
     fixed = {host.name for host in document.hosts if host.kind == "cloud"}
     if owned := [name for name in made.unpriced if name not in fixed]:
         yield (

@@ -14,7 +14,7 @@ from typing import Literal, NamedTuple
 
 from ironburst.controller import money
 from ironburst.controller.records import REQUESTED, LeaseRow
-from ironburst.cost.accounted import Run, Window
+from ironburst.cost.accounted import JobRun, Window
 
 MICRO = 1_000_000
 Part = Literal["jobs", "boot", "idle", "other"]
@@ -86,7 +86,7 @@ def priced(leases: Iterable[LeaseRow], rates: money.Paid, now_s: float) -> list[
 class Occupied:
     """Tries of jobs by node, in the order of their starts."""
 
-    def __init__(self, runs: Sequence[Run], now_s: float):
+    def __init__(self, runs: Sequence[JobRun], now_s: float):
         self._on: dict[str, list[Segment]] = {}
         for n, run in enumerate(runs):
             if run.start_s is None or not run.nodes or not run.gpus:

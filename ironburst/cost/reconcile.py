@@ -39,7 +39,7 @@ class Stack:
 
 
 @dataclass(frozen=True)
-class Difference:
+class CostDifference:
     """What one cause makes of one thing: an instance, a disk, ... `lines`: of the bill, that show it."""
 
     cause: str
@@ -61,7 +61,7 @@ class Compared:
     lines: int
     others: int
     others_units: int
-    differences: Sequence[Difference]
+    differences: Sequence[CostDifference]
 
     @property
     def unexplained(self) -> int:
@@ -107,7 +107,7 @@ def compare(lines: Iterable[Line], leases: Sequence[Priced], stack: Stack, windo
             _lease(found, lease, Window(*part), units, stack)
     for instance in list(found.of_instances):  # of leases that cost nothing in the window
         _lease(found, by_id[instance], Window(window.from_s, window.from_s), 0, stack)
-    differences = [Difference(*key, *value) for key, value in found.differences.items() if value[0]]
+    differences = [CostDifference(*key, *value) for key, value in found.differences.items() if value[0]]
     order = list(causes.CAUSES)
     differences.sort(key=lambda each: (order.index(each.cause), -abs(each.units), each.what))
     assert estimated + sum(each.units for each in differences) == found.billed

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ironburst.cost import leases as rented
-from ironburst.cost.accounted import First, Run, Window, first_starts
+from ironburst.cost.accounted import First, JobRun, Window, first_starts
 from ironburst.cost.leases import MICRO, Charge, Occupied, Part, Priced
 from ironburst.replay import results, traces
 from ironburst.replay.results import Waits
@@ -21,7 +21,7 @@ BY = ("account", "user", "job", "pool", "day")
 
 
 @dataclass(frozen=True)
-class Site:
+class CostBasis:
     """What is declared: GPUs of a node of each pool; the pool of each rented node, and what a GPU-hour of each home
     node costs, owned or fixed in the cloud (None: not known) and how many GPUs it has.
     """
@@ -33,7 +33,7 @@ class Site:
 
 
 @dataclass
-class Row:
+class CostRow:
     """One account, user, job, pool or day. Money in micro-dollars."""
 
     name: str
@@ -65,14 +65,14 @@ class Market:
 
 
 @dataclass(frozen=True)
-class Report:
+class CostReport:
     """`rows`: the dearest first, days in their order; `total`: their sum. `unleased_gpu_s`: on nodes of pools at times
     of which the ledger has no lease; `unpriced`: home nodes without a declared price that were used; `home_gpu_s`: what
     the owned nodes of today could have given.
     """
 
-    rows: Sequence[Row]
-    total: Row
+    rows: Sequence[CostRow]
+    total: CostRow
     markets: Mapping[str, Market]
     unleased_gpu_s: float
     unpriced: Sequence[str]
@@ -85,18 +85,18 @@ class _Sums:
     """While they are added up."""
 
     by: str
-    site: Site
-    runs: Sequence[Run]
+    site: CostBasis
+    runs: Sequence[JobRun]
     windows: Sequence[tuple[str, Window]]  # days have names
     now_s: float
     ends: Sequence[float]  # of the windows
-    rows: dict[str, Row] = field(default_factory=dict)
+    rows: dict[str, CostRow] = field(default_factory=dict)
     unpriced: set[str] = field(default_factory=set)
 
-    def row(self, name: str) -> Row:
-        return self.rows.setdefault(name, Row(name))
+    def row(self, name: str) -> CostRow:
+        return self.rows.setdefault(name, CostRow(name))
 
-    def key(self, run: Run, window: int, pool: str) -> str:
+    def key(self, run: JobRun, window: int, pool: str) -> str:
         named: dict[str, Callable[[], str]] = {
             "account": lambda: run.account or NOBODY,
             "user": lambda: run.user or NOBODY,
@@ -106,7 +106,7 @@ class _Sums:
         }
         return named[self.by]()
 
-    def overlapped(self, run: Run) -> range:
+    def overlapped(self, run: JobRun) -> range:
         """The windows that a try may lie in."""
         if run.start_s is None:
             return range(0)
@@ -157,7 +157,7 @@ class _Sums:
             self.row(name).waits = waits(its)
 
 
-def _micro(run: Run, usd_per_gpu_hours: float, from_s: float, to_s: float) -> int:
+def _micro(run: JobRun, usd_per_gpu_hours: float, from_s: float, to_s: float) -> int:
     """Of a try at home, on nodes whose prices have this sum: parts that meet add up to the whole."""
     scale = MICRO * usd_per_gpu_hours * run.gpus_a_node * run.busy / 3600
     start = run.start_s or 0.0
@@ -182,12 +182,12 @@ def waits(firsts: Sequence[First]) -> Waits | None:
 
 def report(
     by: str,
-    runs: Sequence[Run],
+    runs: Sequence[JobRun],
     leases: Sequence[Priced],
-    site: Site,
+    site: CostBasis,
     windows: Sequence[tuple[str, Window]],
     now_s: float,
-) -> Report:
+) -> CostReport:
     """Of windows that follow each other. `by`: one of BY; for days, each window is one, and has its name."""
     parts = [window for _, window in windows]
     sums = _Sums(by, site, runs, windows, now_s, [each.to_s for each in parts])
@@ -203,7 +203,7 @@ def report(
     total.waits = waits(firsts)
     of_market, leased = _markets(leases, on, charges, whole)
     dearest = sorted(sums.rows.values(), key=lambda row: (-row.rented_micro - row.home_micro, row.name))
-    return Report(
+    return CostReport(
         rows=sorted(dearest, key=lambda row: row.name) if by == "day" else dearest,
         total=total,
         markets=of_market,
@@ -214,8 +214,8 @@ def report(
     )
 
 
-def _total(rows: Iterable[Row]) -> Row:
-    total = Row("total")
+def _total(rows: Iterable[CostRow]) -> CostRow:
+    total = CostRow("total")
     for row in rows:
         total.jobs += row.jobs
         total.home_gpu_s += row.home_gpu_s

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from ironburst.doctor.finding import Finding
+from ironburst.doctor.checks import CheckResult
 
 TODO: Mapping[str, str] = {
     "unreachable": "look at its cable and address, and whether this machine reaches the BMCs' network",
@@ -25,15 +25,15 @@ class Bmc:
     said: str = ""
 
 
-def examine(bmcs: Iterator[Bmc]) -> Iterator[Finding]:
+def check(bmcs: Iterator[Bmc]) -> Iterator[CheckResult]:
     """A finding for each that isn't ok, and one for all that are."""
     fine = 0
     for bmc in bmcs:
         if bmc.outcome == "ok":
             fine += 1
         elif bmc.outcome == "secret":
-            yield Finding("bmc", bmc.node, "unknown", bmc.said, "ask as somebody who may read the secret")
+            yield CheckResult("bmc", bmc.node, "unknown", bmc.said, "ask as somebody who may read the secret")
         else:
-            yield Finding("bmc", bmc.node, "fail", bmc.said, TODO[bmc.outcome])
+            yield CheckResult("bmc", bmc.node, "fail", bmc.said, TODO[bmc.outcome])
     if fine:
-        yield Finding("bmc", "logins", "ok", f"{fine} BMCs answer and take their login")
+        yield CheckResult("bmc", "logins", "ok", f"{fine} BMCs answer and take their login")

@@ -6,13 +6,13 @@ from __future__ import annotations
 
 import hmac
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any
 
 from ironburst.doctor import topology
-from ironburst.doctor.finding import Finding, State
+from ironburst.doctor.checks import CheckResult, State, run
 from ironburst.document import ClusterDocument, Host
 
 SLURMCTLD, SLURMD, SSH = 6817, 6818, 22
@@ -28,7 +28,7 @@ CONVERGE = "run `ironburst converge` on it"
 
 
 @dataclass(frozen=True)
-class Said:
+class HostAnswer:
     """A host's answer, or one sentence why there is none. When it was asked and answered, by the asker's clock: seconds
     since 1970.
     """
@@ -40,7 +40,6 @@ class Said:
 
 
 Answers = Mapping[str, Mapping[str, Any]]
-Check = Callable[["Hosts"], Iterator[Finding]]
 
 
 @dataclass(frozen=True)
@@ -50,7 +49,7 @@ class Hosts:
     """
 
     document: ClusterDocument
-    said: Mapping[str, Said]
+    said: Mapping[str, HostAnswer]
     munge_digest: str | None
     links: Mapping[str, str]
     now_s: float
@@ -108,23 +107,21 @@ def questions(document: ClusterDocument, salt: str) -> dict[str, dict[str, Any]]
     return asked
 
 
-def examine(hosts: Hosts) -> Iterator[Finding]:
-    """Every finding."""
-    for check in (_reached, _names, _clocks, _users, _folders, _munge, _host_keys, _ports, _exposed, _packets, _disks):
-        yield from check(hosts)
-    if hosts.head and (answer := hosts.answers.get(hosts.head.name)):
-        yield from _head(hosts, hosts.head, answer)
+def check(hosts: Hosts) -> Iterator[CheckResult]:
+    """Each host, and all of them beside each other."""
+    checks = (_reached, _names, _clocks, _users, _folders, _munge, _host_keys, _ports, _exposed, _packets, _disks)
+    yield from run((*checks, _head), hosts)
 
 
 def _said(
     check: str, looked_at: str, wrong: Mapping[str, list[str]], fine: str, todo: str, state: State = "fail"
-) -> Finding:
+) -> CheckResult:
     """One finding of all hosts. `wrong`: what is seen, and the hosts where."""
     if not wrong:
-        return Finding(check, looked_at, "ok", fine)
+        return CheckResult(check, looked_at, "ok", fine)
     seen = "; ".join(f"{_some(names)}: {what}" for what, names in sorted(wrong.items())[:3])
     more = f"; and {len(wrong) - 3} more" if len(wrong) > 3 else ""
-    return Finding(check, looked_at, state, seen + more, todo)
+    return CheckResult(check, looked_at, state, seen + more, todo)
 
 
 def _some(names: Sequence[str]) -> str:
@@ -132,7 +129,7 @@ def _some(names: Sequence[str]) -> str:
     return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
 
 
-def _reached(hosts: Hosts) -> Iterator[Finding]:
+def _reached(hosts: Hosts) -> Iterator[CheckResult]:
     wrong = defaultdict(list)
     for name, said in hosts.said.items():
         if said.answer is None:
@@ -143,7 +140,7 @@ def _reached(hosts: Hosts) -> Iterator[Finding]:
     yield _said("hosts", "ssh", wrong, f"{len(hosts.said)} hosts answer", todo)
 
 
-def _names(hosts: Hosts) -> Iterator[Finding]:
+def _names(hosts: Hosts) -> Iterator[CheckResult]:
     forth, back = defaultdict(list), defaultdict(list)
     addresses = {host.name: host.address for host in hosts.document.managed_hosts}
     for asker, answer in hosts.answers.items():
@@ -163,7 +160,7 @@ def _names(hosts: Hosts) -> Iterator[Finding]:
     yield _said("names", "address to name", back, "every address has its host's name", todo, "warn")
 
 
-def _clocks(hosts: Hosts) -> Iterator[Finding]:
+def _clocks(hosts: Hosts) -> Iterator[CheckResult]:
     wrong, adrift = defaultdict(list), defaultdict(list)
     for name, answer in hosts.answers.items():
         said = hosts.said[name]
@@ -178,7 +175,7 @@ def _clocks(hosts: Hosts) -> Iterator[Finding]:
     yield _said("clock", "time server", adrift, "no host says that it follows none", todo, "warn")
 
 
-def _users(hosts: Hosts) -> Iterator[Finding]:
+def _users(hosts: Hosts) -> Iterator[CheckResult]:
     declared = {person.name: person for person in hosts.document.users.people}
     groups = hosts.document.users.groups
     for name in people(hosts.document):
@@ -199,12 +196,12 @@ def _users(hosts: Hosts) -> Iterator[Finding]:
             told = f"declared is {wanted}" if person else f"elsewhere {wanted}" if wanted else "known nowhere"
             yield _said("users", name, {f"{each}; {told}": where for each, where in wrong.items()}, "", todo)
     if people(hosts.document):
-        yield Finding(
+        yield CheckResult(
             "users", "numbers", "ok", f"{len(people(hosts.document))} users looked at on {len(hosts.answers)} hosts"
         )
 
 
-def _folders(hosts: Hosts) -> Iterator[Finding]:
+def _folders(hosts: Hosts) -> Iterator[CheckResult]:
     wrong, sources = defaultdict(list), defaultdict(list)
     for name, answer in hosts.answers.items():
         for path, mount in answer["folders"].items():
@@ -226,7 +223,7 @@ def _folders(hosts: Hosts) -> Iterator[Finding]:
         )
 
 
-def _munge(hosts: Hosts) -> Iterator[Finding]:
+def _munge(hosts: Hosts) -> Iterator[CheckResult]:
     keys: dict[str, list[str]] = defaultdict(list)
     wrong: dict[str, list[str]] = defaultdict(list)
     for name, answer in hosts.answers.items():
@@ -250,10 +247,10 @@ def _munge(hosts: Hosts) -> Iterator[Finding]:
     yield _said("munge", "key", wrong, f"one key on {len(hosts.answers)} hosts", todo)
     if hosts.munge_digest is None:
         seen = "the secret can't be read here, so it wasn't compared: rented nodes join with it"
-        yield Finding("munge", "secret", "unknown", seen, "ask as somebody who may read it")
+        yield CheckResult("munge", "secret", "unknown", seen, "ask as somebody who may read it")
 
 
-def _host_keys(hosts: Hosts) -> Iterator[Finding]:
+def _host_keys(hosts: Hosts) -> Iterator[CheckResult]:
     owners: dict[str, list[str]] = defaultdict(list)
     for name, answer in hosts.answers.items():
         for key in answer["host_keys"]:
@@ -263,7 +260,7 @@ def _host_keys(hosts: Hosts) -> Iterator[Finding]:
     yield _said("ssh", "host keys", {what: who for what, who in wrong.items() if who}, "each host has its own", todo)
 
 
-def _ports(hosts: Hosts) -> Iterator[Finding]:
+def _ports(hosts: Hosts) -> Iterator[CheckResult]:
     called = {host.address: host.name for host in hosts.document.managed_hosts}
     services = {SLURMCTLD: "slurmctld", SLURMD: "slurmd"}
     wrong, tried = defaultdict(list), 0
@@ -281,7 +278,7 @@ def _ports(hosts: Hosts) -> Iterator[Finding]:
         yield _said("ports", "Slurm", wrong, f"{tried} ways are open", todo)
 
 
-def _exposed(hosts: Hosts) -> Iterator[Finding]:
+def _exposed(hosts: Hosts) -> Iterator[CheckResult]:
     wrong = defaultdict(list)
     for name, answer in hosts.answers.items():
         for address, port in answer["listens"]:
@@ -296,7 +293,7 @@ def _exposed(hosts: Hosts) -> Iterator[Finding]:
     )
 
 
-def _packets(hosts: Hosts) -> Iterator[Finding]:
+def _packets(hosts: Hosts) -> Iterator[CheckResult]:
     """Between home and cloud: a tunnel takes smaller packets than both of its ends send."""
     if hosts.head is None or not (answer := hosts.answers.get(hosts.head.name)):
         return
@@ -318,7 +315,7 @@ def _packets(hosts: Hosts) -> Iterator[Finding]:
         yield _said("link", "packet size", wrong, f"at most {most} bytes of data", todo, "warn")
 
 
-def _disks(hosts: Hosts) -> Iterator[Finding]:
+def _disks(hosts: Hosts) -> Iterator[CheckResult]:
     full, soon = defaultdict(list), defaultdict(list)
     for name, answer in hosts.answers.items():
         for path, (free, whole) in answer["disks"].items():
@@ -331,29 +328,31 @@ def _disks(hosts: Hosts) -> Iterator[Finding]:
     yield _said("disk", "room", full or soon, "every host has room", todo, "fail" if full else "warn")
 
 
-def _head(hosts: Hosts, head: Host, answer: Mapping[str, Any]) -> Iterator[Finding]:
+def _head(hosts: Hosts) -> Iterator[CheckResult]:
+    if (head := hosts.head) is None or not (answer := hosts.answers.get(head.name)):
+        return
     lines = (line.split() for line in answer["commands"].get("topology", {"output": ""})["output"].splitlines())
     sums = {line[1]: line[0] for line in lines if len(line) == 2}
     kept = f"{CONVERGE}, which writes that one unless slurm_head_settings has a TopologyPlugin of yours"
-    yield from topology.examine(hosts.document.topology, sums, kept)
+    yield from topology.compared(hosts.document.topology, sums, kept)
     accounting = answer["commands"].get("accounting", {"status": None, "output": ""})
     if accounting["status"] == 0 and accounting["output"].strip():
-        yield Finding("accounting", "slurmdbd", "ok", f"knows the cluster {accounting['output'].split()[0]}")
+        yield CheckResult("accounting", "slurmdbd", "ok", f"knows the cluster {accounting['output'].split()[0]}")
     else:
         seen = "it gives no answer" if accounting["status"] != 0 else "it knows no cluster"
-        yield Finding(
+        yield CheckResult(
             "accounting", "slurmdbd", "fail", seen, f"look at `journalctl -u slurmdbd -u mariadb` on {head.name}"
         )
     made_s = answer["backup_s"]
     looked_at = f"{BACKUPS} on {head.name}"
     if made_s is None:
-        yield Finding(
+        yield CheckResult(
             "backup", looked_at, "fail", "there is none", f"{CONVERGE}; then `systemctl start ironburst-slurm-backup`"
         )
     elif hosts.now_s - made_s > 2 * DAY_S:
         seen = f"the newest is {(hosts.now_s - made_s) / DAY_S:.0f} days old"
-        yield Finding(
+        yield CheckResult(
             "backup", looked_at, "fail", seen, "look at `systemctl status ironburst-slurm-backup.timer` there"
         )
     else:
-        yield Finding("backup", looked_at, "ok", f"the newest is {(hosts.now_s - made_s) / 3600:.0f} hours old")
+        yield CheckResult("backup", looked_at, "ok", f"the newest is {(hosts.now_s - made_s) / 3600:.0f} hours old")

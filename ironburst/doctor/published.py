@@ -7,17 +7,19 @@ from datetime import datetime
 
 from ironburst.config.models import ClusterConfig
 from ironburst.doctor.aws.site import PUBLISH
-from ironburst.doctor.finding import Finding
+from ironburst.doctor.checks import CheckResult
+from ironburst.doctor.declared import DeclaredSite
 from ironburst.document import ClusterDocument
 from ironburst.nodes import naming
 
 SOON_S = 2 * 86400.0
 
 
-def examine(config: ClusterConfig, document: ClusterDocument | None, now: datetime) -> Iterator[Finding]:
+def check(site: DeclaredSite) -> Iterator[CheckResult]:
     """The document, and its pools' capacity."""
+    config, document, now = site.config, site.document, site.now
     if document is None:
-        yield Finding("document", config.name, "unknown", "none is given", PUBLISH)
+        yield CheckResult("document", config.name, "unknown", "none is given", PUBLISH)
         return
     yield _document(config, document)
     for pool in document.pools:
@@ -28,15 +30,15 @@ def examine(config: ClusterConfig, document: ClusterDocument | None, now: dateti
         looked_at = f"capacity of pool {pool.name}"
         if left_s <= 0:
             todo = "take the pool out of the stack file, or declare what was bought after it"
-            yield Finding("time", looked_at, "fail", f"ended {ends}", todo)
+            yield CheckResult("time", looked_at, "fail", f"ended {ends}", todo)
         elif left_s < SOON_S:
             todo = "what runs in it is taken back 30 minutes before: buy more, or let its jobs end"
-            yield Finding("time", looked_at, "warn", f"ends {ends}, in {left_s / 3600:.0f} hours", todo)
+            yield CheckResult("time", looked_at, "warn", f"ends {ends}, in {left_s / 3600:.0f} hours", todo)
         else:
-            yield Finding("time", looked_at, "ok", f"ends {ends}")
+            yield CheckResult("time", looked_at, "ok", f"ends {ends}")
 
 
-def _document(config: ClusterConfig, document: ClusterDocument) -> Finding:
+def _document(config: ClusterConfig, document: ClusterDocument) -> CheckResult:
     """By the names of its hosts and pools: values differ by what AWS filled in."""
     looked_at = f"serial {document.serial}"
     groups = config.cloud.groups if config.cloud else []
@@ -50,7 +52,7 @@ def _document(config: ClusterConfig, document: ClusterDocument) -> Finding:
         if names
     ]
     if told:
-        return Finding("document", looked_at, "warn", "; ".join(told), "run `pulumi up` and publish its document")
-    return Finding(
+        return CheckResult("document", looked_at, "warn", "; ".join(told), "run `pulumi up` and publish its document")
+    return CheckResult(
         "document", looked_at, "ok", f"{len(document.hosts)} hosts and {len(document.pools)} pools, as declared"
     )

@@ -6,12 +6,12 @@ import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from ironburst import slurm_programs
 from ironburst.config import spot_notice
 from ironburst.doctor import topology
-from ironburst.doctor.finding import Finding, answered
+from ironburst.doctor.checks import CheckResult, answered
 from ironburst.document import ClusterDocument, PoolDocument
 from ironburst.nodes import naming
 from ironburst.slurm_programs import snippet
@@ -54,17 +54,25 @@ class SlurmHead(Protocol):
         """What its /etc/hosts says of these names."""
 
 
-def examine(cluster: ClusterDocument, head: SlurmHead) -> Iterator[Finding]:
-    """Every finding as it comes."""
-    yield from answered("slurm.conf", "settings", lambda: _settings(cluster, head))
-    yield from answered("nodes", "nodes that may be rented", lambda: _nodes(cluster, head))
-    yield from answered("names", "nodes that may be rented", lambda: _names(cluster, head))
-    yield from answered("programs", "the head", lambda: _programs(cluster, head))
-    yield from answered("topology", "the head", lambda: _topology(cluster, head))
-    yield from answered("rights", USER, lambda: _rights(head))
+class UnmanagedSlurm(NamedTuple):
+    """What is declared, and the head that somebody else manages."""
+
+    cluster: ClusterDocument
+    head: SlurmHead
 
 
-def _settings(cluster: ClusterDocument, head: SlurmHead) -> Iterator[Finding]:
+def check(slurm: UnmanagedSlurm) -> Iterator[CheckResult]:
+    """Each question is asked, whichever has no answer."""
+    cluster, head = slurm
+    yield from answered("slurm.conf", "settings", _settings(cluster, head))
+    yield from answered("nodes", "nodes that may be rented", _nodes(cluster, head))
+    yield from answered("names", "nodes that may be rented", _names(cluster, head))
+    yield from answered("programs", "the head", _programs(cluster, head))
+    yield from answered("topology", "the head", _topology(cluster, head))
+    yield from answered("rights", USER, _rights(head))
+
+
+def _settings(cluster: ClusterDocument, head: SlurmHead) -> Iterator[CheckResult]:
     config = head.config()
     for line in snippet.slurm_conf(cluster):
         key, _, wanted = line.partition("=")
@@ -78,29 +86,29 @@ def _settings(cluster: ClusterDocument, head: SlurmHead) -> Iterator[Finding]:
         else:
             missing = [] if seen.split()[:1] == [wanted] else [wanted]
         if missing:
-            yield Finding("slurm.conf", key, "fail", f"is {seen or 'not set'}, without {','.join(missing)}", JOIN)
+            yield CheckResult("slurm.conf", key, "fail", f"is {seen or 'not set'}, without {','.join(missing)}", JOIN)
         else:
-            yield Finding("slurm.conf", key, "ok", seen)
+            yield CheckResult("slurm.conf", key, "ok", seen)
     yield _release(cluster, config.get("SLURM_VERSION", ""))
     yield _mpi(config.get("MpiDefault", ""))
     if any("spot" in pool.markets for pool in snippet.its_pools(cluster)):
         yield _kill_wait(cluster, config.get("KillWait", ""))
 
 
-def _mpi(default: str) -> Finding:
+def _mpi(default: str) -> CheckResult:
     """With `none`, `srun` of an MPI program starts as many programs of one process, and each ends well."""
     if default in ("", "none", "(null)"):
         seen = f"is {default or 'not set'}: `srun` of an MPI program runs N programs of one process, without an error"
         todo = "write MpiDefault=pmix where `srun --mpi=list` shows pmix on the head and all nodes"
-        return Finding("slurm.conf", "MpiDefault", "warn", seen, todo)
-    return Finding("slurm.conf", "MpiDefault", "ok", default)
+        return CheckResult("slurm.conf", "MpiDefault", "warn", seen, todo)
+    return CheckResult("slurm.conf", "MpiDefault", "ok", default)
 
 
-def _kill_wait(cluster: ClusterDocument, said: str) -> Finding:
+def _kill_wait(cluster: ClusterDocument, said: str) -> CheckResult:
     """What a job has to save in, when EC2 takes its node back."""
     number = said.split()[0] if said else ""
     if not number.isdigit():
-        return Finding("slurm.conf", "KillWait", "unknown", said or "not set", "look at `scontrol show config`")
+        return CheckResult("slurm.conf", "KillWait", "unknown", said or "not set", "look at `scontrol show config`")
     given_s, most_s = int(number), spot_notice.most_s(cluster.burst.tick_s)
     wanted_s = spot_notice.kill_wait_s(cluster.burst.tick_s)
     if given_s < wanted_s:
@@ -108,34 +116,34 @@ def _kill_wait(cluster: ClusterDocument, said: str) -> Finding:
     elif given_s > most_s:
         seen = f"is {given_s} s, longer than the cloud's notice of {spot_notice.NOTICE_S} s leaves: it ends before"
     else:
-        return Finding("slurm.conf", "KillWait", "ok", said)
-    return Finding("slurm.conf", "KillWait", "warn", seen, f"write KillWait={wanted_s}, and `scontrol reconfigure`")
+        return CheckResult("slurm.conf", "KillWait", "ok", said)
+    return CheckResult("slurm.conf", "KillWait", "warn", seen, f"write KillWait={wanted_s}, and `scontrol reconfigure`")
 
 
-def _release(cluster: ClusterDocument, version: str) -> Finding:
+def _release(cluster: ClusterDocument, version: str) -> CheckResult:
     """slurmctld takes a slurmd of its own release and of those that it reads, and none that is newer."""
     runs, wanted = ".".join(version.split(".")[:2]), cluster.software.slurm or ""
     seen = f"slurmctld is {version or 'of an unknown release'}, rented nodes get {wanted}"
     if runs not in slurm_upgrade.RELEASES:
-        return Finding(
+        return CheckResult(
             "slurm.conf", "release", "unknown", seen, "look whether it takes this slurmd (`scontrol version`)"
         )
     if wanted in (takes := (*slurm_upgrade.reads(runs), runs)):
-        return Finding("slurm.conf", "release", "ok", seen)
+        return CheckResult("slurm.conf", "release", "ok", seen)
     todo = f"declare software.slurm as one of {', '.join(takes)}, then lock, publish and bake again"
-    return Finding("slurm.conf", "release", "fail", seen, todo)
+    return CheckResult("slurm.conf", "release", "fail", seen, todo)
 
 
-def _nodes(cluster: ClusterDocument, head: SlurmHead) -> Iterator[Finding]:
+def _nodes(cluster: ClusterDocument, head: SlurmHead) -> Iterator[CheckResult]:
     known = head.nodes()
     for pool in snippet.its_pools(cluster):
         wrong = {name: said for name in pool.nodes if (said := _wrong(pool, known.get(name)))}
         if wrong:
             name, said = next(iter(wrong.items()))
             more = f", and {len(wrong) - 1} more" if len(wrong) > 1 else ""
-            yield Finding("nodes", f"pool {pool.name}", "fail", f"{name} {said}{more}", JOIN)
+            yield CheckResult("nodes", f"pool {pool.name}", "fail", f"{name} {said}{more}", JOIN)
         else:
-            yield Finding("nodes", f"pool {pool.name}", "ok", f"{len(pool.nodes)} in partition {pool.partition}")
+            yield CheckResult("nodes", f"pool {pool.name}", "ok", f"{len(pool.nodes)} in partition {pool.partition}")
 
 
 def _wrong(pool: PoolDocument, node: Mapping[str, str] | None) -> str:
@@ -154,17 +162,17 @@ def _wrong(pool: PoolDocument, node: Mapping[str, str] | None) -> str:
     return ""
 
 
-def _names(cluster: ClusterDocument, head: SlurmHead) -> Iterator[Finding]:
+def _names(cluster: ClusterDocument, head: SlurmHead) -> Iterator[CheckResult]:
     names = [node for pool in snippet.its_pools(cluster) for node in pool.nodes]
     seen = head.addresses(names)
     if missing := [name for name in names if name not in seen]:
         said = f"/etc/hosts doesn't know {missing[0]}" + (f" and {len(missing) - 1} more" if missing[1:] else "")
-        yield Finding("names", "/etc/hosts", "warn", f"{said}: slurmctld waits for a resolver", INSTALL)
+        yield CheckResult("names", "/etc/hosts", "warn", f"{said}: slurmctld waits for a resolver", INSTALL)
     else:
-        yield Finding("names", "/etc/hosts", "ok", f"{len(names)} names")
+        yield CheckResult("names", "/etc/hosts", "ok", f"{len(names)} names")
 
 
-def _programs(cluster: ClusterDocument, head: SlurmHead) -> Iterator[Finding]:
+def _programs(cluster: ClusterDocument, head: SlurmHead) -> Iterator[CheckResult]:
     texts = snippet.parts(cluster)
     wanted = {f"{snippet.FOLDER}/{name}": name for name in slurm_programs.NAMES}
     wanted |= {f"{snippet.FOLDER}/ironburst-resume-fail": "ironburst-suspend"}
@@ -173,40 +181,40 @@ def _programs(cluster: ClusterDocument, head: SlurmHead) -> Iterator[Finding]:
     for path, name in wanted.items():
         there = held.get(path)
         if there is None:
-            yield Finding("programs", path, "fail", "isn't there", INSTALL)
+            yield CheckResult("programs", path, "fail", "isn't there", INSTALL)
         elif there.sha256 != hashlib.sha256(texts[name].encode()).hexdigest():
-            yield Finding("programs", path, "fail", "is another one than this version's", INSTALL)
+            yield CheckResult("programs", path, "fail", "is another one than this version's", INSTALL)
         elif not int(there.mode, 8) & 0o111:
-            yield Finding("programs", path, "fail", f"can't be run (mode {there.mode})", INSTALL)
+            yield CheckResult("programs", path, "fail", f"can't be run (mode {there.mode})", INSTALL)
         else:
-            yield Finding("programs", path, "ok", "is this version's")
+            yield CheckResult("programs", path, "ok", "is this version's")
     for path, mode in SPOOLS.items():
         there = held.get(path)
         seen = f"{there.owner}, mode {there.mode}" if there else "isn't there"
         if there is None or (there.owner, there.mode) != (USER, mode):
-            yield Finding("programs", path, "fail", seen, INSTALL)
+            yield CheckResult("programs", path, "fail", seen, INSTALL)
         else:
-            yield Finding("programs", path, "ok", seen)
+            yield CheckResult("programs", path, "ok", seen)
     if unit in held:
-        yield Finding("programs", unit, "ok", "is there")
+        yield CheckResult("programs", unit, "ok", "is there")
     else:
-        yield Finding("programs", unit, "warn", "isn't there", f"{INSTALL}, or run the controller by another unit")
+        yield CheckResult("programs", unit, "warn", "isn't there", f"{INSTALL}, or run the controller by another unit")
 
 
-def _topology(cluster: ClusterDocument, head: SlurmHead) -> Iterator[Finding]:
+def _topology(cluster: ClusterDocument, head: SlurmHead) -> Iterator[CheckResult]:
     """Its administrator's, who may have taken the halls' as it is."""
     if not cluster.topology:
         return
     folder = str(PurePosixPath(head.config().get("SLURM_CONF") or f"{topology.FOLDER}/slurm.conf").parent)
     sums = {path: there.sha256 for path, there in head.held(topology.paths(folder)).items()}
-    yield from topology.examine(cluster.topology, sums, "it is its administrator's to change", folder)
+    yield from topology.compared(cluster.topology, sums, "it is its administrator's to change", folder)
 
 
-def _rights(head: SlurmHead) -> Iterator[Finding]:
+def _rights(head: SlurmHead) -> Iterator[CheckResult]:
     level = head.admin_level(USER)
     if level == "Administrator":
-        yield Finding("rights", USER, "ok", "is an administrator of Slurm")
+        yield CheckResult("rights", USER, "ok", "is an administrator of Slurm")
     else:
         seen = f"has AdminLevel {level}" if level else "isn't known to the accounting database"
         todo = f"{INSTALL}; changing nodes needs AdminLevel=Administrator"
-        yield Finding("rights", USER, "fail", seen, todo)
+        yield CheckResult("rights", USER, "fail", seen, todo)

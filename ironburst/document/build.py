@@ -23,12 +23,12 @@ from ironburst.document import (
     DataSet,
     DocumentError,
     Filesystem,
-    Gpu,
+    GpuDocument,
     HallDocument,
     Host,
-    Images,
+    ImagesDocument,
     KarpenterPool,
-    Mig,
+    MigDocument,
     NodeSoftware,
     PoolDocument,
     PoolType,
@@ -69,14 +69,14 @@ class _OfSoftware(TypedDict):
 
     os: str | None
     software: NodeSoftware | None
-    mig: list[Mig] | None
+    mig: list[MigDocument] | None
     scratch: Scratch | None
 
 
 class _OfInstances(_OfSoftware):
     """The fields of a fixed node or a pool that its instance type fills, too."""
 
-    gpu: Gpu
+    gpu: GpuDocument
     fabric: str
     fabric_links: int
     slurm: SlurmNode
@@ -135,7 +135,7 @@ def build(config: ClusterConfig, observed: Observed, solution: Solution | None =
         topology=halls.slurm_topology(config),
         data_science=list(config.data_science),
         data=_data(config.cloud) if config.cloud else {},
-        images=Images(**config.cloud.images.model_dump()) if config.cloud else Images(),
+        images=ImagesDocument(**config.cloud.images.model_dump()) if config.cloud else ImagesDocument(),
         shares=[share(each) for each in config.shares],
         users=users(config),
         names=config.names or "",
@@ -148,7 +148,7 @@ def _of_software(solution: Solution, name: str, scratch: software_models.Scratch
     return {
         "os": group.os,
         "software": NodeSoftware(**asdict(solution.sets[name])),
-        "mig": [Mig(gpus=list(layout.gpus), profiles=dict(layout.profiles)) for layout in group.mig] or None,
+        "mig": [MigDocument(gpus=list(layout.gpus), profiles=dict(layout.profiles)) for layout in group.mig] or None,
         "scratch": Scratch(**scratch.model_dump()) if scratch else None,
     }
 
@@ -228,7 +228,7 @@ def _bare_metal(config: ClusterConfig, hall: Hall, nodes: Nodes, solution: Solut
     if nodes.role == "gpu":
         assert nodes.platform is not None  # config.checks.metal
         platform = catalog.platform(nodes.platform)
-        gpu = Gpu(count=platform.gpu_count, **asdict(gpu_models.of(platform.gpu)), pcie_width=0)
+        gpu = GpuDocument(count=platform.gpu_count, **asdict(gpu_models.of(platform.gpu)), pcie_width=0)
     links = nodes.infiniband_links or 0
     its: _OfSoftware = {"os": nodes.os, "software": None, "mig": None, "scratch": None}
     if nodes.managed:
@@ -270,7 +270,9 @@ def _of_instances(config: ClusterConfig, given: Group | Pool, name: str, solutio
     its = _of_software(solution, name, given.scratch)
     return {
         **its,
-        "gpu": Gpu(count=kind.gpu_count, **asdict(gpu_models.rented(kind, given.mig)), pcie_width=_lanes(kinds)),
+        "gpu": GpuDocument(
+            count=kind.gpu_count, **asdict(gpu_models.rented(kind, given.mig)), pcie_width=_lanes(kinds)
+        ),
         "fabric": fabric,
         "fabric_links": links,
         "slurm": told(kinds, given.slurm),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ironburst.config.models import ClusterConfig
 from ironburst.config.shares_models import Share as DeclaredShare
-from ironburst.document import Budget, Burst, Share, WaitTarget
+from ironburst.document import BudgetDocument, Burst, Share, WaitTargetDocument
 
 
 def share(declared: DeclaredShare) -> Share:
@@ -45,14 +45,14 @@ def _untyped(config: ClusterConfig) -> list[str]:
     return [pool.name for pool in pools if pool.less_gpu_memory or pool.name in named]
 
 
-def _wait_target(config: ClusterConfig) -> WaitTarget | None:
+def _wait_target(config: ClusterConfig) -> WaitTargetDocument | None:
     """Hours of the declared seconds."""
     if config.burst.wait_target is None:
         return None
     waits = vars(config.burst.wait_target)
-    return WaitTarget(**{f"{name}_h": seconds / 3600 for name, seconds in waits.items() if seconds is not None})
+    return WaitTargetDocument(**{f"{name}_h": seconds / 3600 for name, seconds in waits.items() if seconds is not None})
 
 
-def budget(config: ClusterConfig) -> Budget | None:
+def budget(config: ClusterConfig) -> BudgetDocument | None:
     """None: nothing is rented."""
-    return Budget(**config.budget.model_dump(exclude={"notify"})) if config.budget else None
+    return BudgetDocument(**config.budget.model_dump(exclude={"notify"})) if config.budget else None

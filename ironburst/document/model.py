@@ -12,7 +12,7 @@ from ironburst.document.control_plane import ControlPlane
 from ironburst.document.hall_model import HallDocument
 from ironburst.document.karpenter_model import KarpenterPool
 from ironburst.document.part import Part
-from ironburst.document.policy_model import Budget, Burst, Share
+from ironburst.document.policy_model import BudgetDocument, Burst, Share
 from ironburst.document.slurm_node import SlurmNode
 from ironburst.document.user_model import Users
 
@@ -67,7 +67,7 @@ class NodeSoftware(Part):
     packages: dict[str, list[str]] = Field(description="role: package specs in the OS's own syntax; every one is held")
 
 
-class Mig(Part):
+class MigDocument(Part):
     """MIG layout of some GPUs of each node: instances of each profile on each of these GPUs."""
 
     gpus: list[int]
@@ -105,7 +105,7 @@ class SubnetManager(Part):
     priority: int = Field(description="opensm's, 0 to 15: the highest becomes master")
 
 
-class Gpu(Part):
+class GpuDocument(Part):
     """The GPUs of one node; `model` as the catalogue names it."""
 
     model: str
@@ -186,7 +186,7 @@ class Host(Part):
     role: Literal["gpu", "head", "login"]
     address: str
     partition: str | None
-    gpu: Gpu | None
+    gpu: GpuDocument | None
     fabric: str
     fabric_links: int
     slurm: SlurmNode | None
@@ -198,7 +198,7 @@ class Host(Part):
     zone: str | None = None
     os: str | None = None
     software: NodeSoftware | None = None
-    mig: list[Mig] | None = None
+    mig: list[MigDocument] | None = None
     gpu_power_limit_w: int | None = Field(default=None, description="of each GPU; null: left alone")
     power_w: float | None = Field(default=None, description="the most that it draws, with that limit; null: unknown")
     gpu_w: float | None = Field(default=None, description="the same of each GPU; null: unknown")
@@ -237,7 +237,7 @@ class PoolDocument(Part):
     partition: str
     nodes: list[str]
     instance_type: str
-    gpu: Gpu
+    gpu: GpuDocument
     fabric: str
     fabric_links: int
     slurm: SlurmNode
@@ -272,7 +272,7 @@ class PoolDocument(Part):
     root_disk_mb_s: int | None = Field(default=None, description="MiB/s of the nodes' root disk; null: the cloud's own")
     os: str | None = None
     software: NodeSoftware | None = None
-    mig: list[Mig] | None = None
+    mig: list[MigDocument] | None = None
     scratch: Scratch | None = None
     roles: list[str]
     other_types: list[PoolType] = Field(
@@ -305,7 +305,7 @@ class PoolDocument(Part):
         return max((usd for each in prices for usd in each.values() if usd is not None), default=0.0)
 
 
-class Images(Part):
+class ImagesDocument(Part):
     """How the images of pools are baked, and how long they stay."""
 
     build_type: str | None = Field(default=None, description="instance type of builds; null: the pool's own")
@@ -340,7 +340,7 @@ class ClusterDocument(Part):
     halls: dict[str, HallDocument] = Field(default={}, description="those that hosts stand in, by name")
     pools: list[PoolDocument]
     karpenter: list[KarpenterPool] = Field(default=[], description="what Karpenter may launch within the budget")
-    budget: Budget | None
+    budget: BudgetDocument | None
     burst: Burst
     filesystem: Filesystem | None = Field(
         default=None, description="mounted at scheduler.shared_filesystem; null: somebody else does"
@@ -353,7 +353,7 @@ class ClusterDocument(Part):
     )
     data_science: list[str] = Field(default=[])
     data: dict[str, DataSet] = Field(default={}, description="declared data sets; names of others are only names")
-    images: Images = Images()
+    images: ImagesDocument = ImagesDocument()
     shares: list[Share] = Field(default=[], description="empty: whoever comes first has the owned GPUs")
     users: Users = Users()
     names: str = Field(default="", description="how hosts find each other: hosts or dns; empty: not our matter")

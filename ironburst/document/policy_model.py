@@ -7,7 +7,7 @@ from pydantic import Field
 from ironburst.document.part import Part
 
 
-class Budget(Part):
+class BudgetDocument(Part):
     """Ceilings for rented nodes, in UTC's months and days."""
 
     usd_per_month: float
@@ -17,7 +17,7 @@ class Budget(Part):
     )
 
 
-class WaitTarget(Part):
+class WaitTargetDocument(Part):
     """Hours; null: in the proportion to the mean that the burst policy knows."""
 
     mean_h: float
@@ -34,7 +34,7 @@ class Burst(Part):
     wait_limit_s: int
     settle_s: int = 0
     cool_down_s: int
-    wait_target: WaitTarget | None = Field(default=None, description="null: wait_limit_s counts, for every job")
+    wait_target: WaitTargetDocument | None = Field(default=None, description="null: wait_limit_s counts, for every job")
     hours_per_gpu_hour: float | None = Field(
         default=None, description="a job may wait so long for each GPU-hour, up to wait_target's max; null: not fitted"
     )

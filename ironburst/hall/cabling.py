@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 
 from ironburst.hall import switch_ports
-from ironburst.hall.model import SPEEDS, UNIT_MM, Cable, Device, End, Finding, Hall
+from ironburst.hall.model import SPEEDS, UNIT_MM, Cable, Device, End, Hall, Violation
 
 REACHES = ("dac", "acc", "aoc", "twisted-pair", "multimode", "single-mode")
 """types of cables, the cheapest first"""
@@ -21,7 +21,7 @@ def hca(port: str) -> int | None:
     return int(number[1]) if number else None
 
 
-def lengths(hall: Hall) -> Iterator[Finding]:
+def lengths(hall: Hall) -> Iterator[Violation]:
     """HAL-006: a cable of its type is made for its speed, and so long."""
     for cable in hall.cables:
         if _reaches(hall, cable.speed, cable.type, cable.length_m):
@@ -31,14 +31,14 @@ def lengths(hall: Hall) -> Iterator[Finding]:
         others = [each for each in REACHES if _reaches(hall, cable.speed, each, cable.length_m)]
         ways = (f"take {' or '.join(others)}",) if others else ("move one of its ends nearer",)
         if limit is not None and not limit.exists:
-            yield Finding("HAL-006", cable.where, subject, f"is {kind}, which isn't made", {}, ways)
+            yield Violation("HAL-006", cable.where, subject, f"is {kind}, which isn't made", {}, ways)
         elif limit is None or limit.max_m is None:
             text = f"is {kind}, of which the catalogue doesn't know how long it may be, so its length isn't checked"
-            yield Finding("HAL-006", cable.where, subject, text, {}, ("look it up with its maker",), "warning")
+            yield Violation("HAL-006", cable.where, subject, text, {}, ("look it up with its maker",), "warning")
         else:
             text = f"is {cable.length_m:g} m of {kind}, which works up to {limit.max_m:g} m"
             numbers = {"length_m": cable.length_m, "limit_m": limit.max_m}
-            yield Finding("HAL-006", cable.where, subject, text, numbers, (*ways, "move one of its ends nearer"))
+            yield Violation("HAL-006", cable.where, subject, text, numbers, (*ways, "move one of its ends nearer"))
 
 
 def _reaches(hall: Hall, speed: str, kind: str, length_m: float) -> bool:
@@ -58,7 +58,7 @@ def way_m(hall: Hall, a: Device, b: Device) -> float | None:
     return None if here is None or there is None else apart + abs(here[0] - there[0]) + abs(here[1] - there[1])
 
 
-def reach(hall: Hall) -> Iterator[Finding]:
+def reach(hall: Hall) -> Iterator[Violation]:
     """HAL-007: no cable is shorter than the way between its ends."""
     for cable in hall.cables:
         a, b = hall.device.get(cable.a.device), hall.device.get(cable.b.device)
@@ -67,10 +67,10 @@ def reach(hall: Hall) -> Iterator[Finding]:
             text = f"is {cable.length_m:g} m long and its ends are {least:.1f} m apart"
             numbers = {"length_m": cable.length_m, "needed_m": round(least, 2)}
             subject = f"cable {cable.a} to {cable.b}"
-            yield Finding("HAL-007", cable.where, subject, text, numbers, ("take a longer one",))
+            yield Violation("HAL-007", cable.where, subject, text, numbers, ("take a longer one",))
 
 
-def ports(hall: Hall) -> Iterator[Finding]:
+def ports(hall: Hall) -> Iterator[Violation]:
     """HAL-008: both ends of a cable are ports that exist and have no other cable."""
     taken: dict[End, Cable] = {}
     ends = ((end, other, cable) for cable in hall.cables for end, other in ((cable.a, cable.b), (cable.b, cable.a)))
@@ -83,7 +83,7 @@ def ports(hall: Hall) -> Iterator[Finding]:
             wrong = f"is a part of {port}, which has a cable as a whole"
         taken.setdefault(end, cable)
         if wrong:
-            yield Finding("HAL-008", cable.where, str(end), wrong, {}, ("take another port",))
+            yield Violation("HAL-008", cable.where, str(end), wrong, {}, ("take another port",))
 
 
 def _no_port(hall: Hall, end: End) -> str:
@@ -102,7 +102,7 @@ def _no_port(hall: Hall, end: End) -> str:
     return ""
 
 
-def networks(hall: Hall) -> Iterator[Finding]:
+def networks(hall: Hall) -> Iterator[Violation]:
     """HAL-012: InfiniBand cables end at InfiniBand switches, Ethernet's at the others."""
     for cable in hall.cables:
         for end in (cable.a, cable.b):
@@ -113,10 +113,10 @@ def networks(hall: Hall) -> Iterator[Finding]:
             if SPEEDS[cable.speed].network != wanted:
                 text = f"is {cable.speed} and ends at {end}, a switch of {wanted}"
                 subject = f"cable {cable.a} to {cable.b}"
-                yield Finding("HAL-012", cable.where, subject, text, {}, ("cable it to another switch",))
+                yield Violation("HAL-012", cable.where, subject, text, {}, ("cable it to another switch",))
 
 
-def bare_hcas(hall: Hall) -> Iterator[Finding]:
+def bare_hcas(hall: Hall) -> Iterator[Violation]:
     """HAL-009: where a node's fabric is cabled, each of its HCAs is."""
     found: dict[str, set[int]] = defaultdict(set)
     for cable in hall.cables:
@@ -132,10 +132,10 @@ def bare_hcas(hall: Hall) -> Iterator[Finding]:
         text = f"has no cable at {', '.join(f'ib{n}' for n in bare)} of {device.hcas} HCAs"
         numbers = {"cabled": (device.hcas or 0) - len(bare), "hcas": device.hcas or 0}
         ways = ("cable them", "lower infiniband_links")
-        yield Finding("HAL-009", device.where, device.name, text, numbers, ways, "warning")
+        yield Violation("HAL-009", device.where, device.name, text, numbers, ways, "warning")
 
 
-def node_ports(hall: Hall) -> Iterator[Finding]:
+def node_ports(hall: Hall) -> Iterator[Violation]:
     """NET-007: a node has two ports of networks at least; NET-008: its fabric has 100 Gb/s at least. Asked where the
     node's cables are declared.
     """
@@ -149,9 +149,9 @@ def node_ports(hall: Hall) -> Iterator[Finding]:
             continue
         if len(its) < 2:
             text = "has one cable, and wants one for the cluster's traffic and one for the world"
-            yield Finding("NET-007", device.where, name, text, {"ports": 1}, ("cable a second port",), "warning")
+            yield Violation("NET-007", device.where, name, text, {"ports": 1}, ("cable a second port",), "warning")
         slow = [cable.speed for port, cable in its if hca(port) and SPEEDS[cable.speed].gb_s < FAST_GB_S]
         if slow:
             text = f"has a fabric of {slow[0]}, less than 100 Gb/s between nodes that compute together"
             numbers = {"gb_s": SPEEDS[slow[0]].gb_s, "least_gb_s": FAST_GB_S}
-            yield Finding("NET-008", device.where, name, text, numbers, ("take faster links",), "warning")
+            yield Violation("NET-008", device.where, name, text, numbers, ("take faster links",), "warning")

@@ -17,7 +17,7 @@ class Unreachable(ValueError):
 
 
 @dataclass(frozen=True)
-class Machine:
+class CappedNode:
     """A node whose GPUs take a limit from `least_w` to `most_w` each; `rest_w`: the most that all else of it draws."""
 
     gpus: int
@@ -34,7 +34,7 @@ class Machine:
         return self.rest_w + self.gpus * self.limit(each_w)
 
 
-def limits(watts: float, machines: Mapping[str, Machine], fixed_w: float) -> dict[str, int]:
+def limits(watts: float, machines: Mapping[str, CappedNode], fixed_w: float) -> dict[str, int]:
     """W of each GPU by node, the most that keep machines and `fixed_w` within `watts`. Raises Unreachable."""
 
     def total(each_w: int) -> float:

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from ironburst.hall import power, racks
-from ironburst.hall.model import Device, Finding, Hall, Rack
+from ironburst.hall.model import Device, Hall, Rack, Violation
 
 MOST = 60
 """machines that are tried in one rack"""
@@ -150,13 +150,13 @@ def _more(hall: Hall, rack: Rack, like: Device, most: int | None = None) -> tupl
 
 def _full(hall: Hall) -> dict[tuple[str, str], str]:
     """What stops one more machine: (rule, subject) -> in words."""
-    found: list[Finding] = [*power.circuits(hall), *racks.totals(hall), *racks.room(hall), *power.plugs(hall)]
+    found: list[Violation] = [*power.circuits(hall), *racks.totals(hall), *racks.room(hall), *power.plugs(hall)]
     found += [*racks.depth(hall), *racks.cooling_kind(hall)]
     new = {(each.rule, each.subject if not each.subject.startswith("+") else "it"): each for each in found}
     return {key: _words(key[1], each) for key, each in new.items()}
 
 
-def _words(subject: str, found: Finding) -> str:
+def _words(subject: str, found: Violation) -> str:
     if subject == "it":
         return f"it {found.text}"
     room = found.where == ("cooling_kw",)  # of it, a part of the hall has what the others leave (_part)

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from ironburst.hall.cabling import hca
-from ironburst.hall.model import FABRIC, SPEEDS, Cable, Device, Finding, Hall
+from ironburst.hall.model import FABRIC, SPEEDS, Cable, Device, Hall, Violation
 
 LONGEST = 60
 """characters of a switch's name in Slurm, before a number behind it"""
@@ -41,7 +41,7 @@ def _level(device: Device) -> int:
     return FABRIC.index(device.kind) + 1 if device.kind in FABRIC else len(FABRIC) + 1 if device.is_switch else 0
 
 
-def rails(hall: Hall) -> Iterator[Finding]:
+def rails(hall: Hall) -> Iterator[Violation]:
     """HAL-010: HCA n of every node is cabled to a leaf of rail n, where leaves have rails."""
     leaves = [device for device in hall.devices if device.kind == "leaf"]
     if not any(leaf.rail for leaf in leaves):
@@ -54,10 +54,10 @@ def rails(hall: Hall) -> Iterator[Finding]:
         text = f"is cabled to {leaf.name} of rail {leaf.rail or 'none'}, and HCA {number} belongs to rail {number}"
         numbers = {"hca": number, "rail": leaf.rail or 0}
         ways = (f"cable it to {' or '.join(of_rail[:3])}" if of_rail else f"give a leaf rail {number}",)
-        yield Finding("HAL-010", cable.where, f"{node.name}/{port}", text, numbers, ways)
+        yield Violation("HAL-010", cable.where, f"{node.name}/{port}", text, numbers, ways)
 
 
-def oversubscription(hall: Hall) -> Iterator[Finding]:
+def oversubscription(hall: Hall) -> Iterator[Violation]:
     """HAL-011: each leaf has as much bandwidth upwards as the declared ratio asks for; one tier alone has none."""
     down: dict[str, float] = defaultdict(float)
     up: dict[str, float] = defaultdict(float)
@@ -78,10 +78,10 @@ def oversubscription(hall: Hall) -> Iterator[Finding]:
             )
             numbers = {"down_gb_s": to_nodes, "up_gb_s": to_spines, "limit": hall.oversubscription}
             ways = ("add uplinks", "raise oversubscription, if that is meant")
-            yield Finding("HAL-011", leaf.where, leaf.name, text, numbers, ways)
+            yield Violation("HAL-011", leaf.where, leaf.name, text, numbers, ways)
 
 
-def subnet_manager(hall: Hall) -> Iterator[Finding]:
+def subnet_manager(hall: Hall) -> Iterator[Violation]:
     """NET-005: exactly one of opensm's hosts, a switch and UFM is master, where InfiniBand's switches are declared."""
     if any(device.kind in FABRIC for device in hall.devices) and len(hall.subnet_managers) != 1:
         there = hall.subnet_managers
@@ -89,7 +89,7 @@ def subnet_manager(hall: Hall) -> Iterator[Finding]:
         none = ("name opensm's hosts in subnet_managers", "set subnet_manager of one switch", "set ufm: true")
         ways = ("keep one of them",) if there else none
         where: tuple[str | int, ...] = ("subnet_managers",)
-        yield Finding("NET-005", where, f"hall {hall.name}", text, {"masters": len(there)}, ways)
+        yield Violation("NET-005", where, f"hall {hall.name}", text, {"masters": len(there)}, ways)
 
 
 def tree(hall: Hall) -> tuple[TreeSwitch, ...]:

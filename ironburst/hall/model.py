@@ -219,8 +219,8 @@ class Hall:
 
 
 @dataclass(frozen=True)
-class Finding:
-    """One thing that is wrong: the rule, where it was declared, what is about it in words, the numbers, ways out."""
+class Violation:
+    """A rule that is broken: which one, where it was declared, what breaks it in words, the numbers, ways out."""
 
     rule: str
     where: Where

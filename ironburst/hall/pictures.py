@@ -9,7 +9,7 @@ from html import escape
 
 from ironburst.hall import fabric, racks, tables
 from ironburst.hall.model import Device, Hall, Rack
-from ironburst.hall.plan import Plan
+from ironburst.hall.plan import HallPlan
 
 UNIT, WIDE, LEFT = 12, 190, 24
 """pixels of a rack unit's height, a rack's inside, the numbers beside it"""
@@ -37,14 +37,14 @@ svg { max-width: 100%; height: auto } tr { break-inside: avoid }
 """.strip()
 
 
-def page(plans: Sequence[Plan], title: str) -> str:
+def page(plans: Sequence[HallPlan], title: str) -> str:
     """All halls, one after the other."""
     parts = [f"<h1>{escape(title)}</h1>", *(part for plan in plans for part in _hall(plan))]
     head = f'<meta charset="utf-8"><title>{escape(title)}</title>\n<style>\n{STYLE}\n</style>'
     return f'<!DOCTYPE html>\n<html lang="en"><head>{head}</head>\n<body>\n' + "\n".join(parts) + "\n</body></html>\n"
 
 
-def _hall(plan: Plan) -> Iterable[str]:
+def _hall(plan: HallPlan) -> Iterable[str]:
     hall, name, findings = plan.hall, escape(plan.hall.name), plan.findings
     yield f"<h2>{name}: findings</h2>"
     yield table(("rule", "", "what"), [(f.rule, f.severity, str(f)) for f in findings]) if findings else "<p>None.</p>"
@@ -62,7 +62,7 @@ def _hall(plan: Plan) -> Iterable[str]:
         yield from (f"<figure>{group(hall, each)}</figure>" for each in groups)
 
 
-def _tables(plan: Plan) -> Iterable[tuple[str, tuple[Sequence[str], Sequence[Sequence[object]]]]]:
+def _tables(plan: HallPlan) -> Iterable[tuple[str, tuple[Sequence[str], Sequence[Sequence[object]]]]]:
     yield "circuits", tables.circuits(plan.hall)
     more = [(each.rack, each.platform, each.count, each.then) for each in plan.room]
     yield "room for more", (("rack", "platform", "more", "then"), more)

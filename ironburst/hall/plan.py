@@ -6,15 +6,15 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from ironburst.hall import capacity, fabric, rules, tables
-from ironburst.hall.model import Finding, Hall
+from ironburst.hall.model import Hall, Violation
 
 
 @dataclass(frozen=True)
-class Plan:
+class HallPlan:
     """Of one hall."""
 
     hall: Hall
-    findings: list[Finding]
+    findings: list[Violation]
     room: tuple[capacity.Room, ...]
     caps: tuple[capacity.Cap, ...]
     power_on: tuple[capacity.Step, ...]
@@ -26,13 +26,13 @@ class Plan:
         return sum(finding.severity == "error" for finding in self.findings)
 
 
-def of(hall: Hall) -> Plan:
+def of(hall: Hall) -> HallPlan:
     """The plan of a hall."""
     whole = rules.check(hall), capacity.more(hall), capacity.caps(hall), capacity.power_on(hall), fabric.tree(hall)
-    return Plan(hall, *whole)
+    return HallPlan(hall, *whole)
 
 
-def as_json(plan: Plan) -> dict[str, Any]:
+def as_json(plan: HallPlan) -> dict[str, Any]:
     """`ironburst hall plan --json`, one hall."""
     said: dict[str, Any] = {
         "hall": plan.hall.name,
@@ -49,7 +49,7 @@ def as_json(plan: Plan) -> dict[str, Any]:
     return said
 
 
-def lines(plan: Plan) -> list[str]:
+def lines(plan: HallPlan) -> list[str]:
     """A short report."""
     hall = plan.hall
     racks = f"{len(hall.racks)} racks, {len(hall.devices)} machines, {len(hall.cables)} cables"

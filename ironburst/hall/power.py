@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from ironburst.hall.model import Circuit, Device, Finding, Hall, Pdu, Rack
+from ironburst.hall.model import Circuit, Device, Hall, Pdu, Rack, Violation
 
 FEEDS = ("A", "B")
 IMBALANCE = 0.2
@@ -119,7 +119,7 @@ def when(lost: str) -> str:
     return f"with feed {lost} lost" if lost else "in normal operation"
 
 
-def circuits(hall: Hall) -> Iterator[Finding]:
+def circuits(hall: Hall) -> Iterator[Violation]:
     """HW-004: 80 % of every breaker carries what hangs on it, also with one feed lost; so does each of its phases."""
     of_states = states(hall)
     for circuit in hall.circuits:
@@ -134,17 +134,17 @@ def circuits(hall: Hall) -> Iterator[Finding]:
                 yield _overload(circuit, phase, of_phase, most, state.lost)
 
 
-def _overload(circuit: Circuit, phase: str, watts: float, most: float, lost: str) -> Finding:
+def _overload(circuit: Circuit, phase: str, watts: float, most: float, lost: str) -> Violation:
     what = f"circuit {circuit.name}" + (f" {phase}" if phase else "")
     text = f"carries {watts / 1000:.1f} kW {when(lost)} and may carry {most / 1000:.1f} kW"
     text += f" (80 % of {circuit.breaker_a:g} A)"
     numbers = {"load_w": round(watts), "limit_w": round(most)}
     ways = ["move a node to another circuit", "take a larger breaker", "cap the nodes' power (`caps` of the plan)"]
     ways = ["plug supplies into another phase", ways[0]] if phase else ways
-    return Finding("HW-004", circuit.where, what, text, numbers, tuple(ways))
+    return Violation("HW-004", circuit.where, what, text, numbers, tuple(ways))
 
 
-def balance(hall: Hall) -> Iterator[Finding]:
+def balance(hall: Hall) -> Iterator[Violation]:
     """HAL-002: the phases of a circuit carry about the same."""
     normal = states(hall)[0]
     for circuit in hall.circuits:
@@ -160,10 +160,10 @@ def balance(hall: Hall) -> Iterator[Finding]:
             )
             numbers = {f"{phase.lower()}_w": round(watts) for phase, watts in loads.items()}
             ways = (f"plug a supply from {high} into {low}",)
-            yield Finding("HAL-002", circuit.where, f"circuit {circuit.name}", text, numbers, ways, "warning")
+            yield Violation("HAL-002", circuit.where, f"circuit {circuit.name}", text, numbers, ways, "warning")
 
 
-def supplies(hall: Hall) -> Iterator[Finding]:
+def supplies(hall: Hall) -> Iterator[Violation]:
     """HW-003: a node's supplies carry it with the planned redundancy, and those of one feed alone."""
     by_device: dict[str, dict[str, int]] = defaultdict(lambda: defaultdict(int))
     for cord in cords(hall):
@@ -179,11 +179,13 @@ def supplies(hall: Hall) -> Iterator[Finding]:
                 "there is less redundancy than stated"
             )
             ways = ("take larger supplies", "declare the power that it is capped to (chassis.power_w)")
-            yield Finding("HW-003", device.where, device.name, text, {"load_w": device.power_w, "limit_w": gives}, ways)
+            yield Violation(
+                "HW-003", device.where, device.name, text, {"load_w": device.power_w, "limit_w": gives}, ways
+            )
         yield from _one_feed_alone(device, by_device[device.name])
 
 
-def _one_feed_alone(device: Device, by_feed: Mapping[str, int]) -> Iterator[Finding]:
+def _one_feed_alone(device: Device, by_feed: Mapping[str, int]) -> Iterator[Violation]:
     if len(by_feed) < 2 or device.power_w is None or device.psu_w is None:
         return
     feed = min(by_feed, key=lambda each: by_feed[each])
@@ -193,10 +195,10 @@ def _one_feed_alone(device: Device, by_feed: Mapping[str, int]) -> Iterator[Find
         text = f"draws {device.power_w:g} W; with feed {other} lost {by_feed[feed]} supplies give {gives:g} W"
         ways = (f"cap it to {gives:g} W (`caps` of the plan)", f"let it throttle while feed {other} is lost")
         numbers = {"load_w": device.power_w, "limit_w": gives}
-        yield Finding("HW-003", device.where, device.name, text, numbers, ways, "warning")
+        yield Violation("HW-003", device.where, device.name, text, numbers, ways, "warning")
 
 
-def feeds(hall: Hall) -> Iterator[Finding]:
+def feeds(hall: Hall) -> Iterator[Violation]:
     """HAL-003: what has two supplies or more has them on both feeds; what has one goes off with its feed."""
     if len({circuit.feed for circuit in hall.circuits}) < 2:
         return
@@ -212,17 +214,17 @@ def feeds(hall: Hall) -> Iterator[Finding]:
             ways = ("plug half of them into the other feed",) if several else ("give it a second supply",)
             text += " and goes off with it"
             severity = "error" if several else "warning"
-            yield Finding("HAL-003", device.where, name, text, {"supplies": device.psus or 1}, ways, severity)
+            yield Violation("HAL-003", device.where, name, text, {"supplies": device.psus or 1}, ways, severity)
 
 
-def plugs(hall: Hall) -> Iterator[Finding]:
+def plugs(hall: Hall) -> Iterator[Violation]:
     """HAL-004: cords go to PDUs of the rack and phases that they have, one a supply; outlets suffice."""
     for rack in hall.racks:
         for pdu in rack.pdus:
             if pdu.circuit not in hall.circuit:
                 text = f"is on circuit {pdu.circuit}, which isn't declared"
                 ways = (f"declare it under circuits (there: {', '.join(hall.circuit) or 'none'})",)
-                yield Finding("HAL-004", pdu.where, f"PDU {pdu.name}", text, {}, ways)
+                yield Violation("HAL-004", pdu.where, f"PDU {pdu.name}", text, {}, ways)
         its = {pdu.name: pdu for pdu in rack.pdus}
         for device in hall.in_rack[rack.name]:
             yield from _cords_of(hall, rack, device, its)
@@ -233,27 +235,27 @@ def plugs(hall: Hall) -> Iterator[Finding]:
         if pdu.outlets is not None and used[pdu.name] > pdu.outlets:
             text = f"has {pdu.outlets} outlets for {used[pdu.name]} cords"
             numbers = {"cords": used[pdu.name], "outlets": pdu.outlets}
-            yield Finding("HAL-004", pdu.where, f"PDU {pdu.name}", text, numbers, ("add a PDU", "move a node"))
+            yield Violation("HAL-004", pdu.where, f"PDU {pdu.name}", text, numbers, ("add a PDU", "move a node"))
 
 
-def _cords_of(hall: Hall, rack: Rack, device: Device, pdus: Mapping[str, Pdu]) -> Iterator[Finding]:
+def _cords_of(hall: Hall, rack: Rack, device: Device, pdus: Mapping[str, Pdu]) -> Iterator[Violation]:
     if pdus and device.psus == 0:
         text = f"has no supply of its own (a busbar's?), so its {device.power_w or 0:g} W are on no circuit here"
         own = ("declare chassis.psus, the supplies of the rack's shelf that are its own", "reckon with it yourself")
-        yield Finding("HAL-004", device.where, device.name, text, {}, own, "warning")
+        yield Violation("HAL-004", device.where, device.name, text, {}, own, "warning")
     if device.cords and device.psus is not None and len(device.cords) != device.psus:
         text = f"has {device.psus} supplies and {len(device.cords)} cords"
         numbers = {"cords": len(device.cords), "supplies": device.psus}
-        yield Finding("HAL-004", device.where, device.name, text, numbers, ("give one cord a supply",))
+        yield Violation("HAL-004", device.where, device.name, text, numbers, ("give one cord a supply",))
     for cord in device.cords:
         name, _, phase = cord.partition("/")
         if name not in pdus:
             text = f"is plugged into {name}, which is no PDU of rack {rack.name}"
             ways = (f"take one of {', '.join(pdus)}" if pdus else f"declare PDUs of {rack.name}",)
-            yield Finding("HAL-004", device.where, device.name, text, {}, ways)
+            yield Violation("HAL-004", device.where, device.name, text, {}, ways)
             return
         circuit = hall.circuit.get(pdus[name].circuit)
         if circuit and phase and phase not in circuit.phase_names:
             text = f"is plugged into {cord}, and circuit {circuit.name} has one phase"
-            yield Finding("HAL-004", device.where, device.name, text, {}, (f"write {name}",))
+            yield Violation("HAL-004", device.where, device.name, text, {}, (f"write {name}",))
             return

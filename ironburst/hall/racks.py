@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from ironburst.hall.model import BTU_H_PER_W, Device, Finding, Hall, Rack
+from ironburst.hall.model import BTU_H_PER_W, Device, Hall, Rack, Violation
 
 
 @dataclass(frozen=True)
-class Limit:
+class RackLimit:
     """One total of a rack that has a limit. `of` gives a device's part, `factor` brings it into the limit's unit."""
 
     rule: str
@@ -29,7 +29,7 @@ class Limit:
 
 
 LIMITS = (
-    Limit(
+    RackLimit(
         "HW-004",
         "power_kw",
         lambda device: device.power_w,
@@ -39,7 +39,7 @@ LIMITS = (
         "power_w",
         ("move a node to another rack", "cap the nodes' power (`caps` of the plan)"),
     ),
-    Limit(
+    RackLimit(
         "HW-005",
         "cooling_kw",
         lambda device: device.heat,
@@ -49,7 +49,7 @@ LIMITS = (
         "power_w",
         ("move a node to another rack", "add cooling"),
     ),
-    Limit(
+    RackLimit(
         "HW-006",
         "max_weight_kg",
         lambda device: device.weight_kg,
@@ -59,7 +59,7 @@ LIMITS = (
         "weight_kg",
         ("move a node to another rack", "take a rack that carries more"),
     ),
-    Limit(
+    RackLimit(
         "HW-005",
         "airflow_cfm",
         lambda device: device.airflow_cfm,
@@ -73,12 +73,12 @@ LIMITS = (
 HEAT = next(limit for limit in LIMITS if limit.what == "heat")
 
 
-def total(limit: Limit, devices: Sequence[Device]) -> float:
+def total(limit: RackLimit, devices: Sequence[Device]) -> float:
     """Of all whose part is known, in the limit's unit."""
     return sum(limit.of(device) or 0.0 for device in devices) * limit.factor
 
 
-def totals(hall: Hall) -> Iterator[Finding]:
+def totals(hall: Hall) -> Iterator[Violation]:
     """HW-004, HW-005, HW-006: no rack is over its limits."""
     for rack in hall.racks:
         for limit in LIMITS:
@@ -87,22 +87,22 @@ def totals(hall: Hall) -> Iterator[Finding]:
                 yield _over(limit, f"rack {rack.name}", (*rack.where, limit.key), there, most)
 
 
-def _over(limit: Limit, subject: str, where: tuple[str | int, ...], there: float, most: float) -> Finding:
+def _over(limit: RackLimit, subject: str, where: tuple[str | int, ...], there: float, most: float) -> Violation:
     text = f"has {there:.1f} {limit.unit} of {limit.what} and may have {most:g} {limit.unit}"
     if limit.what == "heat":
         text += f" ({there * 1000 * BTU_H_PER_W:.0f} of {most * 1000 * BTU_H_PER_W:.0f} BTU/h)"
     numbers = {"total": round(there, 3), "limit": most}
-    return Finding(limit.rule, where, subject, text, numbers, limit.ways_out)
+    return Violation(limit.rule, where, subject, text, numbers, limit.ways_out)
 
 
-def room(hall: Hall) -> Iterator[Finding]:
+def room(hall: Hall) -> Iterator[Violation]:
     """HW-005: the room's cooling carries the heat of everything in it."""
     there = total(HEAT, hall.devices)
     if hall.cooling_kw is not None and there > hall.cooling_kw + 1e-6:
         yield _over(HEAT, f"hall {hall.name}", ("cooling_kw",), there, hall.cooling_kw)
 
 
-def unknown(hall: Hall) -> Iterator[Finding]:
+def unknown(hall: Hall) -> Iterator[Violation]:
     """HAL-001: what a declared limit or circuit is compared with is known of every device; nothing is guessed."""
     for rack in hall.racks:
         keys = {limit.declare for limit in LIMITS if limit.limit(rack) is not None}
@@ -117,13 +117,13 @@ def unknown(hall: Hall) -> Iterator[Finding]:
                     f"stands in {rack.name}, whose limits need its {' and '.join(absent)}, which {source} doesn't say"
                 )
                 ways = tuple(f"declare chassis.{key}" for key in absent)
-                yield Finding("HAL-001", device.where, device.name, text, {}, (" and ".join(ways),))
+                yield Violation("HAL-001", device.where, device.name, text, {}, (" and ".join(ways),))
 
     if hall.cooling_kw is not None:
         for device in hall.devices:
             if device.rack not in hall.in_rack and device.heat is None:
                 text = f"stands in {hall.name}, whose cooling_kw needs its power, which nobody says"
-                yield Finding("HAL-001", device.where, device.name, text, {}, ("declare chassis.power_w",))
+                yield Violation("HAL-001", device.where, device.name, text, {}, ("declare chassis.power_w",))
 
 
 def _told(device: Device, key: str) -> bool:
@@ -131,26 +131,26 @@ def _told(device: Device, key: str) -> bool:
     return key == "airflow_cfm" and device.cooling == "liquid"
 
 
-def depth(hall: Hall) -> Iterator[Finding]:
+def depth(hall: Hall) -> Iterator[Violation]:
     """HW-006: nothing is deeper than its rack."""
     for rack in hall.racks:
         for device in hall.in_rack[rack.name]:
             if rack.depth_mm is not None and (device.depth_mm or 0.0) > rack.depth_mm:
                 text = f"is {device.depth_mm:g} mm deep and rack {rack.name} takes {rack.depth_mm:g} mm"
                 numbers = {"depth_mm": device.depth_mm or 0.0, "limit_mm": rack.depth_mm}
-                yield Finding("HW-006", device.where, device.name, text, numbers, ("take a deeper rack",))
+                yield Violation("HW-006", device.where, device.name, text, numbers, ("take a deeper rack",))
 
 
-def cooling_kind(hall: Hall) -> Iterator[Finding]:
+def cooling_kind(hall: Hall) -> Iterator[Violation]:
     """HAL-005: what needs liquid stands in a rack that has it, what needs air in one with air."""
     for rack in hall.racks:
         for device in hall.in_rack[rack.name]:
             if rack.cooling and device.cooling and rack.cooling != device.cooling:
                 text = f"is cooled by {device.cooling} and rack {rack.name} by {rack.cooling}"
-                yield Finding("HAL-005", device.where, device.name, text, {}, ("move it to a rack that fits",))
+                yield Violation("HAL-005", device.where, device.name, text, {}, ("move it to a rack that fits",))
 
 
-def inlet(hall: Hall) -> Iterator[Finding]:
+def inlet(hall: Hall) -> Iterator[Violation]:
     """HW-006: the air at the racks is within what each device takes; a node of whom that isn't known: warning, one for
     all of its kind.
     """
@@ -159,7 +159,9 @@ def inlet(hall: Hall) -> Iterator[Finding]:
     unknown = [device for device in hall.devices if device.platform and device.inlet_max_c is None]
     for device in {each.where: each for each in reversed(unknown)}.values():
         text = f"is a {device.platform}, and how warm its air may be isn't known: {hall.inlet_c:g} °C isn't judged"
-        yield Finding("HW-006", device.where, device.name, text, {}, ("write chassis: {inlet_max_c: ...}",), "warning")
+        yield Violation(
+            "HW-006", device.where, device.name, text, {}, ("write chassis: {inlet_max_c: ...}",), "warning"
+        )
     for device in hall.devices:
         low, high = device.inlet_min_c, device.inlet_max_c
         if (low is not None and hall.inlet_c < low) or (high is not None and hall.inlet_c > high):
@@ -168,4 +170,4 @@ def inlet(hall: Hall) -> Iterator[Finding]:
             known = {"inlet_c": hall.inlet_c, "min_c": low, "max_c": high}
             numbers = {key: value for key, value in known.items() if value is not None}
             ways = ("change the set point of the cooling",)
-            yield Finding("HW-006", device.where, device.name, text, numbers, ways)
+            yield Violation("HW-006", device.where, device.name, text, numbers, ways)

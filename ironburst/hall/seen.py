@@ -10,7 +10,7 @@ from typing import Any
 
 from ironburst.hall import switch_ports
 from ironburst.hall.cabling import hca
-from ironburst.hall.model import SPEEDS, Cable, End, Finding, Hall
+from ironburst.hall.model import SPEEDS, Cable, End, Hall, Violation
 
 _DEVICE = re.compile(r'^(Switch|Ca|Rt)\s+\d+\s+"([^"]+)"\s+# "([^"]*)"')
 _PORT = re.compile(
@@ -35,7 +35,7 @@ class Links(dict[End, End]):
     def __init__(self, links: Mapping[End, End] | None = None) -> None:
         super().__init__(links or {})
         self.speed: dict[End, str] | None = None
-        self.unclear: dict[End, Finding] = {}
+        self.unclear: dict[End, Violation] = {}
 
     def add(self, here: End, there: End) -> None:
         """Both directions. A port that is reported at two others is in doubt."""
@@ -43,11 +43,11 @@ class Links(dict[End, End]):
             if (before := self.setdefault(one, other)) != other:
                 text = f"is at {before} and at {other}, as the network says, and a port has one cable"
                 ways = ("look what is between them", "ask again in two minutes: one may be out of date")
-                self.unclear[one] = Finding("HAL-013", ("cables",), str(one), text, {}, ways)
+                self.unclear[one] = Violation("HAL-013", ("cables",), str(one), text, {}, ways)
 
     def doubt(self, here: End, text: str, way: str) -> None:
         """What is at the other end isn't known."""
-        self.unclear[here] = Finding("HAL-013", ("cables",), str(here), text, {}, (way,), "warning")
+        self.unclear[here] = Violation("HAL-013", ("cables",), str(here), text, {}, (way,), "warning")
 
 
 def merged(several: Iterable[Links]) -> Links:
@@ -230,7 +230,7 @@ def _value(value: Any) -> str:
     return str(value.get("value", "")) if isinstance(value, dict) else str(value or "")
 
 
-def compared(hall: Hall, links: Mapping[End, End], network: str, asked: Iterable[str] | None = None) -> list[Finding]:
+def compared(hall: Hall, links: Mapping[End, End], network: str, asked: Iterable[str] | None = None) -> list[Violation]:
     """HAL-013: each declared cable of this network (infiniband, ethernet) is where it was declared, and as fast. Two
     that stand in each other's place are one finding, and so is a device without any link. `asked`: devices all of whose
     links were seen; None: every one.
@@ -267,7 +267,7 @@ def compared(hall: Hall, links: Mapping[End, End], network: str, asked: Iterable
             found.append(_elsewhere(cable, here, there, at, other if other in swapped else None))
     if unrated:
         text = f"and {len(unrated) - 1} more links run at a speed that isn't understood, so it isn't judged"
-        found.append(Finding("HAL-013", unrated[0].where, str(unrated[0].a), text, {}, (), "warning"))
+        found.append(Violation("HAL-013", unrated[0].where, str(unrated[0].a), text, {}, (), "warning"))
     return found + list(_undeclared(hall, seen, partner))
 
 
@@ -282,14 +282,14 @@ def _without_a_link(cables: Iterable[Cable], seen: Links) -> dict[str, int]:
     return {device: count for device, count in counts.items() if count > 1 and device not in alive}
 
 
-def _dead(hall: Hall, name: str, count: int) -> Finding:
+def _dead(hall: Hall, name: str, count: int) -> Violation:
     device = hall.device.get(name)
     text = f"isn't there: none of its {count} cables has a link"
     ways = ("look at its power", "see that its subnet manager and drivers run")
-    return Finding("HAL-013", device.where if device else ("cables",), name, text, {"cables": count}, ways)
+    return Violation("HAL-013", device.where if device else ("cables",), name, text, {"cables": count}, ways)
 
 
-def _elsewhere(cable: Cable, here: End, there: End, at: End | None, other: End | None) -> Finding:
+def _elsewhere(cable: Cable, here: End, there: End, at: End | None, other: End | None) -> Violation:
     """`other`: what is in its place, and is declared where it is."""
     if at is None:
         wrong, ways = f"is declared at {there} and has no link", ["look at its cable and both ports"]
@@ -298,17 +298,17 @@ def _elsewhere(cable: Cable, here: End, there: End, at: End | None, other: End |
         ways = [f"swap them at {at.device}"]
     else:
         wrong, ways = f"is declared at {there} and is at {at}", [f"move it to {there}", "declare it so"]
-    return Finding("HAL-013", cable.where, str(here), wrong, {}, tuple(ways))
+    return Violation("HAL-013", cable.where, str(here), wrong, {}, tuple(ways))
 
 
-def _slow(cable: Cable, runs: Iterable[str]) -> Iterator[Finding]:
+def _slow(cable: Cable, runs: Iterable[str]) -> Iterator[Violation]:
     """A link below its declared speed. `runs`: as each end says it, 4xNDR."""
     wanted = SPEEDS[cable.speed].gb_s
     gb_s, said = min((int(run.partition("x")[0]) * _LANE_GB_S[run.partition("x")[2]], run) for run in runs)
     if gb_s < wanted:
         text = f"runs at {said}, {gb_s:g} Gb/s, to {cable.b}, and {cable.speed}, {wanted:g} Gb/s, is declared"
         ways = ("look at its cable and what both ports are set to", "declare it so")
-        yield Finding("HAL-013", cable.where, str(cable.a), text, {"gb_s": gb_s, "declared_gb_s": wanted}, ways)
+        yield Violation("HAL-013", cable.where, str(cable.a), text, {"gb_s": gb_s, "declared_gb_s": wanted}, ways)
 
 
 def _as_declared(hall: Hall, links: Mapping[End, End], partner: Mapping[End, End]) -> Links:
@@ -353,11 +353,11 @@ def _may_be(number: str, port: str) -> bool:
     )
 
 
-def _undeclared(hall: Hall, links: Links, known: Mapping[End, End]) -> Iterator[Finding]:
+def _undeclared(hall: Hall, links: Links, known: Mapping[End, End]) -> Iterator[Violation]:
     told: set[End] = set()
     for here, there in links.items():
         ours = here.device in hall.device and (hca(here.port) or hall.device[here.device].is_switch)
         if ours and here not in known and there not in known and there not in told:
             told.add(here)
             text = f"has a link to {there}, and no cable is declared there"
-            yield Finding("HAL-013", ("cables",), str(here), text, {}, ("declare it",), "warning")
+            yield Violation("HAL-013", ("cables",), str(here), text, {}, ("declare it",), "warning")

@@ -30,7 +30,7 @@ class Measured(NamedTuple):
     rdma: Dict[str, Outcome]
 
 
-class Run(NamedTuple):
+class AcceptanceRun(NamedTuple):
     """One run of a level. figures: what its checks have measured so far, by name: "nccl busbw GB/s at 1024 B"."""
 
     settings: Settings
@@ -60,13 +60,13 @@ def evaluate(
     settings: Settings, tables: Tables, measured: Measured, level: str, baseline: Optional[Dict[str, Any]]
 ) -> Tuple[List[Finding], Dict[str, float]]:
     """Findings, and the figures by name: "nccl busbw GB/s at 17179869184 B"."""
-    run = Run(settings, tables, measured, level, figures={})
+    run = AcceptanceRun(settings, tables, measured, level, figures={})
     findings = run_checks(MEASURING, run, settings.not_applicable)
     findings.append(compare(run.figures, baseline, settings.driver, settings.baseline_tolerance))
     return findings, run.figures
 
 
-def _check_dcgm(run: Run) -> Verdict:
+def _check_dcgm(run: AcceptanceRun) -> Verdict:
     outcome = run.measured.dcgm
     if outcome is None:
         raise Unreadable("dcgmi was not run")
@@ -80,7 +80,7 @@ def _check_dcgm(run: Run) -> Verdict:
     return passed, text
 
 
-def _check_nccl(run: Run) -> Verdict:
+def _check_nccl(run: AcceptanceRun) -> Verdict:
     settings, figures = run.settings, run.figures
     if settings.gpu_count == 1:
         return True, "one GPU has nobody to talk to"
@@ -101,7 +101,7 @@ def _check_nccl(run: Run) -> Verdict:
     return passed, said
 
 
-def _check_rdma_bandwidth(run: Run) -> Verdict:
+def _check_rdma_bandwidth(run: AcceptanceRun) -> Verdict:
     settings, outcomes = run.settings, run.measured.rdma
     if settings.fabric == "none":
         return True, "no fabric is declared"
@@ -126,7 +126,7 @@ def _check_rdma_bandwidth(run: Run) -> Verdict:
     return not failed, "; ".join(failed) or f"{len(outcomes)} devices; the last: {said}"
 
 
-MEASURING: Dict[str, Callable[[Run], Verdict]] = {
+MEASURING: Dict[str, Callable[[AcceptanceRun], Verdict]] = {
     "dcgm": _check_dcgm,
     "nccl": _check_nccl,
     "rdma_bandwidth": _check_rdma_bandwidth,

@@ -19,7 +19,8 @@ class Unreadable(ValueError):
 
 class Finding(NamedTuple):
     """One check: passed or not, and one sentence. gpus: UUIDs of those that it is about; none: it is about the node.
-    cause: that the whole hall may have (shared.CAUSES); empty: it is the node's own.
+    cause: that the whole hall may have (shared.CAUSES); empty: it is the node's own. Not config.finding's, nor the
+    doctor's CheckResult: this package goes to the nodes without the others.
     """
 
     check: str

@@ -46,7 +46,7 @@ BITS = {"Gb/sec": 1e9, "MB/sec": 8 * (1 << 20), "MiB/sec": 8 * (1 << 20)}  # per
 FASTEST_GB_S = 1700.0  # Gb/s: an 800 Gb/s port in both directions
 
 
-class Row(NamedTuple):
+class PerftestRow(NamedTuple):
     """One message size: bytes, bandwidths in the run's unit, and a million messages a second."""
 
     size: int
@@ -84,7 +84,7 @@ class _Run:
         self.titles = self.local_addresses = self.remote_addresses = self.columns = 0
         self.settings: List[str] = []
         self.unit = ""
-        self.rows: List[Row] = []
+        self.rows: List[PerftestRow] = []
         self.closed = False
 
     def read(self, line: str) -> None:
@@ -112,11 +112,11 @@ class _Run:
             raise Unreadable(f"ib_write_bw prints a line that is not understood: {shown(line)}")
 
 
-def _row(line: str, columns: int) -> Row:
+def _row(line: str, columns: int) -> PerftestRow:
     values = line.split()
     if len(values) != columns:
         raise Unreadable(f"ib_write_bw prints a row that is cut: {shown(line.strip())}")
-    return Row(
+    return PerftestRow(
         size=whole(values[0], "a size"),
         iterations=whole(values[1], "the iterations"),
         peak=decimal(values[2], "the peak"),
@@ -132,7 +132,7 @@ def figures(text: str) -> Dict[int, float]:
     return {int(row[0]): round(float(row[3]) * BITS[unit] / 1e9, 2) for row in rows}
 
 
-def _judge(rows: List[Row], unit: str, expected: Expectation) -> List[Finding]:
+def _judge(rows: List[PerftestRow], unit: str, expected: Expectation) -> List[Finding]:
     for before, after in zip(rows, rows[1:]):
         if after.size != 2 * before.size:
             raise Unreadable(f"the sizes jump from {before.size} to {after.size} bytes: a row is missing")
@@ -153,7 +153,7 @@ def _judge(rows: List[Row], unit: str, expected: Expectation) -> List[Finding]:
     ]
 
 
-def _refuse_inconsistent(row: Row, unit: str) -> None:
+def _refuse_inconsistent(row: PerftestRow, unit: str) -> None:
     """Raises Unreadable unless the bandwidth is what the message rate gives, within what was rounded."""
     if row.iterations < 1 or row.average <= 0 or row.rate_mpps <= 0 or row.peak < 0:
         raise Unreadable(f"the bandwidth at {row.size} bytes is {row.average:g}")
@@ -166,7 +166,7 @@ def _refuse_inconsistent(row: Row, unit: str) -> None:
         raise Unreadable(f"the peak at {row.size} bytes is below the average")
 
 
-def _bandwidth(rows: List[Row], unit: str, expected: Expectation) -> Finding:
+def _bandwidth(rows: List[PerftestRow], unit: str, expected: Expectation) -> Finding:
     asked = size_bytes(expected.message_size) if expected.message_size else None
     row = next((row for row in rows if row.size == asked), None) if asked else rows[-1]
     if row is None:

@@ -34,7 +34,7 @@ FASTEST = {"MT4113": 56, "MT4115": 100, "MT4119": 100, "MT4121": 100, "MT4123": 
 FASTEST.update({"MT4129": 400, "MT4131": 800})
 
 
-class Device(NamedTuple):
+class Hca(NamedTuple):
     """One adapter: its own values, and those of its ports by number."""
 
     name: str
@@ -42,7 +42,7 @@ class Device(NamedTuple):
     ports: List[Tuple[int, Dict[str, str]]]
 
 
-class Port(NamedTuple):
+class HcaPort(NamedTuple):
     """One port of an adapter: "mlx5_0/1", the adapter's type, and the port's values by PORT_KEYS."""
 
     name: str
@@ -75,8 +75,8 @@ def parse(text: str, expected: Expectation) -> List[Finding]:
     return _judge(ports, expected)
 
 
-def _devices(text: str) -> List[Device]:
-    devices: List[Device] = []
+def _devices(text: str) -> List[Hca]:
+    devices: List[Hca] = []
     for line in clean(text):
         told, indented = line.strip(), line.startswith((" ", "\t"))
         if not told:
@@ -87,7 +87,7 @@ def _devices(text: str) -> List[Device]:
         if device and not indented:
             if any(device.group(1) == listed.name for listed in devices):
                 raise Unreadable(f"{device.group(1)} is listed twice")
-            devices.append(Device(device.group(1), {}, []))
+            devices.append(Hca(device.group(1), {}, []))
         elif port and devices:
             devices[-1].ports.append((int(port.group(1)), {}))
         elif not entry or not devices or not indented or not _keep(devices[-1], entry.group(1), entry.group(2).strip()):
@@ -97,7 +97,7 @@ def _devices(text: str) -> List[Device]:
     return devices
 
 
-def _keep(device: Device, key: str, value: str) -> bool:
+def _keep(device: Hca, key: str, value: str) -> bool:
     """Add a value to the device, or to its last port. False for a key that is not known, or that it has already."""
     values = device.ports[-1][1] if device.ports else device.values
     if key in values or "N/A" in value or key not in (PORT_KEYS if device.ports else DEVICE_KEYS):
@@ -106,7 +106,7 @@ def _keep(device: Device, key: str, value: str) -> bool:
     return True
 
 
-def _ports(device: Device) -> List[Port]:
+def _ports(device: Hca) -> List[HcaPort]:
     """The ports of a device that is told whole. Raises Unreadable."""
     name, values = device.name, device.values
     for key in CA_KEYS:
@@ -122,7 +122,7 @@ def _ports(device: Device) -> List[Port]:
         for key in PORT_KEYS:
             if key not in of_port:
                 raise Unreadable(f"port {number} of {name} does not say its {key}")
-    return [Port(f"{name}/{number}", values.get("CA type", ""), of_port) for number, of_port in device.ports]
+    return [HcaPort(f"{name}/{number}", values.get("CA type", ""), of_port) for number, of_port in device.ports]
 
 
 def _refuse_bad_guid(value: str, what: str) -> None:
@@ -140,7 +140,7 @@ def _refuse_gaps(names: List[str]) -> None:
         )
 
 
-def _refuse_strange(port: Port) -> None:
+def _refuse_strange(port: HcaPort) -> None:
     """Raises Unreadable for values that no port has."""
     values = port.values
     if values["State"] not in STATES or values["Physical state"] not in PHYSICAL:
@@ -160,9 +160,9 @@ def _refuse_strange(port: Port) -> None:
         whole(values[key], f"the {key} of port {port.name}")
 
 
-def _judge(ports: List[Port], expected: Expectation) -> List[Finding]:
+def _judge(ports: List[HcaPort], expected: Expectation) -> List[Finding]:
     problems: List[str] = []
-    active: List[Port] = []
+    active: List[HcaPort] = []
     for port in ports:
         _refuse_strange(port)
         if port.is_up:
@@ -179,7 +179,7 @@ def _judge(ports: List[Port], expected: Expectation) -> List[Finding]:
     return judged("links", problems, f"{len(active)} of {len(ports)} ports are active")
 
 
-def _judge_active(port: Port, expected: Expectation) -> List[str]:
+def _judge_active(port: HcaPort, expected: Expectation) -> List[str]:
     problems: List[str] = []
     name, rate = port.name, port.rate_gb_s
     no_lid = any(int(port.values[key]) in (0, 65535) for key in ("Base lid", "SM lid"))
@@ -192,7 +192,7 @@ def _judge_active(port: Port, expected: Expectation) -> List[str]:
     return problems
 
 
-def _uneven_rates(ports: List[Port]) -> List[str]:
+def _uneven_rates(ports: List[HcaPort]) -> List[str]:
     rates: Dict[Tuple[str, str], Set[float]] = {}
     for port in ports:
         rates.setdefault((port.ca_type, port.values["Link layer"]), set()).add(port.rate_gb_s)

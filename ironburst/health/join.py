@@ -34,7 +34,7 @@ FREE_DISK = 0.05
 MISSING_MEMORY = 0.05  # of what is declared: the kernel keeps some for itself
 
 
-class Port(NamedTuple):
+class RdmaPort(NamedTuple):
     """One port of an RDMA device as sysfs has it: name "mlx5_0/1", layer "InfiniBand", state "4: ACTIVE", rate "400
     Gb/sec (4X NDR)", physical state "5: LinkUp".
     """
@@ -62,7 +62,7 @@ class Observed(NamedTuple):
     """
 
     outcomes: Dict[str, Outcome]
-    ports: Tuple[Port, ...]
+    ports: Tuple[RdmaPort, ...]
     mount_points: Tuple[str, ...]
     memory_kib: Dict[str, int]
     uncorrected: Optional[int]
@@ -102,7 +102,7 @@ def nvlinks(settings: Settings, tables: Tables) -> int:
     return models.nvlinks(models.declared_model(settings.gpu_model, tables.models), settings.gpu_count)
 
 
-def _gpus(node: Node) -> List[smi_csv.Gpu]:
+def _gpus(node: Node) -> List[smi_csv.SmiGpu]:
     return smi_csv.gpu_list(node.said("nvidia-smi", "gpus"))
 
 
@@ -128,7 +128,7 @@ def _check_driver(node: Node) -> Verdict:
     return versions == [declared], f"driver {', '.join(versions)}, declared {declared}"
 
 
-def _fabric_ports(node: Node) -> List[Port]:
+def _fabric_ports(node: Node) -> List[RdmaPort]:
     """The ports of the declared fabric."""
     return [port for port in node.observed.ports if port.layer == LAYERS[node.settings.fabric]]
 

@@ -42,7 +42,7 @@ LINK_STATE = re.compile(
 )
 
 
-class Device(NamedTuple):
+class PciDevice(NamedTuple):
     """One PCI device. kind: its class as 4 hexadecimal digits, or the words where they are not known; device: its id, 4
     hexadecimal digits, where it is told; details: the lines of the long form.
     """
@@ -60,7 +60,7 @@ class Device(NamedTuple):
         return self.nvidia and self.kind in GPU_CLASSES
 
 
-def gpus_on_bus(text: str) -> List[Device]:
+def gpus_on_bus(text: str) -> List[PciDevice]:
     """The GPUs in the output of NVIDIA_DEVICES; none is an answer, too. Raises Unreadable."""
     for line in text.splitlines():
         numbers = NUMBERS.match(line)
@@ -90,7 +90,7 @@ def parse(text: str, expected: Expectation) -> List[Finding]:
     return _counts(devices, compute, expected) + pcie
 
 
-def _counts(devices: Sequence[Device], compute: Sequence[Device], expected: Expectation) -> List[Finding]:
+def _counts(devices: Sequence[PciDevice], compute: Sequence[PciDevice], expected: Expectation) -> List[Finding]:
     """Whether the right number of GPUs and NVSwitches of the right model is there."""
     switches = [
         device for device in devices if device.nvidia and (device.device in NVSWITCH or "NVSwitch" in device.text)
@@ -113,9 +113,9 @@ def _counts(devices: Sequence[Device], compute: Sequence[Device], expected: Expe
     return findings + numbered_as_declared({device_id for device_id in ids if device_id}, expected)
 
 
-def _devices(text: str) -> List[Device]:
+def _devices(text: str) -> List[PciDevice]:
     """The devices of any form that is understood. Raises Unreadable."""
-    heads: List[Device] = []
+    heads: List[PciDevice] = []
     details: List[List[str]] = []
     lines = clean(text)
     for number, line in enumerate(lines):
@@ -139,19 +139,19 @@ def _devices(text: str) -> List[Device]:
     return devices
 
 
-def _device(line: str) -> Device:
+def _device(line: str) -> PciDevice:
     """The head line of a device, as numbers (-n) or as words. Raises Unreadable."""
     numbers, words = NUMBERS.match(line.rstrip()), WORDS.match(line.rstrip())
     if numbers:
         address, kind, vendor, device, tail = numbers.groups()
         if vendor != "ffff" and (kind != "0302" or vendor == "10de"):
-            return Device(address, kind, vendor == "10de", device, tail.strip(), ())
+            return PciDevice(address, kind, vendor == "10de", device, tail.strip(), ())
     elif words and CLASS_WORD.match(words.group(2)):
         return _device_of_words(line, words)
     raise Unreadable(f"lspci prints a line that is not understood: {shown(line)}")
 
 
-def _device_of_words(line: str, words: Match[str]) -> Device:
+def _device_of_words(line: str, words: Match[str]) -> PciDevice:
     address, name, code, text = words.groups()
     ids = re.search(r"\[([0-9a-f]{4}):([0-9a-f]{4})\]", text)
     named = text.startswith("NVIDIA")
@@ -165,10 +165,10 @@ def _device_of_words(line: str, words: Match[str]) -> Device:
     needs_revision = nvidia and name in ("3D controller", "VGA compatible controller", "Bridge")
     if (needs_ids and not ids) or (needs_revision and not re.search(r"\(rev [0-9a-f]{2}\)", text)):
         raise Unreadable(f"lspci prints a line that is cut: {shown(line)}")
-    return Device(address, code or CLASSES.get(name, name), nvidia, ids.group(2) if ids else None, text, ())
+    return PciDevice(address, code or CLASSES.get(name, name), nvidia, ids.group(2) if ids else None, text, ())
 
 
-def _refuse_disorder(devices: Sequence[Device]) -> None:
+def _refuse_disorder(devices: Sequence[PciDevice]) -> None:
     """Raises Unreadable for a list that lspci does not print so: one that was mixed up or cut."""
     addresses = [device.address for device in devices]
     if len(set(addresses)) != len(addresses):
@@ -181,7 +181,7 @@ def _refuse_disorder(devices: Sequence[Device]) -> None:
         raise Unreadable("only some GPUs are described: the output is cut")
 
 
-def _link(device: Device, expected: Expectation) -> List[str]:
+def _link(device: PciDevice, expected: Expectation) -> List[str]:
     """What is wrong with one device, by its head and its details."""
     who = device.address
     if re.search(r"\(rev ff\)", device.text):
@@ -212,7 +212,7 @@ def _link(device: Device, expected: Expectation) -> List[str]:
     return problems
 
 
-def _gpu_link(device: Device, capable: Match[str], state: Match[str], expected: Expectation) -> List[str]:
+def _gpu_link(device: PciDevice, capable: Match[str], state: Match[str], expected: Expectation) -> List[str]:
     """What is wrong with a GPU's lanes. Raises Unreadable for a width or speed that contradicts itself."""
     who, lanes, most = device.address, int(state.group(3)), int(capable.group(2))
     narrow = device.device in NARROW_IDS or WIRED_NARROW.search(device.text) is not None
@@ -224,7 +224,7 @@ def _gpu_link(device: Device, capable: Match[str], state: Match[str], expected: 
     return [f"{who} has {lanes} of {wanted} PCIe lanes"] if lanes < wanted else []
 
 
-def _uneven(gpus: Sequence[Device]) -> List[str]:
+def _uneven(gpus: Sequence[PciDevice]) -> List[str]:
     """What only some of the GPUs show."""
     shown_by: Dict[str, int] = {}
     key_form = re.compile(r"^(LnkCap|LnkSta|DevSta|Control|Kernel driver in use|Subsystem|NUMA node)\b")

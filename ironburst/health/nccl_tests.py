@@ -54,7 +54,7 @@ class Half(NamedTuple):
     wrong: Optional[float]
 
 
-class Row(NamedTuple):
+class NcclRow(NamedTuple):
     """One message size: bytes, elements of a type, what they are reduced with ("sum", "none"), out of place and in
     place.
     """
@@ -85,12 +85,12 @@ class Settings(NamedTuple):
     validated: bool
 
 
-class Run(NamedTuple):
+class NcclRun(NamedTuple):
     """A whole output. average and bounds: the words of its summary; program "": an old version does not name it."""
 
     settings: Settings
     ranks: List[Rank]
-    rows: List[Row]
+    rows: List[NcclRow]
     program: str
     average: List[str]
     bounds: str
@@ -137,7 +137,7 @@ class _Reader:
         self.ranks: List[Rank] = []
         self.columns: List[str] = []
         self.units = False
-        self.rows: List[Row] = []
+        self.rows: List[NcclRow] = []
         self.limit: Optional[int] = None
         self.program = ""
         self.average: Optional[List[str]] = None
@@ -185,7 +185,7 @@ class _Reader:
         self.program = started.group(1) if started else self.program
         self.limit = int(reduced.group(1)) if reduced else self.limit
 
-    def run(self, text: str) -> Run:
+    def run(self, text: str) -> NcclRun:
         """The whole run. Raises Unreadable for one that is cut."""
         if not self.columns or not self.rows:
             raise Unreadable("nccl-tests prints no table")
@@ -201,7 +201,7 @@ class _Reader:
             raise Unreadable("the table is cut: the settings or the devices are missing")
         high = min(self.settings.high, self.limit) if self.limit else self.settings.high
         settings = self.settings._replace(high=high)
-        return Run(settings, self.ranks, self.rows, self.program, self.average, self.bounds)
+        return NcclRun(settings, self.ranks, self.rows, self.program, self.average, self.bounds)
 
 
 def figures(text: str) -> Dict[int, float]:
@@ -219,7 +219,7 @@ def _columns(header: str) -> List[str]:
     return header.replace("#wrong", "wrong").replace("cputime", "time").replace("error", "wrong").lstrip("# ").split()
 
 
-def _row(line: str, columns: Sequence[str]) -> Row:
+def _row(line: str, columns: Sequence[str]) -> NcclRow:
     cells = line.split()
     if len(cells) == len(columns) + 1 and re.match(r"^\d{2}:\d{2}:\d{2}$", cells[-1]):
         cells.pop()
@@ -240,7 +240,7 @@ def _row(line: str, columns: Sequence[str]) -> Row:
     if named["type"] not in TYPE_BYTES:
         raise Unreadable(f"the type {named['type']!r} is not known")
     size, count = whole(named["size"], "a size"), whole(named["count"], "a count")
-    return Row(size, count, named["type"], named.get("redop", ""), tuple(halves))
+    return NcclRow(size, count, named["type"], named.get("redop", ""), tuple(halves))
 
 
 def _number(value: str) -> float:
@@ -255,7 +255,7 @@ def _wrong(value: str) -> Optional[float]:
     return float(value)
 
 
-def _refuse_missing_ranks(run: Run) -> None:
+def _refuse_missing_ranks(run: NcclRun) -> None:
     ranks, of_a_process = run.ranks, run.settings.gpus_of_a_process
     if sorted(rank.number for rank in ranks) != list(range(len(ranks))) or len(ranks) % of_a_process:
         raise Unreadable(f"a rank is missing: {len(ranks)} are listed, each process has {of_a_process}")
@@ -263,7 +263,7 @@ def _refuse_missing_ranks(run: Run) -> None:
         raise Unreadable("the devices are not understood")
 
 
-def _refuse_missing_sizes(rows: Sequence[Row], settings: Settings) -> None:
+def _refuse_missing_sizes(rows: Sequence[NcclRow], settings: Settings) -> None:
     low, high, step, by_factor = settings.low, settings.high, settings.step, settings.kind == "factor"
     for before, after in zip(rows, rows[1:]):
         if before.size < 4096:  # small sizes are rounded to whole elements
@@ -283,7 +283,7 @@ def _refuse_missing_sizes(rows: Sequence[Row], settings: Settings) -> None:
         raise Unreadable(f"the table ends at {last} bytes, not at {high}")
 
 
-def _consistent(run: Run) -> List[Finding]:
+def _consistent(run: NcclRun) -> List[Finding]:
     """Raises Unreadable unless the figures agree with each other and with the average."""
     average = decimal(run.average[0], "the average") if run.average else 0.0
     ratios: List[float] = []
@@ -308,7 +308,7 @@ def _consistent(run: Run) -> List[Finding]:
     return [good("table", f"{len(run.rows)} sizes up to {run.rows[-1].size} bytes, {len(run.ranks)} ranks")]
 
 
-def _refuse_other_factor(ratios: Sequence[float], run: Run) -> None:
+def _refuse_other_factor(ratios: Sequence[float], run: NcclRun) -> None:
     """Raises Unreadable unless busbw is algbw times the collective's factor."""
     if max(ratios) - min(ratios) > 0.03 * max(ratios):
         raise Unreadable("busbw is not the same multiple of algbw in all rows")
@@ -320,7 +320,7 @@ def _refuse_other_factor(ratios: Sequence[float], run: Run) -> None:
         raise Unreadable(f"busbw is {ratios[-1]:.3f} times algbw, which {what} do not give")
 
 
-def _correctness(run: Run, expected: Expectation) -> List[Finding]:
+def _correctness(run: NcclRun, expected: Expectation) -> List[Finding]:
     """Whether the data were right, or were not checked and need not be."""
     not_checked: List[Finding] = []
     problems: List[str] = []
@@ -344,7 +344,7 @@ def _correctness(run: Run, expected: Expectation) -> List[Finding]:
     return not_checked + judged("correctness", problems, "no wrong value is reported")
 
 
-def _bandwidth(run: Run, expected: Expectation) -> Finding:
+def _bandwidth(run: NcclRun, expected: Expectation) -> Finding:
     """Out-of-place busbw at one size against the table."""
     busbw = {row.size: row.halves[0].busbw for row in run.rows}
     asked = size_bytes(expected.message_size) if expected.message_size else None
@@ -379,7 +379,7 @@ def _bandwidth(run: Run, expected: Expectation) -> Finding:
     return Finding("bandwidth", not declared, text)
 
 
-def _model_of_board(run: Run, expected: Expectation) -> Optional[str]:
+def _model_of_board(run: NcclRun, expected: Expectation) -> Optional[str]:
     """The model whose board has as many GPUs as there are ranks, where nothing is declared and only one has."""
     names = {rank.gpu for rank in run.ranks}
     if expected.threshold_id is not None or len(names) != 1 or run.nodes != 1:

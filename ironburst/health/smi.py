@@ -33,7 +33,7 @@ class Listed(NamedTuple):
     uuid: str
 
 
-class Link(NamedTuple):
+class NvLink(NamedTuple):
     """One NVLink of a GPU: a speed in GB/s, or that it is down."""
 
     number: int
@@ -98,14 +98,14 @@ def _list(text: str, expected: Expectation) -> List[Finding]:
 
 def _nvlink(text: str, expected: Expectation) -> List[Finding]:
     gpus: List[Listed] = []
-    links: Dict[int, List[Link]] = {}
+    links: Dict[int, List[NvLink]] = {}
     said: Dict[int, str] = {}  # what stands in the place of a GPU's links
     for line in clean(text):
         if not line.strip():
             continue
         link, told = LINK.match(line.rstrip()), line.strip()
         if link and gpus and gpus[-1].number not in said:
-            links[gpus[-1].number].append(Link(int(link.group(1)), link.group(2)))
+            links[gpus[-1].number].append(NvLink(int(link.group(1)), link.group(2)))
             note(line, f"link {link.group(1)} of GPU {gpus[-1].number}")
         elif gpus and not links[gpus[-1].number] and (told == MIG_LINKS or NO_LINKS.match(told)):
             said[gpus[-1].number] = told
@@ -151,7 +151,7 @@ def _judge_silent(gpu: Listed, said: str, expected: Expectation) -> List[str]:
     return [] if known else [f"GPU {gpu.number}: {said}; whether a {gpu.name} has NVLinks is not known"]
 
 
-def _judge_links(gpu: Listed, links: Sequence[Link], expected: Expectation) -> List[str]:
+def _judge_links(gpu: Listed, links: Sequence[NvLink], expected: Expectation) -> List[str]:
     """What is wrong with the links of one GPU. Raises Unreadable for a speed that no NVLink has."""
     down = [link for link in links if LINK_DOWN.match(link.value)]
     problems = [f"GPU {gpu.number}: link {link.number} is inactive" for link in down]

@@ -65,7 +65,7 @@ BY_UNIT = {
 }
 
 
-class Gpu(NamedTuple):
+class SmiGpu(NamedTuple):
     """One GPU as GPU_LIST tells it; memory in MiB."""
 
     number: int
@@ -74,15 +74,15 @@ class Gpu(NamedTuple):
     memory_mib: int
 
 
-def gpu_list(text: str) -> List[Gpu]:
+def gpu_list(text: str) -> List[SmiGpu]:
     """The GPUs in the output of GPU_LIST. Raises Unreadable, also for an unknown value ("[N/A]", "[Unknown Error]")."""
     clean(text)
-    gpus: List[Gpu] = []
+    gpus: List[SmiGpu] = []
     for row in _whole_rows(_cells(text.splitlines()), len(DEFAULT)):
         number, name, driver, memory = row
         if not number.isdigit() or not memory.isdigit() or not re.match(r"^\d+(\.\d+)+$", driver):
             raise _not_understood(row)
-        gpus.append(Gpu(int(number), name, driver, int(memory)))
+        gpus.append(SmiGpu(int(number), name, driver, int(memory)))
     if len({gpu.number for gpu in gpus}) != len(gpus):
         raise Unreadable("nvidia-smi prints one GPU twice")
     return gpus

@@ -22,7 +22,7 @@ OLDEST = "23.11"
 
 
 @dataclass(frozen=True)
-class Site:
+class NewSite:
     """What was answered, the driver's branch, and the day."""
 
     given: Given
@@ -50,7 +50,7 @@ def next_step(given: Given, path: Path) -> str:
     return f"{lock}, then docs/tutorial/first-hall.md"
 
 
-def text(site: Site) -> str:
+def text(site: NewSite) -> str:
     """The whole file."""
     given = site.given
     region = [region_line(given["region"])] if given["region"] else []
@@ -73,7 +73,7 @@ def text(site: Site) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _software(site: Site) -> str:
+def _software(site: NewSite) -> str:
     given = site.given
     keys = {"driver": f'"{site.driver}"', "os": given["os"]}
     if given["scheduler"] == "slurm":

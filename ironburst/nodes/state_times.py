@@ -34,7 +34,7 @@ class Then(StrEnum):
 
 
 @dataclass(frozen=True)
-class Row:
+class StateTime:
     """`steps`: (seconds that it has lasted, what is done then), in order. `ends`: who ends it, where there are none."""
 
     steps: tuple[tuple[float, Then], ...] = ()
@@ -45,8 +45,8 @@ class Row:
     again: bool = True  # its job may be rented for again
 
 
-def _by(ends: str, *states: str) -> dict[str, Row]:
-    return dict.fromkeys(states, Row(ends=ends))
+def _by(ends: str, *states: str) -> dict[str, StateTime]:
+    return dict.fromkeys(states, StateTime(ends=ends))
 
 
 _QUEUE = "the queue: it holds no node"
@@ -54,19 +54,19 @@ _JOBS = "its jobs, by their own rows, and the pool's idle time"
 
 # Slurm's jobs. Flags come beside a base state; the readers keep the one that says most (base_state in
 # ironburst/adapters/slurm/answers.py)
-JOB: dict[str, Row] = {
+JOB: dict[str, StateTime] = {
     **_by(_QUEUE, "PENDING"),
-    "RUNNING": Row(((HOUR, Then.TELL),), works=True),  # OverTimeLimit may let it
-    "SIGNALING": Row(((HOUR, Then.TELL), (4 * HOUR, Then.REQUEUE)), works=True),
-    "RESIZING": Row(((HOUR, Then.TELL), (4 * HOUR, Then.REQUEUE)), works=True),
+    "RUNNING": StateTime(((HOUR, Then.TELL),), works=True),  # OverTimeLimit may let it
+    "SIGNALING": StateTime(((HOUR, Then.TELL), (4 * HOUR, Then.REQUEUE)), works=True),
+    "RESIZING": StateTime(((HOUR, Then.TELL), (4 * HOUR, Then.REQUEUE)), works=True),
     # its limit stands still, so that doesn't end it
-    "SUSPENDED": Row(((HOUR, Then.TELL), (4 * HOUR, Then.REQUEUE))),
-    "STOPPED": Row(((HOUR, Then.TELL), (4 * HOUR, Then.REQUEUE))),
+    "SUSPENDED": StateTime(((HOUR, Then.TELL), (4 * HOUR, Then.REQUEUE))),
+    "STOPPED": StateTime(((HOUR, Then.TELL), (4 * HOUR, Then.REQUEUE))),
     # its prolog runs, or its nodes boot
-    "CONFIGURING": Row(((HOUR, Then.TELL), (3 * HOUR, Then.REQUEUE)), again=False),
+    "CONFIGURING": StateTime(((HOUR, Then.TELL), (3 * HOUR, Then.REQUEUE)), again=False),
     # its processes are being killed, then its epilog runs
-    "COMPLETING": Row(((10 * MINUTE, Then.TELL), (30 * MINUTE, Then.FORCE))),
-    "STAGE_OUT": Row(((HOUR, Then.TELL), (4 * HOUR, Then.FORCE))),
+    "COMPLETING": StateTime(((10 * MINUTE, Then.TELL), (30 * MINUTE, Then.FORCE))),
+    "STAGE_OUT": StateTime(((HOUR, Then.TELL), (4 * HOUR, Then.FORCE))),
     **_by("the queue: it has ended", "COMPLETED", "CANCELLED", "FAILED", "TIMEOUT", "NODE_FAIL", "PREEMPTED"),
     **_by("the queue: it has ended", "BOOT_FAIL", "DEADLINE", "OUT_OF_MEMORY", "END"),
     **_by(_QUEUE, "LAUNCH_FAILED", "REQUEUED", "REQUEUE_HOLD", "SPECIAL_EXIT", "RECONFIG_FAIL", "REQUEUE_FED"),
@@ -75,7 +75,7 @@ JOB: dict[str, Row] = {
 }
 
 # Slurm's nodes, and Kubernetes' in the same words (ironburst/adapters/kubernetes/nodes.py)
-NODE: dict[str, Row] = {
+NODE: dict[str, StateTime] = {
     **_by(_JOBS, "ALLOCATED", "MIXED", "IDLE", "BLOCKED", "PLANNED", "RESERVED", "MAINTENANCE"),
     **_by("nothing: it says nothing of what runs there", "CLOUD", "DYNAMIC_FUTURE", "DYNAMIC_NORM", "EXTERNAL"),
     **_by("nothing: it says nothing of what runs there", "PERFCTRS", "REBOOT_CANCELED", "RESUME", "UNDRAIN"),
@@ -84,19 +84,21 @@ NODE: dict[str, Row] = {
     **_by(f"a person, who is asked to be quick; {_JOBS}", "DRAIN"),
     **_by("the pool's boot time", "POWER_UP", "POWERING_UP"),
     **_by("the controller at once: its instance ends", "POWERING_DOWN", "POWERED_DOWN"),
-    "COMPLETING": Row(((10 * MINUTE, Then.TELL), (30 * MINUTE, Then.FORCE))),  # where the queue shows no job there
+    "COMPLETING": StateTime(
+        ((10 * MINUTE, Then.TELL), (30 * MINUTE, Then.FORCE))
+    ),  # where the queue shows no job there
     # Slurm makes it DOWN after SlurmdTimeout; some set that to 0
-    "NOT_RESPONDING": Row(((15 * MINUTE, Then.TELL), (HOUR, Then.DRAIN))),
+    "NOT_RESPONDING": StateTime(((15 * MINUTE, Then.TELL), (HOUR, Then.DRAIN))),
     **dict.fromkeys(
         ("ERROR", "FAIL", "FUTURE", "INVALID", "INVALID_REG", "UNKNOWN"),
-        Row(((5 * MINUTE, Then.TELL), (15 * MINUTE, Then.DRAIN))),
+        StateTime(((5 * MINUTE, Then.TELL), (15 * MINUTE, Then.DRAIN))),
     ),
     # asked to power down, with no job left on it
     **dict.fromkeys(
         ("POWER_DOWN", "POWER_DRAIN", "POWER_DOWN_ASAP", "POWER_DOWN_FORCE"),
-        Row(((10 * MINUTE, Then.TELL), (15 * MINUTE, Then.FORCE)), takes_turns="POWER_DOWN"),
+        StateTime(((10 * MINUTE, Then.TELL), (15 * MINUTE, Then.FORCE)), takes_turns="POWER_DOWN"),
     ),
-    "REBOOT_REQUESTED": Row(((24 * HOUR, Then.TELL),)),
+    "REBOOT_REQUESTED": StateTime(((24 * HOUR, Then.TELL),)),
     # conditions of Kubernetes' nodes, and what they come down to
     **_by("NOT_RESPONDING, and DOWN after 5 min", "Ready"),
     **_by("FAIL, by the taint", "MemoryPressure", "DiskPressure", "PIDPressure", "NetworkUnavailable"),
@@ -108,14 +110,18 @@ NODE: dict[str, Row] = {
 }
 
 
-_IMAGE = Row(((15 * MINUTE, Then.TELL), (30 * MINUTE, Then.REQUEUE)), takes_turns="Image", gap_s=600.0, again=False)
-_CONTAINER = Row(((15 * MINUTE, Then.TELL), (30 * MINUTE, Then.REQUEUE)), takes_turns="Start", gap_s=600.0, again=False)
-_SLOW = Row(((HOUR, Then.TELL), (3 * HOUR, Then.REQUEUE)), takes_turns="Create", again=False)
+_IMAGE = StateTime(
+    ((15 * MINUTE, Then.TELL), (30 * MINUTE, Then.REQUEUE)), takes_turns="Image", gap_s=600.0, again=False
+)
+_CONTAINER = StateTime(
+    ((15 * MINUTE, Then.TELL), (30 * MINUTE, Then.REQUEUE)), takes_turns="Start", gap_s=600.0, again=False
+)
+_SLOW = StateTime(((HOUR, Then.TELL), (3 * HOUR, Then.REQUEUE)), takes_turns="Create", again=False)
 SOME_WAIT, SOME_END, INCOMPLETE = "SomeWait", "SomeEnd", "Incomplete"
 """words of ours: of a gang's pods some can't start, are being deleted, or have no node, while others run"""
 
 # Jobs of pods that have a node, by the word that their pods wait with: kubelet's reasons, and ours of a gang
-POD: dict[str, Row] = {
+POD: dict[str, StateTime] = {
     "ContainerCreating": _SLOW,  # its image is pulled, its volumes are mounted
     "PodInitializing": _SLOW,
     **dict.fromkeys(
@@ -145,12 +151,12 @@ POD: dict[str, Row] = {
         _CONTAINER,
     ),
     # it starts and ends again and again, with up to 5 min between; kubelet forgets that when it ran for 10 min
-    "CrashLoopBackOff": Row(((30 * MINUTE, Then.TELL), (2 * HOUR, Then.REQUEUE)), gap_s=660.0, again=False),
-    "KillContainerError": Row(((30 * MINUTE, Then.TELL), (2 * HOUR, Then.REQUEUE)), gap_s=600.0),
-    "KillPodSandboxError": Row(((30 * MINUTE, Then.TELL), (2 * HOUR, Then.REQUEUE)), gap_s=600.0),
-    SOME_WAIT: Row(((30 * MINUTE, Then.TELL),), gap_s=600.0),
-    SOME_END: Row(((30 * MINUTE, Then.TELL),), gap_s=600.0),
-    INCOMPLETE: Row(((HOUR, Then.TELL),)),
+    "CrashLoopBackOff": StateTime(((30 * MINUTE, Then.TELL), (2 * HOUR, Then.REQUEUE)), gap_s=660.0, again=False),
+    "KillContainerError": StateTime(((30 * MINUTE, Then.TELL), (2 * HOUR, Then.REQUEUE)), gap_s=600.0),
+    "KillPodSandboxError": StateTime(((30 * MINUTE, Then.TELL), (2 * HOUR, Then.REQUEUE)), gap_s=600.0),
+    SOME_WAIT: StateTime(((30 * MINUTE, Then.TELL),), gap_s=600.0),
+    SOME_END: StateTime(((30 * MINUTE, Then.TELL),), gap_s=600.0),
+    INCOMPLETE: StateTime(((HOUR, Then.TELL),)),
     # phases and conditions, and what they come down to
     **_by("the words above, of what its containers wait for", "Pending", "Initialized", "PodReadyToStartContainers"),
     **_by("its containers, by their own words", "ContainersReady", "Ready"),
@@ -166,9 +172,9 @@ POD: dict[str, Row] = {
 
 # Karpenter's NodeClaims. DELETED is no condition: it is to end (metadata.deletionTimestamp, expireAfter)
 DELETED = "Deleted"
-CLAIM: dict[str, Row] = {
+CLAIM: dict[str, StateTime] = {
     # from when its pods must have gone (terminationGracePeriod) and its instance ended
-    DELETED: Row(((HOUR, Then.TELL),)),
+    DELETED: StateTime(((HOUR, Then.TELL),)),
     **_by("Karpenter: what hasn't launched after 5 min, or registered after 15, is deleted", "Launched", "Registered"),
     **_by("its pods, by their own words; Karpenter's consolidation", "Initialized", "Ready", "ConsistentStateFound"),
     **_by("Karpenter, which replaces it", "Consolidatable", "Drifted", "DisruptionReason"),
@@ -176,26 +182,26 @@ CLAIM: dict[str, Row] = {
 }
 
 # Pending pods, by the first word of why: PodScheduled's reasons, and what the readers say
-PENDING_POD: dict[str, Row] = {
+PENDING_POD: dict[str, StateTime] = {
     **_by("its node, or the pools", "Unschedulable"),
     # its room is being made: those that leave may save for as long as their grace period is
-    "Nominated": Row(((30 * MINUTE, Then.RENT),)),
-    "SchedulingGated": Row(ends=_QUEUE),  # somebody else's controller opens it, and says so
-    "SchedulerError": Row(((HOUR, Then.TELL),)),
-    "Waiting": Row(((HOUR, Then.TELL),)),  # kube-scheduler hasn't looked at it
-    INCOMPLETE: Row(ends=_QUEUE),  # not all of its pods are made
+    "Nominated": StateTime(((30 * MINUTE, Then.RENT),)),
+    "SchedulingGated": StateTime(ends=_QUEUE),  # somebody else's controller opens it, and says so
+    "SchedulerError": StateTime(((HOUR, Then.TELL),)),
+    "Waiting": StateTime(((HOUR, Then.TELL),)),  # kube-scheduler hasn't looked at it
+    INCOMPLETE: StateTime(ends=_QUEUE),  # not all of its pods are made
 }
 
 
-def of_job(state: str, word: str) -> tuple[str, Row]:
+def of_job(state: str, word: str) -> tuple[str, StateTime]:
     """The name and the row of a job that is on a node. `word`: the first of the scheduler's reason; one that isn't
     there (a later kubelet's) counts as its state does.
     """
     if word in POD:
         return word, POD[word]
-    return state, JOB.get(state, Row())
+    return state, JOB.get(state, StateTime())
 
 
-def of_pending(word: str) -> tuple[str, Row]:
+def of_pending(word: str) -> tuple[str, StateTime]:
     """The same of a pending one."""
     return word, PENDING_POD.get(word, JOB["PENDING"])

@@ -10,7 +10,7 @@ from ironburst.burst import explain
 from ironburst.controller.records import EventRow
 from ironburst.nodes import naming
 from ironburst.nodes import states as node_states
-from ironburst.page.seen import At, Look, Seen
+from ironburst.page.seen import At, Look, PageFiles
 
 TOLD_S, TROUBLE_S = 3 * 86400.0, 86400.0  # so long events are shown on top: a weekend, a day
 LOOKED_S = 7 * 86400.0  # a look for drift that is older is told
@@ -29,7 +29,7 @@ class Trouble:
     when: str = ""
 
 
-def troubles(seen: Seen, at: At) -> list[Trouble]:
+def troubles(seen: PageFiles, at: At) -> list[Trouble]:
     """What a person has to do something about comes first."""
     said = seen.said
     found = [Trouble(True, "The controller is silent", seen.late)] if seen.late else []

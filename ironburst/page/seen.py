@@ -23,7 +23,7 @@ class Look:
 
 
 @dataclass(frozen=True)
-class Seen:
+class PageFiles:
     """The controller's files at one moment.
 
     `said`: as `status --json`; `tick_s`: when the queue and the nodes in it were last written; `wrong`: what can't be

@@ -20,12 +20,12 @@ from ironburst import catalog
 from ironburst.burst import Job
 from ironburst.controller import burn, job_story, karpenter_store, money, spending, status_report
 from ironburst.controller.ledger import Ledger, LedgerError
-from ironburst.controller.recorder import Newest, Observed, RecordError
+from ironburst.controller.recorder import Newest, RecordError, TickObservation
 from ironburst.controller.records import DecisionRow
 from ironburst.document import ClusterDocument, DocumentError
 from ironburst.page import broken, history, render, view
 from ironburst.page.history import Picture
-from ironburst.page.seen import Look, Seen, Usd
+from ironburst.page.seen import Look, PageFiles, Usd
 from ironburst.ports import Observation
 from ironburst.system import local_time
 from ironburst.system.bad_input import BadInput
@@ -50,9 +50,9 @@ class Source:
     def __init__(self, files: Files, document: ClusterDocument, clock: Callable[[], float] = time.time):
         self._files, self._document, self._clock = files, document, clock
         self._newest = Newest(files.ticks)
-        self._tick: Observed | None = None
+        self._tick: TickObservation | None = None
         self._lock = threading.Lock()
-        self._seen: Seen | None = None
+        self._seen: PageFiles | None = None
         self._pictures: tuple[float, list[Picture]] = (-math.inf, [])  # and when they were made
 
     @property
@@ -82,14 +82,14 @@ class Source:
         lines = [line for each in told for line in (*job_story.lines(each), "")]
         return render.story(f"Job {job}", lines)
 
-    def seen(self) -> Seen:
+    def seen(self) -> PageFiles:
         """A look that is no older than half a tick."""
         with self._lock:
             if self._seen is None or not 0 <= self._clock() - self._seen.said["at_s"] < self.every_s / 2:
                 self._seen = self._look()
             return self._seen
 
-    def _look(self) -> Seen:
+    def _look(self) -> PageFiles:
         wrong: list[str] = []
         try:
             self._document = self._files.document()
@@ -110,7 +110,7 @@ class Source:
         except (LedgerError, sqlite3.Error) as error:
             return self._of(None, [*wrong, f"the ledger {path} can't be read: {error}"])
 
-    def _of(self, ledger: Ledger | None, wrong: list[str]) -> Seen:
+    def _of(self, ledger: Ledger | None, wrong: list[str]) -> PageFiles:
         tick, now_s = self._tick, self._clock()
         decided = ledger.last_decisions() if ledger else {}
         said = status_report.gather(self._document, _observed(self._document, tick), ledger, now_s, decided)
@@ -121,7 +121,7 @@ class Source:
         decisions = ledger.newest_decisions(view.DECISIONS) if ledger else []
         if ledger and not 0 <= now_s - self._pictures[0] < PICTURES_S:
             self._pictures = (now_s, history.pictures(_recent(self._document, ledger, said, now_s)))
-        return Seen(
+        return PageFiles(
             said=said,
             tick_s=tick.at_s if tick else None,
             wrong=wrong,
@@ -146,7 +146,7 @@ def _names(ledger: Ledger | None, said: dict[str, Any], others: Iterable[int | N
     return names
 
 
-def _observed(document: ClusterDocument, tick: Observed | None) -> Observation:
+def _observed(document: ClusterDocument, tick: TickObservation | None) -> Observation:
     """As the controller saw it at its last tick; a scheduler that it decided nothing for gave no answer."""
     if tick is None:
         return Observation((), ())

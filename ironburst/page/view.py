@@ -15,7 +15,7 @@ from ironburst.nodes import naming
 from ironburst.page import broken
 from ironburst.page.broken import Trouble
 from ironburst.page.history import Picture
-from ironburst.page.seen import At, Look, Seen, Usd
+from ironburst.page.seen import At, Look, PageFiles, Usd
 
 ROWS = 200  # jobs at a time
 SENTENCES = 500  # jobs that are told of in whole; the others' reason is shown alone
@@ -108,7 +108,7 @@ class View:
     drift_text: str = ""
 
 
-def view(seen: Seen, at: At, asked: str = "", rows: int | None = ROWS) -> View:
+def view(seen: PageFiles, at: At, asked: str = "", rows: int | None = ROWS) -> View:
     """`asked`: words that the jobs shown have; `rows`: that many of them at most, None: all."""
     said = seen.said
     drift_text, drift = _drift(seen.look, said["at_s"], at)
@@ -165,7 +165,7 @@ def _fixed_tile(money: dict[str, Any]) -> list[tuple[str, str, str]]:
     return [(f"{explain.plural(len(money['fixed']), 'fixed cloud node')}, an hour{partly}", figure, "money")]
 
 
-def _tick(seen: Seen, at: At) -> str:
+def _tick(seen: PageFiles, at: At) -> str:
     last = seen.said["last_tick"]
     if last is None:
         return "no controller has run with this ledger yet"
@@ -194,7 +194,7 @@ def _drift(look: Look, now_s: float, at: At) -> tuple[str, list[dict[str, str]]]
 # ---- the queue
 
 
-def queue(seen: Seen, asked: str = "", rows: int | None = ROWS) -> Queue:
+def queue(seen: PageFiles, asked: str = "", rows: int | None = ROWS) -> Queue:
     """Those that wait first, the longest wait first; of those with every word that is asked for."""
     jobs, words = seen.said["queue"], asked.casefold().split()
     found = [job for job in jobs if not words or all(_has(job, word) for word in words)]
@@ -217,7 +217,7 @@ def called(job: dict[str, Any]) -> str:
     return str(job["called"]) if job["scheduler"] == "slurm" else str(job["name"])
 
 
-def _line(job: dict[str, Any], seen: Seen, whole: bool) -> JobLine:
+def _line(job: dict[str, Any], seen: PageFiles, whole: bool) -> JobLine:
     """`whole`: with the sentence and what was not done, else with the reason alone."""
     since_s, now_s = job["waits_since_s"], seen.said["at_s"]
     where = explain.listed(job["on"])
@@ -297,7 +297,7 @@ def _day(name: str, usd: Usd) -> Day:
 # ---- what was decided
 
 
-def _decisions(seen: Seen, at: At) -> list[Decided]:
+def _decisions(seen: PageFiles, at: At) -> list[Decided]:
     """Of jobs, and what was done with nodes; the newest first."""
     rows = [_decision(row, seen.names, at) for row in seen.decisions]
     rows += [_event(row, seen.names, at) for row in seen.events if row.kind not in broken.ON_TOP]

@@ -8,14 +8,14 @@ from ironburst.plan.comment import Drift, Shown, comment
 from ironburst.plan.difference import difference
 from ironburst.plan.money import Money, money
 from ironburst.plan.policy import Refusal, judge, let_through
-from ironburst.plan.preview import Change, Preview, UnreadablePreview, read_preview, read_refresh
+from ironburst.plan.preview import Preview, ResourceChange, UnreadablePreview, read_preview, read_refresh
 
 __all__ = [
-    "Change",
     "Drift",
     "Money",
     "Preview",
     "Refusal",
+    "ResourceChange",
     "Shown",
     "UnreadablePreview",
     "comment",

@@ -12,7 +12,7 @@ from ironburst.config.allowance_models import Allowance
 from ironburst.plan.difference import Difference
 from ironburst.plan.money import Money
 from ironburst.plan.policy import KINDS, Refusal
-from ironburst.plan.preview import Change
+from ironburst.plan.preview import ResourceChange
 
 MOST = 60_000
 """characters: GitHub takes 65,536, and the rest is for what is left out"""
@@ -30,7 +30,7 @@ class Drift:
 
     hosts: Mapping[str, tuple[str, str]] | None = None
     asked: int = 0
-    resources: Sequence[Change] | None = None
+    resources: Sequence[ResourceChange] | None = None
     failed: Sequence[str] = field(default_factory=tuple)
 
     @property
@@ -44,7 +44,7 @@ class Shown:
     """All that a comment says."""
 
     stack: str
-    changes: Sequence[Change]
+    changes: Sequence[ResourceChange]
     errors: Sequence[str]
     judged: Sequence[tuple[Refusal, Allowance | None]]
     money: Money
@@ -135,7 +135,7 @@ def _usd(usd: float | None) -> str:
     return "not known" if usd is None else f"{usd:,.0f}"
 
 
-def _rows(changes: Sequence[Change]) -> Iterator[str]:
+def _rows(changes: Sequence[ResourceChange]) -> Iterator[str]:
     """A row for all resources of a kind to which the same happens."""
     order = {op: n for n, op in enumerate(SIGNS)}
     rows: dict[tuple[str, str, str], list[str]] = {}

@@ -11,7 +11,7 @@ DAYS = 31
 
 
 @dataclass(frozen=True)
-class Row:
+class MonthlyCost:
     """USD in a month; None: a price isn't known. 0.0: it isn't declared."""
 
     what: str
@@ -25,7 +25,7 @@ class Money:
     `ceiling`: budget.total_usd_per_month.
     """
 
-    rows: list[Row]
+    rows: list[MonthlyCost]
     rented: float | None
     ceiling: float | None
 
@@ -43,7 +43,7 @@ class Money:
 def money(config: ClusterConfig, before: ClusterConfig | None) -> Money:
     """Raises catalog.Unknown for a type that the catalogue doesn't have; checks.check says it first."""
     then, now = (_costs(before) if before else {}), _costs(config)
-    rows = [Row(what, then.get(what, 0.0), now.get(what, 0.0)) for what in dict.fromkeys([*now, *then])]
+    rows = [MonthlyCost(what, then.get(what, 0.0), now.get(what, 0.0)) for what in dict.fromkeys([*now, *then])]
     ceiling = config.budget.total_usd_per_month if config.budget else None
     return Money(rows, _pools(config), ceiling)
 

@@ -13,7 +13,7 @@ from ironburst.config.models import ClusterConfig
 from ironburst.plan.aws import AWS
 from ironburst.plan.kinds import Kinds, together
 from ironburst.plan.money import Money
-from ironburst.plan.preview import UNKNOWN, Change
+from ironburst.plan.preview import UNKNOWN, ResourceChange
 
 KINDS = together(Kinds({"baremetal:index:Node": "owned node"}), AWS)
 WIDEST = {4: 8, 6: 16}
@@ -30,7 +30,7 @@ class Refusal:
 
 
 def judge(
-    changes: Sequence[Change],
+    changes: Sequence[ResourceChange],
     config: ClusterConfig,
     before: ClusterConfig | None,
     taking_jobs: Mapping[str, str] | None,
@@ -59,7 +59,7 @@ def let_through(
     ]
 
 
-def _nodes(changes: Sequence[Change], taking_jobs: Mapping[str, str] | None) -> Iterator[Refusal]:
+def _nodes(changes: Sequence[ResourceChange], taking_jobs: Mapping[str, str] | None) -> Iterator[Refusal]:
     for change in changes:
         harm = _harm(change)
         if not harm:
@@ -78,7 +78,7 @@ def _nodes(changes: Sequence[Change], taking_jobs: Mapping[str, str] | None) -> 
             yield Refusal("node", change.name, sentence)
 
 
-def _harm(change: Change) -> str:
+def _harm(change: ResourceChange) -> str:
     """What becomes of a node's jobs; "": nothing."""
     if change.kind not in KINDS.nodes:
         return ""
@@ -107,7 +107,7 @@ def _budget(money: Money) -> Iterator[Refusal]:
         yield Refusal("budget", "", f"{why}, {money.ceiling:,.0f}: declare less, raise it, or {_write('budget')}")
 
 
-def _networks(changes: Sequence[Change]) -> Iterator[Refusal]:
+def _networks(changes: Sequence[ResourceChange]) -> Iterator[Refusal]:
     for change in changes:
         if change.op == "delete":
             continue
@@ -165,7 +165,7 @@ def _secrets(config: ClusterConfig, before: ClusterConfig) -> Iterator[Refusal]:
         yield Refusal("join-secret", each.kind, f"{why}, and {end}: {_write('join-secret', each.kind)}")
 
 
-def _secret_resources(changes: Sequence[Change]) -> Iterator[Refusal]:
+def _secret_resources(changes: Sequence[ResourceChange]) -> Iterator[Refusal]:
     for change in changes:
         if change.kind.startswith(KINDS.secrets) and change.op in ("delete", "replace"):
             why = f"the secret {change.name} would be {'taken away' if change.op == 'delete' else 'replaced'}"

@@ -24,7 +24,7 @@ class UnreadablePreview(ValueError):
 
 
 @dataclass(frozen=True)
-class Change:
+class ResourceChange:
     """One resource that would not stay as it is. `op`: create, update, replace, delete, or another of Pulumi's;
     `before`, `after`: its inputs; `keys`: which of them differ, `replaces`: those that replace it.
     """
@@ -43,7 +43,7 @@ class Preview:
     """`stack`: whose it is, "" where nothing says it; `errors`: why the preview itself failed."""
 
     stack: str
-    changes: list[Change]
+    changes: list[ResourceChange]
     errors: list[str]
 
 
@@ -95,16 +95,16 @@ def _stack(urns: Iterable[str]) -> str:
     return next((urn.removeprefix("urn:pulumi:").partition("::")[0] for urn in urns), "")
 
 
-def _changes(steps: Iterable[Mapping[str, Any]]) -> list[Change]:
+def _changes(steps: Iterable[Mapping[str, Any]]) -> list[ResourceChange]:
     """One a resource: the CLI may show the parts of a replacement beside it."""
-    found: dict[str, Change] = {}
+    found: dict[str, ResourceChange] = {}
     for step in steps:
         kind, name = step["urn"].split("::", 3)[2].rsplit("$", 1)[-1], step["urn"].split("::", 3)[3]
         if step["op"] in QUIET or kind == _STACK or kind.startswith("pulumi:providers:"):
             continue
         details = step.get("detailedDiff") or {}
         forced = {key for key, each in details.items() if str(each.get("kind", "")).endswith("-replace")}
-        change = Change(
+        change = ResourceChange(
             op="replace" if step["op"] in REPLACING else step["op"],
             kind=kind,
             name=name,
@@ -122,10 +122,10 @@ def _tops(paths: Iterable[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(path.partition(".")[0].partition("[")[0] for path in paths))
 
 
-def _both(first: Change, second: Change) -> Change:
+def _both(first: ResourceChange, second: ResourceChange) -> ResourceChange:
     """Two steps of one resource: a replacement, or a delete beside something else, which is none but a replacement."""
     op = first.op if first.op == second.op else "replace"
-    return Change(
+    return ResourceChange(
         op,
         first.kind,
         first.name,

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, Protocol
 from ironburst.burst import Job, Node, Resources
 from ironburst.nodes import naming
 from ironburst.ports.service import SchedulerError, SchedulerMissing
-from ironburst.shares import Quota, Share
+from ironburst.shares import Quota, TeamShare
 
 __all__ = [
     "ALIVE",
@@ -39,7 +39,7 @@ __all__ = [
     "Scheduler",
     "SchedulerError",
     "SchedulerMissing",
-    "Share",
+    "TeamShare",
     "Throttled",
     "TokenMismatch",
     "TooExpensive",
@@ -203,7 +203,7 @@ class Scheduler(Protocol):
     def requeue(self, *jobs: int) -> dict[int, str]:
         """Stop jobs and put them back into the queue, all that can be. The others, and why not."""
 
-    def limit(self, shares: Sequence[Share], now: Mapping[str, Quota], gpus: int) -> None:
+    def limit(self, shares: Sequence[TeamShare], now: Mapping[str, Quota], gpus: int) -> None:
         """Hold each team to what it may have now ({account: quota}), where the scheduler doesn't already. `gpus`: of
         the shared nodes, that are there. What the role or a person has to make first, and isn't there, is an error,
         after the rest was written.

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from ironburst.burst import Policy
 from ironburst.replay.home import Home
-from ironburst.replay.provider import Cloud
+from ironburst.replay.provider import SimulatedCloud
 
 
 @dataclass(frozen=True)
@@ -16,6 +16,6 @@ class Declared:
     name: str
     home: Home
     policy: Policy
-    cloud: Cloud
+    cloud: SimulatedCloud
     prices_as_of: str | None
     usd_per_month: float | None  # the budget

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from ironburst.replay import formats
-from ironburst.replay.formats import NO_GPU, NOT_STARTED, RUNNING, Job, Row, TraceError
+from ironburst.replay.formats import NO_GPU, NOT_STARTED, RUNNING, TraceError, TraceJob, TraceRow
 
 SWF = (
     *("job", "submit", "wait", "run_time", "allocated", "cpu_time", "memory", "requested", "requested_time"),
@@ -35,7 +35,7 @@ def is_swf(line: str) -> bool:
     )
 
 
-def swf(path: Path, first: str, rest: TextIO) -> Iterator[Job | str]:
+def swf(path: Path, first: str, rest: TextIO) -> Iterator[TraceJob | str]:
     """Jobs of the Standard Workload Format. It knows processors and no GPUs: each counts as one."""
     seen = set()
     for number, line in enumerate(chain([first], rest), 1):
@@ -53,10 +53,10 @@ def swf(path: Path, first: str, rest: TextIO) -> Iterator[Job | str]:
             continue
         seen.add(same)
         known = {name: value for name, value in zip(SWF, values, strict=True) if not value.startswith("-")}
-        yield _of_swf(Row(path, number, {"run_time": "", "submit": "", **known}))
+        yield _of_swf(TraceRow(path, number, {"run_time": "", "submit": "", **known}))
 
 
-def _of_swf(row: Row) -> Job | str:
+def _of_swf(row: TraceRow) -> TraceJob | str:
     said = row.values
     if said.get("status") in ("2", "3", "4"):
         return PART
@@ -69,10 +69,10 @@ def _of_swf(row: Row) -> Job | str:
     start = submit + row.number("wait") if "wait" in said else math.nan
     limit = row.optional("requested_time") or math.nan
     queue, user = said.get("queue", said.get("partition", "")), said.get("user", "")
-    return Job(submit, row.number("run_time"), gpus, queue, user, limit, start_s=start)
+    return TraceJob(submit, row.number("run_time"), gpus, queue, user, limit, start_s=start)
 
 
-def of_json(path: Path, text: str) -> Iterator[Job | str | None]:
+def of_json(path: Path, text: str) -> Iterator[TraceJob | str | None]:
     """Jobs of `sacct --json`, or of Philly's cluster_job_log. Raises TraceError."""
     try:
         answer = json.loads(text)
@@ -93,7 +93,7 @@ def of_json(path: Path, text: str) -> Iterator[Job | str | None]:
             ) from None
 
 
-def _of_slurm(path: Path, number: int, raw: dict[str, Any]) -> Row:
+def _of_slurm(path: Path, number: int, raw: dict[str, Any]) -> TraceRow:
     """A job of `sacct --json` (data_parser v0.0.38 to v0.0.45) in the words of `sacct --parsable2`."""
     time, state = raw["time"], raw["state"]["current"]
     values = {
@@ -110,7 +110,7 @@ def _of_slurm(path: Path, number: int, raw: dict[str, Any]) -> Row:
         "Account": str(raw.get("account") or ""),
         "State": str(state[0] if isinstance(state, list) else state),
     }
-    return Row(path, number, values, "job")
+    return TraceRow(path, number, values, "job")
 
 
 def _number(value: Any) -> int | None:
@@ -129,11 +129,11 @@ def _tres(listed: Any) -> str:
     return ",".join(f"{name}={_number(each['count']) or 0}" for name, each in names)
 
 
-def _of_philly(path: Path, number: int, raw: dict[str, Any]) -> Job | str:
+def _of_philly(path: Path, number: int, raw: dict[str, Any]) -> TraceJob | str:
     """A job of Philly: all of its attempts one after the other, on the GPUs of the largest. UTC: only differences
     count.
     """
-    row = Row(path, number, {key: str(value) for key, value in raw.items()}, "job")
+    row = TraceRow(path, number, {key: str(value) for key, value in raw.items()}, "job")
     runs = [(_clock(each.get("start_time")), _clock(each.get("end_time"))) for each in raw["attempts"]]
     begun = [(start, end) for start, end in runs if start is not None and end is not None]
     if not any(start is not None for start, _ in runs):
@@ -151,7 +151,7 @@ def _of_philly(path: Path, number: int, raw: dict[str, Any]) -> Job | str:
     duration = sum(end - start for start, end in begun)
     if duration < 0:
         raise row.bad("attempts", "a list of runs that end after they start")
-    return Job(submit, duration, gpus, str(raw.get("vc") or ""), str(raw.get("user") or ""), start_s=begun[0][0])
+    return TraceJob(submit, duration, gpus, str(raw.get("vc") or ""), str(raw.get("user") or ""), start_s=begun[0][0])
 
 
 def _clock(text: Any) -> float | None:

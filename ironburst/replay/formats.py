@@ -27,7 +27,7 @@ class TraceError(ValueError):
     """A trace that can't be used: one sentence that says where, what was found and what is allowed."""
 
 
-class Job(NamedTuple):
+class TraceJob(NamedTuple):
     """One job as it was recorded; NaN and the empty string where the file doesn't tell."""
 
     submit_s: float
@@ -41,7 +41,7 @@ class Job(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Row:
+class TraceRow:
     """One line of a file; every complaint names the file, the line, the column and the value."""
 
     path: Path
@@ -77,11 +77,11 @@ class Row:
         return int(value)
 
 
-def plain(row: Row) -> Job | str:
+def plain(row: TraceRow) -> TraceJob | str:
     """Seconds and whole GPUs, as they stand."""
     if not (gpus := row.whole("num_gpus")):
         return NO_GPU
-    return Job(
+    return TraceJob(
         row.number("submit_s"),
         row.number("duration_s"),
         gpus,
@@ -93,7 +93,7 @@ def plain(row: Row) -> Job | str:
     )
 
 
-def sacct(row: Row) -> Job | str | None:
+def sacct(row: TraceRow) -> TraceJob | str | None:
     """Slurm's accounting. None for a step (JobIDRaw has a dot): its job's own line counts. Queue: partition, else
     account. As this command prints it; UTC and seconds keep an hour from vanishing when clocks change:
 
@@ -117,10 +117,10 @@ def sacct(row: Row) -> Job | str | None:
     if not elapsed:
         return NOT_STARTED
     queue = row.values.get("Partition") or row.values.get("Account", "")
-    return Job(submit, elapsed, gpus, queue, row.values.get("User", ""), _limit(row), start_s=start)
+    return TraceJob(submit, elapsed, gpus, queue, row.values.get("User", ""), _limit(row), start_s=start)
 
 
-def _elapsed(row: Row, start: float) -> float:
+def _elapsed(row: TraceRow, start: float) -> float:
     """Seconds: as they stand, as [D-]HH:MM:SS, or from Start to End."""
     if "ElapsedRaw" in row.values:
         return row.number("ElapsedRaw")
@@ -132,7 +132,7 @@ def _elapsed(row: Row, start: float) -> float:
     return end - start
 
 
-def _limit(row: Row) -> float:
+def _limit(row: TraceRow) -> float:
     """Seconds; TimelimitRaw is in minutes. NaN: one of Slurm's words for "none of its own"."""
     name = "TimelimitRaw" if "TimelimitRaw" in row.values else "Timelimit"
     if row.values.get(name, "") in ("", "UNLIMITED", "Partition_Limit"):
@@ -140,7 +140,7 @@ def _limit(row: Row) -> float:
     return (60 * row.number(name) if name == "TimelimitRaw" else _span(row, name)) or math.nan
 
 
-def _span(row: Row, name: str) -> float:
+def _span(row: TraceRow, name: str) -> float:
     """Slurm's [D-]HH:MM:SS, in seconds."""
     found = re.fullmatch(r"(?:(\d+)-)?(?:(\d+):)?(\d+):(\d+)(?:\.\d+)?", row.values[name])
     if not found:
@@ -149,7 +149,7 @@ def _span(row: Row, name: str) -> float:
     return float(((days * 24 + hours) * 60 + minutes) * 60 + seconds)
 
 
-def sacct_time(row: Row, name: str) -> float | None:
+def sacct_time(row: TraceRow, name: str) -> float | None:
     """Seconds since 1970; None for what hasn't happened. A time without zone is UTC: only differences count."""
     text = row.values[name]
     if text in ("", "Unknown", "None"):
@@ -163,7 +163,7 @@ def sacct_time(row: Row, name: str) -> float | None:
         raise row.bad(name, "a time such as 2026-03-01T12:00:00, or seconds since 1970") from None
 
 
-def tres_gpus(row: Row, name: str) -> int:
+def tres_gpus(row: TraceRow, name: str) -> int:
     """Whole GPUs of Slurm's list of resources."""
     try:
         return whole(row.values[name])
@@ -171,7 +171,7 @@ def tres_gpus(row: Row, name: str) -> int:
         raise row.bad(name, "Slurm's list of resources, such as cpu=8,gres/gpu=4,node=1") from None
 
 
-def chronus(row: Row) -> Job | str:
+def chronus(row: TraceRow) -> TraceJob | str:
     """Chronus. Its authors state no unit of time: minutes by all appearances, for then the submits span two weeks
     (20,150 of 20,160 minutes) and the shortest job runs 20.
     The deadline counts from submit (it is never below 1.1 x the run time).
@@ -180,10 +180,10 @@ def chronus(row: Row) -> Job | str:
         return NO_GPU
     submit = 60 * row.number("submit_time")
     deadline = submit + 60 * row.number("expect_time_list")
-    return Job(submit, 60 * row.number("duration"), gpus, user=row.values.get("user", ""), deadline_s=deadline)
+    return TraceJob(submit, 60 * row.number("duration"), gpus, user=row.values.get("user", ""), deadline_s=deadline)
 
 
-def openb(row: Row) -> Job | str:
+def openb(row: TraceRow) -> TraceJob | str:
     """Alibaba's openb pods. One that wants a part of a GPU (38% of them) counts as one whole GPU:
     nothing here shares a GPU, so the trace is heavier than it was. It ran from scheduled_time to deletion_time
     (its recorded wait is dropped). Queue: QoS.
@@ -195,10 +195,10 @@ def openb(row: Row) -> Job | str:
     scheduled, ended = row.number("scheduled_time"), row.number("deletion_time")
     if ended < scheduled:
         raise row.bad("deletion_time", f"a time that isn't before scheduled_time ({scheduled:g})")
-    return Job(row.number("creation_time"), ended - scheduled, gpus, row.values.get("qos", ""))
+    return TraceJob(row.number("creation_time"), ended - scheduled, gpus, row.values.get("qos", ""))
 
 
-def helios(row: Row) -> Job | str:
+def helios(row: TraceRow) -> TraceJob | str:
     """SenseTime's Helios, and Acme with the same columns. `queue` is how long a job waited; its virtual cluster is what
     a queue is here.
     """
@@ -211,12 +211,12 @@ def helios(row: Row) -> Job | str:
         return NOT_STARTED
     if row.values.get("state", "").upper() == "RUNNING":
         return RUNNING
-    return Job(
+    return TraceJob(
         submit, row.number("duration"), gpus, row.values.get("vc", ""), row.values.get("user", ""), start_s=start
     )
 
 
-FORMATS: tuple[tuple[str, tuple[str, ...], Callable[[Row], Job | str | None]], ...] = (
+FORMATS: tuple[tuple[str, tuple[str, ...], Callable[[TraceRow], TraceJob | str | None]], ...] = (
     ("plain", ("submit_s", "duration_s", "num_gpus"), plain),
     ("sacct", ("JobIDRaw", "Submit", "Start", "ElapsedRaw", "AllocTRES"), sacct),
     ("sacct", ("JobID", "Submit", "Start", "Elapsed", "AllocTRES"), sacct),

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ironburst.nodes.gpus import Gpu
+from ironburst.nodes.gpus import NodeGpu
 
 HOME = "home"  # the partition's name while a trace is played
 
@@ -34,7 +34,7 @@ class Home:
     reserve_gpu_hours: float = 310.0
     room_s: float = 15.0
     tick_s: float = 10.0
-    kinds: tuple[Gpu, ...] = ()  # of the nodes' GPUs, in turn; empty: not known
+    kinds: tuple[NodeGpu, ...] = ()  # of the nodes' GPUs, in turn; empty: not known
 
 
 Parts = list[tuple[int, int]]  # of a job: (node, GPUs on it)

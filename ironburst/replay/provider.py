@@ -29,7 +29,7 @@ class Shortage:
 
 
 @dataclass(frozen=True)
-class Cloud:
+class SimulatedCloud:
     """What is declared, and how the provider behaves. Times in seconds.
 
     `pools`: as the policy is to see them (their idle histories begin empty and are kept by the play). A launch takes
@@ -51,7 +51,7 @@ class Capacity:
     spells with it take turns, both exponential.
     """
 
-    cloud: Cloud
+    cloud: SimulatedCloud
     begins_s: float = 0.0  # before any question
     _turns: dict[tuple[str, str, str], tuple[np.random.Generator, list[float]]] = field(default_factory=dict)
 
@@ -78,7 +78,7 @@ class Capacity:
         return shortage.mean_s * (1 - shortage.part) / shortage.part
 
 
-def taken_back_after_s(cloud: Cloud, pool: Pool, market: str, lease: int) -> float:
+def taken_back_after_s(cloud: SimulatedCloud, pool: Pool, market: str, lease: int) -> float:
     """How long the provider leaves the lease with this number; infinite where it never takes one back."""
     rate = pool.interruptions_per_hour.get(market, 0.0)
     if rate <= 0:

@@ -1,6 +1,6 @@
 """The rented side of a played trace in money: what `burst.decide` says is done here, and paid for. Pure.
 
-Whole instances of a declared Cloud. A launch may be refused (then the place cools down, as in the controller); it
+Whole instances of a SimulatedCloud. A launch may be refused (then the place cools down, as in the controller); it
 boots; an instance is paid for from its launch to its end, for the minimum billing at least; one that the provider takes
 back loses its jobs' work since their last checkpoint, and they go back into the queue; leases idle, are used again and
 are given back as the decisions say, which are made once a tick.
@@ -19,7 +19,7 @@ from ironburst.replay.cool_downs import CoolDowns
 from ironburst.replay.idle_logs import IdleLogs
 from ironburst.replay.leases import LeasedRun, LiveLease
 from ironburst.replay.outcome import Bill, Fates
-from ironburst.replay.provider import Capacity, Cloud, taken_back_after_s
+from ironburst.replay.provider import Capacity, SimulatedCloud, taken_back_after_s
 from ironburst.replay.view import COMING, JOINED, OFF, READY, RentedView
 
 KEPT_S = 60.0  # a lease that was kept though its time was over is looked at again after this
@@ -35,13 +35,13 @@ class _Event(NamedTuple):
 
 
 class Rented:
-    """The leases of a Cloud while a trace is played.
+    """The leases of a SimulatedCloud while a trace is played.
 
     `bills`: of the leases that have ended; `refusals`: how often there was no capacity;
     `prepaid_usd`: known when the play is over.
     """
 
-    def __init__(self, fates: Fates, cloud: Cloud, begins_s: float, tick_s: float):
+    def __init__(self, fates: Fates, cloud: SimulatedCloud, begins_s: float, tick_s: float):
         self.fates, self.cloud, self.tick_s, self.now_s = fates, cloud, tick_s, begins_s
         self.bills: list[Bill] = []
         self.refusals, self.prepaid_usd = 0, 0.0

@@ -14,7 +14,7 @@ from ironburst.replay.traces import Trace
 
 
 @dataclass
-class _Seen:
+class _RunningJob:
     """A job under way: as it was seen last, and since when it has been on nodes; None: it waits."""
 
     job: Job
@@ -25,7 +25,7 @@ def trace(snapshots: Iterable[Snapshot], partition: str) -> Trace:
     """The jobs of a home partition that have ended, oldest submit first. A job ended when it was missed: up to a tick
     late, or as late as a controller that was away. Raises TraceError if there is none.
     """
-    under_way: dict[int, _Seen] = {}
+    under_way: dict[int, _RunningJob] = {}
     ended: list[tuple[Job, float, float]] = []  # (job, start, end)
     left_out: Counter[str] = Counter()
     for snapshot in snapshots:
@@ -39,7 +39,7 @@ def trace(snapshots: Iterable[Snapshot], partition: str) -> Trace:
             else:
                 ended.append((seen.job, seen.start_s, snapshot.now_s))
         for id, job in ours.items():
-            seen = under_way.setdefault(id, _Seen(job))
+            seen = under_way.setdefault(id, _RunningJob(job))
             seen.job, seen.start_s = job, (job.start_s or seen.start_s or snapshot.now_s) if job.on else None
     if still := len(under_way):
         left_out["not at its end yet"] += still

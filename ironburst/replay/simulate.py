@@ -22,7 +22,7 @@ from ironburst.replay.at_once import AtOnce
 from ironburst.replay.home import HOME, Home, HomeNodes, Parts
 from ironburst.replay.jobs import Jobs
 from ironburst.replay.outcome import Fates, Played
-from ironburst.replay.provider import Cloud
+from ironburst.replay.provider import SimulatedCloud
 from ironburst.replay.rented import Rented
 from ironburst.replay.traces import Trace
 
@@ -34,7 +34,7 @@ def play(
     trace: Trace,
     home: Home,
     policy: Policy | None,
-    cloud: Cloud | None = None,
+    cloud: SimulatedCloud | None = None,
     progress: Progress | None = None,
     shown: Shown | None = None,
 ) -> Played:
@@ -57,7 +57,7 @@ class _Play:
         trace: Trace,
         home: Home,
         policy: Policy | None,
-        cloud: Cloud | None,
+        cloud: SimulatedCloud | None,
         progress: Progress | None,
         shown: Shown | None,
     ):

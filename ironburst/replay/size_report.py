@@ -11,7 +11,7 @@ from ironburst.burst import Pool, explain
 from ironburst.replay import growth, pictures
 from ironburst.replay.declared import Declared
 from ironburst.replay.pictures import Panel, Series
-from ironburst.replay.sizing import Candidate, Sizing, Wanted
+from ironburst.replay.sizing import Candidate, Sizing, WaitGoal
 from ironburst.replay.traces import Trace
 from ironburst.system.bad_input import BadInput
 
@@ -40,7 +40,7 @@ COLUMNS = (
 
 
 def unlike_simulate(
-    trace: Trace, part: Trace, pools: tuple[Pool, ...], pool: Pool, wanted: Wanted, source: str
+    trace: Trace, part: Trace, pools: tuple[Pool, ...], pool: Pool, wanted: WaitGoal, source: str
 ) -> list[str]:
     """What is counted otherwise than `simulate` counts it on the same trace and stack file."""
     unlimited = trace.limit_s is not None and any(map(math.isnan, trace.limit_s))

@@ -22,7 +22,7 @@ from ironburst.burst import Policy, Pool
 from ironburst.burst.limits import REFERENCE, Limits, WaitTarget
 from ironburst.replay import results
 from ironburst.replay.home import Home
-from ironburst.replay.provider import Cloud
+from ironburst.replay.provider import SimulatedCloud
 from ironburst.replay.results import Waits
 from ironburst.replay.simulate import play
 from ironburst.replay.traces import Trace
@@ -55,7 +55,7 @@ class Prices:
 
 
 @dataclass(frozen=True)
-class Wanted:
+class WaitGoal:
     """Waits in hours that must be kept; None: not asked for."""
 
     p50_h: float | None = None
@@ -134,9 +134,9 @@ def size(
     trace: Trace,
     home: Home,
     policy: Policy,
-    cloud: Cloud,
+    cloud: SimulatedCloud,
     prices: Prices,
-    wanted: Wanted,
+    wanted: WaitGoal,
     nodes: Sequence[int] | None = None,
     tell: Callable[[int, int], None] | None = None,
     also: Sequence[int] = (),
@@ -193,9 +193,9 @@ class _Study:
 
     trace: Trace
     policy: Policy
-    cloud: Cloud
+    cloud: SimulatedCloud
     prices: Prices
-    wanted: Wanted
+    wanted: WaitGoal
     times_a_year: float
 
     def candidate(self, home: Home) -> Candidate:

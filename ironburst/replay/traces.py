@@ -212,9 +212,9 @@ def _jobs(
     path: Path,
     columns: list[str],
     lines: Iterable[tuple[int, list[str]]],
-    to_job: Callable[[formats.Row], formats.Job | str | None],
+    to_job: Callable[[formats.TraceRow], formats.TraceJob | str | None],
     told_apart: bool,
-) -> Iterator[formats.Job | str | None]:
+) -> Iterator[formats.TraceJob | str | None]:
     """`told_apart`: texts with the sign between columns in them are quoted; sacct quotes nothing, and its job names and
     comments may have bars and line ends in them.
     """
@@ -227,7 +227,7 @@ def _jobs(
             yield formats.TWICE
         elif len(values) == len(columns):
             seen |= {line} - {None}
-            yield to_job(formats.Row(path, number, dict(zip(columns, values, strict=True))))
+            yield to_job(formats.TraceRow(path, number, dict(zip(columns, values, strict=True))))
         elif told_apart or len(columns) < _MANY:
             but = f"has {len(values)} values, but the first line names {len(columns)}"
             raise TraceError(f"{path}, line {number} {but}: {','.join(values)[:80]!r}")
@@ -235,9 +235,9 @@ def _jobs(
             yield TORN
 
 
-def _of_jobs(path: Path, found: Iterable[formats.Job | str | None], slurms: bool = False) -> Trace:
+def _of_jobs(path: Path, found: Iterable[formats.TraceJob | str | None], slurms: bool = False) -> Trace:
     """The trace of jobs, and of reasons why some are left out. Raises TraceError."""
-    jobs: list[formats.Job] = []
+    jobs: list[formats.TraceJob] = []
     left_out: Counter[str] = Counter()
     for job in found:
         if isinstance(job, str):

@@ -6,7 +6,7 @@ somebody's guarantee needs its place; other work never does.
 
 from __future__ import annotations
 
-from ironburst.shares.model import Job, Quota, Share
+from ironburst.shares.model import Quota, SharedJob, TeamShare
 from ironburst.shares.quota import guarantees, kinds, quotas
 
-__all__ = ["Job", "Quota", "Share", "guarantees", "kinds", "quotas"]
+__all__ = ["Quota", "SharedJob", "TeamShare", "guarantees", "kinds", "quotas"]

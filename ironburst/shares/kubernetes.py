@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ironburst.shares import model
-from ironburst.shares.model import Quota, Share
+from ironburst.shares.model import Quota, TeamShare
 
 GPU = "nvidia.com/gpu"
 GUARANTEED, OVER_QUOTA, OWN = "ironburst-guaranteed", "ironburst-over-quota", "ironburst-own"
@@ -57,7 +57,7 @@ def live(now: Mapping[str, Quota]) -> dict[tuple[str, str], Json]:
     }
 
 
-def quotas_of(shares: Sequence[Share], own_gpus: Mapping[str, int], now: Mapping[str, Quota]) -> list[Json]:
+def quotas_of(shares: Sequence[TeamShare], own_gpus: Mapping[str, int], now: Mapping[str, Quota]) -> list[Json]:
     """The ResourceQuotas of each namespace. `own_gpus`: {account: GPUs of its own nodes}; `now`: as
     ironburst.shares.quotas says.
     """
@@ -74,7 +74,7 @@ def quotas_of(shares: Sequence[Share], own_gpus: Mapping[str, int], now: Mapping
     return found
 
 
-def namespaces(shares: Sequence[Share]) -> list[Json]:
+def namespaces(shares: Sequence[TeamShare]) -> list[Json]:
     """The teams' namespaces, with the label that names the team. They may be there already."""
     return [
         {
@@ -86,7 +86,7 @@ def namespaces(shares: Sequence[Share]) -> list[Json]:
     ]
 
 
-def node_commands(shares: Sequence[Share]) -> list[list[str]]:
+def node_commands(shares: Sequence[TeamShare]) -> list[list[str]]:
     """What marks the nodes of only one team. Commands: a Node's list of taints can only be applied as a whole,
     and others have theirs in it.
     """
@@ -98,7 +98,7 @@ def node_commands(shares: Sequence[Share]) -> list[list[str]]:
     ]
 
 
-def policy(shares: Sequence[Share]) -> list[Json]:
+def policy(shares: Sequence[TeamShare]) -> list[Json]:
     """The ValidatingAdmissionPolicy and its binding: a pod with GPUs is some team's, and says which of its GPUs."""
     named = "has(object.spec.priorityClassName) ? object.spec.priorityClassName : ''"
     teams = json.dumps([share.account for share in shares])
@@ -150,7 +150,7 @@ def policy(shares: Sequence[Share]) -> list[Json]:
     ]
 
 
-def objects(shares: Sequence[Share], own_gpus: Mapping[str, int], now: Mapping[str, Quota]) -> list[Json]:
+def objects(shares: Sequence[TeamShare], own_gpus: Mapping[str, int], now: Mapping[str, Quota]) -> list[Json]:
     """All that is applied, in this order; nodes are marked beside (node_commands)."""
     return [*classes(), *namespaces(shares), *quotas_of(shares, own_gpus, now), *policy(shares)]
 

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from ironburst.shares.kubernetes import GPU, LABELS, TEAM, quantity
-from ironburst.shares.model import Quota, Share
+from ironburst.shares.model import Quota, TeamShare
 from ironburst.shares.quota import guarantees
 
 API = "kueue.x-k8s.io/v1beta2"
@@ -26,7 +26,7 @@ Json = dict[str, Any]
 
 
 def objects(
-    shares: Sequence[Share],
+    shares: Sequence[TeamShare],
     gpus: int,
     own_gpus: Mapping[str, int],
     now: Mapping[str, Quota],
@@ -55,7 +55,7 @@ def objects(
     return found
 
 
-def live(shares: Sequence[Share], gpus: int) -> dict[tuple[str, str], Json]:
+def live(shares: Sequence[TeamShare], gpus: int) -> dict[tuple[str, str], Json]:
     """{(plural of the kind, name): quota of the shared GPUs} of those objects that follow what is there. `gpus`: of the
     shared nodes. What is lent out is reclaimed by Kueue, what runs within a guarantee that gets less goes on.
     """
@@ -86,7 +86,7 @@ def _of_shared(groups: Sequence[Json]) -> Iterator[Json]:
             yield from (each for each in flavor["resources"] if (flavor["name"], each["name"]) == (SHARED, GPU))
 
 
-def _shared(share: Share, guaranteed: int) -> Json:
+def _shared(share: TeamShare, guaranteed: int) -> Json:
     """A team's quota of the shared GPUs."""
     quota: Json = {"nominalQuota": quantity(guaranteed)}
     if not share.over_quota:
@@ -96,7 +96,7 @@ def _shared(share: Share, guaranteed: int) -> Json:
     return quota
 
 
-def _queue(share: Share, own_gpus: Mapping[str, int], quota: Quota, check: str) -> Json:
+def _queue(share: TeamShare, own_gpus: Mapping[str, int], quota: Quota, check: str) -> Json:
     flavors = {SHARED: {GPU: _shared(share, quota.guaranteed)}}
     if share.nodes:  # asked first; lent to nobody, and nothing is borrowed of it
         own = {"nominalQuota": quantity(own_gpus[share.account]), "borrowingLimit": "0", "lendingLimit": "0"}
@@ -128,7 +128,7 @@ def _queue(share: Share, own_gpus: Mapping[str, int], quota: Quota, check: str) 
     }
 
 
-def _own(share: Share) -> str:
+def _own(share: TeamShare) -> str:
     return f"ironburst-own-{share.account}"
 
 

@@ -11,7 +11,7 @@ GUARANTEED, OVER, OWN = "guaranteed", "over", "own"
 
 
 @dataclass(frozen=True)
-class Share:
+class TeamShare:
     """What one team was promised. `account`: its Slurm account, or its Kubernetes namespace."""
 
     account: str
@@ -22,7 +22,7 @@ class Share:
     nodes: tuple[str, ...] = ()  # that are its alone
 
     @classmethod
-    def of(cls, written: Mapping[str, Any]) -> Share:
+    def of(cls, written: Mapping[str, Any]) -> TeamShare:
         """From the document's `shares`."""
         return cls(
             account=written["account"],
@@ -35,7 +35,7 @@ class Share:
 
 
 @dataclass(frozen=True)
-class Job:
+class SharedJob:
     """A job that is on shared nodes, or waits for them. `order`: who waits longer has less."""
 
     id: int

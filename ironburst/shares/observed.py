@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from ironburst import burst
-from ironburst.shares.model import OVER, OWN, Job, Quota, Share
+from ironburst.shares.model import OVER, OWN, Quota, SharedJob, TeamShare
 from ironburst.shares.quota import capacity, quotas
 
 COMING = ("Waiting", "Nominated")
@@ -16,7 +16,7 @@ them yet, or a Job makes them anew, as one does whose pods the API server refuse
 
 
 def quotas_now(
-    shares: Sequence[Share],
+    shares: Sequence[TeamShare],
     home_partition: str,
     nodes: Sequence[burst.Node],
     jobs: Sequence[burst.Job],
@@ -39,7 +39,7 @@ def quotas_now(
     ]
     rented = [job for job in ours if not set(job.on) <= set(home)]
     seen = [
-        Job(job.id, job.account, job.nodes, job.each.gpus, job.since_s, job.on, kinds.get(job.id) == OVER)
+        SharedJob(job.id, job.account, job.nodes, job.each.gpus, job.since_s, job.on, kinds.get(job.id) == OVER)
         for job in ours
         if job not in rented and home_partition in job.partitions
     ]

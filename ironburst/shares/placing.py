@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from ironburst.shares.model import Job, Share
+from ironburst.shares.model import SharedJob, TeamShare
 from ironburst.shares.quota import capacity, guarantees, quotas
 
 
@@ -17,11 +17,11 @@ from ironburst.shares.quota import capacity, guarantees, quotas
 class Round:
     """What one look at the queue leads to."""
 
-    started: tuple[Job, ...]  # with their nodes
-    ended: tuple[Job, ...]  # over quota; they wait again
+    started: tuple[SharedJob, ...]  # with their nodes
+    ended: tuple[SharedJob, ...]  # over quota; they wait again
 
 
-def schedule(shares: Sequence[Share], nodes: Mapping[str, int], jobs: Iterable[Job]) -> Round:
+def schedule(shares: Sequence[TeamShare], nodes: Mapping[str, int], jobs: Iterable[SharedJob]) -> Round:
     """One look at the queue. `nodes`: {name: GPUs} of the shared nodes in service.
 
     Work within a guarantee comes first, and ends work over quota where it fits nowhere else; then idle GPUs go to
@@ -29,8 +29,8 @@ def schedule(shares: Sequence[Share], nodes: Mapping[str, int], jobs: Iterable[J
     """
     queue = sorted(jobs, key=lambda job: (job.order, job.id))
     running = {job.id: job for job in queue if job.on}
-    started: list[Job] = []
-    ended: list[Job] = []
+    started: list[SharedJob] = []
+    ended: list[SharedJob] = []
     for job in queue:
         if job.on or not _guaranteed(job, shares, nodes, running.values()):
             continue
@@ -51,7 +51,7 @@ def schedule(shares: Sequence[Share], nodes: Mapping[str, int], jobs: Iterable[J
     return Round(tuple(started), tuple(ended))
 
 
-def deprived(shares: Sequence[Share], nodes: Mapping[str, int], jobs: Iterable[Job]) -> tuple[Job, ...]:
+def deprived(shares: Sequence[TeamShare], nodes: Mapping[str, int], jobs: Iterable[SharedJob]) -> tuple[SharedJob, ...]:
     """The waiting jobs for which a guarantee is broken: within what their team is guaranteed, and there is room for
     them on idle GPUs and on those of work over quota. The scheduler must have had its rounds.
     """
@@ -70,7 +70,9 @@ def deprived(shares: Sequence[Share], nodes: Mapping[str, int], jobs: Iterable[J
     )
 
 
-def _guaranteed(job: Job, shares: Sequence[Share], nodes: Mapping[str, int], running: Collection[Job]) -> bool:
+def _guaranteed(
+    job: SharedJob, shares: Sequence[TeamShare], nodes: Mapping[str, int], running: Collection[SharedJob]
+) -> bool:
     """Whether a waiting job is within its team's guarantee."""
     sure = guarantees(shares, capacity(nodes, running))
     if job.over:
@@ -79,14 +81,14 @@ def _guaranteed(job: Job, shares: Sequence[Share], nodes: Mapping[str, int], run
     return used + job.gpus <= sure.get(job.account, 0) and _under_most(job, shares, running)
 
 
-def _under_most(job: Job, shares: Sequence[Share], running: Iterable[Job]) -> bool:
+def _under_most(job: SharedJob, shares: Sequence[TeamShare], running: Iterable[SharedJob]) -> bool:
     most = next((share.most for share in shares if share.account == job.account), 0)
     return most is None or job.gpus + sum(other.gpus for other in running if other.account == job.account) <= most
 
 
 def _over_quota_order(
-    shares: Sequence[Share], nodes: Mapping[str, int], queue: Sequence[Job], running: Mapping[int, Job]
-) -> list[Job]:
+    shares: Sequence[TeamShare], nodes: Mapping[str, int], queue: Sequence[SharedJob], running: Mapping[int, SharedJob]
+) -> list[SharedJob]:
     """The waiting jobs that may start over quota, as they are asked: who has least by its weight comes first."""
     now = [running.get(job.id, job) for job in queue]
     quota = quotas(shares, capacity(nodes, now), now)
@@ -112,18 +114,18 @@ class _Place:
     ended: frozenset[int]
 
 
-def _place(job: Job, nodes: Mapping[str, int], running: Iterable[Job], *, make_room: bool) -> _Place | None:
+def _place(job: SharedJob, nodes: Mapping[str, int], running: Iterable[SharedJob], *, make_room: bool) -> _Place | None:
     """Nodes for a job: the fullest that have room, so that whole nodes stay free; with `make_room` also those that
     have it without the work over quota there, the fewest jobs first, and of these the newest.
     """
-    held: dict[str, list[Job]] = {name: [] for name in nodes}
+    held: dict[str, list[SharedJob]] = {name: [] for name in nodes}
     for other in running:
         for name in other.on:
             held.setdefault(name, []).append(other)
     free = {name: total - sum(other.each for other in held[name]) for name, total in nodes.items()}
     options = []
     for name in nodes:
-        ended: list[Job] = []
+        ended: list[SharedJob] = []
         if make_room and free[name] < job.each:
             for other in sorted((each for each in held[name] if each.over), key=lambda each: (-each.order, -each.id)):
                 if free[name] + sum(each.each for each in ended) < job.each:

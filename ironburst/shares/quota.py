@@ -17,15 +17,15 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 
-from ironburst.shares.model import Job, Quota, Share
+from ironburst.shares.model import Quota, SharedJob, TeamShare
 
 
-def capacity(nodes: Mapping[str, int], jobs: Iterable[Job]) -> int:
+def capacity(nodes: Mapping[str, int], jobs: Iterable[SharedJob]) -> int:
     """GPUs of the shared nodes in service (`nodes`: {name: GPUs}), and those that jobs still have on others."""
     return sum(nodes.values()) + sum(job.each for job in jobs for name in job.on if name not in nodes)
 
 
-def guarantees(shares: Sequence[Share], gpus: int) -> dict[str, int]:
+def guarantees(shares: Sequence[TeamShare], gpus: int) -> dict[str, int]:
     """{account: GPUs} that are guaranteed while `gpus` of the shared ones are in service."""
     promised = sum(share.guaranteed for share in shares)
     if promised <= gpus:
@@ -37,7 +37,7 @@ def guarantees(shares: Sequence[Share], gpus: int) -> dict[str, int]:
     return whole
 
 
-def kinds(shares: Sequence[Share], gpus: int, jobs: Iterable[Job]) -> dict[int, bool]:
+def kinds(shares: Sequence[TeamShare], gpus: int, jobs: Iterable[SharedJob]) -> dict[int, bool]:
     """{job: whether it is, or would be, over quota}. A job that runs stays what it is; of those that wait, each counts
     for the guarantee while that has room for the whole of it.
     """
@@ -50,7 +50,7 @@ def kinds(shares: Sequence[Share], gpus: int, jobs: Iterable[Job]) -> dict[int, 
     return over
 
 
-def quotas(shares: Sequence[Share], gpus: int, jobs: Iterable[Job]) -> dict[str, Quota]:
+def quotas(shares: Sequence[TeamShare], gpus: int, jobs: Iterable[SharedJob]) -> dict[str, Quota]:
     """{account: what it may have now} while `gpus` of the shared ones are in service and `jobs` run and wait."""
     jobs = sorted((job for job in jobs), key=_running_first)
     sure, over = guarantees(shares, gpus), kinds(shares, gpus, jobs)
@@ -78,7 +78,7 @@ def quotas(shares: Sequence[Share], gpus: int, jobs: Iterable[Job]) -> dict[str,
 
 
 def _given(
-    shares: Sequence[Share], idle: int, waiting: Mapping[str, deque[int]], room: Mapping[str, int]
+    shares: Sequence[TeamShare], idle: int, waiting: Mapping[str, deque[int]], room: Mapping[str, int]
 ) -> dict[str, int]:
     """{account: GPUs over quota}: job by job, to who has the least by its weight."""
     given = {share.account: 0 for share in shares}
@@ -98,5 +98,5 @@ def _open(gpus: int, room: int) -> int:
     return max(0, min(gpus, room))
 
 
-def _running_first(job: Job) -> tuple[bool, float, int]:
+def _running_first(job: SharedJob) -> tuple[bool, float, int]:
     return not job.on, job.order, job.id

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from ironburst.shares.model import GUARANTEED, OVER, OWN, Quota, Share
+from ironburst.shares.model import GUARANTEED, OVER, OWN, Quota, TeamShare
 
 GPUS = "gres/gpu"
 OURS = "share of ironburst"
@@ -72,7 +72,7 @@ class Account:
         return [f"QOS={','.join(sorted(self.qos))}", f"DefaultQOS={self.default}", f"Fairshare={self.fairshare}", limit]
 
 
-def qos_of(shares: Sequence[Share], now: Mapping[str, Quota] | None = None) -> dict[str, Qos]:
+def qos_of(shares: Sequence[TeamShare], now: Mapping[str, Quota] | None = None) -> dict[str, Qos]:
     """{name: QOS} of all teams. `now`: as ironburst.shares.quotas says; None: as promised, without a limit over
     quota.
     """
@@ -89,7 +89,7 @@ def qos_of(shares: Sequence[Share], now: Mapping[str, Quota] | None = None) -> d
     return found
 
 
-def accounts_of(shares: Sequence[Share], own_gpus: Mapping[str, int]) -> dict[str, Account]:
+def accounts_of(shares: Sequence[TeamShare], own_gpus: Mapping[str, int]) -> dict[str, Account]:
     """{account: what it may use}. `own_gpus`: {account: GPUs of its own nodes}. Its fair share is its guarantee and its
     weight's part: in the queue the team that is furthest below it comes first.
     """
@@ -131,7 +131,7 @@ def shown_accounts(lines: Iterable[str], cluster: str) -> dict[str, Account]:
 
 def changes(
     cluster: str,
-    shares: Sequence[Share],
+    shares: Sequence[TeamShare],
     own_gpus: Mapping[str, int],
     qos: Mapping[str, Qos],
     accounts: Mapping[str, Account],
@@ -176,7 +176,7 @@ def _modified(cluster: str, account: str, settings: list[str]) -> list[str]:
     return ["modify", "account", "where", f"Name={account}", f"Cluster={cluster}", "set", *settings]
 
 
-def limits(shares: Sequence[Share], now: Mapping[str, Quota], qos: Mapping[str, Qos]) -> list[list[str]]:
+def limits(shares: Sequence[TeamShare], now: Mapping[str, Quota], qos: Mapping[str, Qos]) -> list[list[str]]:
     """The command lines that bring the limits of the QOS that are there (`qos`) to what each team may have now."""
     wanted = qos_of(shares, now)
     return [

@@ -6,10 +6,11 @@ from collections.abc import Iterator
 
 from ironburst.adapters.aws import image_ids
 from ironburst.config.checks.aws.provider import allowed_accounts
-from ironburst.doctor.finding import Finding
+from ironburst.doctor.checks import CheckResult
+from ironburst.doctor.declared import DeclaredSite
 from ironburst.ports import Cloud
 from ironburst.ports.images import Images
-from ironburst.wiring.provider import ImageIds, Looked, Provider
+from ironburst.wiring.provider import ImageIds, Provider
 
 
 def _api(region: str) -> Cloud:
@@ -24,17 +25,15 @@ def _images(region: str) -> Images:
     return AwsImages(region)
 
 
-def _doctor(looked: Looked) -> Iterator[Finding]:
+def _doctor(site: DeclaredSite) -> Iterator[CheckResult]:
     from ironburst.adapters.aws.doctor import AwsAccount
     from ironburst.doctor.aws import examine as aws
-    from ironburst.doctor.aws.site import Site
+    from ironburst.doctor.aws.site import AwsSite
 
-    cloud = looked.config.cloud
+    cloud = site.config.cloud
     assert cloud  # it is chosen by it
     account = AwsAccount(cloud.region)
-    return aws.examine(
-        Site(looked.config, cloud, account, looked.now, looked.document, allowed_accounts(looked.settings))
-    )
+    yield from aws.check(AwsSite(site.config, cloud, account, site.now, site.document, allowed_accounts(site.settings)))
 
 
 _IDS = ImageIds(

@@ -34,10 +34,10 @@ def images(document: ClusterDocument) -> Images:
 
 def connect(document: ClusterDocument) -> Cloud:
     """The cloud of a document. Raises CloudError."""
-    return Connection().follow(document)
+    return CloudConnection().follow(document)
 
 
-class Connection:
+class CloudConnection:
     """The cloud that the documents name, connected as long as it stays the same."""
 
     def __init__(self) -> None:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ironburst.adapters.no_cloud import NoCloud
-from ironburst.doctor.finding import Finding
+from ironburst.doctor.checks import CheckResult
+from ironburst.doctor.declared import DeclaredSite
 from ironburst.ports import Cloud, Refused
 from ironburst.ports.images import Images
-from ironburst.wiring.provider import Looked, Provider
+from ironburst.wiring.provider import Provider
 
 
 def _api(_: str) -> Cloud:
@@ -19,9 +20,9 @@ def _images(_: str) -> Images:
     raise Refused("the document declares no cloud, so no images are baked")
 
 
-def _doctor(looked: Looked) -> Iterator[Finding]:
+def _doctor(site: DeclaredSite) -> Iterator[CheckResult]:
     seen = "none is declared, so nothing is rented; --from hall looks at the hosts and BMCs"
-    yield Finding("cloud", looked.config.name, "ok", seen)
+    yield CheckResult("cloud", site.config.name, "ok", seen)
 
 
 NONE = Provider("no cloud", _api, _images, _doctor)

@@ -2,26 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import datetime
-from typing import Any
 
-from ironburst.config.models import ClusterConfig
-from ironburst.doctor.finding import Finding
-from ironburst.document import ClusterDocument
+from ironburst.doctor.checks import Check
+from ironburst.doctor.declared import DeclaredSite
 from ironburst.ports import Cloud
 from ironburst.ports.images import Images
-
-
-@dataclass(frozen=True)
-class Looked:
-    """What a doctor's checks look at. `settings`: what lies under `config` of the stack file."""
-
-    config: ClusterConfig
-    document: ClusterDocument | None
-    now: datetime
-    settings: Mapping[str, Any]
 
 
 @dataclass(frozen=True)
@@ -46,5 +33,5 @@ class Provider:
     called: str
     api: Callable[[str], Cloud]
     images: Callable[[str], Images]
-    doctor: Callable[[Looked], Iterator[Finding]]
+    doctor: Check[DeclaredSite]
     image_ids: ImageIds | None = None

@@ -45,7 +45,7 @@ def slurm_prefix(given: str | None) -> list[str]:
 
 def connect(ways: Ways, document: ClusterDocument) -> Scheduler:
     """Raises BadInput, or SchedulerError where a cluster's credentials can't be used."""
-    return Connection(ways).follow(document)
+    return SchedulerConnection(ways).follow(document)
 
 
 def slurm(ways: Ways, document: ClusterDocument) -> Slurm:
@@ -56,7 +56,7 @@ def slurm(ways: Ways, document: ClusterDocument) -> Slurm:
     return Slurm(slurm_prefix(ways.slurm_prefix))
 
 
-class Connection:
+class SchedulerConnection:
     """What the documents name, connected as long as it stays the same."""
 
     def __init__(self, ways: Ways):
@@ -144,25 +144,25 @@ def _fitting(ways: Ways, document: ClusterDocument) -> None:
         raise BadInput(f"{what}: pip install 'ironburst[kubernetes]'")
 
 
-def nodes_of(document: ClusterDocument) -> kubernetes.Nodes:
+def nodes_of(document: ClusterDocument) -> kubernetes.KubernetesNodes:
     """The nodes of a cluster, for a converge. Raises SchedulerError."""
     return _nodes(site_of(document), _access(_cluster_of(document), document.region, None))
 
 
-def home_nodes(cluster: str, declared: Declared, region: str | None) -> kubernetes.Nodes:
+def home_nodes(cluster: str, declared: Declared, region: str | None) -> kubernetes.KubernetesNodes:
     """The same by the document's part that names the cluster alone, for Ansible: its rented nodes aren't known for
     such. Raises SchedulerError.
     """
     from ironburst.adapters import kubernetes
 
-    site = kubernetes.Site(cluster, namespace=declared.namespace, home_partition=declared.home_partition)
+    site = kubernetes.KubernetesSite(cluster, namespace=declared.namespace, home_partition=declared.home_partition)
     return _nodes(site, _access(declared, region, None))
 
 
-def _nodes(site: kubernetes.Site, access: kubernetes.Access) -> kubernetes.Nodes:
+def _nodes(site: kubernetes.KubernetesSite, access: kubernetes.Access) -> kubernetes.KubernetesNodes:
     from ironburst.adapters import kubernetes
 
-    return kubernetes.Nodes(kubernetes.Kubernetes(kubernetes.Client(access), site), site)
+    return kubernetes.KubernetesNodes(kubernetes.Kubernetes(kubernetes.Client(access), site), site)
 
 
 def _cluster_of(document: ClusterDocument) -> Declared | Bridge:
@@ -205,13 +205,13 @@ def _deliver(document: ClusterDocument, text: str) -> None:
         raise SchedulerError(str(error)) from None
 
 
-def site_of(document: ClusterDocument) -> kubernetes.Site:
+def site_of(document: ClusterDocument) -> kubernetes.KubernetesSite:
     """What the adapter knows of a cluster. Pure."""
     from ironburst.adapters import kubernetes
 
     declared = _cluster_of(document)
     if isinstance(declared, Bridge):
-        return kubernetes.Site(
+        return kubernetes.KubernetesSite(
             name=document.cluster,
             pools=tuple(_pool(document, pool) for pool in document.pools),
             namespace=declared.namespace,
@@ -219,7 +219,7 @@ def site_of(document: ClusterDocument) -> kubernetes.Site:
             schedulers=frozenset((declared.scheduler_name,)),
         )
     pools = [pool for pool in document.pools if document.scheduler_of(pool) is declared]
-    return kubernetes.Site(
+    return kubernetes.KubernetesSite(
         name=document.cluster,
         pools=tuple(_pool(document, pool) for pool in pools),
         namespace=declared.namespace,
@@ -232,11 +232,11 @@ def site_of(document: ClusterDocument) -> kubernetes.Site:
     )
 
 
-def _pool(document: ClusterDocument, pool: PoolDocument) -> kubernetes.Pool:
+def _pool(document: ClusterDocument, pool: PoolDocument) -> kubernetes.KubernetesPool:
     from ironburst.adapters import kubernetes
 
     types = [pool.instance_type, *(other.instance_type for other in pool.other_types)]
-    return kubernetes.Pool(
+    return kubernetes.KubernetesPool(
         partition=pool.partition,
         nodes=tuple(pool.nodes),
         each=Resources(pool.gpu.count, pool.slurm.cpus, pool.slurm.memory_mb),

@@ -17,12 +17,14 @@ from ironburst.baremetal.declared import node_inputs
 from ironburst.baremetal.node import NodeInputs
 from ironburst.config.models import ClusterConfig
 from ironburst.doctor import bmcs, hosts
-from ironburst.doctor.finding import Finding
+from ironburst.doctor.checks import CheckResult
 from ironburst.document import ClusterDocument
 from ironburst.system import secrets
 
 
-def examine_hosts(config: ClusterConfig, document: ClusterDocument, path: Path, inventory: Path) -> Iterator[Finding]:
+def examine_hosts(
+    config: ClusterConfig, document: ClusterDocument, path: Path, inventory: Path
+) -> Iterator[CheckResult]:
     """Every managed host over ssh, and its packages by validate.yml. `path`: of the document."""
     ansible, salt = Ansible(inventory, path), random.token_hex(16)
     asked = hosts.questions(document, salt)
@@ -34,13 +36,13 @@ def examine_hosts(config: ClusterConfig, document: ClusterDocument, path: Path, 
 
     said = site_doctor.ask_hosts(asked, ansible.connections(list(asked)), resolve)
     seen = hosts.Hosts(document, said, _munge_digest(document, salt), _links(config), time.time())
-    yield from hosts.examine(seen)
+    yield from hosts.check(seen)
     yield from _packages(ansible, [name for name, each in said.items() if each.answer])
 
 
-def examine_bmcs(config: ClusterConfig) -> Iterator[Finding]:
+def examine_bmcs(config: ClusterConfig) -> Iterator[CheckResult]:
     """Every declared BMC, with the login that is declared."""
-    yield from bmcs.examine(site_doctor.ask_bmcs(accesses(config)))
+    yield from bmcs.check(site_doctor.ask_bmcs(accesses(config)))
 
 
 def accesses(config: ClusterConfig, timeout_s: float = 30.0) -> dict[str, BmcAccess | str]:
@@ -77,19 +79,21 @@ def _munge_digest(document: ClusterDocument, salt: str) -> str | None:
         return None
 
 
-def _packages(ansible: Ansible, names: list[str]) -> Iterator[Finding]:
+def _packages(ansible: Ansible, names: list[str]) -> Iterator[CheckResult]:
     """validate.yml asks each host's own solver whether the lock can be installed."""
     if not names:
         return
     run = ansible.play("validate.yml", hosts=names)
     if run.error:
-        yield Finding("packages", "validate.yml", "unknown", run.error, "run `ironburst converge --check`")
+        yield CheckResult("packages", "validate.yml", "unknown", run.error, "run `ironburst converge --check`")
         return
     wrong = defaultdict(list)
     for name, result in run.hosts.items():
         if result.failed or result.unreachable:
             wrong[result.error or "validate.yml failed there"].append(name)
     for error, where in wrong.items():
-        yield Finding("packages", ", ".join(where), "fail", error, "mend the repositories, or `ironburst lock` again")
+        yield CheckResult(
+            "packages", ", ".join(where), "fail", error, "mend the repositories, or `ironburst lock` again"
+        )
     if not wrong:
-        yield Finding("packages", "lock", "ok", f"{len(names)} hosts can install what is locked")
+        yield CheckResult("packages", "lock", "ok", f"{len(names)} hosts can install what is locked")

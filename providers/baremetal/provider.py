@@ -22,7 +22,7 @@ from pulumi.provider.experimental.property_value import PropertyValue
 from ironburst.adapters.redfish import client as redfish
 from ironburst.adapters.redfish import cycle as metal_cycle
 from ironburst.adapters.redfish import power as redfish_power
-from ironburst.adapters.redfish.cycle import Record
+from ironburst.adapters.redfish.cycle import InstallRecord
 from ironburst.baremetal import drift, node
 from ironburst.baremetal.hardware import Hardware
 from ironburst.baremetal.mismatch import Verdict
@@ -90,7 +90,7 @@ class BaremetalProvider(sdk.Provider):
         if request.preview:
             return sdk.CreateResponse(resource_id="", properties=_planned(request.properties))
         inputs = plain(request.properties)
-        outputs = await self._accepted(request.urn, inputs, {}, Record())
+        outputs = await self._accepted(request.urn, inputs, {}, InstallRecord())
         return sdk.CreateResponse(resource_id=inputs["name"], properties=values(outputs))
 
     async def update(self, request: sdk.UpdateRequest) -> sdk.UpdateResponse:
@@ -100,7 +100,7 @@ class BaremetalProvider(sdk.Provider):
         olds, inputs = plain(request.olds), plain(request.news)
         record = _record(olds)
         if _mark(olds.get("declared") or {}) != _mark(inputs):
-            record = Record(record.installed)  # another installation, with a time of its own
+            record = InstallRecord(record.installed)  # another installation, with a time of its own
         return sdk.UpdateResponse(properties=values(await self._accepted(request.urn, inputs, olds, record)))
 
     async def read(self, request: sdk.ReadRequest) -> sdk.ReadResponse:
@@ -143,7 +143,7 @@ class BaremetalProvider(sdk.Provider):
             await asyncio.to_thread(lambda: redfish_power.power_off(_access(_typed(state["declared"])), force=True))
 
     async def _accepted(
-        self, urn: str, inputs: dict[str, Any], before: dict[str, Any], record: Record
+        self, urn: str, inputs: dict[str, Any], before: dict[str, Any], record: InstallRecord
     ) -> dict[str, Any]:
         """The outputs of a node that is as declared, and of which nothing is gone since `before`; its installation is
         begun. Raises NodeError with every mismatch, or a BmcError.
@@ -166,7 +166,7 @@ class BaremetalProvider(sdk.Provider):
         return node.outputs(inputs, hardware, [], drift.accepted(hardware)) | standing
 
     async def _left_aside(
-        self, urn: str, inputs: dict[str, Any], before: dict[str, Any], record: Record
+        self, urn: str, inputs: dict[str, Any], before: dict[str, Any], record: InstallRecord
     ) -> dict[str, Any]:
         """The outputs of a node in maintenance: what is wrong is told, what was accepted stays; nothing is done."""
         known = inputs | {"declared": inputs, "reachable": False}
@@ -182,15 +182,15 @@ class BaremetalProvider(sdk.Provider):
         return {key: before[key] for key in ("accepted", "observed") if key in before} | known | standing
 
 
-def _record(state: dict[str, Any]) -> Record:
-    return Record(state.get("installed"), state.get("installingSince"))
+def _record(state: dict[str, Any]) -> InstallRecord:
+    return InstallRecord(state.get("installed"), state.get("installingSince"))
 
 
 def _mark(inputs: dict[str, Any]) -> str | None:
     return (inputs.get("install") or {}).get("mark")
 
 
-async def _standing(inputs: dict[str, Any], record: Record, **how: Any) -> dict[str, Any]:
+async def _standing(inputs: dict[str, Any], record: InstallRecord, **how: Any) -> dict[str, Any]:
     """The outputs that say where the node stands in its life cycle. Raises NodeError or a BmcError."""
     declared = _typed(inputs)
     if declared.install is None:

@@ -7,7 +7,7 @@ import pytest
 
 from ironburst.adapters.aws.images import AwsImages
 from ironburst.baking.images import bake
-from ironburst.document import Images
+from ironburst.document import ImagesDocument
 from lab.aws.cloud import Cloud
 from lab.aws.power import booted
 from lab.aws.testing import REGION, live, network
@@ -99,7 +99,7 @@ def world(cloud, clients, images, monkeypatch):
         **pool,
     ):
         its = with_places(made.pools[0].model_copy(update={"boot_s": boot_s} | pool), **(place or {}))
-        whole = made.model_copy(update={"images": Images(**(images_of or {}))})
+        whole = made.model_copy(update={"images": ImagesDocument(**(images_of or {}))})
         options = {"answers": answers, "login": login, "pause_s": 0.01}
         return bake(images, whole, its, BASE, playbook, said.append, **options)
 

@@ -37,7 +37,7 @@ def shown(findings):
 
 
 def test_an_account_in_order_is_ok_in_every_check(made):
-    findings = list(aws.examine(made.site(accounts=[ACCOUNT])))
+    findings = list(aws.check(made.site(accounts=[ACCOUNT])))
     assert {finding.state for finding in findings} == {"ok"}, shown(findings)
     assert {finding.check for finding in findings} == {module.CHECK for module in CHECKS}
     assert "not to be shown" not in shown(findings)
@@ -45,7 +45,7 @@ def test_an_account_in_order_is_ok_in_every_check(made):
 
 def test_nothing_is_changed(made):
     made.cloud.calls.clear()
-    list(aws.examine(made.site()))
+    list(aws.check(made.site()))
     asked = [(action, parameters) for action, parameters in made.cloud.calls]
     reading = re.compile(r"(Describe|Get|List|Simulate|Decode)[A-Z].*|AssumeRole")
     others = [(action, p) for action, p in asked if not reading.fullmatch(action) and "Associations" not in action]
@@ -114,7 +114,7 @@ def test_a_region_that_takes_no_credentials_of_ours_is_not_enabled(made):
 
 def test_who_may_nothing_gets_no_ok_but_its_own_name(made, clients):
     nobody = user(clients, "nobody")
-    findings = list(aws.examine(made.site(session=nobody)))
+    findings = list(aws.check(made.site(session=nobody)))
     named = [each for each in findings if each.state == "ok"]
     assert [each.looked_at for each in named] == ["caller"], shown(findings)
     assert {each.state for each in findings} == {"ok", "unknown"}
@@ -126,7 +126,7 @@ def test_who_may_nothing_gets_no_ok_but_its_own_name(made, clients):
 def test_the_policy_of_the_page_is_enough(made, clients):
     (text,) = re.findall(r"```json\n(.*?)```", PAGE.read_text(), re.DOTALL)
     said = json.loads(text.replace("CONTROLLER_ROLE_ARN", made.controller))
-    findings = list(aws.examine(made.site(session=user(clients, "doctor", said))))
+    findings = list(aws.check(made.site(session=user(clients, "doctor", said))))
     assert {each.state for each in findings} == {"ok"}, shown(findings)
 
 
@@ -147,20 +147,20 @@ def test_an_image_that_is_gone_fails_also_for_who_may_not_act_as_the_controller(
 
 
 def test_without_a_document_launches_queues_and_fixed_nodes_are_unknown(made):
-    findings = list(aws.examine(made.site(published=False)))
+    findings = list(aws.check(made.site(published=False)))
     unknown = {each.looked_at for each in findings if each.state != "ok"}
     assert unknown == {"launches", "interruption queue", "instances of groups"}, shown(findings)
 
 
 def test_without_credentials_one_line_says_so(made, monkeypatch):
     stranger = boto3.Session("AKIAXXXXXXXXXXXXXXXX", "x", region_name=REGION)
-    (finding,) = aws.examine(made.site(session=stranger))
+    (finding,) = aws.check(made.site(session=stranger))
     assert (finding.state, finding.check) == ("unknown", "credentials") and "AWS_PROFILE" in finding.todo
 
 
 def test_without_a_network_one_line_says_so(made, monkeypatch):
     monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:1")
-    (finding,) = aws.examine(made.site())
+    (finding,) = aws.check(made.site())
     assert finding.state == "unknown" and "no answer of sts" in finding.seen and "network" in finding.todo
 
 

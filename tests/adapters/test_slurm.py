@@ -13,7 +13,7 @@ from ironburst.adapters.slurm import answers as slurm_json
 from ironburst.adapters.slurm.scheduler import Slurm
 from ironburst.nodes import naming
 from ironburst.ports import Claim, SchedulerError, SchedulerMissing, WrongShape
-from ironburst.shares import Quota, Share
+from ironburst.shares import Quota, TeamShare
 from ironburst.shares.slurm import OURS, SHOW_QOS, qos_of
 
 FIXTURES = Path(__file__).parent / "slurm_fixtures"
@@ -81,7 +81,7 @@ def test_no_rented_node_hears_no_heartbeat(recorder):
     assert not (recorder / "log").exists()
 
 
-TEAMS = [Share("vision", 8), Share("nlp", 4)]
+TEAMS = [TeamShare("vision", 8), TeamShare("nlp", 4)]
 NOW = {"vision": Quota(6, 2), "nlp": Quota(4, 2)}
 
 

@@ -13,7 +13,7 @@ from benchmarks.dollar_peers import pay
 from benchmarks.offers import ON_DEMAND
 from ironburst.burst import Pool, Resources
 from ironburst.replay.outcome import Bill
-from ironburst.replay.provider import Cloud, Shortage
+from ironburst.replay.provider import Shortage, SimulatedCloud
 from ironburst.replay.traces import Trace
 
 HOUR = 3600.0
@@ -45,7 +45,9 @@ def trace(*jobs):
 
 def test_a_peer_pays_for_the_cheapest_fitting_instances_of_each_job_alone():
     jobs = trace((0, 10, 8), (1, 1, 1), (1, 2, 4), (1, 3, 12))  # the first one fills home
-    paid = pay(jobs, 8, peers.PEERS["no_wait"], Cloud((pool("x8", 8, 8.0), pool("x1", 1, 1.5), pool("y1", 1, 2.0))))
+    paid = pay(
+        jobs, 8, peers.PEERS["no_wait"], SimulatedCloud((pool("x8", 8, 8.0), pool("x1", 1, 1.5), pool("y1", 1, 2.0)))
+    )
     assert paid.rented.tolist() == [False, True, True, True] and paid.refusals == 0
     assert paid.usd == pytest.approx(1.5 * (1 + 1 / 6) + 8 * (2 + 1 / 6) + 2 * 8 * (3 + 1 / 6))
     assert paid.boot_usd == pytest.approx((1.5 + 8 + 16) / 6)
@@ -55,7 +57,7 @@ def test_a_peer_pays_for_the_cheapest_fitting_instances_of_each_job_alone():
 def test_a_peer_that_is_refused_goes_to_the_next_type_or_tries_again():
     jobs = trace((0, 10, 8), (1, 1, 1))
     for seed in range(20):
-        cloud = Cloud((pool("x1", 1, 1.5), pool("x8", 8, 8.0)), seed, {ON_DEMAND: Shortage(0.5, HOUR)})
+        cloud = SimulatedCloud((pool("x1", 1, 1.5), pool("x8", 8, 8.0)), seed, {ON_DEMAND: Shortage(0.5, HOUR)})
         paid = pay(jobs, 8, peers.PEERS["no_wait"], cloud)
         later = paid.start_s[1] - HOUR - 600
         assert later >= 0 and later % cloud.cool_down_s == 0

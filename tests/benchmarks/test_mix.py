@@ -12,7 +12,7 @@ import pytest
 
 from benchmarks import mix, mix_bound
 from ironburst import catalog
-from ironburst.burst.mix import Node, NodeType, Pod
+from ironburst.burst.mix import NodeToRent, NodeType, Pod
 
 TYPES = (
     NodeType("small", 1.0, 4000, 16384, 1, "T4", 10, 80, 2048),
@@ -182,11 +182,11 @@ def test_without_the_trace_it_is_skipped_with_the_reason(capsys):
 
 def test_a_placement_that_cannot_be_is_refused():
     pods = [Pod("a", 1000, 1000, 1), Pod("b", 1000, 1000, 1, "T4")]
-    mix.check(pods, [Node(TYPES[1], ("a", "b"))], [])
+    mix.check(pods, [NodeToRent(TYPES[1], ("a", "b"))], [])
     for nodes, says in (
-        ([Node(TYPES[1], ("a",))], "exactly once"),
-        ([Node(TYPES[0], ("a", "b"))], "a small holds"),
-        ([Node(NodeType("other", 1.0, 9000, 9000, 2, "A100", 9), ("a", "b"))], "pod b insists on T4"),
+        ([NodeToRent(TYPES[1], ("a",))], "exactly once"),
+        ([NodeToRent(TYPES[0], ("a", "b"))], "a small holds"),
+        ([NodeToRent(NodeType("other", 1.0, 9000, 9000, 2, "A100", 9), ("a", "b"))], "pod b insists on T4"),
     ):
         with pytest.raises(ValueError, match=says):
             mix.check(pods, nodes, [])

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from ironburst.adapters.kubernetes import Access, Kubernetes, Nodes, Site
+from ironburst.adapters.kubernetes import Access, Kubernetes, KubernetesNodes, KubernetesSite
 from ironburst.adapters.kubernetes.client import Client
 from lab.kubernetes.nodes import NodeSpec, register
 from lab.system import wait_for
@@ -128,8 +128,8 @@ def test_a_node_speaks_by_the_token_of_its_role(plane, up, tmp_path, monkeypatch
     assert conditions["ironburst.io/GatePassed"] == "True"
     assert program.main(["show"]) == 0 and program.main(["cordon"]) == 0
 
-    site = Site("lab", ours={OURS: "fixed-1"})
-    nodes = Nodes(Kubernetes(Client(Access(plane.layout().kubeconfig("admin"))), site), site)
+    site = KubernetesSite("lab", ours={OURS: "fixed-1"})
+    nodes = KubernetesNodes(Kubernetes(Client(Access(plane.layout().kubeconfig("admin"))), site), site)
     try:
         assert nodes.occupancy()["fixed-1"].drained
         nodes.resume(["fixed-1"])

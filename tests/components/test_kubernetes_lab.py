@@ -13,7 +13,7 @@ from ironburst.adapters.kubernetes import Access, quotas
 from ironburst.adapters.kubernetes.client import JSON_PATCH, Client
 from ironburst.adapters.kubernetes.joining import Joining
 from ironburst.nodes.naming import NOT_READY_TAINT, RENTED_TAINT
-from ironburst.shares import Quota, Share
+from ironburst.shares import Quota, TeamShare
 from ironburst.shares import kubernetes as shares
 from lab.kubernetes import access
 from lab.kubernetes.access import Refused
@@ -275,7 +275,7 @@ def test_the_adapters_own_calls_pass_with_the_accounts_token(plane, api, up, tmp
     changed = client.patch(where, [{"op": "add", "path": "/spec/tolerations/-", "value": toleration}], JSON_PATCH)
     assert toleration in changed.body["spec"]["tolerations"]
     client.create("/api/v1/namespaces/default/pods/p2/eviction", _eviction("p2"))
-    for each in shares.quotas_of([Share("default", 8)], {}, {"default": Quota(8, 8)}):
+    for each in shares.quotas_of([TeamShare("default", 8)], {}, {"default": Quota(8, 8)}):
         api.call("POST", "/api/v1/namespaces/default/resourcequotas", each)
     quotas.write(client, {"default": Quota(3, 5, short=5)})
     quota = api.call("GET", "/api/v1/namespaces/default/resourcequotas/ironburst-guaranteed")

@@ -11,7 +11,7 @@ from ironburst.adapters.kubernetes import Access, Kueue
 from ironburst.adapters.kubernetes.client import Client
 from ironburst.adapters.kubernetes.quotas import write_queues
 from ironburst.nodes import naming
-from ironburst.shares import Share, kueue, quotas
+from ironburst.shares import TeamShare, kueue, quotas
 from lab.kubernetes import access
 from lab.system import wait_for
 from tests import planes
@@ -24,7 +24,7 @@ pytestmark = [pytest.mark.slow, planes.BUILT]
 API = f"/apis/{GROUP}/{VERSION}"
 WORKLOADS = f"{API}/namespaces/team-a/workloads"
 LIMIT_S = 60
-SHARES = [Share("vision", 8)]
+SHARES = [TeamShare("vision", 8)]
 
 
 @pytest.fixture(scope="module")

@@ -7,9 +7,9 @@ import pytest
 from ironburst.adapters.redfish import boot as redfish_boot
 from ironburst.adapters.redfish import client as redfish
 from ironburst.baremetal import install_scripts
-from ironburst.baremetal.cycle import Wanted, advance
+from ironburst.baremetal.cycle import WantedInstall, advance
 from ironburst.baremetal.install_scripts import Target
-from ironburst.baremetal.lifecycle import Facts
+from ironburst.baremetal.lifecycle import NodeFacts
 from lab.bmc import Fault, Machine, write_fault
 from lab.bmc.quirks import QUIRKS
 from tests.contract.emulator import PASSWORD, InstallableMachine, medium, serving
@@ -24,7 +24,7 @@ class Node:
 
     def __init__(self, bmc, power, folder, by_http=False):
         self.bmc, self.power, self.folder, self.by_http = bmc, power, folder, by_http
-        self.wanted = Wanted(TARGET.mark, URL, allowed=True)
+        self.wanted = WantedInstall(TARGET.mark, URL, allowed=True)
         self.record = None
 
     def fault(self, **fault):
@@ -39,7 +39,7 @@ class Node:
         if self.record:
             known = {"record": "wanted" if self.record == self.wanted.mark else "other"} | known
         with redfish_boot.console(access, by_http=self.by_http) as console:
-            standing = advance(self.wanted, Facts(**known), console, self.installed(), self.pause)
+            standing = advance(self.wanted, NodeFacts(**known), console, self.installed(), self.pause)
         self.record = standing.installed or self.record
         return standing
 
@@ -127,14 +127,14 @@ def test_a_node_that_is_on_is_left_alone(node):
 
 
 def test_without_leave_nothing_is_done(node):
-    node.wanted = Wanted("CHG-1", URL, allowed=False)
+    node.wanted = WantedInstall("CHG-1", URL, allowed=False)
     assert node.advance().state == "verified"
     assert node.power.outcomes == [] and node.bmc.media.medium is None and not node.power.on
 
 
 def test_leave_that_is_taken_back_takes_the_medium_out(node):
     node.bmc.media.medium = URL
-    node.wanted = Wanted("CHG-1", URL, allowed=False)
+    node.wanted = WantedInstall("CHG-1", URL, allowed=False)
     assert node.until_settled().state == "verified" and node.bmc.media.medium is None and not node.power.on
 
 
@@ -162,7 +162,7 @@ def test_another_mark_installs_anew_once_the_node_is_off(node):
     again = Target("dgx01", "CHG-2", "LAB-DGX01", "LABDISK01")
     url = "http://10.0.0.5/media/dgx01-CHG-2.iso"
     node.power.media[url] = medium(node.folder / "medium2", again)
-    node.wanted = Wanted("CHG-2", url, allowed=True)
+    node.wanted = WantedInstall("CHG-2", url, allowed=True)
     assert node.advance().state == "verified" and node.power.writes == 1  # it is on, perhaps with jobs
     node.power.off()
     standing = node.until_settled()
@@ -177,7 +177,7 @@ def test_a_medium_of_somebody_else_is_taken_out_of_a_machine_that_is_off(node):
 def test_the_old_system_in_place_of_the_medium_is_named(node):
     node.until_settled()
     node.power.off()
-    node.wanted = Wanted("CHG-2", "http://10.0.0.5/media/dgx01-CHG-2.iso", allowed=True)
+    node.wanted = WantedInstall("CHG-2", "http://10.0.0.5/media/dgx01-CHG-2.iso", allowed=True)
     node.advance()
     node.pause()
     node.power.start()  # its firmware passed the medium over

@@ -11,7 +11,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
 from ironburst import kubernetes_rights as rights
-from ironburst.adapters.kubernetes.site import GATE, NOT_READY, Pool, Site
+from ironburst.adapters.kubernetes.site import GATE, NOT_READY, KubernetesPool, KubernetesSite
 from ironburst.kubernetes_rights import BOOTSTRAPPERS, SIGNER
 from ironburst.ports import Resources
 
@@ -19,11 +19,11 @@ _uids = itertools.count(1)
 CREATED = "2026-11-23T07:00:00Z"
 CREATED_S = 1795417200.0
 SPOT_LABELS = {"nvidia.com/gpu.product": "NVIDIA-H100-80GB-HBM3", "topology.kubernetes.io/zone": "us-east-1a"}
-SITE = Site(
+SITE = KubernetesSite(
     "lab",
     (
-        Pool("burst-p5", ("p5-1", "p5-2", "p5-3"), Resources(8, 96, 1_000_000), "h100", SPOT_LABELS),
-        Pool("burst-g6", ("g6-1",), Resources(1, 8, 30_000), "l4", {"nvidia.com/gpu.product": "NVIDIA-L4"}),
+        KubernetesPool("burst-p5", ("p5-1", "p5-2", "p5-3"), Resources(8, 96, 1_000_000), "h100", SPOT_LABELS),
+        KubernetesPool("burst-g6", ("g6-1",), Resources(1, 8, 30_000), "l4", {"nvidia.com/gpu.product": "NVIDIA-L4"}),
     ),
     home_registries=("registry.home.lan:5000",),
 )

@@ -8,7 +8,7 @@ import itertools
 from dataclasses import replace
 from datetime import UTC, datetime
 
-from ironburst.adapters.kubernetes import Kubernetes, Pool, Site
+from ironburst.adapters.kubernetes import Kubernetes, KubernetesPool, KubernetesSite
 from ironburst.controller.tick import Controller
 from ironburst.ports import Resources
 from lab.system import wait_for
@@ -17,7 +17,7 @@ from tests.fakes.kube_objects import GATED, gang, job, node, pods_of
 from tests.fakes.world import World
 
 PODS, NODES, JOBS = "v1 pods", "v1 nodes", "batch/v1 jobs"
-SITE = Site("lab", (Pool("burst-p5", ("p5-1", "p5-2", "p5-3"), Resources(8, 2, 1000), "h100"),))
+SITE = KubernetesSite("lab", (KubernetesPool("burst-p5", ("p5-1", "p5-2", "p5-3"), Resources(8, 2, 1000), "h100"),))
 
 
 def stamp(at_s):

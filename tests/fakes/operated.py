@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from ironburst.document import Budget
+from ironburst.document import BudgetDocument
 from tests.fakes import ASK
 from tests.fakes.world import World
 
@@ -16,7 +16,7 @@ class Operated(World):
 
     def __init__(self, folder: Path):
         super().__init__(folder, home=3)
-        budget = Budget(usd_per_month=20000.0, usd_per_day=4000.0, accounts={"vision": 3000.0})
+        budget = BudgetDocument(usd_per_month=20000.0, usd_per_day=4000.0, accounts={"vision": 3000.0})
         self.document = self.document.model_copy(update={"budget": budget})
         self.document_path = folder / "lab.json"
         self.document_path.write_text(self.document.model_dump_json())

@@ -16,10 +16,10 @@ import pytest
 from ironburst.adapters import firmware_image
 from ironburst.adapters.redfish.client import BmcAccess
 from ironburst.adapters.redfish.update import RedfishUpdate
-from ironburst.adapters.redfish.update_record import Record
+from ironburst.adapters.redfish.update_record import UpdateRecord
 from ironburst.baremetal.cycle import ConsoleError
 from ironburst.baremetal.firmware import Minimum
-from ironburst.baremetal.updates import Image, Limits, Wanted
+from ironburst.baremetal.updates import Image, Limits, WantedFirmware
 from ironburst.baremetal.updating import How, update
 from lab.bmc import Fault, Machine, write_fault
 from lab.bmc.quirks import UPDATE_QUIRKS
@@ -100,8 +100,8 @@ class Story:
             again=again,
             limits=Limits(settle=60, start=200),
         )
-        notes = Record(self.folder / "record.json").of("dgx01")
-        wanted = wanted or (Wanted(LEAST, self.image()),)
+        notes = UpdateRecord(self.folder / "record.json").of("dgx01")
+        wanted = wanted or (WantedFirmware(LEAST, self.image()),)
         return update(wanted, RedfishUpdate(access, self.folder, start), notes, how)
 
     def state(self, **more):
@@ -311,7 +311,7 @@ def test_one_component_after_the_other_and_each_once(tmp_path, images):
     with story(tmp_path, images) as one:
         write_fault(tmp_path / "faults.json", "dgx01", Fault(hardware={"bmc_version": "2.9"}))
         least = LEAST.model_copy(update={"component": "BMC", "at_least": "3.0"})
-        both = [Wanted(LEAST, one.image()), Wanted(least, one.image("/bmc", "3.0"))]
+        both = [WantedFirmware(LEAST, one.image()), WantedFirmware(least, one.image("/bmc", "3.0"))]
         assert [(each.key, each.state) for each in one.run(*both)] == [("BIOS", "reached"), ("BMC", "reached")]
         assert one.bmc.updates.flashed == [("BIOS", "2.0"), ("BMC", "3.0")] and one.run(*both) == []
 
@@ -320,7 +320,7 @@ def test_the_first_that_is_not_reached_ends_it(tmp_path, images):
     images["/bmc"] = json.dumps({"component": "BMC", "version": "3.0"}).encode()
     with story(tmp_path, images, "lab", "task-fails") as one:
         least = LEAST.model_copy(update={"component": "BMC", "at_least": "3.0"})
-        both = [Wanted(LEAST, one.image()), Wanted(least, one.image("/bmc", "3.0"))]
+        both = [WantedFirmware(LEAST, one.image()), WantedFirmware(least, one.image("/bmc", "3.0"))]
         assert [(each.key, each.state) for each in one.run(*both)] == [("BIOS", "failed")]
         assert one.bmc.updates.posts == 1
 
@@ -360,9 +360,9 @@ def test_the_time_is_over_and_the_next_run_goes_on(tmp_path, images):
 def test_an_image_that_is_another_one_or_not_there_is_never_sent(tmp_path, images):
     with story(tmp_path, images) as one:
         wrong = replace(one.image(), sha256="0" * 64)
-        (result,) = one.run(Wanted(LEAST, wrong))
+        (result,) = one.run(WantedFirmware(LEAST, wrong))
         assert result.state == "refused" and f"declared is {'0' * 64}" in result.why
-        (result,) = one.run(Wanted(LEAST, one.image("/nowhere")))
+        (result,) = one.run(WantedFirmware(LEAST, one.image("/nowhere")))
         assert result.state == "refused" and "can't be fetched from here" in result.why
         assert one.posts() == [] and one.taken == 0  # not even drained
 
@@ -370,7 +370,7 @@ def test_an_image_that_is_another_one_or_not_there_is_never_sent(tmp_path, image
 def test_an_image_that_is_not_what_was_declared_is_sent_once(tmp_path, images):
     images["/low"] = json.dumps({"component": "BIOS", "version": "1.5"}).encode()
     with story(tmp_path, images) as one:
-        low = Wanted(LEAST, one.image("/low"))
+        low = WantedFirmware(LEAST, one.image("/low"))
         ends = [one.run(low)[-1] for _ in range(3)]
         assert {each.state for each in ends} == {"failed"} and "another version" in ends[0].why
         assert one.bmc.updates.posts == 1
@@ -379,10 +379,10 @@ def test_an_image_that_is_not_what_was_declared_is_sent_once(tmp_path, images):
 
 def test_below_without_an_image_and_what_can_not_be_compared(tmp_path, images):
     with story(tmp_path, images) as one:
-        (result,) = one.run(Wanted(LEAST, None))
+        (result,) = one.run(WantedFirmware(LEAST, None))
         assert result.state == "no image"
         least = LEAST.model_copy(update={"at_least": "U54 v2.0"})
-        assert one.run(Wanted(least, one.image())) == [] and one.posts() == []
+        assert one.run(WantedFirmware(least, one.image())) == [] and one.posts() == []
 
 
 def test_no_way_to_bring_it_there(tmp_path, images):
@@ -402,7 +402,7 @@ def test_a_password_is_tried_once(tmp_path, images):
 def test_a_push_is_what_was_checked(tmp_path, images):
     """The file as it was fetched, whatever its server has by now."""
     with story(tmp_path, images, "lab", "no-simple-update") as one:
-        wanted = Wanted(LEAST, one.image())
+        wanted = WantedFirmware(LEAST, one.image())
         one.check(wanted.image)
         images["/bios"] = b"somebody else's"
         try:

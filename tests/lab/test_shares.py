@@ -6,7 +6,7 @@ import pytest
 
 from benchmarks import share_table
 from ironburst import document
-from ironburst.shares import Share, quotas, slurm
+from ironburst.shares import TeamShare, quotas, slurm
 from lab.kubernetes import binaries
 from lab.system import wait_for
 from tests.playbooks import sample
@@ -131,7 +131,7 @@ def test_a_job_cannot_be_moved_into_another_share(head):
 
 def test_limits_follow_the_nodes(head):
     """As a controller would write them."""
-    shares = [Share.of(each) for each in (VISION, NLP, FREE)]
+    shares = [TeamShare.of(each) for each in (VISION, NLP, FREE)]
 
     def shown():
         show = "sacctmgr --noheader --parsable2 show qos format=Name,Description,Priority,GrpTRES,Preempt"

@@ -13,13 +13,13 @@ import test_templates as templates
 from programs import PLAYBOOKS, load
 from sample import lab_document
 
-from ironburst.document.model import Mig
+from ironburst.document.model import MigDocument
 from lab.hosts import rootfs
 from lab.packages import repository
 from lab.system import LAB_ROOT, run
 from tests.sites import need_lab
 
-LAYOUT = Mig(gpus=[0, 2], profiles={"3g.40gb": 1, "1g.10gb": 2})
+LAYOUT = MigDocument(gpus=[0, 2], profiles={"3g.40gb": 1, "1g.10gb": 2})
 BY_GPU = {0: dict(LAYOUT.profiles), 1: {}, 2: dict(LAYOUT.profiles), 3: {}}
 LISTED = "".join(
     f"GPU {gpu}: NVIDIA H100 80GB HBM3 (UUID: GPU-0000000{gpu}-1)\n"
@@ -99,7 +99,7 @@ def test_jobs_ask_for_slices_by_their_profile_and_for_the_other_gpus_by_their_mo
     assert plain["AccountingStorageTRES"] == "gres/gpu,gres/gpu:1g.10gb,gres/gpu:3g.40gb"
     assert plain["TaskProlog"] == "/usr/local/sbin/ironburst-task-prolog"
     assert partitions["home"]["DefMemPerGPU"] == str(1000 // 12), "whoever asks for one device takes a twelfth"
-    every = Mig(gpus=list(range(8)), profiles={"1g.10gb": 7})
+    every = MigDocument(gpus=list(range(8)), profiles={"1g.10gb": 7})
     assert templates.settings(templates.render("slurm.conf.j2", sliced_document(every)))[1]["dgx01"]["Gres"] == (
         "gpu:1g.10gb:56"
     )

@@ -13,7 +13,7 @@ from ironburst.controller import idle_store, records
 from ironburst.controller.launch_request import token
 from ironburst.controller.runtime_store import ended, experience
 from ironburst.controller.spending import budget
-from ironburst.document import Budget
+from ironburst.document import BudgetDocument
 from ironburst.ports import LaunchRequest, Malformed, OutcomeUnknown, QuotaReached, SchedulerError, Throttled
 from tests.fakes import Crash, document
 from tests.fakes.world import World
@@ -71,7 +71,7 @@ def test_the_whole_way_of_a_gang(world):
     world.until(lambda: all(world.slurm.nodes[n].record().launchable for n in ("p5-1", "p5-2")), 20)
     # committed before the launch: nodes * price * (boot + limit + longest idle); spent afterwards: what it took
     ended = world.ledger.leases(open_only=False)
-    spent = budget(world.ledger, Budget(usd_per_month=20000.0), world.clock.now())
+    spent = budget(world.ledger, BudgetDocument(usd_per_month=20000.0), world.clock.now())
     assert spent.committed_usd == 0
     assert spent.spent_usd == pytest.approx(sum((x.to_s - x.from_s) / 3600 * 55.04 for x in ended))
     assert len(world.slurm.jobs[gang].started) == 1
@@ -260,7 +260,7 @@ def test_the_budget_bounds_what_is_rented(world):
         world.slurm.submit(limit_s=1800, runs_s=900)  # (120 + 1800 + 60) s of spot at $24: $13.20 each
     world.tick()
     assert len(world.cloud.requests) == 1
-    assert budget(world.ledger, Budget(usd_per_month=20.0), world.clock.now()).left_usd >= 0
+    assert budget(world.ledger, BudgetDocument(usd_per_month=20.0), world.clock.now()).left_usd >= 0
     assert "budget" in {row.code for row in world.ledger.decisions()}
 
 

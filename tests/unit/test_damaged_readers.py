@@ -20,7 +20,7 @@ from ironburst.baremetal.verify import Declaration, examine
 from ironburst.catalog.hardware import gpus
 from ironburst.cost import bill
 from ironburst.hall import seen
-from ironburst.hall.model import Finding
+from ironburst.hall.model import Violation
 from ironburst.ports import WrongShape
 from ironburst.replay import traces
 from ironburst.replay.formats import TraceError
@@ -59,11 +59,11 @@ ETHERNET = replace(
 )
 
 
-def lldp(text) -> list[Finding]:
+def lldp(text) -> list[Violation]:
     return seen.compared(ETHERNET, seen.lldp("dgx01", text), "ethernet", ["dgx01"])
 
 
-def ibnetdiscover(text) -> list[Finding]:
+def ibnetdiscover(text) -> list[Violation]:
     return seen.compared(halls.RAILS, seen.ibnetdiscover(text, halls.RAILS), "infiniband")
 
 

@@ -112,7 +112,7 @@ SAME = {
         MODEL["Scheduler.slurm_uid"],
         PLAY["roles/slurm_host/vars/main.yml", "cluster_scheduler.slurm_uid"],
     ),
-    "images kept": (Images.model_fields["keep"].default, MODEL["Images.keep"]),
+    "images kept": (Images.model_fields["keep"].default, MODEL["ImagesDocument.keep"]),
     "the hall's share": (Breaker().share, MODEL["HallDocument.breaker_share"]),
     "a hall's event": (Breaker().drain_after, MODEL["HallDocument.drain_after_s"]),
     "dead man's switch": (Burst().dead_man, MODEL["Burst.dead_man_s"], dead_man.program.UNDECLARED["dead_man_s"]),
@@ -197,7 +197,7 @@ def test_what_is_alone_stands_in_no_other_role_or_program(name):
 
 
 def test_every_number_of_the_document_has_been_looked_at():
-    compared = {"Scheduler.slurm_uid", "Scheduler.kill_wait_s", "Images.keep", "Burst.dead_man_s"}
+    compared = {"Scheduler.slurm_uid", "Scheduler.kill_wait_s", "ImagesDocument.keep", "Burst.dead_man_s"}
     compared |= {"HallDocument.breaker_share", "HallDocument.drain_after_s"}
     assert sorted(MODEL.keys() - compared - DOCUMENT_ALONE.keys()) == []
 

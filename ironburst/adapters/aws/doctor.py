@@ -21,19 +21,19 @@ from ironburst.doctor.aws.account import (
     Association,
     Caller,
     DryRun,
+    IamDecision,
+    IamQuestion,
     ImageFacts,
     InUse,
-    Question,
-    Quota,
     Reservation,
     Route,
     Secret,
+    ServiceQuota,
     TypeFacts,
-    Verdict,
     Vpn,
     Zone,
 )
-from ironburst.doctor.finding import Unasked
+from ironburst.doctor.checks import Unasked
 from ironburst.nodes import naming
 from ironburst.ports import ALIVE, LaunchRequest
 
@@ -119,12 +119,12 @@ class AwsAccount:
         answer = self._ask("ec2", "describe_regions", ("AuthFailure",), RegionNames=[self._region])
         return str(answer["Regions"][0]["OptInStatus"]) if answer else "not-opted-in"
 
-    def quota(self, service: str, code: str) -> Quota:
+    def quota(self, service: str, code: str) -> ServiceQuota:
         """Where no value was ever applied to the account, AWS's default is what counts."""
         wanted = {"ServiceCode": service, "QuotaCode": code}
         answer = self._ask("service-quotas", "get_service_quota", ("NoSuchResourceException",), **wanted)
         answer = answer or self._ask("service-quotas", "get_aws_default_service_quota", **wanted)
-        return Quota(answer["Quota"]["QuotaName"], float(answer["Quota"]["Value"]))
+        return ServiceQuota(answer["Quota"]["QuotaName"], float(answer["Quota"]["Value"]))
 
     def in_use(self, cluster: str) -> InUse:
         """What has not the cluster's tag."""
@@ -218,7 +218,7 @@ class AwsAccount:
         """GetRole."""
         return self._ask("iam", "get_role", ("NoSuchEntity",), RoleName=name) is not None
 
-    def simulate(self, role_arn: str, question: Question) -> Verdict:
+    def simulate(self, role_arn: str, question: IamQuestion) -> IamDecision:
         """SimulatePrincipalPolicy, of one action on one resource."""
         given = [
             {"ContextKeyName": key, "ContextKeyValues": [value], "ContextKeyType": "string"}
@@ -234,7 +234,7 @@ class AwsAccount:
         )
         (result,) = answer["EvaluationResults"]
         organization = result.get("OrganizationsDecisionDetail") or {}
-        return Verdict(
+        return IamDecision(
             decision=result["EvalDecision"],
             missing=tuple(result.get("MissingContextValues", ())),
             by_organization=organization.get("AllowedByOrganizations") is False,

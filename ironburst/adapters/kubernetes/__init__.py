@@ -17,8 +17,8 @@ from ironburst.adapters.kubernetes.joining import Deliver
 from ironburst.adapters.kubernetes.karpenter import Karpenter
 from ironburst.adapters.kubernetes.kueue import Kueue
 from ironburst.adapters.kubernetes.scheduler import Kubernetes
-from ironburst.adapters.kubernetes.service import Nodes
-from ironburst.adapters.kubernetes.site import Pool, Site
+from ironburst.adapters.kubernetes.service import KubernetesNodes
+from ironburst.adapters.kubernetes.site import KubernetesPool, KubernetesSite
 
 __all__ = [
     "Access",
@@ -26,15 +26,15 @@ __all__ = [
     "Client",
     "Karpenter",
     "Kubernetes",
+    "KubernetesNodes",
+    "KubernetesPool",
+    "KubernetesSite",
     "Kueue",
-    "Nodes",
-    "Pool",
-    "Site",
     "connect",
 ]
 
 
-def connect(access: Access, site: Site, deliver: Deliver) -> Kubernetes:
+def connect(access: Access, site: KubernetesSite, deliver: Deliver) -> Kubernetes:
     """A cluster. `deliver` puts the token that rented nodes join with where they read it.
 
     Raises SchedulerError where the cluster can't be reached or the credentials are refused at all; what it knows is

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ironburst.adapters.kubernetes.site import HOSTNAME_KEY, SITE_KEY, Pool, Site
+from ironburst.adapters.kubernetes.site import HOSTNAME_KEY, SITE_KEY, KubernetesPool, KubernetesSite
 
 Json = dict[str, Any]
 # labels that tell GPUs apart: of feature discovery, EC2, the cloud's own (gke-accelerator), a site's own, and our pools
@@ -15,12 +15,12 @@ _OF_GPUS = re.compile(
 )
 
 
-def labels_of(pool: Pool) -> dict[str, str]:
+def labels_of(pool: KubernetesPool) -> dict[str, str]:
     """Labels of a node of the pool, but its host name."""
     return {"kubernetes.io/os": "linux", SITE_KEY: pool.partition, **pool.labels}
 
 
-def pools_for(spec: Json, site: Site) -> frozenset[str]:
+def pools_for(spec: Json, site: KubernetesSite) -> frozenset[str]:
     """Partitions with at least one node that a pod's nodeSelector and required node affinity allow."""
     selector = spec.get("nodeSelector") or {}
     required = _required(spec) or None
@@ -43,14 +43,14 @@ def _required(spec: Json) -> Json:
     return required
 
 
-def reached_from(node_affinity: Json | None, site: Site) -> frozenset[str] | None:
+def reached_from(node_affinity: Json | None, site: KubernetesSite) -> frozenset[str] | None:
     """Partitions from whose nodes a volume with this node affinity is reached; None: from everywhere."""
     if not (required := (node_affinity or {}).get("required")):
         return None
     return frozenset(pool.partition for pool in site.pools if _allows({}, required, pool))
 
 
-def _allows(selector: Mapping[str, str], required: Json | None, pool: Pool) -> bool:
+def _allows(selector: Mapping[str, str], required: Json | None, pool: KubernetesPool) -> bool:
     """Whether one of the pool's nodes would do; they differ in their names only."""
     named = any(HOSTNAME_KEY in str(part) or "metadata.name" in str(part) for part in (selector, required))
     labels = labels_of(pool)

@@ -13,9 +13,9 @@ from typing import Any
 from ironburst.adapters.kubernetes import joining, nodes, objects, record, taints
 from ironburst.adapters.kubernetes.client import ApiError, Client, checked
 from ironburst.adapters.kubernetes.joining import Deliver, Joining
-from ironburst.adapters.kubernetes.nodes import Record
+from ironburst.adapters.kubernetes.nodes import NodesRecord
 from ironburst.adapters.kubernetes.quantities import moment
-from ironburst.adapters.kubernetes.site import NOT_READY, Pool, Site
+from ironburst.adapters.kubernetes.site import NOT_READY, KubernetesPool, KubernetesSite
 from ironburst.adapters.kubernetes.views import NodeView
 from ironburst.nodes import naming
 from ironburst.nodes import states as node_states
@@ -36,17 +36,17 @@ _MOST = 500  # pods without a job that are looked at
 class BridgedNodes:
     """The rented nodes in the cluster. All methods raise SchedulerError."""
 
-    def __init__(self, client: Client, site: Site, deliver: Deliver = joining.refuse):
+    def __init__(self, client: Client, site: KubernetesSite, deliver: Deliver = joining.refuse):
         """`site.schedulers`: slurm-bridge's."""
         self._client, self._site = client, site
         self._joining = Joining(client, site.boot_s, deliver)
 
     @property
-    def site(self) -> Site:
+    def site(self) -> KubernetesSite:
         """What is declared."""
         return self._site
 
-    def declare(self, site: Site) -> None:
+    def declare(self, site: KubernetesSite) -> None:
         """As another document says."""
         self._site = site
         self._joining.lasts(site.boot_s)
@@ -121,11 +121,11 @@ class BridgedNodes:
                 if error.status != 404:
                     raise
 
-    def _record(self, changed: Callable[[Record], Record]) -> None:
+    def _record(self, changed: Callable[[NodesRecord], NodesRecord]) -> None:
         record.write(self._client, self._site, changed)
 
 
-def _opened(pool: Pool, raw: Json) -> Json | None:
+def _opened(pool: KubernetesPool, raw: Json) -> Json | None:
     view = objects.read_node(raw)
     if not taints.gated(view):
         return None
@@ -135,7 +135,7 @@ def _opened(pool: Pool, raw: Json) -> Json | None:
     return {"spec": {"taints": rest}}
 
 
-def lacks(view: NodeView, pool: Pool) -> str:
+def lacks(view: NodeView, pool: KubernetesPool) -> str:
     """Why slurm-bridge can't be given a node yet; empty: it can. slurm-bridge's own taint must be there first: it is
     what keeps other schedulers' pods off.
     """
@@ -145,7 +145,7 @@ def lacks(view: NodeView, pool: Pool) -> str:
     return "" if managed else f"slurm-bridge hasn't given it the taint {MANAGED}: see whether its controllers run"
 
 
-def joined(node: Node, view: NodeView | None, pool: Pool, now_s: float) -> Node:
+def joined(node: Node, view: NodeView | None, pool: KubernetesPool, now_s: float) -> Node:
     """A rented node of Slurm's as both sides have it: in service when it is on both. `view` None: the cluster doesn't
     have it. Pure.
 

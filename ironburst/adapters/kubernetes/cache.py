@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ironburst.adapters.kubernetes.client import ApiError, Client, Stream
-from ironburst.adapters.kubernetes.views import View
+from ironburst.adapters.kubernetes.views import ObjectView
 from ironburst.ports import SchedulerError, WrongShape
 
 Json = dict[str, Any]
@@ -33,7 +33,7 @@ class Kind:
 
     name: str
     paths: tuple[str, ...]  # in the versions of the API that are read, the newest first
-    read: Callable[[Json], View]
+    read: Callable[[Json], ObjectView]
     fields: str = ""  # field selector: the others are none of ours
     may_lack: bool = False
 
@@ -49,7 +49,7 @@ class Watched:
         self, client: Client, kind: Kind, lock: threading.Lock, *, silent_s: float, clock: Callable[[], float]
     ):
         self.kind, self._client, self._lock, self._silent_s, self._clock = kind, client, lock, silent_s, clock
-        self._views: dict[str, View] = {}
+        self._views: dict[str, ObjectView] = {}
         self._path, self._others = kind.paths[0], list(kind.paths[1:])
         self._version = ""  # to watch from; empty: list first
         self._stream: Stream | None = None
@@ -79,7 +79,7 @@ class Watched:
         if (broken := self._broken) and (silent_s := self._clock() - broken[0]) > broken_s:
             raise SchedulerError(f"the {self.kind.name} of the cluster are {silent_s:.0f} s old: {broken[1]}")
 
-    def copy(self) -> dict[str, View]:
+    def copy(self) -> dict[str, ObjectView]:
         """Under the cache's lock."""
         return dict(self._views)
 
@@ -150,7 +150,7 @@ class Watched:
         return True
 
     def _list(self) -> None:
-        views: dict[str, View] = {}
+        views: dict[str, ObjectView] = {}
         query = {"limit": _PAGE, **self._selected()}
         while True:
             try:
@@ -202,7 +202,7 @@ class Watched:
                     self._newer(view)
         self._version = raw["metadata"]["resourceVersion"]
 
-    def _newer(self, view: View) -> None:
+    def _newer(self, view: ObjectView) -> None:
         known = self._views.get(view.key)
         if known is None or known.uid != view.uid or not known.version > view.version > 0:
             self._views[view.key] = view
@@ -227,7 +227,7 @@ class Cache:
         self._of = {kind.name: Watched(client, kind, self._lock, silent_s=silent_s, clock=clock) for kind in kinds}
         self._started = False
 
-    def copies(self, first_s: float = FIRST_S) -> Mapping[str, dict[str, View]]:
+    def copies(self, first_s: float = FIRST_S) -> Mapping[str, dict[str, ObjectView]]:
         """The objects at one moment, by kind and key. The first call starts the watches and waits for the lists. Raises
         SchedulerError.
         """

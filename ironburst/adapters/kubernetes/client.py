@@ -111,7 +111,7 @@ class _Request:
         return call_of(self.method, self.path, watch=self.stream)
 
 
-class Answer(NamedTuple):
+class ApiResponse(NamedTuple):
     """What came back, and when, by the API server's clock (None: it didn't say)."""
 
     body: Json
@@ -164,23 +164,23 @@ class Client:
         """Seconds since 1970 by the API server's clock, as it was heard last; by this host's before that."""
         return self._server[0] + time.monotonic() - self._server[1] if self._server else time.time()
 
-    def get(self, path: str, query: Mapping[str, str] | None = None) -> Answer:
+    def get(self, path: str, query: Mapping[str, str] | None = None) -> ApiResponse:
         """An object, or one page of a list."""
         return self._ask(_Request("GET", path, query=query or {}))
 
-    def create(self, path: str, body: Json) -> Answer:
+    def create(self, path: str, body: Json) -> ApiResponse:
         """POST."""
         return self._ask(_Request("POST", path, body))
 
-    def update(self, path: str, body: Json) -> Answer:
+    def update(self, path: str, body: Json) -> ApiResponse:
         """PUT; the body's resourceVersion is the condition."""
         return self._ask(_Request("PUT", path, body))
 
-    def patch(self, path: str, body: Json | list[Json], kind: str = MERGE) -> Answer:
+    def patch(self, path: str, body: Json | list[Json], kind: str = MERGE) -> ApiResponse:
         """PATCH."""
         return self._ask(_Request("PATCH", path, body, kind=kind))
 
-    def delete(self, path: str, body: Json | None = None) -> Answer:
+    def delete(self, path: str, body: Json | None = None) -> ApiResponse:
         """DELETE, with options as the body."""
         return self._ask(_Request("DELETE", path, body))
 
@@ -230,7 +230,7 @@ class Client:
             headers["Authorization"] = token
         return headers
 
-    def _ask(self, request: _Request) -> Answer:
+    def _ask(self, request: _Request) -> ApiResponse:
         for attempt in range(_TRIES):
             response = self._sent(request)
             answer = _json(response.data)
@@ -239,7 +239,7 @@ class Client:
                     raise WrongShape(f"{request.call}: the answer is no object: {response.data[:80]!r}")
                 if (at_s := _date(response)) is not None:
                     self._server = at_s, time.monotonic()
-                return Answer(answer, at_s)
+                return ApiResponse(answer, at_s)
             error = self._refused(request.call, response.status, answer)
             if response.status != 429 or error.causes or attempt == _TRIES - 1:
                 break

@@ -9,21 +9,21 @@ from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import Any
 
-from ironburst.adapters.kubernetes.nodes import Record
-from ironburst.adapters.kubernetes.site import Site
+from ironburst.adapters.kubernetes.nodes import NodesRecord
+from ironburst.adapters.kubernetes.site import KubernetesSite
 from ironburst.adapters.kubernetes.views import NodeView, PodView
 
 _ID = re.compile(r"i-[0-9a-f]{8,17}")
 
 
 class Names:
-    """What is known of them. Of fixed nodes the document knows it (Site)."""
+    """What is known of them. Of fixed nodes the document knows it (KubernetesSite)."""
 
-    def __init__(self, site: Site):
+    def __init__(self, site: KubernetesSite):
         self._site, self._objects = site, dict[str, str]()  # rented node -> its object
         self.known = not site.by_instance  # else the record is to be read first
 
-    def learn(self, kept: Record) -> None:
+    def learn(self, kept: NodesRecord) -> None:
         """From the record."""
         self._objects, self.known = dict(kept.objects), True
 
@@ -48,13 +48,15 @@ class Names:
         return {**copies, "nodes": others | named, "pods": placed}
 
 
-def gone(kept: Record, names: Collection[str]) -> Record:
+def gone(kept: NodesRecord, names: Collection[str]) -> NodesRecord:
     """These nodes were given back. Pure."""
     objects = {node: its for node, its in kept.objects.items() if node not in names}
     return replace(kept, up=kept.up - set(names), objects=objects)
 
 
-def joined(nodes: Mapping[str, NodeView], permits: Collection[str], site: Site) -> tuple[dict[str, str], list[str]]:
+def joined(
+    nodes: Mapping[str, NodeView], permits: Collection[str], site: KubernetesSite
+) -> tuple[dict[str, str], list[str]]:
     """(node with a permit -> the object that is it from now on, sentences of those that nobody asked for). `nodes`: by
     declared names where they have one. Two that claim the same name are both left out: one alone can have been
     launched. Pure.

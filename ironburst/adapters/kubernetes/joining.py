@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 from urllib.parse import quote
 
 from ironburst.adapters.kubernetes.client import ApiError, Client
-from ironburst.adapters.kubernetes.nodes import Record
+from ironburst.adapters.kubernetes.nodes import NodesRecord
 from ironburst.kubernetes_rights import BOOTSTRAPPERS, SIGNER
 from ironburst.ports import SchedulerError
 
@@ -33,13 +33,13 @@ Deliver = Callable[[str], None]  # puts a text where rented nodes read it. Raise
 Give = Callable[[Mapping[str, str]], None]  # keeps whose request was chosen, by node. Raises SchedulerError
 
 
-def permitted(kept: Record, permits: frozenset[str]) -> Record:
+def permitted(kept: NodesRecord, permits: frozenset[str]) -> NodesRecord:
     """These nodes have a permit. What was given to a node before its permit counts no more. Pure."""
     still = permits & kept.permits
     return replace(kept, permits=permits, given={name: uid for name, uid in kept.given.items() if name in still})
 
 
-def given(kept: Record, new: Mapping[str, str]) -> Record:
+def given(kept: NodesRecord, new: Mapping[str, str]) -> NodesRecord:
     """Requests are chosen, of nodes that have a permit. Pure."""
     return replace(kept, given={**kept.given, **{name: uid for name, uid in new.items() if name in kept.permits}})
 

@@ -30,10 +30,10 @@ from ironburst.adapters.kubernetes.joining import Deliver
 from ironburst.adapters.kubernetes.kueue_views import GROUP, PENDING, READY, VERSION, WorkloadView
 from ironburst.adapters.kubernetes.queue import KEPT, Objects
 from ironburst.adapters.kubernetes.scheduler import Kubernetes
-from ironburst.adapters.kubernetes.site import Pool, Site
+from ironburst.adapters.kubernetes.site import KubernetesPool, KubernetesSite
 from ironburst.adapters.kubernetes.workloads import Queued
 from ironburst.nodes import naming
-from ironburst.ports import Claim, Job, Observation, Quota, SchedulerError, Share
+from ironburst.ports import Claim, Job, Observation, Quota, SchedulerError, TeamShare
 
 Json = dict[str, Any]
 _API = f"/apis/{GROUP}/{VERSION}"
@@ -49,7 +49,7 @@ _HOME, _LOST, _CHANGED = "there is room at home", "its rented nodes are gone", "
 _AGAIN_S = (60.0, 3600.0)  # the first pause after a Retry for home that didn't bring it there, and the longest
 
 
-def kueue_kinds(site: Site) -> list[Kind]:
+def kueue_kinds(site: KubernetesSite) -> list[Kind]:
     """What is watched beside the cluster's own."""
     return [
         Kind("workloads", (f"{_API}/workloads",), partial(kueue_views.read_workload, site=site)),
@@ -64,14 +64,14 @@ class Kueue(Kubernetes):
     """A Scheduler (ironburst.ports) whose queue is Kueue's. Close it in the end."""
 
     @staticmethod
-    def watched(site: Site) -> list[Kind]:
+    def watched(site: KubernetesSite) -> list[Kind]:
         """The cluster's own, and Kueue's."""
         return [*queue.kinds(site), *kueue_kinds(site)]
 
     def __init__(
         self,
         client: Client,
-        site: Site,
+        site: KubernetesSite,
         cache: Cache | None = None,
         *,
         deliver: Deliver = joining.refuse,
@@ -185,7 +185,9 @@ class Kueue(Kubernetes):
         elif wanted:
             self._open(now, gang, seen, pools, wanted)
 
-    def _open(self, now: WorkloadView, gang: Gang, seen: Queued, pools: Sequence[Pool], nodes: Sequence[str]) -> None:
+    def _open(
+        self, now: WorkloadView, gang: Gang, seen: Queued, pools: Sequence[KubernetesPool], nodes: Sequence[str]
+    ) -> None:
         site = pools[0].partition
         if len(pools) > 1:
             raise SchedulerError(
@@ -216,7 +218,7 @@ class Kueue(Kubernetes):
         self._each(nodes, change)
         return value
 
-    def limit(self, shares: Sequence[Share], now: Mapping[str, Quota], gpus: int) -> None:
+    def limit(self, shares: Sequence[TeamShare], now: Mapping[str, Quota], gpus: int) -> None:
         """As nominal quotas of the teams' queues. Who goes over them Kueue decides; ResourceQuotas would refuse its
         pods. What is on rented nodes counts in a flavor of its own.
         """

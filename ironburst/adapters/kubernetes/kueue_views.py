@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from ironburst.adapters.kubernetes.affinity import labels_of
 from ironburst.adapters.kubernetes.pods import SHAPES, read_pod, requests, version_of
 from ironburst.adapters.kubernetes.quantities import moment, quantity, seconds
-from ironburst.adapters.kubernetes.site import RENTED, SITE_KEY, Site
+from ironburst.adapters.kubernetes.site import RENTED, SITE_KEY, KubernetesSite
 from ironburst.adapters.kubernetes.views import PodView
 
 Json = dict[str, Any]
@@ -71,7 +71,7 @@ class WorkloadView:
     checks: Mapping[str, Check] = field(default_factory=dict)
 
 
-class Quota(NamedTuple):
+class KueueQuota(NamedTuple):
     """Of one resource of a flavor. None: no limit."""
 
     nominal: float
@@ -88,7 +88,7 @@ class QueueView:
     version: int
     error: str = ""
     cohort: str = ""  # it belongs to; of a Cohort: its parent
-    groups: tuple[Mapping[str, Mapping[str, Quota]], ...] = ()  # flavors in their order, each by resource
+    groups: tuple[Mapping[str, Mapping[str, KueueQuota]], ...] = ()  # flavors in their order, each by resource
     reserved: Mapping[tuple[str, str], float] = field(default_factory=dict)  # (flavor, resource)
     checks: Mapping[str, frozenset[str]] = field(default_factory=dict)  # flavors of a check; none: all of them
     variants: bool = False  # it tries the flavors side by side (Concurrent Admission)
@@ -132,7 +132,7 @@ def _said(raw: Json, names: Json, error: Exception) -> str:
 # ---- workloads
 
 
-def read_workload(raw: Json, site: Site) -> WorkloadView:
+def read_workload(raw: Json, site: KubernetesSite) -> WorkloadView:
     """A Workload; one that can't be read is never answered."""
     names = _names(raw)
     try:
@@ -141,7 +141,7 @@ def read_workload(raw: Json, site: Site) -> WorkloadView:
         return WorkloadView(**names, name=raw["metadata"]["name"], error=_said({"kind": "Workload"}, names, error))
 
 
-def _workload(raw: Json, site: Site) -> Json:
+def _workload(raw: Json, site: KubernetesSite) -> Json:
     meta, spec, status = raw["metadata"], raw["spec"], raw.get("status") or {}
     conditions = {each["type"]: each for each in status.get("conditions") or ()}
     on = {name: moment(each["lastTransitionTime"]) for name, each in conditions.items() if each["status"] == "True"}
@@ -172,7 +172,7 @@ def _workload(raw: Json, site: Site) -> Json:
     }
 
 
-def _pod_set(declared: Json, given: Json, workload: Json, site: Site) -> PodSet:
+def _pod_set(declared: Json, given: Json, workload: Json, site: KubernetesSite) -> PodSet:
     meta, template = workload["metadata"], declared["template"]
     own = template.get("metadata") or {}
     about = {
@@ -240,20 +240,20 @@ def read_queue(raw: Json) -> QueueView:
         return QueueView(**names, error=_said(raw, names, error))
 
 
-def _group(raw: Json) -> dict[str, dict[str, Quota]]:
+def _group(raw: Json) -> dict[str, dict[str, KueueQuota]]:
     return {
         flavor["name"]: {each["name"]: _quota(each) for each in flavor.get("resources") or ()}
         for flavor in raw.get("flavors") or ()
     }
 
 
-def _quota(raw: Json) -> Quota:
+def _quota(raw: Json) -> KueueQuota:
     limits = (raw.get("borrowingLimit"), raw.get("lendingLimit"))
     borrowing, lending = (None if limit is None else quantity(limit) for limit in limits)
-    return Quota(quantity(raw.get("nominalQuota", 0)), borrowing, lending)
+    return KueueQuota(quantity(raw.get("nominalQuota", 0)), borrowing, lending)
 
 
-def read_flavor(raw: Json, site: Site) -> FlavorView:
+def read_flavor(raw: Json, site: KubernetesSite) -> FlavorView:
     """A ResourceFlavor: Kueue puts its labels into the pods' node selectors."""
     wanted = (raw.get("spec") or {}).get("nodeLabels") or {}
     fitting = [pool.partition for pool in site.pools if wanted.items() <= labels_of(pool).items()]

@@ -20,7 +20,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from ironburst.adapters.kubernetes import taints
-from ironburst.adapters.kubernetes.site import GPU, Pool, Site
+from ironburst.adapters.kubernetes.site import GPU, KubernetesPool, KubernetesSite
 from ironburst.adapters.kubernetes.views import NodeView, PodView
 from ironburst.ports import Node, Resources
 
@@ -34,7 +34,7 @@ _PRESSURE = [_BUILT_IN + what for what in ("memory-pressure", "disk-pressure", "
 
 
 @dataclass(frozen=True)
-class Record:
+class NodesRecord:
     """What Slurm would keep of nodes and Kubernetes doesn't."""
 
     up: frozenset[str] = frozenset()  # asked for: an instance may be on its way
@@ -44,7 +44,7 @@ class Record:
 
 
 def nodes_of(
-    nodes: Mapping[str, NodeView], pods: Iterable[PodView], record: Record, site: Site, now_s: float
+    nodes: Mapping[str, NodeView], pods: Iterable[PodView], record: NodesRecord, site: KubernetesSite, now_s: float
 ) -> list[Node]:
     """All Node objects, and the declared nodes that have none. `pods`: those that are bound. `now_s`: by the API
     server's clock, as its own times are.
@@ -56,13 +56,13 @@ def nodes_of(
     return found + [_absent(name, pool, record) for name, pool in site.pool_of.items() if name not in nodes]
 
 
-def _absent(name: str, pool: Pool, record: Record) -> Node:
+def _absent(name: str, pool: KubernetesPool, record: NodesRecord) -> Node:
     coming = ("NOT_RESPONDING", "POWERING_UP") if name in record.up else ("POWERED_DOWN",)
     states = tuple(sorted(("CLOUD", "DRAIN", "IDLE", *coming)))
     return Node(name, (pool.partition,), pool.each, states, _UNUSED)
 
 
-def _node(view: NodeView, on: Iterable[PodView], asked_for: bool, site: Site, now_s: float) -> Node:
+def _node(view: NodeView, on: Iterable[PodView], asked_for: bool, site: KubernetesSite, now_s: float) -> Node:
     name, pool = view.key, site.pool_of.get(view.key)
     if view.error:
         return Node(name, (pool.partition,) if pool else (), Resources(0), ("UNKNOWN",))
@@ -99,7 +99,7 @@ def _of_home(view: NodeView) -> bool:
     )
 
 
-def _flags(view: NodeView, pool: Pool | None, now_s: float) -> tuple[set[str], str]:
+def _flags(view: NodeView, pool: KubernetesPool | None, now_s: float) -> tuple[set[str], str]:
     flags, reason = set[str](), ""
     if view.cordoned:
         flags, reason = {"DRAIN"}, "cordoned" if view.drain is None else view.drain
@@ -133,7 +133,7 @@ def gate_lost(view: NodeView, now_s: float) -> str:
     return f"no word for {silent_s / 60:.0f} min" if silent_s > _SILENT_S else ""
 
 
-def passed(view: NodeView, pool: Pool) -> bool:
+def passed(view: NodeView, pool: KubernetesPool) -> bool:
     """It may take jobs: its kubelet is ready, its gate has passed, and the device plugin has announced its GPUs, which
     comes some seconds after the rest.
     """

@@ -9,7 +9,7 @@ from typing import Any
 from ironburst.adapters.kubernetes import affinity
 from ironburst.adapters.kubernetes.pods import SHAPES, owner_of, read_pod, version_of
 from ironburst.adapters.kubernetes.quantities import moment, quantity, seconds
-from ironburst.adapters.kubernetes.site import DRAIN, GATE, GPU, Site
+from ironburst.adapters.kubernetes.site import DRAIN, GATE, GPU, KubernetesSite
 from ironburst.adapters.kubernetes.views import ClaimView, GroupView, JobView, NodeView, PodView, VolumeView
 from ironburst.nodes.naming import NODE_LABEL
 
@@ -62,7 +62,7 @@ def read_node(raw: Json, ours: Mapping[str, str] = NO_OTHERS) -> NodeView:
         return NodeView(**names, error=_error("node", names, error))
 
 
-def read_job(raw: Json, site: Site) -> JobView:
+def read_job(raw: Json, site: KubernetesSite) -> JobView:
     """A batch/v1 Job."""
     names = _names(raw)
     name = raw["metadata"]["name"]
@@ -89,7 +89,7 @@ def read_job(raw: Json, site: Site) -> JobView:
         return JobView(**names, name=name, error=_error("job", names, error), backoff_limit=-1)
 
 
-def _template(raw: Json, site: Site) -> PodView | None:
+def _template(raw: Json, site: KubernetesSite) -> PodView | None:
     """Pods that were evicted or failed are made again after 10 s and more: until then their Job still waits, or it
     would look as if it had ended.
     """
@@ -134,7 +134,7 @@ def read_claim(raw: Json) -> ClaimView:
     return ClaimView(**_names(raw), volume=((raw.get("spec") or {}).get("volumeName") or "") if bound else "")
 
 
-def read_volume(raw: Json, site: Site) -> VolumeView:
+def read_volume(raw: Json, site: KubernetesSite) -> VolumeView:
     """A PersistentVolume; hostPath ones are at one node of home, whatever they say."""
     names = _names(raw)
     try:

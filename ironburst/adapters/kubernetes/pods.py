@@ -13,7 +13,7 @@ from typing import Any
 
 from ironburst.adapters.kubernetes import affinity
 from ironburst.adapters.kubernetes.quantities import moment, quantity, seconds
-from ironburst.adapters.kubernetes.site import GPU, HOSTNAME_KEY, RENTED, Pool, Site
+from ironburst.adapters.kubernetes.site import GPU, HOSTNAME_KEY, RENTED, KubernetesPool, KubernetesSite
 from ironburst.adapters.kubernetes.views import Owner, PodView
 from ironburst.shares.kubernetes import KINDS
 
@@ -29,7 +29,7 @@ _STARTS = ("ContainerCreating", "PodInitializing")  # kubelet's words while noth
 _MOST_REASON = 200  # characters: it names a reason for every kind of node
 
 
-def read_pod(raw: Json, site: Site) -> PodView:
+def read_pod(raw: Json, site: KubernetesSite) -> PodView:
     """A pod. One that can't be read keeps its node: it must not look idle."""
     meta = raw["metadata"]
     on = (raw.get("spec") or {}).get("nodeName") or ""
@@ -63,7 +63,7 @@ def owner_of(meta: Json) -> Owner | None:
     return None
 
 
-def _fields(raw: Json, site: Site) -> Json:
+def _fields(raw: Json, site: KubernetesSite) -> Json:
     meta, spec, status = raw["metadata"], raw["spec"], raw.get("status") or {}
     labels, notes = meta.get("labels") or {}, meta.get("annotations") or {}
     asked, owner = requests(spec), owner_of(meta)
@@ -230,7 +230,7 @@ def _tolerated(tolerations: Any) -> tuple[frozenset[str], bool]:
     return frozenset(values), everything
 
 
-def _narrowest(keys: list[str], site: Site) -> str:
+def _narrowest(keys: list[str], site: KubernetesSite) -> str:
     """The topology key that binds most: one node, then a place."""
     known = (HOSTNAME_KEY, *reversed(site.site_keys))
     return next((key for key in known if key in keys), keys[0] if keys else "")
@@ -239,7 +239,7 @@ def _narrowest(keys: list[str], site: Site) -> str:
 # ---- what no rented node can promise
 
 
-def _demands(spec: Json, asked: dict[str, float], pools: frozenset[str], site: Site) -> list[str]:
+def _demands(spec: Json, asked: dict[str, float], pools: frozenset[str], site: KubernetesSite) -> list[str]:
     """Also of pods that are in no queue of ours, for a person who asks why."""
     found = []
     if (scheduler := spec.get("schedulerName", "default-scheduler")) not in site.schedulers:
@@ -265,7 +265,7 @@ def _demands(spec: Json, asked: dict[str, float], pools: frozenset[str], site: S
     return found
 
 
-def _resources(asked: dict[str, float], pools: list[Pool]) -> list[str]:
+def _resources(asked: dict[str, float], pools: list[KubernetesPool]) -> list[str]:
     known = [name for name in sorted(asked) if name not in _PLAIN and not name.startswith("hugepages-")]
     others = [name for name in known if not _is_part(name) and asked[name] > 0]
     return [f"the resource {name}" for name in others if not any(name in pool.resources for pool in pools)]
@@ -276,7 +276,7 @@ def _selector(spec: Json) -> str:
     return ", ".join(plain) or "required node affinity"
 
 
-def _at(volume: Json, site: Site) -> str:
+def _at(volume: Json, site: KubernetesSite) -> str:
     """What binds a volume of a pod to home; claims are looked up later."""
     if path := (volume.get("hostPath") or {}).get("path"):
         return "" if f"{path}/".startswith(site.host_paths) else f"hostPath {path}"

@@ -16,8 +16,8 @@ from operator import is_
 from ironburst.adapters.kubernetes import objects, pods, taints
 from ironburst.adapters.kubernetes.cache import Kind
 from ironburst.adapters.kubernetes.gangs import Gang, grouped
-from ironburst.adapters.kubernetes.site import HOSTNAME_KEY, SITE_KEY, Pool, Site
-from ironburst.adapters.kubernetes.views import ClaimView, GroupView, JobView, NodeView, PodView, View, VolumeView
+from ironburst.adapters.kubernetes.site import HOSTNAME_KEY, SITE_KEY, KubernetesPool, KubernetesSite
+from ironburst.adapters.kubernetes.views import ClaimView, GroupView, JobView, NodeView, ObjectView, PodView, VolumeView
 from ironburst.nodes.state_times import INCOMPLETE, SOME_END, SOME_WAIT
 from ironburst.ports import Job, Resources, WrongShape
 
@@ -33,7 +33,7 @@ KEPT = {  # what is known of a cluster, by its kind
 }
 
 
-def kinds(site: Site) -> list[Kind]:
+def kinds(site: KubernetesSite) -> list[Kind]:
     """What is watched."""
     group = "/apis/scheduling.k8s.io/{}/podgroups"
     return [
@@ -81,7 +81,7 @@ class Memo:
     jobs: dict[str, tuple[Gang, Job]] = field(default_factory=dict)
 
 
-def jobs_of(objects: Objects, site: Site, memo: Memo | None = None) -> list[Job]:
+def jobs_of(objects: Objects, site: KubernetesSite, memo: Memo | None = None) -> list[Job]:
     """Pods that ask for no GPU are no jobs, but on a rented node they are. `memo`: of the same site; it is brought up
     to date.
     """
@@ -112,7 +112,7 @@ def _same(one: Gang, other: Gang) -> bool:
     return alike and all(map(is_, one.pods, other.pods)) and all(map(is_, one.jobs, other.jobs))
 
 
-def job_of(gang: Gang, objects: Objects, site: Site, *, twice: bool = False) -> Job | None:
+def job_of(gang: Gang, objects: Objects, site: KubernetesSite, *, twice: bool = False) -> Job | None:
     """A gang as a job; None: all that is left of it is being deleted before it started."""
     bound = [pod for pod in gang.pods if pod.node]
     if not bound and not gang.unbound:
@@ -156,7 +156,7 @@ def job_of(gang: Gang, objects: Objects, site: Site, *, twice: bool = False) -> 
 # ---- how large it is
 
 
-def _shape(gang: Gang, bound: list[PodView], site: Site) -> tuple[int, Resources]:
+def _shape(gang: Gang, bound: list[PodView], site: KubernetesSite) -> tuple[int, Resources]:
     """Nodes, and what it asks of each. On nodes: what it has there on average. Pending: as many pods to a node as one
     holds.
     """
@@ -178,7 +178,7 @@ def _shape(gang: Gang, bound: list[PodView], site: Site) -> tuple[int, Resources
     return count, Resources(most[0] * held, math.ceil(most[1] * held / 1000), math.ceil(most[2] * held / _MIB))
 
 
-def _per_node(pod: tuple[int, int, int], pools: Iterable[Pool]) -> int:
+def _per_node(pod: tuple[int, int, int], pools: Iterable[KubernetesPool]) -> int:
     """How many such pods a node holds, by the pool that holds most; one at least. A job has one shape to the policy: by
     the pool that holds fewest, each pod of a wide gang would rent a large node for itself.
     """
@@ -271,7 +271,9 @@ def _reason_there(gang: Gang, bound: list[PodView]) -> str:
 # ---- where
 
 
-def _places(gang: Gang, bound: list[PodView], objects: Objects, site: Site) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def _places(
+    gang: Gang, bound: list[PodView], objects: Objects, site: KubernetesSite
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Its partitions, and the nodes of them that it must not be given."""
     pods, rented = bound or gang.unbound, objects.rented
     on = {pod.node for pod in bound}
@@ -288,7 +290,7 @@ def _places(gang: Gang, bound: list[PodView], objects: Objects, site: Site) -> t
     return tuple(partitions), tuple(sorted(excluded))
 
 
-def _pools(gang: Gang, objects: Objects, site: Site) -> set[str]:
+def _pools(gang: Gang, objects: Objects, site: KubernetesSite) -> set[str]:
     """Partitions that the labels of nodes and the volumes of all of its pods allow."""
     allowed = {pool.partition for pool in site.pools}
     for pod in gang.pods:
@@ -301,7 +303,7 @@ def _pools(gang: Gang, objects: Objects, site: Site) -> set[str]:
     return allowed
 
 
-def _gpu_type(gang: Gang, objects: Objects, site: Site) -> str:
+def _gpu_type(gang: Gang, objects: Objects, site: KubernetesSite) -> str:
     """The type that its labels come down to; empty where that says nothing more. Where all pools have one type, only
     who asks for it says something.
     """
@@ -315,7 +317,7 @@ def _chooses_gpu(gang: Gang) -> bool:
     return any(pod.chooses_gpu for pod in gang.pods)
 
 
-def demands_of(gang: Gang, objects: Objects, site: Site) -> list[str]:
+def demands_of(gang: Gang, objects: Objects, site: KubernetesSite) -> list[str]:
     """What no rented node can promise its pods."""
     found = [demand for pod in gang.pods for demand in pod.demands]
     found += [demand for pod in gang.pods for key in pod.claims if (demand := _volume(key, objects))]
@@ -341,7 +343,7 @@ def _volume(key: str, objects: Objects) -> str:
     return f"the volume claim {key}, which is bound to home" if volume and volume.pools == frozenset() else ""
 
 
-def _apart(gang: Gang, site: Site) -> list[str]:
+def _apart(gang: Gang, site: KubernetesSite) -> list[str]:
     """A gang whose pods may start on both sides at once isn't rented for."""
     if gang.size < 2:
         return []
@@ -361,6 +363,11 @@ def unreadable(seen: Objects) -> tuple[str, ...]:
     bad = [pod.error for pod in seen.pods.values() if pod.error]
     if len(bad) > max(1, len(seen.pods) // 2):
         raise WrongShape(f"{len(bad)} of {len(seen.pods)} pods can't be read: {bad[0]}")
-    others: list[View] = [*seen.nodes.values(), *seen.jobs.values(), *seen.groups.values(), *seen.volumes.values()]
+    others: list[ObjectView] = [
+        *seen.nodes.values(),
+        *seen.jobs.values(),
+        *seen.groups.values(),
+        *seen.volumes.values(),
+    ]
     twice = [f"two jobs have the id {id}: neither is touched" for id in sorted(seen.gangs[1])]
     return (*bad, *(view.error for view in others if view.error), *twice)

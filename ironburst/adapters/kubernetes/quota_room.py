@@ -14,12 +14,12 @@ import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from ironburst.adapters.kubernetes.kueue_views import PENDING, PodSet, QueueView, Quota, WorkloadView
-from ironburst.adapters.kubernetes.site import Site
+from ironburst.adapters.kubernetes.kueue_views import PENDING, KueueQuota, PodSet, QueueView, WorkloadView
+from ironburst.adapters.kubernetes.site import KubernetesSite
 from ironburst.adapters.kubernetes.workloads import Queued
 
 _At = tuple[str, str, str]  # queue or root of its cohort, flavor, resource
-_NONE = Quota(0.0)
+_NONE = KueueQuota(0.0)
 
 
 @dataclass
@@ -30,7 +30,7 @@ class _Room:
     taken: dict[_At, float] = field(default_factory=dict)
 
 
-def start_at_home(seen: Queued, site: Site) -> list[WorkloadView]:
+def start_at_home(seen: Queued, site: KubernetesSite) -> list[WorkloadView]:
     """Those that fit together, in Kueue's order: by priority, then by age."""
     held = [
         each
@@ -52,7 +52,7 @@ def start_at_home(seen: Queued, site: Site) -> list[WorkloadView]:
     return found
 
 
-def free_gpus(seen: Queued, site: Site) -> int:
+def free_gpus(seen: Queued, site: KubernetesSite) -> int:
     """On home's nodes that take pods, less what is there and what Kueue has let start and has no node yet."""
     home = {name: node for name, node in seen.nodes.items() if name not in site.pool_of}
     open_ = {name for name, node in home.items() if node.ready == "True" and not node.cordoned and not node.deleting}
@@ -140,7 +140,7 @@ def _before_this_round(flavor: str, resource: str, queue: QueueView, seen: Queue
     return free, math.inf if quota.borrowing is None else mine + quota.borrowing
 
 
-def _quota(queue: QueueView, flavor: str, resource: str) -> Quota:
+def _quota(queue: QueueView, flavor: str, resource: str) -> KueueQuota:
     return next((group[flavor][resource] for group in queue.groups if resource in group.get(flavor, ())), _NONE)
 
 

@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any
 
 from ironburst.adapters.kubernetes.client import ApiError, Client, checked
-from ironburst.ports import Quota, SchedulerError, Share
+from ironburst.ports import Quota, SchedulerError, TeamShare
 from ironburst.shares import kubernetes, kueue
 
 Json = dict[str, Any]
@@ -28,7 +28,7 @@ def write(client: Client, now: Mapping[str, Quota]) -> None:
     _write(client, changes)
 
 
-def write_queues(client: Client, shares: Sequence[Share], gpus: int) -> None:
+def write_queues(client: Client, shares: Sequence[TeamShare], gpus: int) -> None:
     """ClusterQueues and their Cohort, likewise. `gpus`: of the shared nodes, that are there."""
     changes: dict[str, tuple[_Patch, str]] = {}
     for (plural, name), quota in kueue.live(shares, gpus).items():

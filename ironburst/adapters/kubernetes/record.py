@@ -12,9 +12,9 @@ from collections.abc import Callable
 from typing import Any
 
 from ironburst.adapters.kubernetes.client import ApiError, Client
-from ironburst.adapters.kubernetes.nodes import Record
+from ironburst.adapters.kubernetes.nodes import NodesRecord
 from ironburst.adapters.kubernetes.quantities import micro_time, moment
-from ironburst.adapters.kubernetes.site import Site
+from ironburst.adapters.kubernetes.site import KubernetesSite
 from ironburst.ports import Claim, SchedulerError, WrongShape
 
 Json = dict[str, Any]
@@ -25,19 +25,19 @@ _KEY = "nodes"
 _SKEW_S = 5.0  # two API servers' clocks may differ so much; one put back further begins the age anew
 
 
-def read(client: Client, site: Site) -> Record:
+def read(client: Client, site: KubernetesSite) -> NodesRecord:
     """The record; an empty one before the first write. Raises SchedulerError."""
     found = _found(client, f"{site.record_path}/{site.object_name}")
-    return _of(found) if found else Record()
+    return _of(found) if found else NodesRecord()
 
 
-def write(client: Client, site: Site, changed: Callable[[Record], Record]) -> None:
+def write(client: Client, site: KubernetesSite, changed: Callable[[NodesRecord], NodesRecord]) -> None:
     """Change the record; nothing is written where that changes nothing. Raises SchedulerError."""
     path = f"{site.record_path}/{site.object_name}"
 
     def once() -> None:
         found = _found(client, path)
-        before = _of(found) if found else Record()
+        before = _of(found) if found else NodesRecord()
         after = changed(before)
         if after == before:
             return
@@ -54,7 +54,7 @@ def write(client: Client, site: Site, changed: Callable[[Record], Record]) -> No
 
 
 def claim(
-    client: Client, site: Site, owner: str, said: str, stale_s: float, now: Callable[[], float] = time.time
+    client: Client, site: KubernetesSite, owner: str, said: str, stale_s: float, now: Callable[[], float] = time.time
 ) -> Claim:
     """Scheduler.claim. `now` is only what the Lease shows to people. Raises SchedulerError."""
     if len(said.encode()) > _MOST_SAID:
@@ -106,12 +106,12 @@ def _found(client: Client, path: str) -> Json | None:
         raise
 
 
-def _of(found: Json) -> Record:
+def _of(found: Json) -> NodesRecord:
     try:
         kept = json.loads((found.get("data") or {}).get(_KEY) or "{}")
         given = {str(node): str(uid) for node, uid in kept.get("given", {}).items()}
         objects = {str(node): str(name) for node, name in kept.get("objects", {}).items()}
-        return Record(frozenset(kept.get("up", ())), frozenset(kept.get("permits", ())), given, objects)
+        return NodesRecord(frozenset(kept.get("up", ())), frozenset(kept.get("permits", ())), given, objects)
     except (ValueError, TypeError, AttributeError) as error:
         name = found["metadata"]["name"]
         raise WrongShape(
@@ -122,7 +122,7 @@ def _of(found: Json) -> Record:
 # ---- the Lease
 
 
-def _lease(site: Site, owner: str, said: str, now_s: float) -> Json:
+def _lease(site: KubernetesSite, owner: str, said: str, now_s: float) -> Json:
     meta = {"name": site.object_name, "namespace": site.namespace}
     lease = {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": meta, "spec": {}}
     return _held(lease, owner, said, now_s)

@@ -20,11 +20,11 @@ from ironburst.adapters.kubernetes.client import JSON_PATCH, ApiError, Client, c
 from ironburst.adapters.kubernetes.gangs import Gang
 from ironburst.adapters.kubernetes.instances import Names
 from ironburst.adapters.kubernetes.joining import Deliver, Joining
-from ironburst.adapters.kubernetes.nodes import Record, gate_lost
+from ironburst.adapters.kubernetes.nodes import NodesRecord, gate_lost
 from ironburst.adapters.kubernetes.queue import Objects
-from ironburst.adapters.kubernetes.site import BEAT, DRAIN, Site
+from ironburst.adapters.kubernetes.site import BEAT, DRAIN, KubernetesSite
 from ironburst.adapters.kubernetes.views import PodView
-from ironburst.ports import Claim, Job, Observation, Quota, SchedulerError, Share
+from ironburst.ports import Claim, Job, Observation, Quota, SchedulerError, TeamShare
 
 Json = dict[str, Any]
 T = TypeVar("T")
@@ -44,7 +44,7 @@ class Kubernetes:
     def __init__(
         self,
         client: Client,
-        site: Site,
+        site: KubernetesSite,
         cache: Cache | None = None,
         *,
         deliver: Deliver = joining.refuse,
@@ -57,7 +57,7 @@ class Kubernetes:
         self._memo, self._names = queue.Memo(), Names(site)
         self._cordoned: dict[str, float] = {}  # nodes that we released, and since when (monotonic)
 
-    def declare(self, site: Site) -> None:
+    def declare(self, site: KubernetesSite) -> None:
         """As another document says. What is kept of pods depends on the pools: all is read again then."""
         if site == self._site:
             return
@@ -95,7 +95,7 @@ class Kubernetes:
         copies = self._names.declared(cast(Mapping[str, Any], self._cache.copies(self._first_s)))
         return {name: copies[kind] for name, kind in kept.items()}
 
-    def _read(self) -> Record:
+    def _read(self) -> NodesRecord:
         kept = record.read(self._client, self._site)
         self._names.learn(kept)
         return kept
@@ -165,7 +165,7 @@ class Kubernetes:
         """Cordon, delete the pods of workloads that are there, and the Node."""
         self._each(nodes, lambda name: self._abandon(name, reason))
 
-    def limit(self, shares: Sequence[Share], now: Mapping[str, Quota], gpus: int) -> None:
+    def limit(self, shares: Sequence[TeamShare], now: Mapping[str, Quota], gpus: int) -> None:
         """As ResourceQuotas."""
         del shares, gpus  # each team has both, whatever its share is
         quotas.write(self._client, now)
@@ -366,7 +366,7 @@ class Kubernetes:
     def _node(self, name: str) -> str:
         return f"{_NODES}/{checked(self._names.object_of(name))}"
 
-    def _record(self, changed: Callable[[Record], Record]) -> None:
+    def _record(self, changed: Callable[[NodesRecord], NodesRecord]) -> None:
         with self._writing:  # one after the other: they would only refuse each other
             record.write(self._client, self._site, changed)
 

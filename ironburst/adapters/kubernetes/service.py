@@ -13,15 +13,15 @@ from ironburst.adapters.kubernetes import nodes
 from ironburst.adapters.kubernetes.gangs import Gang
 from ironburst.adapters.kubernetes.queue import Objects
 from ironburst.adapters.kubernetes.scheduler import Kubernetes
-from ironburst.adapters.kubernetes.site import Site
+from ironburst.adapters.kubernetes.site import KubernetesSite
 from ironburst.adapters.kubernetes.views import JobView, PodView
 from ironburst.ports.service import Occupancy
 
 
-class Nodes:
+class KubernetesNodes:
     """A NodeService. Close it in the end."""
 
-    def __init__(self, cluster: Kubernetes, site: Site):
+    def __init__(self, cluster: Kubernetes, site: KubernetesSite):
         self._cluster, self._site = cluster, site
         self._drained: set[str] = set()  # by us
 
@@ -58,14 +58,14 @@ def _movable(gang: Gang, names: Set[str]) -> bool:
     return gang.remade and there and not any(pod.gpus for pod in gang.pods)
 
 
-def occupancy_of(seen: Objects, site: Site, now_s: float) -> dict[str, Occupancy]:
+def occupancy_of(seen: Objects, site: KubernetesSite, now_s: float) -> dict[str, Occupancy]:
     """Nodes and what is on them. Pure."""
     on: dict[str, list[PodView]] = {}
     for pod in seen.pods.values():
         if pod.node and pod.workload:
             on.setdefault(pod.node, []).append(pod)
     bound = [pod for pods in on.values() for pod in pods]
-    found = nodes.nodes_of(seen.nodes, bound, nodes.Record(), site, now_s)
+    found = nodes.nodes_of(seen.nodes, bound, nodes.NodesRecord(), site, now_s)
     return {
         node.name: Occupancy(
             name=node.name,

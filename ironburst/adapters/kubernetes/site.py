@@ -20,7 +20,7 @@ BEAT = "ironburst.io/beat"  # annotation: the controller's heartbeat
 
 
 @dataclass(frozen=True)
-class Pool:
+class KubernetesPool:
     """A burst pool, as it registers with Kubernetes."""
 
     partition: str
@@ -32,11 +32,11 @@ class Pool:
 
 
 @dataclass(frozen=True)
-class Site:
+class KubernetesSite:
     """One cluster. `name` is in the names of what the controller keeps there."""
 
     name: str
-    pools: tuple[Pool, ...] = ()
+    pools: tuple[KubernetesPool, ...] = ()
     namespace: str = "ironburst-system"  # of the record and the claim
     queue: str = "pods"  # whose it is: kube-scheduler's (pods), or kueue
     boot_s: float = 1800.0  # the longest time from a launch until its node has joined
@@ -54,7 +54,7 @@ class Site:
     site_keys: tuple[str, ...] = (SITE_KEY, "topology.kubernetes.io/zone", "topology.kubernetes.io/region")
 
     @cached_property
-    def pool_of(self) -> dict[str, Pool]:
+    def pool_of(self) -> dict[str, KubernetesPool]:
         """By the name of a node."""
         return {name: pool for pool in self.pools for name in pool.nodes}
 

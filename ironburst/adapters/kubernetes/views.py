@@ -153,7 +153,7 @@ class VolumeView:
     pools: frozenset[str] | None = None
 
 
-class View(Protocol):
+class ObjectView(Protocol):
     """What is kept of any object."""
 
     @property

@@ -35,7 +35,7 @@ from ironburst.adapters.kubernetes.kueue_views import (
     WorkloadView,
 )
 from ironburst.adapters.kubernetes.queue import Objects
-from ironburst.adapters.kubernetes.site import SITE_KEY, Site
+from ironburst.adapters.kubernetes.site import SITE_KEY, KubernetesSite
 from ironburst.adapters.kubernetes.views import JobView, Owner, PodView
 from ironburst.ports import Job
 
@@ -180,7 +180,7 @@ def _held(answer: Check | None) -> str:
     return "let on rented nodes" if answer and answer.state == READY else "held for rented nodes"
 
 
-def jobs_of(seen: Queued, site: Site) -> list[Job]:
+def jobs_of(seen: Queued, site: KubernetesSite) -> list[Job]:
     """All jobs: workloads, and pods that are none of Kueue's."""
     gangs, twice = seen.gangs
     found = []

@@ -20,8 +20,8 @@ from ironburst.adapters.redfish.boot import SETUP, RedfishConsole
 from ironburst.adapters.redfish.client import BmcAccess, BmcError, BmcIncompleteAnswer, BmcUnavailable, BmcUnreachable
 from ironburst.baremetal import bios, documents, makers
 from ironburst.baremetal.bios import Attribute
-from ironburst.baremetal.bios_cycle import SaidNo, View
-from ironburst.baremetal.makers import Link
+from ironburst.baremetal.bios_cycle import BiosView, SaidNo
+from ironburst.baremetal.makers import RedfishLink
 from ironburst.baremetal.said import dicts, dig, text
 
 PASSING = (BmcUnreachable, BmcIncompleteAnswer, BmcUnavailable)
@@ -49,14 +49,14 @@ class RedfishBios:
             self._host = console.system.path
             yield console
 
-    def look(self) -> View:
+    def look(self) -> BiosView:
         """What it shows now."""
         with self._console() as console:
             system, link = console.system.json, console.system._conn
             document, settings = self._documents(system, link)
             boot = system.get("Boot") or {}
             enabled = boot.get("BootSourceOverrideEnabled") in ("Once", "Continuous")
-            return View(
+            return BiosView(
                 redfish_boot.POWER.get(str(system.get("PowerState") or ""), "moving"),
                 enabled and boot.get("BootSourceOverrideTarget") == SETUP,
                 bios.read(document, settings[1] if settings else None),
@@ -75,7 +75,7 @@ class RedfishBios:
                 for place in bios.registry_places(name, [each.body for each in files]):
                     if known := bios.registry(redfish._document(link, place)):
                         return known
-            except (documents.Refused, documents.Incomplete):
+            except (documents.RequestRefused, documents.Incomplete):
                 pass
             return None
 
@@ -173,7 +173,7 @@ class RedfishBios:
         return document, None
 
 
-_REGISTRIES = {"root": (Link("Registries", "registry", many=True),)}
+_REGISTRIES = {"root": (RedfishLink("Registries", "registry", many=True),)}
 
 
 def _tags(header: str | None, document: dict[str, Any]) -> list[str]:

@@ -215,17 +215,17 @@ def _login(access: BmcAccess, *, limited: bool = True) -> Iterator[sushy.main.Su
 
 
 def _document(link: connector.Connector, path: str) -> Any:
-    """What a BMC answers to a GET. None: it isn't there. Raises documents.Refused where others may be answered."""
+    """What a BMC answers to a GET. None: none. Raises documents.RequestRefused where others may be answered."""
     try:
         return link.get(path).json()
     except exceptions.ResourceNotFoundError:
         return None
     except exceptions.AccessError as error:
         if error.status_code == 403:
-            raise documents.Refused(error, "this user may not read it (HTTP 403)") from None
+            raise documents.RequestRefused(error, "this user may not read it (HTTP 403)") from None
         raise
     except (exceptions.ServerSideError, exceptions.HTTPError) as error:
-        raise documents.Refused(error, f"the BMC answers with HTTP {error.status_code}") from None
+        raise documents.RequestRefused(error, f"the BMC answers with HTTP {error.status_code}") from None
 
 
 def _host_system(access: BmcAccess, root: sushy.main.Sushy) -> Any:

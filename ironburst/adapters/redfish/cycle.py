@@ -14,14 +14,14 @@ from ironburst.adapters.redfish.client import BmcAccess
 from ironburst.baremetal import cycle, install_scripts
 from ironburst.baremetal.cycle import Standing
 from ironburst.baremetal.install_inputs import InstallInputs
-from ironburst.baremetal.lifecycle import Facts
+from ironburst.baremetal.lifecycle import NodeFacts
 
 ANOTHER = "(none of ironburst's)"
 """the mark of a host that answers, and that no medium of this node has installed"""
 
 
 @dataclass(frozen=True)
-class Record:
+class InstallRecord:
     """What is remembered of a node: the mark that its host said last, and since when (seconds since 1970) an
     installation goes on. A record is only ever a reason to do less.
     """
@@ -33,16 +33,16 @@ class Record:
 def advance(
     bmc: BmcAccess,
     install: InstallInputs,
-    record: Record,
+    record: InstallRecord,
     *,
     asked: Literal["service", "maintenance", "retiring"] = "service",
     as_declared: bool = True,
     act: bool = True,
     pause: Callable[[], None] = lambda: time.sleep(1),
-) -> tuple[Standing, Record]:
+) -> tuple[Standing, InstallRecord]:
     """Where the node stands, after all that could be done by now; without `act` nothing is done. Raises BmcError."""
     overdue = record.since is not None and time.time() - record.since > install.timeout_seconds
-    known = Facts(
+    known = NodeFacts(
         asked=asked,
         hardware="declared" if as_declared else "differs",
         record="none" if record.installed is None else "wanted" if record.installed == install.mark else "other",
@@ -56,7 +56,7 @@ def advance(
         else:
             standing = cycle.standing(install.wanted(), known, console, said)
     since = (record.since or time.time()) if standing.state == "installing" else None
-    return standing, Record(said or record.installed, since)
+    return standing, InstallRecord(said or record.installed, since)
 
 
 def ask_host(install: InstallInputs, node: str, *, timeout_s: float) -> str | None:

@@ -31,15 +31,15 @@ from ironburst.adapters.redfish.power import check_machine, shut_down
 from ironburst.baremetal import documents, inventory, updates
 from ironburst.baremetal.documents import Documents
 from ironburst.baremetal.hardware import Component
-from ironburst.baremetal.makers import LINKS, Link
+from ironburst.baremetal.makers import LINKS, RedfishLink
 from ironburst.baremetal.said import dig, text
 from ironburst.baremetal.updates import Image, Seen, Task
-from ironburst.baremetal.updating import Answer, Silent
+from ironburst.baremetal.updating import Silent, UpdateAnswer
 
-READ: dict[str, tuple[Link, ...]] = {
-    "root": (Link("UpdateService", "update", needed=True), Link("Tasks", "tasks")),
+READ: dict[str, tuple[RedfishLink, ...]] = {
+    "root": (RedfishLink("UpdateService", "update", needed=True), RedfishLink("Tasks", "tasks")),
     "update": LINKS["update"],
-    "tasks": (Link("Tasks", "task", many=True),),
+    "tasks": (RedfishLink("Tasks", "task", many=True),),
 }
 """what a look reads"""
 SIMPLE = "Actions/#UpdateService.SimpleUpdate"
@@ -77,7 +77,7 @@ class RedfishUpdate:
         def get(path: str) -> Any:
             try:
                 return _document(link, path)
-            except documents.Refused:
+            except documents.RequestRefused:
                 if documents.EXPAND not in path:  # it is asked once more without
                     kept.append(path)
                 raise
@@ -116,7 +116,7 @@ class RedfishUpdate:
 
     # ---- sending
 
-    def send(self, component: Component, image: Image, about_to: Callable[[], None]) -> Answer:
+    def send(self, component: Component, image: Image, about_to: Callable[[], None]) -> UpdateAnswer:
         """By what the BMC says it takes: an address that it fetches, else the file itself. `about_to` is called right
         before. Raises BmcLoginRefused.
         """
@@ -126,7 +126,7 @@ class RedfishUpdate:
                 link = root._conn
                 way = self._way(link, image)
                 if isinstance(way, str):
-                    return Answer("refused", why=way)
+                    return UpdateAnswer("refused", why=way)
                 url, times, simple = way
                 more: dict[str, Any] = {"Targets": [component.path]}
                 wish = "Immediate" if self._may_start else "OnReset"
@@ -140,9 +140,9 @@ class RedfishUpdate:
                     answer = self._post(link, url, image, simple, more)
                 return self._judged(answer)
         except _NotSent as error:
-            return Answer("later", why=str(error))
+            return UpdateAnswer("later", why=str(error))
         except (BmcUnreachable, BmcIncompleteAnswer, BmcUnavailable) as error:
-            return Answer("lost" if begun else "later", why=str(error))
+            return UpdateAnswer("lost" if begun else "later", why=str(error))
 
     def _way(self, link: Any, image: Image) -> tuple[str, list[Any], dict[str, str] | None] | str:
         """Where to, which apply times are offered, and what SimpleUpdate is told (None: the file is pushed); or why
@@ -195,17 +195,17 @@ class RedfishUpdate:
             return None
         return answer
 
-    def _judged(self, answer: requests.Response | None) -> Answer:
+    def _judged(self, answer: requests.Response | None) -> UpdateAnswer:
         if answer is None:
-            return Answer("lost", why=f"{self._bmc} gave no answer to the update")
+            return UpdateAnswer("lost", why=f"{self._bmc} gave no answer to the update")
         status, body = answer.status_code, _json(answer)
         if status < 300:
             place = text(body, "@odata.id") if text(body, "TaskState") else None
-            return Answer("taken", place or _path(answer.headers.get("Location")))
+            return UpdateAnswer("taken", place or _path(answer.headers.get("Location")))
         if status >= 500 and not (status == 503 and dig(body, "error")):  # a web server before it, or half of it
-            return Answer("lost", why=f"{self._bmc} answers the update with HTTP {status}")
+            return UpdateAnswer("lost", why=f"{self._bmc} answers the update with HTTP {status}")
         kind: Literal["later", "refused"] = "later" if status in (409, 503) else "refused"
-        return Answer(kind, why=f"{self._bmc} refuses the update with HTTP {status}")
+        return UpdateAnswer(kind, why=f"{self._bmc} refuses the update with HTTP {status}")
 
     # ---- starting
 

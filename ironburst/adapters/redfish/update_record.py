@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from ironburst.adapters.redfish.client import BmcError
-from ironburst.baremetal.updates import Note
+from ironburst.baremetal.updates import UpdateNote
 from ironburst.system import files
 from ironburst.system.bad_input import BadInput
 
@@ -26,7 +26,7 @@ class NotWritten(BmcError):
     """
 
 
-class Record:
+class UpdateRecord:
     """All of the file, {node: {component: note}}."""
 
     def __init__(self, path: Path) -> None:
@@ -36,12 +36,12 @@ class Record:
         """One node's notes."""
         return NodeNotes(self, node)
 
-    def all(self, node: str) -> dict[str, Note]:
+    def all(self, node: str) -> dict[str, UpdateNote]:
         """Those of a node."""
         with self._lock:
             return dict(self._notes.get(node, {}))
 
-    def change(self, node: str, key: str, note: Note | None) -> None:
+    def change(self, node: str, key: str, note: UpdateNote | None) -> None:
         """Set one, or (None) forget it; it is on the disk then. Raises NotWritten."""
         with self._lock:
             kept = {name: each for name, each in self._notes.get(node, {}).items() if name != key}
@@ -59,14 +59,14 @@ class Record:
 class NodeNotes:
     """ironburst.baremetal.updating.Notes of one node."""
 
-    def __init__(self, record: Record, node: str) -> None:
+    def __init__(self, record: UpdateRecord, node: str) -> None:
         self._record, self._node = record, node
 
-    def all(self) -> Mapping[str, Note]:
+    def all(self) -> Mapping[str, UpdateNote]:
         """Every one."""
         return self._record.all(self._node)
 
-    def put(self, key: str, note: Note) -> None:
+    def put(self, key: str, note: UpdateNote) -> None:
         """In the place of what there was."""
         self._record.change(self._node, key, note)
 
@@ -77,7 +77,7 @@ class NodeNotes:
 
 
 @contextmanager
-def held(path: Path) -> Iterator[Record]:
+def held(path: Path) -> Iterator[UpdateRecord]:
     """The record, for one run at a time. Raises BadInput."""
     try:
         file = path.with_name(path.name + ".lock").open("a")
@@ -88,10 +88,10 @@ def held(path: Path) -> Iterator[Record]:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise BadInput(f"another update runs by {path}: wait for its end") from None
-        yield Record(path)
+        yield UpdateRecord(path)
 
 
-def _read(path: Path) -> dict[str, dict[str, Note]]:
+def _read(path: Path) -> dict[str, dict[str, UpdateNote]]:
     try:
         text = path.read_text()
     except FileNotFoundError:
@@ -106,5 +106,5 @@ def _read(path: Path) -> dict[str, dict[str, Note]]:
         ) from None
 
 
-def _note(given: dict[str, Any]) -> Note:
-    return Note(**(given | {"others": tuple(given["others"])}))
+def _note(given: dict[str, Any]) -> UpdateNote:
+    return UpdateNote(**(given | {"others": tuple(given["others"])}))

@@ -13,10 +13,10 @@ from functools import lru_cache
 from pathlib import Path
 
 from ironburst.adapters.slurm import values as slurm_values
-from ironburst.cost.accounted import Run
+from ironburst.cost.accounted import JobRun
 from ironburst.nodes import naming
 from ironburst.replay import formats
-from ironburst.replay.formats import Row, TraceError
+from ironburst.replay.formats import TraceError, TraceRow
 
 COLUMNS = (
     "JobIDRaw",
@@ -43,7 +43,7 @@ def command(from_s: float, to_s: float) -> tuple[str, ...]:
     )
 
 
-def runs(lines: Iterable[str], path: Path) -> list[Run]:
+def runs(lines: Iterable[str], path: Path) -> list[JobRun]:
     """Tries of jobs, steps left out, in the order of the lines. `path`: named in complaints. Raises TraceError."""
     numbered = enumerate(csv.reader(lines, delimiter="|", quoting=csv.QUOTE_NONE), 1)
     columns = next((values for _, values in numbered), [])
@@ -59,12 +59,12 @@ def runs(lines: Iterable[str], path: Path) -> list[Run]:
         said.add(tuple(values))
         if len(values) != len(columns):
             raise TraceError(f"{path}, line {number} has {len(values)} values; the first line names {len(columns)}")
-        if run := _run(Row(path, number, dict(zip(columns, values, strict=True)))):
+        if run := _run(TraceRow(path, number, dict(zip(columns, values, strict=True)))):
             found.append(run)
     return found
 
 
-def _run(row: Row) -> Run | None:
+def _run(row: TraceRow) -> JobRun | None:
     """None: a step."""
     raw = row.values["JobIDRaw"]
     if "." in raw:
@@ -75,7 +75,7 @@ def _run(row: Row) -> Run | None:
     start, end, elapsed = formats.sacct_time(row, "Start"), formats.sacct_time(row, "End"), row.number("ElapsedRaw")
     if start is not None and end is None and row.values["State"].split(" ")[0] not in _RUNS_STILL:
         end = start + elapsed  # slurmctld lost it: slurmdbd never heard of an end
-    return Run(
+    return JobRun(
         job=_job(row),
         called=row.values["JobID"],
         user=row.values["User"],
@@ -89,7 +89,7 @@ def _run(row: Row) -> Run | None:
     )
 
 
-def _job(row: Row) -> int:
+def _job(row: TraceRow) -> int:
     """As the ledger has it: a task of an array by the array's number and its own."""
     array, _, task = row.values["JobID"].partition("_")
     if array.isdigit() and task.isdigit():
@@ -99,7 +99,7 @@ def _job(row: Row) -> int:
     return int(row.values["JobIDRaw"])
 
 
-def _nodes(row: Row) -> tuple[str, ...]:
+def _nodes(row: TraceRow) -> tuple[str, ...]:
     text = row.values["NodeList"]
     try:
         return () if text in ("", "None assigned", "None") else _expanded(text)

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 
 from ironburst.adapters.slurm.scheduler import Slurm
-from ironburst.doctor.finding import Unasked
+from ironburst.doctor.checks import Unasked
 from ironburst.doctor.slurm import Held
 from ironburst.ports import SchedulerError
 

@@ -24,7 +24,7 @@ _BETWEEN = "\x1f"  # names of jobs have anything else
 
 
 @dataclass(frozen=True)
-class Seen:
+class OwnJob:
     """A job, or one of its tries. `end_s` None: it hasn't ended; `on`: the nodes that it is or was on."""
 
     called: str
@@ -39,7 +39,7 @@ class Seen:
     comment: str
 
 
-def queue(ask: Ask, now_s: float, *options: str) -> list[Seen]:
+def queue(ask: Ask, now_s: float, *options: str) -> list[OwnJob]:
     """Those in the queue, by squeue's options; none where it knows no such job. Raises SchedulerError."""
     try:
         answer = json.loads(ask("squeue", "--json", *options))
@@ -51,7 +51,7 @@ def queue(ask: Ask, now_s: float, *options: str) -> list[Seen]:
         raise
     jobs, said = slurm_json.jobs(answer), slurm_comments.comments(answer)
     return [
-        Seen(
+        OwnJob(
             called=job.called or str(job.id),
             name=job.name,
             user=job.user,
@@ -67,7 +67,7 @@ def queue(ask: Ask, now_s: float, *options: str) -> list[Seen]:
     ]
 
 
-def accounted(ask: Ask, *options: str) -> list[Seen]:
+def accounted(ask: Ask, *options: str) -> list[OwnJob]:
     """Those that have ended, each try, the oldest first, by sacct's options. Raises SchedulerError."""
     told = ask(
         *("env", "TZ=UTC", "SLURM_TIME_FORMAT=%s", "sacct", "--allocations", "--duplicates", "--noheader"),
@@ -82,11 +82,11 @@ def since(at_s: float) -> str:
     return f"--starttime={datetime.fromtimestamp(at_s, UTC):%Y-%m-%dT%H:%M:%S}"
 
 
-def _row(line: str) -> Seen:
+def _row(line: str) -> OwnJob:
     values = line.split(_BETWEEN)
     try:
         called, user, state, start, end, elapsed, tres, nodes, comment = values[:9]
-        return Seen(
+        return OwnJob(
             called=called,
             name=values[9],
             user=user,

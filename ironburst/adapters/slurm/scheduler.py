@@ -24,7 +24,7 @@ from ironburst.adapters.slurm import defaults as slurm_defaults
 from ironburst.adapters.slurm import occupancy as slurm_occupancy
 from ironburst.adapters.slurm.answers import Read
 from ironburst.nodes import naming
-from ironburst.ports import Claim, Observation, Quota, SchedulerError, SchedulerMissing, Share, WrongShape
+from ironburst.ports import Claim, Observation, Quota, SchedulerError, SchedulerMissing, TeamShare, WrongShape
 from ironburst.ports.service import Occupancy
 from ironburst.shares import slurm as shared
 
@@ -213,7 +213,7 @@ class Slurm:
             raise self._failed(("scontrol", "requeue", ",".join(called)), done)
         return refused
 
-    def limit(self, shares: Sequence[Share], now: Mapping[str, Quota], gpus: int) -> None:
+    def limit(self, shares: Sequence[TeamShare], now: Mapping[str, Quota], gpus: int) -> None:
         """As GrpTRES of the teams' QOS."""
         del gpus  # the numbers come from them
         qos = shared.shown_qos(self._call(*shared.SHOW_QOS).splitlines())

@@ -9,7 +9,7 @@ from ironburst.config.cloud_models import Pool
 from ironburst.config.finding import Finding, path_of
 from ironburst.config.models import ClusterConfig
 from ironburst.nodes import naming
-from ironburst.nodes.gpus import Gpu, least
+from ironburst.nodes.gpus import NodeGpu, least
 
 
 def memory(config: ClusterConfig) -> Findings:
@@ -83,9 +83,9 @@ def _said(config: ClusterConfig, pool: Pool, kind: catalog.InstanceType) -> str:
     return "select nvidia.com/gpu.product"
 
 
-def _kinds_at_home(config: ClusterConfig, scheduler: str) -> tuple[Gpu, ...]:
+def _kinds_at_home(config: ClusterConfig, scheduler: str) -> tuple[NodeGpu, ...]:
     """The models of a scheduler's owned nodes."""
-    found: dict[Gpu, None] = {}
+    found: dict[NodeGpu, None] = {}
     for _, _, nodes in owned_nodes(config):
         if nodes.platform and nodes.role == "gpu" and config.scheduler_of(nodes).kind == scheduler:
             try:

@@ -24,7 +24,7 @@ class Caller:
 
 
 @dataclass(frozen=True)
-class Quota:
+class ServiceQuota:
     """A service quota as it is applied to the account."""
 
     name: str
@@ -74,7 +74,7 @@ class ImageFacts:
 
 
 @dataclass(frozen=True)
-class Question:
+class IamQuestion:
     """One question to IAM's simulator."""
 
     action: str
@@ -83,7 +83,7 @@ class Question:
 
 
 @dataclass(frozen=True)
-class Verdict:
+class IamDecision:
     """What the simulator says. It sees no resource's own policy, and no tags but those of the question."""
 
     decision: str  # allowed, explicitDeny, implicitDeny
@@ -169,7 +169,7 @@ class Account(Protocol):
     def region_opt_in(self) -> str:
         """Whether the account has the region: opt-in-not-required, opted-in or not-opted-in."""
 
-    def quota(self, service: str, code: str) -> Quota:
+    def quota(self, service: str, code: str) -> ServiceQuota:
         """The applied value, not the default."""
 
     def fixed(self, cluster: str) -> Mapping[str, str]:
@@ -205,7 +205,7 @@ class Account(Protocol):
     def role_named(self, name: str) -> bool:
         """Whether the account has a role of this very name."""
 
-    def simulate(self, role_arn: str, question: Question) -> Verdict:
+    def simulate(self, role_arn: str, question: IamQuestion) -> IamDecision:
         """What a role's policies, its boundary and the organization say."""
 
     def dry_run(self, request: LaunchRequest, role_arn: str | None) -> DryRun:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ironburst.doctor.aws.site import Site
-from ironburst.doctor.finding import Finding, answered
+from ironburst.doctor.aws.site import AwsSite
+from ironburst.doctor.checks import CheckResult, answered
 from ironburst.nodes.naming import POOL_TAG, logical
 
 CHECK = "billing"
@@ -15,28 +15,28 @@ ACTIVATE = (
 )
 
 
-def check(site: Site) -> Iterator[Finding]:
+def check(site: AwsSite) -> Iterator[CheckResult]:
     """Where a budget and pools are declared, `up` makes an alarm."""
     if site.config.budget and site.cloud.pools:
-        yield from answered(CHECK, f"tag {POOL_TAG}", lambda: _tag(site))
-        yield from answered(CHECK, "budget alarm", lambda: _budget(site))
+        yield from answered(CHECK, f"tag {POOL_TAG}", _tag(site))
+        yield from answered(CHECK, "budget alarm", _budget(site))
 
 
-def _tag(site: Site) -> Iterator[Finding]:
+def _tag(site: AwsSite) -> Iterator[CheckResult]:
     status, looked_at = site.account.cost_tag(POOL_TAG), f"tag {POOL_TAG}"
     if status == "Active":
-        yield Finding(CHECK, looked_at, "ok", "active for cost allocation")
+        yield CheckResult(CHECK, looked_at, "ok", "active for cost allocation")
     elif status is None:
         seen = "AWS has seen no resource with it yet (up to a day after the first node): the alarm reads 0"
-        yield Finding(CHECK, looked_at, "warn", seen, f"a day after the first rented node, {ACTIVATE}")
+        yield CheckResult(CHECK, looked_at, "warn", seen, f"a day after the first rented node, {ACTIVATE}")
     else:
-        yield Finding(CHECK, looked_at, "fail", f"{status} for cost allocation: the alarm reads 0", ACTIVATE)
+        yield CheckResult(CHECK, looked_at, "fail", f"{status} for cost allocation: the alarm reads 0", ACTIVATE)
 
 
-def _budget(site: Site) -> Iterator[Finding]:
+def _budget(site: AwsSite) -> Iterator[CheckResult]:
     name = logical(site.name, "rented")
     ours = [each for each in site.account.budgets() if each == name or each.startswith(name + "-")]
     if ours:
-        yield Finding(CHECK, "budget alarm", "ok", f"budget {ours[0]}")
+        yield CheckResult(CHECK, "budget alarm", "ok", f"budget {ours[0]}")
     else:
-        yield Finding(CHECK, "budget alarm", "fail", f"there is no budget {name}-...", "run `pulumi up`")
+        yield CheckResult(CHECK, "budget alarm", "fail", f"there is no budget {name}-...", "run `pulumi up`")

@@ -2,75 +2,74 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 from ironburst.config.aws.models import AwsGroup, AwsPool
 from ironburst.doctor.aws.account import Reservation
-from ironburst.doctor.aws.site import PUBLISH, Reserved, Site, markets_of, most, reserved, zones_of
-from ironburst.doctor.finding import Finding, State, answered
+from ironburst.doctor.aws.site import PUBLISH, AwsSite, Reserved, markets_of, most, reserved, zones_of
+from ironburst.doctor.checks import CheckResult, State, answered
 
 CHECK = "capacity"
 SPOT_ROLE = "AWSServiceRoleForEC2Spot"
 
 
-def check(site: Site) -> Iterator[Finding]:
+def check(site: AwsSite) -> Iterator[CheckResult]:
     """Only what the declaration uses."""
     if any("spot" in markets_of(nodes) for _, nodes in site.nodes):
-        yield from answered(CHECK, f"role {SPOT_ROLE}", lambda: _spot_role(site))
-        yield from answered(CHECK, "interruption queue", lambda: _queues(site))
+        yield from answered(CHECK, f"role {SPOT_ROLE}", _spot_role(site))
+        yield from answered(CHECK, "interruption queue", _queues(site))
     for who, nodes in site.nodes:
         if held := reserved(nodes):
             yield from answered(CHECK, f"{held.id} of {who}", _reservation(site, who, nodes, held))
 
 
-def _spot_role(site: Site) -> Iterator[Finding]:
+def _spot_role(site: AwsSite) -> Iterator[CheckResult]:
     if site.account.role_named(SPOT_ROLE):
-        yield Finding(CHECK, f"role {SPOT_ROLE}", "ok", "it is there")
+        yield CheckResult(CHECK, f"role {SPOT_ROLE}", "ok", "it is there")
     else:
         todo = (
             "an administrator makes it once: aws iam create-service-linked-role --aws-service-name spot.amazonaws.com"
         )
-        yield Finding(CHECK, f"role {SPOT_ROLE}", "fail", "this account lacks it: EC2 refuses every spot launch", todo)
+        yield CheckResult(
+            CHECK, f"role {SPOT_ROLE}", "fail", "this account lacks it: EC2 refuses every spot launch", todo
+        )
 
 
-def _queues(site: Site) -> Iterator[Finding]:
+def _queues(site: AwsSite) -> Iterator[CheckResult]:
     if site.document is None:
         seen = "its URL is in the document, and none is given"
-        yield Finding(CHECK, "interruption queue", "unknown", seen, PUBLISH)
+        yield CheckResult(CHECK, "interruption queue", "unknown", seen, PUBLISH)
         return
     for url in sorted({pool.notices for pool in site.document.pools if "spot" in pool.markets}):
         looked_at = f"interruption queue {url.rsplit('/', 1)[-1]}".rstrip()
         arn = site.account.queue(url) if url else None
         if arn is None:
-            yield Finding(CHECK, looked_at, "fail", "the queue that the document names isn't there", PUBLISH)
+            yield CheckResult(CHECK, looked_at, "fail", "the queue that the document names isn't there", PUBLISH)
             continue
         rules = site.account.rules(arn)
         disabled = sorted(name for name, enabled in rules.items() if not enabled)
         if not rules:
             seen = "no event rule sends to it: a spot node would end without notice"
-            yield Finding(CHECK, looked_at, "fail", seen, "run `pulumi up`")
+            yield CheckResult(CHECK, looked_at, "fail", seen, "run `pulumi up`")
         elif disabled:
             todo = f"aws events enable-rule --region {site.cloud.region} --name {disabled[0]}"
-            yield Finding(CHECK, looked_at, "fail", f"rule {', '.join(disabled)} is disabled", todo)
+            yield CheckResult(CHECK, looked_at, "fail", f"rule {', '.join(disabled)} is disabled", todo)
         else:
-            yield Finding(CHECK, looked_at, "ok", f"fed by rule {', '.join(sorted(rules))}")
+            yield CheckResult(CHECK, looked_at, "ok", f"fed by rule {', '.join(sorted(rules))}")
 
 
-def _reservation(site: Site, who: str, nodes: AwsGroup | AwsPool, held: Reserved) -> Callable[[], Iterator[Finding]]:
-    def found() -> Iterator[Finding]:
-        looked_at, real = f"{held.id} of {who}", site.account.reservation(held.id)
-        if real is None:
-            seen = f"there is no such reservation in {site.cloud.region}"
-            yield Finding(CHECK, looked_at, "fail", seen, "name one of this account and region, or leave it out")
-            return
-        wrong = list(_wrong(nodes, held, real))
-        for state, seen, todo in wrong:
-            yield Finding(CHECK, looked_at, state, seen, todo)
-        if not wrong:
-            window = f" until {real.ends:%Y-%m-%d %H:%M} UTC" if real.ends else ""
-            yield Finding(CHECK, looked_at, "ok", f"active, {real.count} {real.instance_type} in {real.zone}{window}")
-
-    return found
+def _reservation(site: AwsSite, who: str, nodes: AwsGroup | AwsPool, held: Reserved) -> Iterator[CheckResult]:
+    looked_at, real = f"{held.id} of {who}", site.account.reservation(held.id)
+    if real is None:
+        seen = f"there is no such reservation in {site.cloud.region}"
+        yield CheckResult(CHECK, looked_at, "fail", seen, "name one of this account and region, or leave it out")
+        return
+    wrong = list(_wrong(nodes, held, real))
+    for state, seen, todo in wrong:
+        yield CheckResult(CHECK, looked_at, state, seen, todo)
+    if not wrong:
+        window = f" until {real.ends:%Y-%m-%d %H:%M} UTC" if real.ends else ""
+        yield CheckResult(CHECK, looked_at, "ok", f"active, {real.count} {real.instance_type} in {real.zone}{window}")
 
 
 def _wrong(nodes: AwsGroup | AwsPool, held: Reserved, real: Reservation) -> Iterator[tuple[State, str, str]]:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 from ironburst.doctor.aws import billing, capacity, identity, images, link, orphans, quotas, rights, secret, zones
-from ironburst.doctor.aws.site import Site
-from ironburst.doctor.finding import Finding, Unasked
+from ironburst.doctor.aws.site import AwsSite
+from ironburst.doctor.checks import Check, CheckResult, Unasked, run
 
-CHECKS: tuple[Callable[[Site], Iterator[Finding]], ...] = (
+CHECKS: tuple[Check[AwsSite], ...] = (
     quotas.check,
     zones.check,
     images.check,
@@ -21,12 +21,11 @@ CHECKS: tuple[Callable[[Site], Iterator[Finding]], ...] = (
 )
 
 
-def examine(site: Site) -> Iterator[Finding]:
+def check(site: AwsSite) -> Iterator[CheckResult]:
     """Every finding as it comes. Without credentials or an answer to who we are, nothing else is asked."""
     try:
         yield from identity.check(site)
     except Unasked as error:
-        yield Finding(identity.CHECK, "caller", "unknown", error.seen, error.todo)
+        yield CheckResult(identity.CHECK, "caller", "unknown", error.seen, error.todo)
         return
-    for check in CHECKS:
-        yield from check(site)
+    yield from run(CHECKS, site)

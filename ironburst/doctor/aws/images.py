@@ -2,54 +2,49 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 
 from ironburst.config.aws.models import AwsGroup, AwsPool
 from ironburst.doctor.aws.account import ImageFacts, TypeFacts
-from ironburst.doctor.aws.site import Site
-from ironburst.doctor.finding import Finding, State, answered
+from ironburst.doctor.aws.site import AwsSite
+from ironburst.doctor.checks import CheckResult, State, answered
 from ironburst.nodes.naming import image_parameter
 
 CHECK = "images"
 DEFAULT_BOOT = {"arm64": "uefi"}  # of an image that names no mode; x86's is legacy-bios
 
 
-def check(site: Site) -> Iterator[Finding]:
+def check(site: AwsSite) -> Iterator[CheckResult]:
     """A group's image, then each pool's."""
     for who, nodes in site.nodes:
         yield from answered(CHECK, f"image of {who}", _of(site, who, nodes))
 
 
-def _of(site: Site, who: str, nodes: AwsGroup | AwsPool) -> Callable[[], Iterator[Finding]]:
-    def found() -> Iterator[Finding]:
-        image_id = nodes.image if isinstance(nodes, AwsGroup) else None
-        if isinstance(nodes, AwsPool):
-            parameter = image_parameter(site.name, nodes.name)
-            image_id = site.account.parameter(parameter)
-            if image_id is None:
-                seen = f"there is no SSM parameter {parameter}: nothing is rented without an image"
-                yield Finding(CHECK, f"image of {who}", "fail", seen, _bake(nodes))
-                return
-        assert image_id is not None
-        image, looked_at = site.account.image(image_id), f"image {image_id} of {who}"
-        if image is None:
-            seen = "there is no such image in this region, or it isn't shared with this account"
-            todo = (
-                _bake(nodes)
-                if isinstance(nodes, AwsPool)
-                else f"share it with this account, or declare another at {who}"
-            )
-            yield Finding(CHECK, looked_at, "fail", seen, todo)
+def _of(site: AwsSite, who: str, nodes: AwsGroup | AwsPool) -> Iterator[CheckResult]:
+    image_id = nodes.image if isinstance(nodes, AwsGroup) else None
+    if isinstance(nodes, AwsPool):
+        parameter = image_parameter(site.name, nodes.name)
+        image_id = site.account.parameter(parameter)
+        if image_id is None:
+            seen = f"there is no SSM parameter {parameter}: nothing is rented without an image"
+            yield CheckResult(CHECK, f"image of {who}", "fail", seen, _bake(nodes))
             return
-        facts = site.account.types(nodes.types)
-        wrong = list(_wrong(site, nodes, image, facts))
-        for state, seen, todo in wrong:
-            yield Finding(CHECK, looked_at, state, seen, todo)
-        if not wrong:
-            seen = f"{image.architecture}, root {image.root_device} of {image.root_gb} GiB, owner {image.owner}"
-            yield Finding(CHECK, looked_at, "ok", seen)
-
-    return found
+    assert image_id is not None
+    image, looked_at = site.account.image(image_id), f"image {image_id} of {who}"
+    if image is None:
+        seen = "there is no such image in this region, or it isn't shared with this account"
+        todo = (
+            _bake(nodes) if isinstance(nodes, AwsPool) else f"share it with this account, or declare another at {who}"
+        )
+        yield CheckResult(CHECK, looked_at, "fail", seen, todo)
+        return
+    facts = site.account.types(nodes.types)
+    wrong = list(_wrong(site, nodes, image, facts))
+    for state, seen, todo in wrong:
+        yield CheckResult(CHECK, looked_at, state, seen, todo)
+    if not wrong:
+        seen = f"{image.architecture}, root {image.root_device} of {image.root_gb} GiB, owner {image.owner}"
+        yield CheckResult(CHECK, looked_at, "ok", seen)
 
 
 def _bake(pool: AwsPool) -> str:
@@ -57,7 +52,7 @@ def _bake(pool: AwsPool) -> str:
 
 
 def _wrong(
-    site: Site, nodes: AwsGroup | AwsPool, image: ImageFacts, facts: Mapping[str, TypeFacts]
+    site: AwsSite, nodes: AwsGroup | AwsPool, image: ImageFacts, facts: Mapping[str, TypeFacts]
 ) -> Iterator[tuple[State, str, str]]:
     """(fail or warn, what was seen, what to do)."""
     another = _bake(nodes) if isinstance(nodes, AwsPool) else "declare an image of the system that suits the type"
@@ -90,7 +85,7 @@ def _unsuited(name: str, kind: TypeFacts, image: ImageFacts, another: str) -> It
         yield "fail", f"it boots by {mode}; {name} by {', '.join(kind.boot_modes)}", another
 
 
-def _allowed(site: Site, image: ImageFacts) -> bool:
+def _allowed(site: AwsSite, image: ImageFacts) -> bool:
     own = {site.account.caller().account, *site.cloud.images.owners}
     return image.owner in own or image.owner_alias in own
 

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from ironburst import catalog
 from ironburst.config.aws import subnets
 from ironburst.config.aws.models import AwsGroup, AwsPool
-from ironburst.doctor.aws.site import Site, markets_of, most
-from ironburst.doctor.finding import Finding, answered
+from ironburst.doctor.aws.site import AwsSite, markets_of, most
+from ironburst.doctor.checks import CheckResult, answered
 
 CHECK = "quotas"
 
@@ -45,7 +45,7 @@ def code_of(instance_type: str, market: str) -> str | None:
 
 
 @dataclass(frozen=True)
-class Need:
+class VcpuNeed:
     """vCPUs of some nodes in one market."""
 
     who: str
@@ -54,7 +54,7 @@ class Need:
     vcpus: int | None  # None: the catalogue doesn't know the type's
 
 
-def needs(site: Site) -> Iterator[Need]:
+def needs(site: AwsSite) -> Iterator[VcpuNeed]:
     """Of groups and pools at their most. A capacity block has quotas of its own and counts against none of these; a
     capacity reservation counts as on-demand, used or not.
     """
@@ -64,7 +64,7 @@ def needs(site: Site) -> Iterator[Need]:
                 yield from _of(who, nodes, market)
 
 
-def _of(who: str, nodes: AwsGroup | AwsPool, market: str) -> Iterator[Need]:
+def _of(who: str, nodes: AwsGroup | AwsPool, market: str) -> Iterator[VcpuNeed]:
     """Of several types, the largest of each quota."""
     sizes: dict[str | None, list[int | None]] = {}
     for name in nodes.types:
@@ -72,80 +72,71 @@ def _of(who: str, nodes: AwsGroup | AwsPool, market: str) -> Iterator[Need]:
     for code, vcpus in sizes.items():
         known = [each for each in vcpus if each is not None]
         whole = most(nodes) * max(known) if len(known) == len(vcpus) else None
-        yield Need(who, market, code, whole)
+        yield VcpuNeed(who, market, code, whole)
 
 
-def check(site: Site) -> Iterator[Finding]:
+def check(site: AwsSite) -> Iterator[CheckResult]:
     """A quota a finding."""
     wanted = list(needs(site))
-    by_code: dict[str, list[Need]] = {}
+    by_code: dict[str, list[VcpuNeed]] = {}
     for need in wanted:
         if need.code is None or need.vcpus is None:
             seen = "which quota of EC2 these count against isn't known here"
             todo = f"look at it: {_console(site.cloud.region, 'ec2')}"
-            yield Finding(CHECK, f"{need.market} vCPUs of {need.who}", "unknown", seen, todo)
+            yield CheckResult(CHECK, f"{need.market} vCPUs of {need.who}", "unknown", seen, todo)
         else:
             by_code.setdefault(need.code, []).append(need)
     build = site.cloud.images.build_type
     if build and site.cloud.pools:
-        yield from answered(CHECK, f"vCPUs of the build type {build}", lambda: _add_build(site, build, by_code))
+        yield from answered(CHECK, f"vCPUs of the build type {build}", _add_build(site, build, by_code))
     for code, those in by_code.items():
         yield from answered(CHECK, f"EC2 quota {code}", _one(site, code, those))
     if not site.cloud.network.existing:
-        yield from _network(site)
+        yield from answered(CHECK, "VPCs, Elastic IPs and NAT gateways", _network(site))
 
 
-def _add_build(site: Site, build: str, by_code: dict[str, list[Need]]) -> Iterator[Finding]:
+def _add_build(site: AwsSite, build: str, by_code: dict[str, list[VcpuNeed]]) -> Iterator[CheckResult]:
     """One at a time is baked on it."""
     facts, code = site.account.types([build]).get(build), code_of(build, "on-demand")
     if facts and code:
-        by_code.setdefault(code, []).append(Need("a build", "on-demand", code, facts.vcpus))
+        by_code.setdefault(code, []).append(VcpuNeed("a build", "on-demand", code, facts.vcpus))
         return
     seen = f"{site.cloud.region} has none" if not facts else "which quota it counts against isn't known here"
     todo = f"choose another cloud.images.build_type, or look at {_console(site.cloud.region, 'ec2')}"
-    yield Finding(CHECK, f"vCPUs of the build type {build}", "fail" if not facts else "unknown", seen, todo)
+    yield CheckResult(CHECK, f"vCPUs of the build type {build}", "fail" if not facts else "unknown", seen, todo)
 
 
-def _one(site: Site, code: str, those: list[Need]) -> Callable[[], Iterator[Finding]]:
+def _one(site: AwsSite, code: str, those: list[VcpuNeed]) -> Iterator[CheckResult]:
     """Of one vCPU quota."""
-
-    def found() -> Iterator[Finding]:
-        quota, need = site.account.quota("ec2", code), sum(each.vcpus or 0 for each in those)
-        who = ", ".join(f"{each.who} {each.vcpus}" for each in those)
-        seen = f"{quota.value:.0f} vCPUs; this stack may run {need} ({who}), what else the account runs counts too"
-        if quota.value >= need:
-            yield Finding(CHECK, quota.name, "ok", seen)
-        else:
-            yield Finding(CHECK, quota.name, "fail", seen, increase(site.cloud.region, Code("ec2", code), need))
-
-    return found
+    quota, need = site.account.quota("ec2", code), sum(each.vcpus or 0 for each in those)
+    who = ", ".join(f"{each.who} {each.vcpus}" for each in those)
+    seen = f"{quota.value:.0f} vCPUs; this stack may run {need} ({who}), what else the account runs counts too"
+    if quota.value >= need:
+        yield CheckResult(CHECK, quota.name, "ok", seen)
+    else:
+        yield CheckResult(CHECK, quota.name, "fail", seen, increase(site.cloud.region, Code("ec2", code), need))
 
 
-def _network(site: Site) -> Iterator[Finding]:
+def _network(site: AwsSite) -> Iterator[CheckResult]:
     """A VPC; an address and a NAT gateway in each zone with nodes, where they go out by NAT."""
     zones = subnets.zones_in_use(site.cloud) if site.cloud.network.egress == "nat" else []
-
-    def found() -> Iterator[Finding]:
-        used = site.account.in_use(site.name)
-        yield from _count(site, VPCS, used.vpcs, 1, "")
-        if zones:
-            yield from _count(site, ADDRESSES, used.addresses, len(zones), "")
-        for zone in zones:
-            yield from _count(site, NAT_GATEWAYS, used.nat_gateways.get(zone, 0), 1, f", {zone}")
-
-    yield from answered(CHECK, "VPCs, Elastic IPs and NAT gateways", found)
+    used = site.account.in_use(site.name)
+    counted = [(VPCS, used.vpcs, 1, "")]
+    if zones:
+        counted.append((ADDRESSES, used.addresses, len(zones), ""))
+    counted += [(NAT_GATEWAYS, used.nat_gateways.get(zone, 0), 1, f", {zone}") for zone in zones]
+    for code, others, need, where in counted:
+        looked_at = f"{code.service} quota {code.code}{where}"
+        yield from answered(CHECK, looked_at, _count(site, code, others, need, where))
 
 
-def _count(site: Site, code: Code, used: int, need: int, where: str) -> Iterator[Finding]:
-    def found() -> Iterator[Finding]:
-        quota = site.account.quota(*code)
-        seen = f"{quota.value:.0f}; others use {used}, this stack {need}"
-        if quota.value >= used + need:
-            yield Finding(CHECK, quota.name + where, "ok", seen)
-        else:
-            yield Finding(CHECK, quota.name + where, "fail", seen, increase(site.cloud.region, code, used + need))
-
-    yield from answered(CHECK, f"{code.service} quota {code.code}{where}", found)
+def _count(site: AwsSite, code: Code, used: int, need: int, where: str) -> Iterator[CheckResult]:
+    quota = site.account.quota(*code)
+    seen = f"{quota.value:.0f}; others use {used}, this stack {need}"
+    if quota.value >= used + need:
+        yield CheckResult(CHECK, quota.name + where, "ok", seen)
+    else:
+        yield CheckResult(CHECK, quota.name + where, "fail", seen, increase(site.cloud.region, code, used + need))
 
 
 def increase(region: str, code: Code, value: float) -> str:

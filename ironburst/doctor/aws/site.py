@@ -19,7 +19,7 @@ PUBLISH = "run `pulumi up`, publish its document and name it with --document"
 
 
 @dataclass(frozen=True)
-class Site:
+class AwsSite:
     """One declared cluster with nodes in AWS."""
 
     config: ClusterConfig
@@ -76,7 +76,7 @@ def reserved(nodes: AwsGroup | AwsPool) -> Reserved | None:
     return Reserved(nodes.capacity_reservation, False, ends) if nodes.capacity_reservation else None
 
 
-def node_roles(site: Site, kind: str | None = None) -> list[str]:
+def node_roles(site: AwsSite, kind: str | None = None) -> list[str]:
     """The logical names of the roles that rented nodes have, of one kind of scheduler or of all: those of pools with
     data in S3 are their own.
     """
@@ -89,6 +89,6 @@ def node_roles(site: Site, kind: str | None = None) -> list[str]:
     return list(dict.fromkeys(names))
 
 
-def _beside_first(site: Site, pool: AwsPool) -> str:
+def _beside_first(site: AwsSite, pool: AwsPool) -> str:
     scheduler = site.config.scheduler_of(pool)
     return "" if scheduler is site.config.scheduler else scheduler.kind

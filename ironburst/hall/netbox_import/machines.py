@@ -15,7 +15,7 @@ from ironburst.hall.model import SWITCHES
 from ironburst.hall.netbox import PDU, slug
 from ironburst.hall.netbox_import.notes import Names, Notes
 from ironburst.hall.netbox_import.pages import Thing, Things
-from ironburst.hall.netbox_import.scope import Rack, Scope, custom, kg
+from ironburst.hall.netbox_import.scope import NetboxRack, Scope, custom, kg
 
 NODES = ("gpu", "head", "login")
 KINDS = (*NODES, *SWITCHES, PDU)
@@ -59,7 +59,7 @@ class Machine:
 
 def machines(
     scope: Scope,
-    racks: Mapping[int, Rack],
+    racks: Mapping[int, NetboxRack],
     roles: Mapping[str, str],
     platforms: Mapping[str, Platform],
     notes: Notes,
@@ -148,7 +148,7 @@ def _address(device: Thing) -> ipaddress.IPv4Interface | None:
         raise device.wrong("primary_ip4", text, "an IPv4 address with the length of its network") from None
 
 
-def _placed(machine: Machine, device: Thing, kind_of: Thing, racks: Mapping[int, Rack], notes: Notes) -> Machine:
+def _placed(machine: Machine, device: Thing, kind_of: Thing, racks: Mapping[int, NetboxRack], notes: Notes) -> Machine:
     """Its rack and lowest unit. Half units are whole ones here: all that it takes a part of."""
     height, position, rack_id = kind_of.number("u_height") or 0.0, device.number("position"), device.ref("rack")
     own = replace(machine, height=math.ceil(height) or None)

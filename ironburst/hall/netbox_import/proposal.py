@@ -15,7 +15,7 @@ from ironburst.hall.netbox_import.links import Link, Ports
 from ironburst.hall.netbox_import.machines import Machine, Platform
 from ironburst.hall.netbox_import.notes import Note, Notes
 from ironburst.hall.netbox_import.power import Supply
-from ironburst.hall.netbox_import.scope import Rack
+from ironburst.hall.netbox_import.scope import NetboxRack
 
 Compact = Callable[[Sequence[str]], str]
 """names as one expression: dgx[01-04]; those that fit no range have commas between"""
@@ -89,7 +89,7 @@ def _network(nodes: Sequence[Machine], notes: Notes) -> str | None:
     return found.pop()
 
 
-def _rack(rack: Rack, pdus: Mapping[str, Sequence[Mapping[str, Any]]], notes: Notes) -> dict[str, Any]:
+def _rack(rack: NetboxRack, pdus: Mapping[str, Sequence[Mapping[str, Any]]], notes: Notes) -> dict[str, Any]:
     if rack.max_weight_kg is None:
         notes.declare(rack.name, "max_weight_kg")
     if rack.name not in pdus:

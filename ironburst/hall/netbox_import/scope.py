@@ -29,7 +29,7 @@ NOTHING_IN_THEM = {"dcim/manufacturers", "dcim/device-roles", "dcim/rear-ports",
 
 
 @dataclass(frozen=True)
-class Rack:
+class NetboxRack:
     """A rack of NetBox's, and its name here. `first`: the number of its lowest-numbered unit; `descending`: units are
     counted from above.
     """
@@ -114,7 +114,7 @@ def _location(things: Things, site: Thing, asked: str | None) -> tuple[Thing | N
     return found, frozenset(inside)
 
 
-def racks(scope: Scope, notes: Notes) -> Mapping[int, Rack]:
+def racks(scope: Scope, notes: Notes) -> Mapping[int, NetboxRack]:
     """By their ids, in the order of NetBox."""
     names, found = Names(notes, "rack"), {}
     for thing in scope.of("dcim/racks"):
@@ -124,7 +124,7 @@ def racks(scope: Scope, notes: Notes) -> Mapping[int, Rack]:
         location = thing.of("location").text("name") if thing.ref("location") is not None else ""
         name = names.take(thing.text("name") or f"rack {thing.id}", [location])
         first = thing.number_if("starting_unit")  # since 4.0
-        rack = Rack(name, int(units), int(first or 1), thing.get("desc_units") is True, kg(thing, "max_weight"))
+        rack = NetboxRack(name, int(units), int(first or 1), thing.get("desc_units") is True, kg(thing, "max_weight"))
         found[thing.id] = rack
         if rack.descending:
             notes.look(rack.name, "NetBox counts its units from above; here they are counted from below")

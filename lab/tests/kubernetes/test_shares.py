@@ -4,8 +4,8 @@ import pytest
 
 from benchmarks import shares_kubernetes
 from benchmarks.shares_kubernetes import apply
-from ironburst.adapters.kubernetes import Access, Client, Kubernetes, Site
-from ironburst.shares import Quota, Share, kubernetes, quotas
+from ironburst.adapters.kubernetes import Access, Client, Kubernetes, KubernetesSite
+from ironburst.shares import Quota, TeamShare, kubernetes, quotas
 from ironburst.shares.observed import quotas_now
 from lab.kubernetes.access import Refused
 from lab.kubernetes.nodes import NodeSpec
@@ -14,7 +14,7 @@ from tests import planes
 
 pytestmark = [pytest.mark.slow, planes.BUILT]
 LIMIT_S = 60
-VISION, NLP = Share("vision", 8, nodes=("own-1",)), Share("nlp", 8)
+VISION, NLP = TeamShare("vision", 8, nodes=("own-1",)), TeamShare("nlp", 8)
 PROMISED = {"vision": Quota(8, 16), "nlp": Quota(8, 16)}
 SHARES, OWN = [VISION, NLP], {"vision": 8, "nlp": 0}
 
@@ -54,7 +54,7 @@ def api(plane):
 @pytest.fixture
 def kube(plane, api):
     """As the controller has it."""
-    it = Kubernetes(Client(Access(plane.layout().kubeconfig("admin"))), Site("shares"))
+    it = Kubernetes(Client(Access(plane.layout().kubeconfig("admin"))), KubernetesSite("shares"))
     yield it
     it.close()
 

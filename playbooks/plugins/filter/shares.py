@@ -6,11 +6,11 @@ import sys
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[3]))  # ansible's own process does not know the repository
-from ironburst.shares import Share, accounts, slurm
+from ironburst.shares import TeamShare, accounts, slurm
 
 
-def _shares(written: list[dict]) -> list[Share]:
-    return [Share.of(each) for each in written]
+def _shares(written: list[dict]) -> list[TeamShare]:
+    return [TeamShare.of(each) for each in written]
 
 
 def share_changes(

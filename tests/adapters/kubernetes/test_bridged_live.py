@@ -5,7 +5,7 @@ declared rights alone. slurm-bridge itself is not there: its label and its taint
 import pytest
 import yaml
 
-from ironburst.adapters.kubernetes import Access, BridgedNodes, Client, Pool, Site, bridged
+from ironburst.adapters.kubernetes import Access, BridgedNodes, Client, KubernetesPool, KubernetesSite, bridged
 from ironburst.kubernetes_rights import BRIDGE, TOKENS, namespaced, rendered
 from ironburst.ports import Resources, SchedulerError
 from tests import planes
@@ -13,7 +13,9 @@ from tests import planes
 pytestmark = [pytest.mark.slow, planes.BUILT]
 SPACE, USER, NAME = "ironburst-system", "ironburst-controller", "slurm-bridge-scheduler"
 RBAC = "/apis/rbac.authorization.k8s.io/v1"
-SITE = Site("lab", (Pool("burst-p5", ("p5-1", "p5-2"), Resources(8, 8, 1000)),), schedulers=frozenset((NAME,)))
+SITE = KubernetesSite(
+    "lab", (KubernetesPool("burst-p5", ("p5-1", "p5-2"), Resources(8, 8, 1000)),), schedulers=frozenset((NAME,))
+)
 GATED = {"key": "ironburst.io/not-ready", "effect": "NoSchedule"}
 MANAGED = {"key": bridged.MANAGED, "value": NAME, "effect": "NoExecute"}
 

@@ -6,7 +6,7 @@ import pytest
 
 from ironburst.adapters.kubernetes import Kubernetes, objects, record, scheduler
 from ironburst.adapters.kubernetes.instances import gone, joined
-from ironburst.adapters.kubernetes.nodes import Record
+from ironburst.adapters.kubernetes.nodes import NodesRecord
 from lab.system import wait_for
 from tests.fakes.kube_objects import GATED, SITE, job, may_on_eks, node, pods_of
 
@@ -44,8 +44,8 @@ def test_who_is_not_believed_is_told(raws, permits, words):
 
 
 def test_what_was_given_back_is_nobodys():
-    kept = Record(frozenset({"p5-1", "p5-2"}), objects={"p5-1": FIRST, "p5-2": SECOND})
-    assert gone(kept, {"p5-1"}) == Record(frozenset({"p5-2"}), objects={"p5-2": SECOND})
+    kept = NodesRecord(frozenset({"p5-1", "p5-2"}), objects={"p5-1": FIRST, "p5-2": SECOND})
+    assert gone(kept, {"p5-1"}) == NodesRecord(frozenset({"p5-2"}), objects={"p5-2": SECOND})
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ import pytest
 
 from ironburst.adapters.kubernetes import joining
 from ironburst.adapters.kubernetes.joining import Joining
-from ironburst.adapters.kubernetes.nodes import Record
+from ironburst.adapters.kubernetes.nodes import NodesRecord
 from ironburst.adapters.kubernetes.quantities import moment
 from ironburst.kubernetes_rights import BOOTSTRAPPERS
 from ironburst.ports import SchedulerError
@@ -41,7 +41,7 @@ def delivered():
 class Door(Joining):
     """With a record in memory."""
 
-    kept = Record()
+    kept = NodesRecord()
 
     def approve(self, awaited):
         self.kept = joining.permitted(self.kept, frozenset(awaited))
@@ -151,7 +151,7 @@ def test_a_request_is_written_down_before_it_is_approved(api, door):
     ask(api)
     ask(api, "csr-2")
     (first,) = (raw["metadata"]["uid"] for key, raw in api.objects.items() if key[2] == "csr-2")
-    door.kept = Record(permits=frozenset({"p5-1"}), given={"p5-1": first})
+    door.kept = NodesRecord(permits=frozenset({"p5-1"}), given={"p5-1": first})
     (said,) = door.approve({"p5-1"})
     assert "node-csr-Ab1_x of system:bootstrap:abcdef is denied: another one" in said
     assert approved(api, "csr-2") and not approved(api)

@@ -6,7 +6,7 @@ import time
 import pytest
 
 from ironburst import kubernetes_rights as rights
-from ironburst.adapters.kubernetes import Access, Kueue, Pool, Site, connect
+from ironburst.adapters.kubernetes import Access, KubernetesPool, KubernetesSite, Kueue, connect
 from ironburst.adapters.kubernetes.client import Client
 from ironburst.ports import Resources, SchedulerError
 from lab.system import wait_for
@@ -16,7 +16,9 @@ from tests.fakes.kueue_api import CHECK, CHECKS, QUEUES, RECORDED, WORKLOADS, Ku
 
 NODES = tuple(f"p5-{number}" for number in range(1, 13))
 LABELS = {"ironburst.io/site": "burst-p5"}
-SITE = Site("lab", (Pool("burst-p5", NODES, Resources(8, 96, 1_000_000), "h100", LABELS),), queue="kueue")
+SITE = KubernetesSite(
+    "lab", (KubernetesPool("burst-p5", NODES, Resources(8, 96, 1_000_000), "h100", LABELS),), queue="kueue"
+)
 
 
 def may_answer(verb, group, resource, namespace, name):
@@ -97,7 +99,7 @@ def taint(api, name):
 def test_the_stack_says_whose_the_queue_is(api, tmp_path):
     access = Access(kubeconfig_of(api, tmp_path / "kubeconfig"))
     assert isinstance(connect(access, SITE, str), Kueue)
-    assert not isinstance(connect(access, Site("lab"), str), Kueue)
+    assert not isinstance(connect(access, KubernetesSite("lab"), str), Kueue)
 
 
 def test_only_the_holder_of_the_site_answers(api, kube):

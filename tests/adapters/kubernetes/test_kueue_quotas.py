@@ -7,11 +7,11 @@ import pytest
 from ironburst import kubernetes_rights as rights
 from ironburst.adapters.kubernetes import Kueue
 from ironburst.ports import SchedulerError
-from ironburst.shares import Quota, Share, kueue, quotas
+from ironburst.shares import Quota, TeamShare, kueue, quotas
 from tests.fakes.kube_objects import SITE
 from tests.fakes.kueue_api import API, QUEUES, KueueApi
 
-SHARES = [Share("vision", 8, over_quota=True, most=16), Share("nlp", 4, over_quota=False, nodes=("own-1",))]
+SHARES = [TeamShare("vision", 8, over_quota=True, most=16), TeamShare("nlp", 4, over_quota=False, nodes=("own-1",))]
 COHORTS = f"{API} cohorts"
 
 

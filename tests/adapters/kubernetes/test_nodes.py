@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 import pytest
 
 from ironburst.adapters.kubernetes import objects, pods
-from ironburst.adapters.kubernetes.nodes import Record, nodes_of
+from ironburst.adapters.kubernetes.nodes import NodesRecord, nodes_of
 from ironburst.burst import drains
 from ironburst.ports import Resources
 from tests.fakes.kube_objects import CREATED_S, GATED, SITE, node, owner, pod, rented_taint, uid
@@ -14,7 +14,7 @@ NOW = CREATED_S + 3600
 RENTED = rented_taint("00000000-0000-4000-8000-00000000aaaa.0")
 
 
-ASKED = Record(frozenset(("p5-1",)))
+ASKED = NodesRecord(frozenset(("p5-1",)))
 
 
 def shown(*raw_nodes, on=(), record=ASKED, now=NOW):
@@ -29,7 +29,7 @@ def p5(**more):
 
 
 def test_a_declared_node_without_a_node_object_is_off_and_can_be_launched():
-    it = shown(record=Record())["p5-2"]
+    it = shown(record=NodesRecord())["p5-2"]
     assert it.states == ("CLOUD", "DRAIN", "IDLE", "POWERED_DOWN")
     assert it.launchable
     assert (it.partitions, it.total, it.reason) == (("burst-p5",), Resources(8, 96, 1_000_000), "no lease")
@@ -103,7 +103,7 @@ def test_silence_is_not_responding_and_down_after_five_minutes():
 
 def test_what_is_left_of_a_lease_is_healed_not_kept():
     raw = node("p5-1", gate="True", taints=[RENTED], ready="Unknown")
-    it = shown(raw, record=Record())["p5-1"]
+    it = shown(raw, record=NodesRecord())["p5-1"]
     assert it.has("POWERED_DOWN", "DOWN")
     assert not it.launchable
     assert not it.held_by_person

@@ -4,14 +4,14 @@ import pytest
 
 from ironburst.adapters.kubernetes import Kubernetes
 from ironburst.ports import SchedulerError
-from ironburst.shares import Quota, Share, kubernetes
+from ironburst.shares import Quota, TeamShare, kubernetes
 from ironburst.shares.model import OVER
 from lab.system import wait_for
 from tests.fakes.kube_api import Refusal
 from tests.fakes.kube_objects import SITE, may, pod
 
 QUOTAS = "v1 resourcequotas"
-SHARES = [Share("vision", 8, most=16), Share("nlp", 4)]
+SHARES = [TeamShare("vision", 8, most=16), TeamShare("nlp", 4)]
 NOW = {"vision": Quota(6, 2, short=2), "nlp": Quota(4, 2)}
 
 

@@ -3,7 +3,7 @@
 import pytest
 
 from ironburst.adapters.kubernetes import record
-from ironburst.adapters.kubernetes.nodes import Record
+from ironburst.adapters.kubernetes.nodes import NodesRecord
 from ironburst.ports import Claim, SchedulerError, WrongShape
 from tests.fakes.kube_objects import SITE
 
@@ -16,11 +16,11 @@ def claim(client, owner, said="", stale_s=600.0, **more):
 
 
 def up(*names):
-    return lambda kept: Record(kept.up | set(names), kept.permits)
+    return lambda kept: NodesRecord(kept.up | set(names), kept.permits)
 
 
 def test_the_record_is_empty_at_first_and_keeps_what_is_written(api, client):
-    assert record.read(client, SITE) == Record()
+    assert record.read(client, SITE) == NodesRecord()
     record.write(client, SITE, up("p5-1"))
     record.write(client, SITE, up("p5-2"))
     assert record.read(client, SITE).up == {"p5-1", "p5-2"}

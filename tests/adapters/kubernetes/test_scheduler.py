@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 
 from ironburst import kubernetes_rights as rights
-from ironburst.adapters.kubernetes import Kubernetes, Pool, scheduler
-from ironburst.ports import Quota, Resources, Scheduler, SchedulerError, Share
+from ironburst.adapters.kubernetes import Kubernetes, KubernetesPool, scheduler
+from ironburst.ports import Quota, Resources, Scheduler, SchedulerError, TeamShare
 from ironburst.shares.kubernetes import quotas_of
 from lab.system import wait_for
 from tests.fakes.kube_api import Refusal
@@ -137,7 +137,7 @@ def test_what_another_document_says_of_pools_counts_from_then_on(api, kube):
     """Also for pods that were read before."""
     one_pod_job(api)
     ids(kube)
-    other = Pool("burst-a3", ("a3-1",), Resources(8, 96, 1000000), "h200")
+    other = KubernetesPool("burst-a3", ("a3-1",), Resources(8, 96, 1000000), "h200")
     kube.declare(replace(SITE, pools=(*SITE.pools, other)))
     until(lambda: kube.observe().node("a3-1"))
     kube.power_up(["a3-1"])
@@ -507,7 +507,7 @@ def test_every_right_is_used_and_no_call_is_beyond_them(api, kube):
     kube.put_permit(["p5-3"])
     api.put(REQUESTS, csr("node-csr-1", pem("system:node:p5-3")))
     assert kube.admit() == []
-    shares, now = [Share("team-a", 8)], {"team-a": Quota(8, 8)}
+    shares, now = [TeamShare("team-a", 8)], {"team-a": Quota(8, 8)}
     for each in quotas_of(shares, {}, now):
         api.put("v1 resourcequotas", each)
     kube.limit(shares, {"team-a": Quota(4, 4, short=4)}, 8)

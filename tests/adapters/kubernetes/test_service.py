@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from ironburst.adapters.kubernetes import Kubernetes, Nodes, scheduler
+from ironburst.adapters.kubernetes import Kubernetes, KubernetesNodes, scheduler
 from ironburst.adapters.kubernetes.quantities import moment
 from ironburst.ports.service import NodeService
 from lab.system import wait_for
@@ -20,7 +20,7 @@ def home(api, client, monkeypatch):
     api.allowed = may
     api.put("v1 nodes", node("dgx01"))
     api.put("v1 nodes", node("dgx02"))
-    it = Nodes(Kubernetes(client, SITE, first_s=10.0), SITE)
+    it = KubernetesNodes(Kubernetes(client, SITE, first_s=10.0), SITE)
     yield it
     it.close()
 
@@ -108,7 +108,7 @@ def test_nodes_of_eks_are_called_as_they_are_declared(api, client, monkeypatch):
     api.put("v1 nodes", node("i-0abc"))
     api.put("v1 nodes", node("i-0def"))
     site = replace(SITE, ours={"i-0abc": "fixed-1"})
-    it = Nodes(Kubernetes(client, site, first_s=10.0), site)
+    it = KubernetesNodes(Kubernetes(client, site, first_s=10.0), site)
     try:
         put(api, pod("train", node="i-0abc"))
         assert until(it, lambda nodes: nodes["fixed-1"].busy and nodes).keys() >= {"fixed-1", "i-0def"}

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ironburst.adapters.kubernetes import Pool, Site, quota_room
+from ironburst.adapters.kubernetes import KubernetesPool, KubernetesSite, quota_room
 from ironburst.adapters.kubernetes.kueue_views import read_check, read_flavor, read_queue, read_workload
 from ironburst.adapters.kubernetes.objects import read_node
 from ironburst.adapters.kubernetes.pods import read_pod
@@ -15,8 +15,10 @@ from ironburst.ports import Resources
 from tests.fakes.kube_objects import node, pod
 
 RECORDED = json.loads((Path(__file__).parent / "kueue_recorded.json").read_text())
-POOL = Pool("burst-p5", ("p5-1", "p5-2"), Resources(8, 96, 1_000_000), "h100", {"ironburst.io/site": "burst-p5"})
-SITE = Site("lab", (POOL,))
+POOL = KubernetesPool(
+    "burst-p5", ("p5-1", "p5-2"), Resources(8, 96, 1_000_000), "h100", {"ironburst.io/site": "burst-p5"}
+)
+SITE = KubernetesSite("lab", (POOL,))
 GPU = "nvidia.com/gpu"
 HOME = node("home-1", gpus=64)
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from ironburst.baremetal import bios, node
-from ironburst.baremetal.bios import Bios, Row
+from ironburst.baremetal.bios import Bios, BiosComparison
 from ironburst.baremetal.verify import Declaration, examine
 from ironburst.catalog.hardware import gpus
 from lab.bmc.bios import ENTRIES, FACTORY, SHAPES
@@ -59,7 +59,7 @@ def test_what_is_not_said_is_no_mismatch():
 
 
 def test_a_name_that_is_near():
-    assert Row("NumaNode", 4, None, "unknown", "NumaNodes") == bios.rows({"NumaNode": 4}, Bios(NOW))[0]
+    assert BiosComparison("NumaNode", 4, None, "unknown", "NumaNodes") == bios.rows({"NumaNode": 4}, Bios(NOW))[0]
     (found,) = bios.check({"NumaNode": 4}, Bios(NOW))
     assert found.sentence.endswith("no setting of that name: did you mean NumaNodes?") and not found.unknown
 

@@ -6,7 +6,7 @@ import pytest
 
 from ironburst.baremetal import bios_cycle
 from ironburst.baremetal.bios import Bios
-from ironburst.baremetal.bios_cycle import SETTLED_LOOKS, STARTS, TRIES, SaidNo, Setter, View
+from ironburst.baremetal.bios_cycle import SETTLED_LOOKS, STARTS, TRIES, BiosView, SaidNo, Setter
 from ironburst.baremetal.cycle import ConsoleError
 
 
@@ -18,7 +18,7 @@ class Console:
     """In memory. `takes`: at which start settings are taken; `offers`: a setup; the rest are errors by method."""
 
     def __init__(self, power="off", takes=1, offers=True, shows=True, shows_override=True, **errors):
-        self.view = View(power, False, Bios({"A": 1, "B": "x"}, {} if shows else None))
+        self.view = BiosView(power, False, Bios({"A": 1, "B": "x"}, {} if shows else None))
         self.takes, self.offers, self.shows, self.errors, self.done = takes, offers, shows, errors, []
         self.shows_override, self.pending, self.starts, self.silent = shows_override, {}, 0, 0
 

@@ -7,10 +7,10 @@ from itertools import product
 import pytest
 
 from ironburst.baremetal import lifecycle
-from ironburst.baremetal.lifecycle import RULES, Facts, rule
+from ironburst.baremetal.lifecycle import RULES, NodeFacts, rule
 
-WORDS = {each.name: typing.get_args(typing.get_type_hints(Facts)[each.name]) for each in fields(Facts)}
-ALL = [Facts(**dict(zip(WORDS, words, strict=True))) for words in product(*WORDS.values())]
+WORDS = {each.name: typing.get_args(typing.get_type_hints(NodeFacts)[each.name]) for each in fields(NodeFacts)}
+ALL = [NodeFacts(**dict(zip(WORDS, words, strict=True))) for words in product(*WORDS.values())]
 DESTRUCTIVE = ("insert", "arm", "power_on", "eject")
 
 

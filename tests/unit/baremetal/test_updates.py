@@ -10,14 +10,23 @@ import pytest
 from ironburst.baremetal import updates
 from ironburst.baremetal.firmware import Minimum
 from ironburst.baremetal.hardware import Component
-from ironburst.baremetal.updates import Facts, Image, Limits, Need, Note, Seen, Task, Wanted
+from ironburst.baremetal.updates import (
+    ComponentFacts,
+    Image,
+    Limits,
+    NeededUpdate,
+    Seen,
+    Task,
+    UpdateNote,
+    WantedFirmware,
+)
 
 LEAST = Minimum(component="BIOS", atLeast="2.0", source="advisory 7", asOf="2026-10-01")
 IMAGE = Image("http://10.0.9.5/bios", "a" * 64, "2.0")
-NOTE = Note("1.0", "2.0", IMAGE.uri, IMAGE.sha256, sent=100.0, at=100.0, others=("/T/1",))
+NOTE = UpdateNote("1.0", "2.0", IMAGE.uri, IMAGE.sha256, sent=100.0, at=100.0, others=("/T/1",))
 EVERY = [
-    Facts(**dict(zip([each.name for each in fields(Facts)], words, strict=True)))
-    for words in product(*(get_args(get_type_hints(Facts)[each.name]) for each in fields(Facts)))
+    ComponentFacts(**dict(zip([each.name for each in fields(ComponentFacts)], words, strict=True)))
+    for words in product(*(get_args(get_type_hints(ComponentFacts)[each.name]) for each in fields(ComponentFacts)))
 ]
 
 
@@ -82,9 +91,9 @@ def test_whose_task_it_is():
     other = Task("/T/3", "/M/3", "runs", "http://10.0.9.5/bmc")
     seen = Seen((old, new, other), ())
     assert updates.own(seen, NOTE, IMAGE) == new  # new since the note, and not known to be of another image
-    known = Note(**(vars(NOTE) | {"task": "/M/1"}))
+    known = UpdateNote(**(vars(NOTE) | {"task": "/M/1"}))
     assert updates.own(seen, known, IMAGE) == old
-    assert updates.own(seen, Note(**(vars(NOTE) | {"task": "/T/9"})), IMAGE) is None
+    assert updates.own(seen, UpdateNote(**(vars(NOTE) | {"task": "/T/9"})), IMAGE) is None
     assert updates.own(seen, None, IMAGE) == old  # the note is lost: by what it was asked
     assert updates.own(seen, None, IMAGE, frozenset({"/T/1"})) is None
 
@@ -98,14 +107,14 @@ def test_a_component_is_found_again_by_its_name_or_where_that_is_not_its_own_by_
 
 
 def test_what_is_below_and_what_was_begun_in_the_order_of_the_declaration():
-    wanted = [Wanted(LEAST.model_copy(update={"component": "B*"}), IMAGE)]
+    wanted = [WantedFirmware(LEAST.model_copy(update={"component": "B*"}), IMAGE)]
     every = (bios("2.0", "B1", "B1"), bios("1.0", "B2", "B2"), bios(None, "B3", "B3"), bios("A7", "B4", "B4"))
     assert [each.key for each in updates.needs(wanted, every)] == ["B2"]
     assert [each.key for each in updates.needs(wanted, every, ["B1", "B3"])] == ["B2", "B3"]
 
 
 def facts(version, note=None, mine=None, tasks=(), staged=(), now=1000.0, quiet=0.0):
-    need = Need("BIOS", next(updates.needs([Wanted(LEAST, IMAGE)], [bios("1.0")])).row, IMAGE)
+    need = NeededUpdate("BIOS", next(updates.needs([WantedFirmware(LEAST, IMAGE)], [bios("1.0")])).row, IMAGE)
     seen = Seen(tasks, (bios(version),), staged)
     return updates.facts(need, seen, note, mine, now, quiet, Limits(settle=180, start=3600))
 
@@ -122,7 +131,7 @@ def test_facts_of_time():
     assert facts("1.0", NOTE, now=279).time == "short" and facts("1.0", NOTE, now=281).time == "enough"
     assert facts("1.0", NOTE, now=400, quiet=300).time == "short"  # it was away until right now
     assert facts("1.0").time == "enough"
-    started = Note(**(vars(NOTE) | {"started": 200.0}))
+    started = UpdateNote(**(vars(NOTE) | {"started": 200.0}))
     assert facts("1.0", started).start == "asked" and facts("1.0", started, now=3801).start == "long ago"
 
 
@@ -132,4 +141,4 @@ def test_facts_of_tasks():
     assert facts("1.0", NOTE, mine, (mine, other)).other == "waits"
     assert facts("1.0", NOTE, mine, (mine, other, Task("/T/4", None, "runs"))).other == "runs"
     assert facts("1.0", None, None, (Task("/T/4", None, "failed"),)).other == "none"
-    assert facts("1.0", Note(**(vars(NOTE) | {"ended": "failed"}))).note == "failed"
+    assert facts("1.0", UpdateNote(**(vars(NOTE) | {"ended": "failed"}))).note == "failed"

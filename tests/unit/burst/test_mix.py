@@ -195,7 +195,7 @@ def test_whatever_is_asked_and_offered_the_guarantees_hold(asked, offered):
 
 def test_the_verifier_sees_what_is_wrong():
     pods = [Pod("a", 1000, 1000, 1), Pod("b", 1000, 1000, 1, "A100")]
-    bad = Mix((module.Node(SMALL, ("a", "b")), module.Node(BIG, ("a",))), {})
+    bad = Mix((module.NodeToRent(SMALL, ("a", "b")), module.NodeToRent(BIG, ("a",))), {})
     found = " ".join(wrong(bad, pods, TYPES))
     assert "a is on 2 nodes" in found and "too many GPUs" in found and "b has another GPU" in found
     assert wrong(Mix((), {"a": "why"}), pods, TYPES) != []

@@ -5,13 +5,20 @@ from dataclasses import replace
 import pytest
 
 from ironburst.burst import Node, Resources, decide
-from ironburst.nodes.gpus import Gpu
+from ironburst.nodes.gpus import NodeGpu
 from tests.fakes.snapshots import FULL, POLICY, code_of, job, lease, pool, running, snapshot, text_of
 
 # memory and NVLink as NVIDIA's data sheets and EC2's instance tables have them
-H100, A100, A100_40 = Gpu("H100 SXM5 80GB", 80, True), Gpu("A100 SXM4 80GB", 80, True), Gpu("A100 SXM4 40GB", 40, True)
-L40S, L4, A100_PCIE = Gpu("L40S", 48, False), Gpu("L4", 24, False), Gpu("A100 PCIe 80GB", 80, False)
-RTX, UNKNOWN = Gpu("RTX PRO 6000 Blackwell Server Edition", 96, False), Gpu("H100 SXM5 94/96/64GB variants", None, True)
+H100, A100, A100_40 = (
+    NodeGpu("H100 SXM5 80GB", 80, True),
+    NodeGpu("A100 SXM4 80GB", 80, True),
+    NodeGpu("A100 SXM4 40GB", 40, True),
+)
+L40S, L4, A100_PCIE = NodeGpu("L40S", 48, False), NodeGpu("L4", 24, False), NodeGpu("A100 PCIe 80GB", 80, False)
+RTX, UNKNOWN = (
+    NodeGpu("RTX PRO 6000 Blackwell Server Edition", 96, False),
+    NodeGpu("H100 SXM5 94/96/64GB variants", None, True),
+)
 
 
 def home(*gpus, partitions=("home",), total=FULL):

@@ -23,7 +23,7 @@ from ironburst.controller import job_story, status_report
 from ironburst.controller.ledger import Ledger
 from ironburst.controller.tick import Controller
 from ironburst.page import view
-from ironburst.page.seen import Look, Seen
+from ironburst.page.seen import Look, PageFiles
 from ironburst.ports import SchedulerError
 from ironburst.system import local_time
 from tests.fakes import FakeClock, FakeCloud, FakeSlurm, document
@@ -181,7 +181,7 @@ def test_the_ledgers_story_status_and_the_page_are_so_in_each_state(played):
     slurm = show("requeued")
     said = status_report.gather(document(), slurm.observe(), ledger, NOW)
     rows = {each["called"]: each for each in said["queue"]}
-    page = view.queue(Seen(said, None, [], [], [], {}, lambda _: [], [], [], Look(None), ""))
+    page = view.queue(PageFiles(said, None, [], [], [], {}, lambda _: [], [], [], Look(None), ""))
     for each in (*page.jobs, *(view.JobLine(**_line(row)) for row in rows.values())):
         assert bool(each.why) == (each.state == "PENDING"), each
     # job 9 was on nodes, and is back in the queue

@@ -169,7 +169,7 @@ def test_the_cloud_that_a_document_no_longer_names_is_asked_on(tmp_path, monkeyp
     world.until(lambda: world.states() == ["ready"], 60)
     made = world.document
     connect_to(world.cloud, monkeypatch)
-    connection = clouds.Connection()
+    connection = clouds.CloudConnection()
     assert connection.follow(made) is world.cloud
     assert connection.follow(made.model_copy(update={"cloud": None})) is world.cloud
     world.controller.cloud = NoCloud()  # of a process that has started since
@@ -183,7 +183,7 @@ def test_the_cloud_that_a_document_no_longer_names_is_asked_on(tmp_path, monkeyp
 def test_a_hall_that_gets_a_cloud_rents_there_without_a_restart(hall, tmp_path, monkeypatch):
     world = World(tmp_path)
     connect_to(world.cloud, monkeypatch)
-    connection = clouds.Connection()
+    connection = clouds.CloudConnection()
     alone = document.read(hall.published)
     assert isinstance(connection.follow(alone), NoCloud) and connection.follow(alone) is connection.follow(alone)
     assert connection.follow(world.document) is world.cloud

@@ -259,7 +259,7 @@ def test_what_nobody_declares_is_said(hall, capsys):
 
 @pytest.mark.parametrize("watts", range(LEAST, 32000, 977))
 def test_no_sum_is_above_what_was_asked_and_one_watt_more_of_each_would_be(watts):
-    machines = {f"n{n}": cap.Machine(8, 200 + 50 * n, 700, REST) for n in range(3)}
+    machines = {f"n{n}": cap.CappedNode(8, 200 + 50 * n, 700, REST) for n in range(3)}
     try:
         limits = cap.limits(watts, machines, 1000)
     except cap.Unreachable as error:

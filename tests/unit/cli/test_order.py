@@ -12,7 +12,7 @@ from ironburst.controller import burn, lock, order_book, order_spool
 from ironburst.controller.ledger import Ledger
 from ironburst.controller.order_book import Order, Request
 from ironburst.controller.tick import Controller
-from ironburst.document import Budget, parse
+from ironburst.document import BudgetDocument, parse
 from ironburst.system.bad_input import BadInput
 from ironburst.wiring import schedulers
 from tests.fakes import FakeClock, FakeCloud, FakeSlurm, connect_to, document
@@ -231,7 +231,7 @@ def test_status_shows_orders_what_burns_and_fixed_cloud_nodes(head, capsys):
 
 def test_days_to_the_ceiling_at_the_rate_of_now(head):
     head.start()
-    small = head.document.model_copy(update={"budget": Budget(usd_per_month=24.0 * 24)})
+    small = head.document.model_copy(update={"budget": BudgetDocument(usd_per_month=24.0 * 24)})
     said = burn.gather(small, head.ledger, head.clock.now())
     assert 0.98 < said["days_to_ceiling"] < 1.0
     money = {**said, "usd_per_month": 576.0}

@@ -15,7 +15,7 @@ from ironburst.config.checks import check
 from ironburst.config.software_models import Mig
 from ironburst.controller import declared_site, policy_view
 from ironburst.document import of_stack
-from ironburst.nodes.gpus import Gpu
+from ironburst.nodes.gpus import NodeGpu
 from ironburst.replay import simulation_report
 from ironburst.replay.simulate import play
 from ironburst.replay.traces import Trace
@@ -57,10 +57,10 @@ def test_without_a_hall_nothing_is_lesser(with_l40s):
 @pytest.mark.parametrize(
     ("name", "mig", "is_"),
     [
-        ("g6e.48xlarge", None, Gpu("L40S", 48, False)),
-        ("p5.48xlarge", None, Gpu("H100 SXM5 80GB", 80, True)),
-        ("g6f.2xlarge", None, Gpu("L4", 6, False)),  # a quarter of one
-        ("p5.48xlarge", {"1g.10gb": 7}, Gpu("H100 SXM5 80GB", 10, False)),  # Slurm gives a slice for --gpus=1
+        ("g6e.48xlarge", None, NodeGpu("L40S", 48, False)),
+        ("p5.48xlarge", None, NodeGpu("H100 SXM5 80GB", 80, True)),
+        ("g6f.2xlarge", None, NodeGpu("L4", 6, False)),  # a quarter of one
+        ("p5.48xlarge", {"1g.10gb": 7}, NodeGpu("H100 SXM5 80GB", 10, False)),  # Slurm gives a slice for --gpus=1
     ],
 )
 def test_what_a_job_may_be_given_for_one_gpu(name, mig, is_):
@@ -73,7 +73,7 @@ PROD = Path(__file__).parents[3] / "stacks/Pulumi.prod.yaml"  # H100s at home; p
 def test_the_policy_is_told_of_both_sides():
     document = of_stack.document(PROD)
     pools = {pool.name: policy_view.declared_pool(pool, document) for pool in document.pools}
-    assert pools["p4d"].gpu == Gpu("A100 SXM4 40GB", 40, True) and not pools["p4d"].untyped
+    assert pools["p4d"].gpu == NodeGpu("A100 SXM4 40GB", 40, True) and not pools["p4d"].untyped
     assert pools["p5"].gpu in {policy_view.kind(host.gpu) for host in document.hosts if host.gpu}
     before = document.model_copy(update={"burst": document.burst.model_copy(update={"untyped_jobs_may_use": None})})
     assert policy_view.declared_pool(document.pools[0], before).gpu is None  # a document of before: as before

@@ -3,7 +3,7 @@
 import pytest
 
 from ironburst.controller import records, spending
-from ironburst.document import Budget, ClusterDocument
+from ironburst.document import BudgetDocument, ClusterDocument
 from tests.fakes.world import World
 
 BOOT_S, IDLE_S, DEAD_MAN_S, TICK_S = 120, 30, 1800, 30
@@ -40,7 +40,7 @@ class Site(World):
         self.start()
 
     def money(self):
-        return spending.budget(self.ledger, Budget(usd_per_month=1000.0), self.clock.now())
+        return spending.budget(self.ledger, BudgetDocument(usd_per_month=1000.0), self.clock.now())
 
     def check(self):
         """The job that ran wasn't disturbed, and the ceiling held."""

@@ -13,7 +13,7 @@ from ironburst.controller import clock_repair, records, spending
 from ironburst.controller.apply import recheck
 from ironburst.controller.ledger import Ledger
 from ironburst.controller.money import counts_from_s, day, month
-from ironburst.document import Budget as Declared
+from ironburst.document import BudgetDocument as Declared
 from ironburst.document import ClusterDocument
 from ironburst.ports import LaunchRequest, Observation, SchedulerError, Uptime
 from tests.fakes.snapshots import BUSY, NOW, POLICY, job, lease, pool, snapshot

@@ -12,7 +12,7 @@ from ironburst.controller.karpenter_room import Wish
 from ironburst.controller.ledger import Ledger
 from ironburst.controller.order_book import Order, Request
 from ironburst.controller.site import Site
-from ironburst.document import Budget, ClusterDocument, KarpenterPool
+from ironburst.document import BudgetDocument, ClusterDocument, KarpenterPool
 from ironburst.nodes.state_times import CLAIM, DELETED
 from tests.fakes import T0, FakeClock
 from tests.fakes.karpenter import FakeKarpenter
@@ -40,7 +40,7 @@ class Room:
     def __init__(self, path, pools=(POOL,), clock=None, document=None, **budget):
         self.clock = clock or FakeClock()
         said = document or World(path).document
-        budget = Budget.model_validate(budget or RICH)
+        budget = BudgetDocument.model_validate(budget or RICH)
         self.document = said.model_copy(update={"karpenter": list(pools), "budget": budget})
         self.ledger = Ledger(path / "karpenter.sqlite")
         self.ledger._db.execute("PRAGMA synchronous=OFF")
@@ -358,7 +358,7 @@ def test_slurm_rents_with_what_karpenter_was_not_offered(tmp_path):
     paid = POOL.model_copy(update={"max_nodes": 2, "usd_per_hour": 55.04, "max_run_s": 3600})
     aside = 2 * 55.04 * (2 * 3600 + records.ENDING_S) / 3600
     job_usd = 55.04 * (120 + 7200 + 60 + records.ENDING_S) / 3600
-    budget = Budget(usd_per_month=aside + 1.5 * job_usd)
+    budget = BudgetDocument(usd_per_month=aside + 1.5 * job_usd)
     world.document = ClusterDocument.model_validate(
         world.document.model_copy(update={"karpenter": [paid], "budget": budget}).model_dump(mode="json")
     )

@@ -3,7 +3,7 @@
 import pytest
 
 from ironburst.controller import records, spending
-from ironburst.document import Budget as Declared
+from ironburst.document import BudgetDocument as Declared
 from ironburst.ports import OutcomeUnknown
 from tests.fakes.world import World
 

@@ -12,7 +12,7 @@ from ironburst.controller import loop, order_book, order_spool
 from ironburst.controller.loop import SystemClock
 from ironburst.controller.order_book import GRACE_S
 from ironburst.controller.records import CoolDownRow
-from ironburst.document import Budget
+from ironburst.document import BudgetDocument
 from ironburst.ports import SchedulerError
 from tests.fakes import Crash
 from tests.fakes.world import World
@@ -286,7 +286,7 @@ def test_an_order_is_taken_up_once_whenever_the_process_dies(world):
 def test_without_a_budget_there_is_nothing_to_lower(world):
     world.document = world.document.model_copy(update={"budget": None})
     assert "no budget is declared" in order(world, "budget", usd=5.0).answer
-    world.document = world.document.model_copy(update={"budget": Budget(usd_per_month=50.0, usd_per_day=20.0)})
+    world.document = world.document.model_copy(update={"budget": BudgetDocument(usd_per_month=50.0, usd_per_day=20.0)})
     assert order(world, "budget", usd=25.0, per="day").refused
     assert not order(world, "budget", usd=15.0, per="day").refused
 

@@ -8,7 +8,7 @@ import pytest
 from ironburst.controller import rebuild, records, spending
 from ironburst.controller.money import month
 from ironburst.controller.ownership import STALE_S, heard_of
-from ironburst.document import Budget as Declared
+from ironburst.document import BudgetDocument as Declared
 from ironburst.document import ClusterDocument
 from tests.fakes import Crash
 from tests.fakes.world import World

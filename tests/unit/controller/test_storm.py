@@ -4,7 +4,7 @@ import pytest
 
 from ironburst.controller import records
 from ironburst.controller.launching import AT_ONCE
-from ironburst.document import Budget
+from ironburst.document import BudgetDocument
 from ironburst.ports import Refused, SchedulerError
 from tests.fakes.world import World
 
@@ -21,7 +21,7 @@ def rich(tmp_path, nodes):
             world.slurm.nodes[name] = type(template)(name, template.partitions, set(template.states), template.reason)
     world.cloud.capacity = {(zone, market): 10_000 for zone in ("us-east-1a", "us-east-1b") for market in MARKETS}
     burst = world.document.burst.model_copy(update={"spot_max_nodes": nodes})
-    money = Budget(usd_per_month=1e9)
+    money = BudgetDocument(usd_per_month=1e9)
     world.document = world.document.model_copy(update={"budget": money, "burst": burst})
     return world
 

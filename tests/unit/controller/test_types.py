@@ -4,7 +4,7 @@ import pytest
 
 from ironburst.controller import spending
 from ironburst.controller.ledger import Ledger
-from ironburst.document import Budget, PoolType
+from ironburst.document import BudgetDocument, PoolType
 from ironburst.ports import Malformed, QuotaReached
 from tests.fakes import Crash, placed
 from tests.fakes.world import World
@@ -63,7 +63,7 @@ def test_the_next_type_is_tried_as_a_launch_of_its_own_at_its_own_price(world):
     world.until(lambda: not world.ledger.leases() and not world.cloud.alive(), 600)
     paid = [lease for lease in world.ledger.leases(open_only=False) if lease.from_s is not None]
     assert [(lease.instance_type, lease.usd_per_hour) for lease in paid] == [(BIG, 70.0)] * 2
-    spent = spending.budget(world.ledger, Budget(usd_per_month=20000.0), world.clock.now()).spent_usd
+    spent = spending.budget(world.ledger, BudgetDocument(usd_per_month=20000.0), world.clock.now()).spent_usd
     assert spent == pytest.approx(sum((lease.to_s - lease.from_s) / 3600 * 70.0 for lease in paid))
     assert any(f"on-demand {SMALL} in {ZONES[0]}" in text for text in world.events("refused"))
 
@@ -83,7 +83,7 @@ def test_a_ceiling_that_pays_only_the_cheaper_type_is_kept(tmp_path):
     world = world_of(tmp_path / "asked")
     world.slurm.submit(limit_s=600, requeue=False)
     world.tick()
-    aside = spending.budget(world.ledger, Budget(usd_per_month=1e6), world.clock.now()).committed_usd
+    aside = spending.budget(world.ledger, BudgetDocument(usd_per_month=1e6), world.clock.now()).committed_usd
     assert aside > 0
     world = world_of(tmp_path / "kept", usd_per_month=aside * 1.1)
     sold_out(world, SMALL)

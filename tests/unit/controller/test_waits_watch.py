@@ -7,7 +7,7 @@ import pytest
 from ironburst.burst import Resources
 from ironburst.burst.waits_kept import LEAST_JOBS, LEAST_WEEKS, WEEK_S
 from ironburst.controller import status_report, waits_watch
-from ironburst.document import WaitTarget
+from ironburst.document import WaitTargetDocument
 from tests.fakes import snapshots
 from tests.fakes.world import World
 
@@ -21,7 +21,7 @@ def world(tmp_path):
 
 
 def want(world, mean_h):
-    burst = world.document.burst.model_copy(update={"wait_target": WaitTarget(mean_h=mean_h)})
+    burst = world.document.burst.model_copy(update={"wait_target": WaitTargetDocument(mean_h=mean_h)})
     world.document = world.document.model_copy(update={"burst": burst})
 
 

@@ -15,7 +15,7 @@ from ironburst.convergence.drains import reason
 from ironburst.convergence.model import Options, SelectionError, Tools, select
 from ironburst.convergence.ports import Answer, Connection, HostResult, PlaybookRun, TaskEvent
 from ironburst.convergence.receipts import Store
-from ironburst.convergence.rolling import Share
+from ironburst.convergence.rolling import MaxUnavailable
 from ironburst.document import ClusterDocument
 from ironburst.ports.service import Occupancy, SchedulerError, SchedulerMissing
 from tests.playbooks import sample
@@ -304,7 +304,12 @@ def test_waiting_says_for_which_job(site):
 
 @pytest.mark.parametrize(
     ("share", "batches"),
-    [(Share(2), [2, 2]), (Share(None, 0.25), [1] * 4), (Share(9), [3, 1]), (Share(None, 1.0), [4])],
+    [
+        (MaxUnavailable(2), [2, 2]),
+        (MaxUnavailable(None, 0.25), [1] * 4),
+        (MaxUnavailable(9), [3, 1]),
+        (MaxUnavailable(None, 1.0), [4]),
+    ],
 )
 def test_the_share_is_kept_and_never_the_whole_partition_unless_told(site, share, batches):
     upgrade(site)
@@ -315,7 +320,7 @@ def test_the_share_is_kept_and_never_the_whole_partition_unless_told(site, share
 def test_one_of_each_rack_at_a_time(tmp_path):
     site = Site(Store(tmp_path), site_document({"n1": "a", "n2": "a", "n3": "b", "n4": "b"}))
     site.tasks.append(DRIVER)
-    site.converge(*NODES, share=Share(None, 0.5))
+    site.converge(*NODES, share=MaxUnavailable(None, 0.5))
     assert [hosts for name, hosts, _ in site.sites() if name == "site"] == [("n1", "n3"), ("n2", "n4")]
 
 
@@ -324,7 +329,7 @@ def test_the_last_node_of_a_partition_waits_unless_told(site):
     site.reasons |= dict.fromkeys(("n2", "n3", "n4"), "fan broken")
     upgrade(site)
     assert states(site.converge("n1")) == {"n1": "waiting"} and not site.calls
-    assert states(site.converge("n1", share=Share(None, 1.0))) == {"n1": "converged"}
+    assert states(site.converge("n1", share=MaxUnavailable(None, 1.0))) == {"n1": "converged"}
 
 
 def test_a_bad_node_stops_it_and_a_second_call_goes_on(site):

@@ -14,5 +14,5 @@ def test_nodes_of_each_scheduler_are_taken_by_share_and_never_the_last_one(role)
         for host in site_document().hosts
     ]
     nodes = {name: Occupancy(name, ("home",), frozenset({"IDLE"}), registered=True) for name in NODES}
-    assert rolling.batch(NODES, hosts, nodes, rolling.Share(2)) == ["n1", "n2"]
-    assert rolling.batch(NODES, hosts, nodes, rolling.Share(9)) == ["n1", "n2", "n3"]
+    assert rolling.batch(NODES, hosts, nodes, rolling.MaxUnavailable(2)) == ["n1", "n2"]
+    assert rolling.batch(NODES, hosts, nodes, rolling.MaxUnavailable(9)) == ["n1", "n2", "n3"]

@@ -6,14 +6,14 @@ import pytest
 
 from ironburst.controller.records import DecisionRow, LeaseRow, Rate
 from ironburst.cost import bought, report
-from ironburst.cost.accounted import Run, Window, first_starts
+from ironburst.cost.accounted import JobRun, Window, first_starts
 from ironburst.cost.leases import Occupied, charges, priced
-from ironburst.cost.report import BY, Site
+from ironburst.cost.report import BY, CostBasis
 
 NOW = 10 * 86400.0
 WINDOW = Window(86400.0, 6 * 86400.0 + 1234.5)
 DAYS = [(f"d{n}", Window(max(n * 86400.0, WINDOW.from_s), min((n + 1) * 86400.0, WINDOW.to_s))) for n in range(1, 7)]
-SITE = Site({"p5": 8}, {"p5-1": "p5", "p5-2": "p5"}, {"dgx01": 2.37, "dgx02": 2.37}, 16)
+SITE = CostBasis({"p5": 8}, {"p5-1": "p5", "p5-2": "p5"}, {"dgx01": 2.37, "dgx02": 2.37}, 16)
 
 
 def lease(id="l1", node="p5-1", begin=0.0, end=7200.0, joined=600.0, usd=55.04, **more):
@@ -29,7 +29,7 @@ def lease(id="l1", node="p5-1", begin=0.0, end=7200.0, joined=600.0, usd=55.04, 
 def run(job=1, node="p5-1", start=0.0, end=3600.0, gpus=8, account="nlp", user="bob", submit=None):
     nodes = (node,) if isinstance(node, str) else node
     submit = start - 60 if submit is None else submit
-    return Run(job, str(job), user, account, nodes, gpus, submit, start, end, (end or NOW) - (start or 0.0))
+    return JobRun(job, str(job), user, account, nodes, gpus, submit, start, end, (end or NOW) - (start or 0.0))
 
 
 def crowd(seed):
@@ -111,7 +111,7 @@ def test_boots_that_came_to_nothing_and_what_nobody_leased():
 
 
 def test_a_home_without_a_price_costs_nobody_knows_what():
-    site = Site({}, {}, {"dgx01": None, "dgx02": 2.0}, 16)
+    site = CostBasis({}, {}, {"dgx01": None, "dgx02": 2.0}, 16)
     runs = [run(1, "dgx01"), run(2, "dgx02"), run(3, ("dgx01", "dgx02"), account="cv")]
     made = report.report("job", runs, [], site, [("", Window(0, NOW))], NOW)
     assert {row.name: row.home_usd for row in made.rows} == {"1": None, "2": 16.0, "3": None}

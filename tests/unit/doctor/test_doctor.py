@@ -13,10 +13,10 @@ from ironburst import catalog
 from ironburst.config.checks.aws.provider import allowed_accounts
 from ironburst.config.load import load, settings
 from ironburst.doctor.aws import identity, quotas
-from ironburst.doctor.aws.account import Caller, Question, Verdict
+from ironburst.doctor.aws.account import Caller, IamDecision, IamQuestion
 from ironburst.doctor.aws.rights import OURS, judged
-from ironburst.doctor.aws.site import Site
-from ironburst.doctor.finding import Finding, Unasked, answered
+from ironburst.doctor.aws.site import AwsSite
+from ironburst.doctor.checks import CheckResult, Unasked, answered
 from tests.fakes import document
 
 STACKS = Path(__file__).parents[3] / "stacks"
@@ -38,21 +38,21 @@ class Asked:
 
 def site(**more):
     config = load(STACKS / "Pulumi.prod.yaml")
-    return Site(config=config, cloud=config.cloud, account=Asked(**more), now=datetime(2026, 11, 21, tzinfo=UTC))
+    return AwsSite(config=config, cloud=config.cloud, account=Asked(**more), now=datetime(2026, 11, 21, tzinfo=UTC))
 
 
 @pytest.mark.parametrize(("state", "todo"), [("ok", "something"), ("fail", ""), ("warn", ""), ("unknown", "")])
 def test_no_finding_is_a_dead_end_and_ok_asks_for_nothing(state, todo):
     with pytest.raises(ValueError, match="to do"):
-        Finding("quotas", "vCPUs", state, "seen", todo)
+        CheckResult("quotas", "vCPUs", state, "seen", todo)
 
 
 def test_a_question_without_an_answer_hides_no_finding_before_it():
     def found():
-        yield Finding("zones", "a", "ok", "available")
+        yield CheckResult("zones", "a", "ok", "available")
         raise Unasked("the caller lacks ec2:DescribeZones", "allow it")
 
-    first, second = answered("zones", "zones", found)
+    first, second = answered("zones", "zones", found())
     assert (first.state, second.state, second.todo) == ("ok", "unknown", "allow it")
 
 
@@ -102,15 +102,15 @@ def test_the_keys_that_our_policies_ask_for_are_known():
 @pytest.mark.parametrize(
     ("verdict", "state"),
     [
-        (Verdict("allowed", ("ec2:Owner",)), "ok"),
-        (Verdict("implicitDeny", ("ec2:Owner", "aws:RequestTag/ironburst:pool")), "fail"),
-        (Verdict("implicitDeny", ("aws:PrincipalTag/team",)), "unknown"),
-        (Verdict("explicitDeny", ("aws:PrincipalTag/team",)), "fail"),
-        (Verdict("implicitDeny", by_organization=True), "fail"),
+        (IamDecision("allowed", ("ec2:Owner",)), "ok"),
+        (IamDecision("implicitDeny", ("ec2:Owner", "aws:RequestTag/ironburst:pool")), "fail"),
+        (IamDecision("implicitDeny", ("aws:PrincipalTag/team",)), "unknown"),
+        (IamDecision("explicitDeny", ("aws:PrincipalTag/team",)), "fail"),
+        (IamDecision("implicitDeny", by_organization=True), "fail"),
     ],
 )
 def test_keys_that_the_simulator_lacks_count_where_they_are_not_ours(verdict, state):
-    assert judged("rights", ROLE, Question("ec2:RunInstances"), verdict, "run `pulumi up`").state == state
+    assert judged("rights", ROLE, IamQuestion("ec2:RunInstances"), verdict, "run `pulumi up`").state == state
 
 
 # ---- who asks

@@ -13,6 +13,7 @@ from ironburst import cli
 from ironburst.config import load
 from ironburst.doctor import bmcs, host_probe, hosts, published, topology
 from ironburst.doctor.bmcs import Bmc
+from ironburst.doctor.declared import DeclaredSite
 from ironburst.document.user_model import SlurmAccount, User, Users
 from ironburst.system import sent_program
 from tests.playbooks import sample
@@ -59,11 +60,11 @@ class Hall:
 
     def findings(self):
         said = {
-            name: hosts.Said(None if name in self.errors else answer, self.errors.get(name, ""), NOW - 1, NOW + 1)
+            name: hosts.HostAnswer(None if name in self.errors else answer, self.errors.get(name, ""), NOW - 1, NOW + 1)
             for name, answer in copy.deepcopy(self.answers).items()
         }
         links = {host.hall: "vpn" for host in self.document.hosts if host.hall} if self.links else {}
-        return list(hosts.examine(hosts.Hosts(self.document, said, self.secret, links, self.now_s)))
+        return list(hosts.check(hosts.Hosts(self.document, said, self.secret, links, self.now_s)))
 
 
 def test_nothing_is_found_where_nothing_is_wrong():
@@ -330,13 +331,13 @@ def test_the_probe_sums_up_the_files_that_are_there(tmp_path):
 @pytest.mark.parametrize(("outcome", "todo"), bmcs.TODO.items())
 def test_a_bmc_that_does_not_do_is_named(outcome, todo):
     said = [Bmc("dgx01", outcome, "dgx01: BMC https://10.0.9.11 does not do"), Bmc("dgx02", "ok")]
-    first, second = bmcs.examine(iter(said))
+    first, second = bmcs.check(iter(said))
     assert (first.state, first.looked_at, first.todo) == ("fail", "dgx01", todo)
     assert (second.state, second.seen) == ("ok", "1 BMCs answer and take their login")
 
 
 def test_a_password_that_is_not_to_be_had_is_unknown():
-    (found,) = bmcs.examine(iter([Bmc("dgx01", "secret", "it does not resolve")]))
+    (found,) = bmcs.check(iter([Bmc("dgx01", "secret", "it does not resolve")]))
     assert (found.state, found.seen) == ("unknown", "it does not resolve")
 
 
@@ -348,7 +349,7 @@ def config():
 
 
 def states(document, now=datetime(2026, 11, 1, tzinfo=UTC)):
-    return [(each.check, each.state, each.seen) for each in published.examine(config(), document, now)]
+    return [(each.check, each.state, each.seen) for each in published.check(DeclaredSite(config(), document, now, {}))]
 
 
 def test_what_is_published_is_what_is_declared():
@@ -386,7 +387,7 @@ def test_what_is_lacking_to_look_from_a_hall_is_one_sentence(capsys, tmp_path, m
 def test_from_ci_hosts_are_asked_where_an_inventory_says_how(capsys, tmp_path, monkeypatch):
     asked = []
     monkeypatch.setattr(cli.doctor.site_doctor, "examine_hosts", lambda *given: iter(asked.append(given[-1]) or ()))
-    monkeypatch.setattr("ironburst.doctor.aws.examine.examine", lambda site: iter(()))
+    monkeypatch.setattr("ironburst.doctor.aws.examine.check", lambda site: iter(()))
     path = sample.publish(tmp_path / "document.json")
     shown = ["doctor", str(LAB), "--from", "ci", "--document", str(path)]
     cli.main(shown)

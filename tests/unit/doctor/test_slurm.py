@@ -10,7 +10,7 @@ import pytest
 
 from ironburst import cli, slurm_programs
 from ironburst.doctor import slurm
-from ironburst.doctor.finding import Unasked
+from ironburst.doctor.checks import Unasked
 from ironburst.doctor.slurm import Held
 from ironburst.document import of_stack
 from ironburst.slurm_programs import snippet
@@ -85,12 +85,12 @@ class Head:
 
 
 def findings(head):
-    return [found for found in slurm.examine(CLUSTER, head) if found.state != "ok"]
+    return [found for found in slurm.check(slurm.UnmanagedSlurm(CLUSTER, head)) if found.state != "ok"]
 
 
 def test_nothing_is_missed_where_all_is_there():
     assert findings(Head()) == []
-    assert len(list(slurm.examine(CLUSTER, Head()))) > 15
+    assert len(list(slurm.check(slurm.UnmanagedSlurm(CLUSTER, Head())))) > 15
 
 
 @pytest.mark.parametrize("key", [key for key in CONFIG if key not in ("SLURM_VERSION", "MpiDefault", "KillWait")])
@@ -234,8 +234,12 @@ def test_the_command_asks_the_head(prefix, capsys):
 
 def test_a_head_that_can_not_be_asked(capsys):
     assert cli.main(["doctor", str(STACK), "--slurm", "--slurm-prefix", "/nowhere/ssh head"]) == 3
-    out = capsys.readouterr().out
-    assert out.count("unknown  ") == 5 and "--slurm-prefix 'ssh HEAD'" in out
+    seen = "there is no command '/nowhere/ssh' here: run on the head node, or give --slurm-prefix 'ssh root@HEAD'"
+    todo = "run it on the head, or give --slurm-prefix 'ssh HEAD', as somebody who may ask Slurm"
+    rented = "nodes that may be rented"
+    asked = ["slurm.conf: settings", f"nodes: {rented}", f"names: {rented}", "programs: the head", "rights: ironburst"]
+    lines = [f"unknown  {each}: {seen}\n         -> {todo}\n" for each in asked]
+    assert capsys.readouterr().out == "".join(lines) + "5 unknown\n"
 
 
 def test_a_slurm_that_is_managed_has_nothing_to_ask(capsys):
@@ -248,7 +252,7 @@ TREE = "# Written by ironburst from the declared halls: changes made here are lo
 
 def of_topology(head, tree=TREE):
     cluster = CLUSTER.model_copy(update={"topology": tree})
-    return [found for found in slurm.examine(cluster, head) if found.check == "topology"]
+    return [found for found in slurm.check(slurm.UnmanagedSlurm(cluster, head)) if found.check == "topology"]
 
 
 def test_a_topology_that_is_not_the_halls_is_named():
@@ -287,7 +291,7 @@ def test_a_foreign_slurm_that_loses_work_is_told_and_works(key, said, seen):
     head = Head()
     head.said[key] = said
     spot = CLUSTER.model_copy(update={"pools": [CLUSTER.pools[0].model_copy(update={"markets": ["spot"]})]})
-    found = [each for each in slurm.examine(spot, head) if each.looked_at == key]
+    found = [each for each in slurm.check(slurm.UnmanagedSlurm(spot, head)) if each.looked_at == key]
     assert [each.state for each in found] == ["warn"] and seen in found[0].seen and key + "=" in found[0].todo
     assert key == "MpiDefault" or findings(head) == []  # without spot nobody takes a node back
 
@@ -300,5 +304,5 @@ def test_a_foreign_slurm_waits_for_a_boot_as_long_as_its_pools_may_take(said, st
     head = Head()
     head.said["ResumeTimeout"] = said
     slow = CLUSTER.model_copy(update={"pools": [CLUSTER.pools[0].model_copy(update={"boot_s": 3000})]})
-    (found,) = [each for each in slurm.examine(slow, head) if each.looked_at == "ResumeTimeout"]
+    (found,) = [each for each in slurm.check(slurm.UnmanagedSlurm(slow, head)) if each.looked_at == "ResumeTimeout"]
     assert found.state == state and (state == "ok" or "without the 3600 that its pools need" in found.seen)

@@ -66,7 +66,7 @@ def test_budgets_and_the_policys_settings_reach_the_controller():
     value["budget"] |= {"usd_per_day": 200, "accounts": {"vision": 900}}
     value["burst"] = {"wait_target": "18m", "spot_max_nodes": 2}
     declared = build.build(load.from_value(value), OBSERVED)
-    assert declared.budget == document.Budget(usd_per_month=2000, usd_per_day=200, accounts={"vision": 900})
+    assert declared.budget == document.BudgetDocument(usd_per_month=2000, usd_per_day=200, accounts={"vision": 900})
     policy = policy_view.policy(document.parse(declared.model_dump(mode="json")))
     assert policy.limits.target == WaitTarget.of_mean(0.3) and policy.spot_max_nodes == 2
     value["burst"] = {"wait_target": {"mean": "18m", "p99": "30h", "max": "3d"}}

@@ -3,7 +3,7 @@
 import pytest
 
 from ironburst.health import join
-from ironburst.health.join import Disk, Node, Observed, Port, evaluate
+from ironburst.health.join import Disk, Node, Observed, RdmaPort, evaluate
 from ironburst.health.settings import Settings
 from ironburst.health.tools import Outcome
 from tests.unit.health import samples
@@ -21,7 +21,7 @@ SETTINGS = Settings(
     mounts=("/shared",),
     fabric_manager=True,
 )
-PORTS = tuple(Port(f"mlx5_{n}/1", "InfiniBand", "4: ACTIVE", "400 Gb/sec (4X NDR)", "5: LinkUp") for n in range(8))
+PORTS = tuple(RdmaPort(f"mlx5_{n}/1", "InfiniBand", "4: ACTIVE", "400 Gb/sec (4X NDR)", "5: LinkUp") for n in range(8))
 OUTPUTS = {
     "lspci": LSPCI,
     "gpus": SMI,

@@ -10,7 +10,7 @@ import pytest
 from ironburst.burst import Policy, Pool, Resources
 from ironburst.burst.cost import billed_s
 from ironburst.replay.home import Home
-from ironburst.replay.provider import Capacity, Cloud, Shortage
+from ironburst.replay.provider import Capacity, Shortage, SimulatedCloud
 from ironburst.replay.simulate import play
 from ironburst.replay.traces import Trace
 
@@ -39,7 +39,7 @@ def test_a_lease_costs_its_boot_its_run_and_the_time_until_it_is_given_back():
     """The second job is rented for at once: 10 min of boot, 2 h of work, then break-even (another boot's worth) of idle
     time.
     """
-    played = play(trace((0, 10, 8), (1, 2, 8)), Home(1), fixed(), Cloud((pool(),)))
+    played = play(trace((0, 10, 8), (1, 2, 8)), Home(1), fixed(), SimulatedCloud((pool(),)))
     assert played.rented.tolist() == [False, True] and played.pool == ("", "x8")
     assert played.start_s[1] == HOUR + 600 and played.end_s[1] == 3 * HOUR + 600
     (bill,) = played.bills
@@ -51,19 +51,19 @@ def test_a_lease_costs_its_boot_its_run_and_the_time_until_it_is_given_back():
 
 
 def test_a_job_that_comes_while_the_lease_idles_takes_it_without_a_boot():
-    played = play(trace((0, 10, 8), (1, 2, 8), (3.2, 1, 8)), Home(1), fixed(), Cloud((pool(),)))
+    played = play(trace((0, 10, 8), (1, 2, 8), (3.2, 1, 8)), Home(1), fixed(), SimulatedCloud((pool(),)))
     assert len(played.bills) == 1 and played.bills[0].jobs == 2
     assert played.start_s[2] == pytest.approx(3.2 * HOUR, abs=10) and played.end_s[2] == played.start_s[2] + HOUR
 
 
 def test_two_small_jobs_share_one_lease_and_its_price():
-    played = play(trace((0, 10, 8), (1, 2, 4), (1, 1, 4)), Home(1), fixed(), Cloud((pool(),)))
+    played = play(trace((0, 10, 8), (1, 2, 4), (1, 1, 4)), Home(1), fixed(), SimulatedCloud((pool(),)))
     assert len(played.bills) == 1 and played.rented.tolist() == [False, True, True]
     assert played.usd[1] == pytest.approx(2 * played.usd[2]) and played.usd.sum() == pytest.approx(16)
 
 
 def test_no_capacity_in_any_zone_is_tried_again_and_the_job_gets_there(seed=3):
-    cloud = Cloud((pool(),), seed, {ON_DEMAND: Shortage(0.9, 2 * HOUR)})
+    cloud = SimulatedCloud((pool(),), seed, {ON_DEMAND: Shortage(0.9, 2 * HOUR)})
     played = play(trace((0, 50, 8), (1, 2, 8)), Home(1), fixed(), cloud)
     assert played.refusals > 0 and played.rented[1] and played.start_s[1] > HOUR + 600
     assert len(played.bills) == 1  # what is refused costs nothing
@@ -72,7 +72,7 @@ def test_no_capacity_in_any_zone_is_tried_again_and_the_job_gets_there(seed=3):
 
 
 def test_capacity_is_short_for_its_part_of_the_time():
-    cloud = Cloud((), 1, {SPOT: Shortage(0.25, HOUR)})
+    cloud = SimulatedCloud((), 1, {SPOT: Shortage(0.25, HOUR)})
     capacity, moments = Capacity(cloud), np.arange(0, 4000 * HOUR, 300.0)
     has = [capacity.has("x", "a", SPOT, moment) for moment in moments]
     assert 0.70 < np.mean(has) < 0.80
@@ -87,7 +87,7 @@ def test_an_interruption_loses_the_work_since_the_last_checkpoint():
     jobs = trace((0, 100, 8), (1, 20, 8))
     interruptions = 0
     for seed in range(6):
-        played = play(jobs, Home(1), fixed(), Cloud((spot,), seed))
+        played = play(jobs, Home(1), fixed(), SimulatedCloud((spot,), seed))
         taken = [bill for bill in played.bills if bill.interrupted]
         assert played.interruptions[1] == sum(bill.jobs for bill in taken) and played.interruptions[0] == 0
         left, ran = 20 * HOUR, 0.0
@@ -104,15 +104,15 @@ def test_an_interruption_loses_the_work_since_the_last_checkpoint():
 
 def test_without_a_checkpoint_all_of_it_is_lost():
     spot = pool(usd={SPOT: 3.0}, interruptions_per_hour={SPOT: 0.5})
-    played = play(trace((0, 100, 8), (1, 4, 8)), Home(1), fixed(), Cloud((spot,), 2))
+    played = play(trace((0, 100, 8), (1, 4, 8)), Home(1), fixed(), SimulatedCloud((spot,), 2))
     last = played.bills[-1]
     assert played.interruptions[1] > 0 and played.end_s[1] - (last.from_s + 600) == pytest.approx(4 * HOUR)
 
 
 def test_prepaid_nodes_cost_the_same_used_or_not():
     reserved = pool("reserved", usd={"reservation": 3.0}, nodes=2, prepaid_markets=("reservation",))
-    idle = play(trace((0, 10, 8)), Home(1), fixed(), Cloud((reserved,)))
-    used = play(trace((0, 10, 8), (1, 4, 8)), Home(1), fixed(), Cloud((reserved,)))
+    idle = play(trace((0, 10, 8)), Home(1), fixed(), SimulatedCloud((reserved,)))
+    used = play(trace((0, 10, 8), (1, 4, 8)), Home(1), fixed(), SimulatedCloud((reserved,)))
     assert idle.total_usd == used.total_usd == pytest.approx(2 * 3.0 * 10)
     assert not idle.rented.any() and used.rented[1]
     assert idle.idle_usd == pytest.approx(60)
@@ -150,7 +150,9 @@ def test_the_books_add_up(seed):
         for gpus in (1, 4, 8)
     )
     shortages = {SPOT: Shortage(0.2, HOUR), ON_DEMAND: Shortage(0.3, HOUR)}
-    cloud = Cloud((*pools, pool("kept", 8, {"reservation": 3.0}, 1, prepaid_markets=("reservation",))), seed, shortages)
+    cloud = SimulatedCloud(
+        (*pools, pool("kept", 8, {"reservation": 3.0}, 1, prepaid_markets=("reservation",))), seed, shortages
+    )
     played = play(jobs, Home(2), fixed(0.5), cloud)
     assert np.isfinite(played.end_s).all() and (played.start_s >= jobs.submit_s).all()
     assert (played.end_s - played.start_s >= jobs.duration_s - 1e-6).all()

@@ -8,8 +8,8 @@ import pytest
 from ironburst.burst import Policy, Pool, Resources
 from ironburst.replay import sizing
 from ironburst.replay.home import Home
-from ironburst.replay.provider import Cloud
-from ironburst.replay.sizing import Prices, SizingError, Wanted, reservation
+from ironburst.replay.provider import SimulatedCloud
+from ironburst.replay.sizing import Prices, SizingError, WaitGoal, reservation
 from ironburst.replay.traces import Trace
 
 HOUR = 3600.0
@@ -27,7 +27,7 @@ POOL = Pool(
     idle_s=600.0,
     max_run_s=HOUR,
 )
-CLOUD, POLICY = Cloud((POOL,)), Policy("home", 2 * HOUR)
+CLOUD, POLICY = SimulatedCloud((POOL,)), Policy("home", 2 * HOUR)
 
 
 def steady(days=1.5, every_h=1.0, hours=4.0, gpus=8):
@@ -38,7 +38,7 @@ def steady(days=1.5, every_h=1.0, hours=4.0, gpus=8):
 
 def sized(trace=None, wanted=None, nodes=(0, 4), **prices):
     given = Prices(**{"owned": 1.0, "rented": 3.0} | prices)
-    return sizing.size(trace or steady(), Home(1), POLICY, CLOUD, given, wanted or Wanted(), nodes)
+    return sizing.size(trace or steady(), Home(1), POLICY, CLOUD, given, wanted or WaitGoal(), nodes)
 
 
 def test_steady_work_is_owned_when_owning_is_cheap_and_rented_when_it_is_dear():
@@ -65,20 +65,20 @@ def test_a_reservation_takes_what_is_always_rented_and_only_if_it_is_cheaper():
 
 
 def test_a_wanted_wait_rules_out_candidates_that_do_not_keep_it():
-    answer = sized(wanted=Wanted(p95_h=0.01), nodes=(0, 1, 4))
+    answer = sized(wanted=WaitGoal(p95_h=0.01), nodes=(0, 1, 4))
     # a rented node takes 10 minutes to boot
     assert [candidate.kept for candidate in answer.candidates] == [False, False, True]
     assert answer.best.nodes == 4 and answer.candidates[0].patience == sizing.PATIENCE[-1]
-    assert sized(wanted=Wanted(p95_h=0.01), nodes=(0,)).best is None
+    assert sized(wanted=WaitGoal(p95_h=0.01), nodes=(0,)).best is None
 
 
 def test_the_most_patient_policy_that_keeps_the_wait_is_chosen():
-    tight, loose = (sized(wanted=Wanted(p95_h=limit), nodes=(3,)).candidates[0] for limit in (1.5, 30.0))
+    tight, loose = (sized(wanted=WaitGoal(p95_h=limit), nodes=(3,)).candidates[0] for limit in (1.5, 30.0))
     assert tight.kept and loose.kept and loose.patience > tight.patience and loose.rented_usd < tight.rented_usd
 
 
 def test_candidates_lie_around_the_mean_use():
-    answer = sizing.size(steady(days=1.1), Home(1), POLICY, CLOUD, Prices(1.0, 3.0), Wanted())
+    answer = sizing.size(steady(days=1.1), Home(1), POLICY, CLOUD, Prices(1.0, 3.0), WaitGoal())
     counts = [candidate.nodes for candidate in answer.candidates]
     assert counts[0] == 0 and counts == sorted(set(counts)) and answer.mean_gpus == pytest.approx(32, rel=0.05)
     assert {4, 8} <= set(counts)
@@ -123,4 +123,4 @@ def test_a_history_of_hours_or_a_negative_wait_is_refused():
     with pytest.raises(SizingError, match=r"within 11.0 h"):
         sized(steady(days=0.5))
     with pytest.raises(SizingError, match="p50_h is -1"):
-        Wanted(p50_h=-1.0)
+        WaitGoal(p50_h=-1.0)

@@ -1,11 +1,11 @@
 """Shares as objects of Kubernetes and of Kueue. What a real API server makes of them: lab/tests/kubernetes."""
 
 from ironburst import kubernetes_rights
-from ironburst.shares import Share, kubernetes, kueue, quotas
+from ironburst.shares import TeamShare, kubernetes, kueue, quotas
 
-VISION = Share("vision", 16, weight=2, nodes=("dgx04",))
-NLP = Share("nlp", 8, most=12)
-STRICT = Share("strict", 4, over_quota=False)
+VISION = TeamShare("vision", 16, weight=2, nodes=("dgx04",))
+NLP = TeamShare("nlp", 8, most=12)
+STRICT = TeamShare("strict", 4, over_quota=False)
 ALL, OWN = [VISION, NLP, STRICT], {"vision": 8, "nlp": 0, "strict": 0}
 
 

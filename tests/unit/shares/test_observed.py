@@ -5,11 +5,11 @@ from dataclasses import replace
 import pytest
 
 from ironburst.burst import Job, Node, Resources
-from ironburst.shares import Quota, Share
+from ironburst.shares import Quota, TeamShare
 from ironburst.shares.model import GUARANTEED, OVER, OWN
 from ironburst.shares.observed import quotas_now
 
-SHARES = [Share("a", 8), Share("b", 8)]
+SHARES = [TeamShare("a", 8), TeamShare("b", 8)]
 
 
 def node(name, *states, partition="home"):

@@ -2,12 +2,12 @@
 
 import pytest
 
-from ironburst.shares import Quota, Share, quotas, slurm
+from ironburst.shares import Quota, TeamShare, quotas, slurm
 
-VISION = Share("vision", 16, weight=2, nodes=("dgx04",))
-NLP = Share("nlp", 8, most=12)
-STRICT = Share("strict", 4, over_quota=False)
-IDLE = Share("idle", 0)
+VISION = TeamShare("vision", 16, weight=2, nodes=("dgx04",))
+NLP = TeamShare("nlp", 8, most=12)
+STRICT = TeamShare("strict", 4, over_quota=False)
+IDLE = TeamShare("idle", 0)
 ALL = [VISION, NLP, STRICT, IDLE]
 OWN = {"vision": 8}
 
@@ -106,7 +106,7 @@ def test_what_a_person_changed_comes_back(database):
     assert slurm.changes("lab", ALL, OWN, *database.shown()) == []
 
 
-@pytest.mark.parametrize("left", [[NLP, STRICT], [], [VISION], [Share("vision", 0), NLP]])
+@pytest.mark.parametrize("left", [[NLP, STRICT], [], [VISION], [TeamShare("vision", 0), NLP]])
 def test_a_team_that_is_gone_leaves_no_rights(database, left):
     database.run(slurm.changes("lab", left, OWN, *database.shown()))
     qos, accounts = database.shown()
@@ -138,9 +138,9 @@ def test_a_persons_own_qos_is_left_alone(database):
 
 
 def test_fair_shares_are_what_each_would_have_with_all_hungry():
-    found = slurm.accounts_of([Share("a", 10, weight=1), Share("b", 10, weight=1)], {})
+    found = slurm.accounts_of([TeamShare("a", 10, weight=1), TeamShare("b", 10, weight=1)], {})
     assert found["a"].fairshare == found["b"].fairshare
-    found = slurm.accounts_of([Share("a", 30), Share("b", 10)], {})
+    found = slurm.accounts_of([TeamShare("a", 30), TeamShare("b", 10)], {})
     assert found["a"].fairshare / found["b"].fairshare == (30 + 20) / (10 + 20)
 
 

@@ -76,7 +76,7 @@ def bridged():
 
 
 def test_slurm_with_a_bridge_is_reached_by_both(bridged, kubeconfig):
-    connection = schedulers.Connection(options(slurm_prefix="ssh root@head", kubeconfig=kubeconfig))
+    connection = schedulers.SchedulerConnection(options(slurm_prefix="ssh root@head", kubeconfig=kubeconfig))
     reached = connection.follow(bridged)
     assert isinstance(reached, Bridged) and connection.follow(bridged) is reached
     site = schedulers.site_of(bridged)
@@ -94,7 +94,7 @@ def test_slurm_with_a_bridge_is_reached_by_both(bridged, kubeconfig):
 def test_the_token_of_a_bridge_goes_where_its_nodes_read_it(bridged, kubeconfig, monkeypatch):
     stored = []
     monkeypatch.setattr(secrets, "store", lambda reference, text, **_: stored.append((reference, text)))
-    connection = schedulers.Connection(options(kubeconfig=kubeconfig))
+    connection = schedulers.SchedulerConnection(options(kubeconfig=kubeconfig))
     connection.follow(bridged)
     connection._deliver("abcdef.0123456789abcdef")
     assert stored == [(BRIDGE["join_token"], "abcdef.0123456789abcdef")]
@@ -197,7 +197,7 @@ def test_both_are_reached_together(both, kubeconfig):
 
 def test_a_kubeconfig_that_isnt_there_doesnt_stop_slurm(both, kubeconfig):
     kubeconfig.unlink()
-    connection = schedulers.Connection(options(slurm_prefix="false"))
+    connection = schedulers.SchedulerConnection(options(slurm_prefix="false"))
     reached = connection.follow(both)
     with pytest.raises(SchedulerError, match="Kubernetes: there is no kubeconfig"):
         reached.claim("", "", 600.0)
@@ -208,7 +208,7 @@ def test_a_kubeconfig_that_isnt_there_doesnt_stop_slurm(both, kubeconfig):
 
 
 def test_a_new_document_reaches_the_cluster_without_a_restart(cluster, kubeconfig):
-    connection = schedulers.Connection(options(kubeconfig=kubeconfig))
+    connection = schedulers.SchedulerConnection(options(kubeconfig=kubeconfig))
     reached = connection.follow(cluster)
     more = cluster.pools[0].model_copy(update={"name": "g6", "partition": "burst-g6", "nodes": ["g6-1"]})
     assert connection.follow(cluster.model_copy(update={"pools": [*cluster.pools, more]})) is reached
@@ -218,10 +218,12 @@ def test_a_new_document_reaches_the_cluster_without_a_restart(cluster, kubeconfi
 
 
 def test_karpenter_is_reached_as_the_cluster_is(both, cluster, kubeconfig):
-    connection = schedulers.Connection(options(kubeconfig=kubeconfig))
+    connection = schedulers.SchedulerConnection(options(kubeconfig=kubeconfig))
     connection.follow(cluster)
     assert isinstance(connection.karpenter, Karpenter)
-    nowhere = schedulers.Connection(options(slurm_prefix="ssh root@head", kubeconfig=Path("/nonexistent/kubeconfig")))
+    nowhere = schedulers.SchedulerConnection(
+        options(slurm_prefix="ssh root@head", kubeconfig=Path("/nonexistent/kubeconfig"))
+    )
     nowhere.follow(both)
     assert nowhere.karpenter is None
 

@@ -152,9 +152,9 @@ def disks(paths, mounts):
 
 
 def rdma_ports():
-    """join.Port of each port of an RDMA device."""
+    """join.RdmaPort of each port of an RDMA device."""
     return tuple(
-        join.Port(
+        join.RdmaPort(
             name=f"{port.parent.parent.name}/{port.name}",
             layer=text_of(port / "link_layer"),
             state=text_of(port / "state"),
