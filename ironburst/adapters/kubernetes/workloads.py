@@ -281,7 +281,7 @@ def _topologies(name: str, queue: QueueView, seen: Queued) -> Iterable[str]:
             delayed |= on or frozenset(flavors)
     if now := [flavor for flavor in placed if flavor in cloud and flavor not in delayed]:
         yield (
-            f"ClusterQueue {name}: flavor {now[0]} has a topologyName, so Kueue gives it only when its nodes are there, "
-            "and nothing is rented: put a ProvisioningRequest check that manages nothing on it beside ours "
+            f"ClusterQueue {name}: flavor {now[0]} has a topologyName, so Kueue gives it only when its nodes are "
+            "there, and nothing is rented: put a ProvisioningRequest check that manages nothing on it beside ours "
             "(docs/how-to/kubernetes.md#with-topologies)"
         )

@@ -1,12 +1,14 @@
 """GPU support of a Kubernetes cluster: what is refused, and what is told."""
 
 from types import SimpleNamespace
+from typing import get_args
 
 import pytest
 
 from ironburst import catalog
 from ironburst.config import load
 from ironburst.config.checks.gpu_support import drivers, gpu_support
+from ironburst.config.gpu_support_models import ChartName
 from tests.unit.kubernetes_stack import on_kubernetes
 
 
@@ -54,6 +56,9 @@ def test_the_network_of_rented_nodes_is_told(value):
     [
         ({"plugin": "device-plugin", "dra": "gpus"}, "dra", "both would hand out the same ones"),
         ({"dra": "gpus", "mig_strategy": "single"}, "mig_strategy", "a claim asks for its MIG instance"),
+        ({"rdma_resource": "rdma_shared_device_a"}, "rdma_resource", "write network_operator: yes"),
+        ({"sharing": {"by": "mps", "replicas": 4}}, "sharing", "declare plugin, or leave it out"),
+        ({"plugin": "gpu-operator", "values": {"dcgm-exporter": {}}}, "values.dcgm-exporter", "that isn't installed"),
     ],
 )
 def test_what_does_not_go_together(value, given, path, sentence):
@@ -139,7 +144,7 @@ def test_the_clusters_own_namespaces_are_not_ours(value):
 
 def test_every_chart_has_one_locked_version_and_a_place():
     charts = catalog.charts()
-    assert set(charts) == {"device-plugin", "gpu-operator", "dcgm-exporter", "network-operator", "dra-driver"}
+    assert set(charts) == {name for names in get_args(ChartName) for name in get_args(names)}
     for chart in charts.values():
         assert chart.version.lstrip("v")[0].isdigit() and chart.source
         assert bool(chart.repository) != chart.chart.startswith("oci://")
