@@ -45,15 +45,16 @@ def build(
     packages, lines = 0, deque[str](maxlen=50)
     with subprocess.Popen(asked, cwd=module, env=environment, text=True, stderr=pipe, stdout=pipe) as running:
         assert running.stderr
-        for line in running.stderr:
-            if PACKAGE.fullmatch(line.strip()):
+        for line in (line.strip() for line in running.stderr):
+            if PACKAGE.fullmatch(line):
                 packages += 1
-                compiling(line.strip(), packages)
-            elif line.strip() and not line.startswith("go: downloading"):
+                compiling(line, packages)
+            if line and not line.startswith("go: downloading"):
                 lines.append(line)
     if running.returncode:
+        said = [line for line in lines if not PACKAGE.fullmatch(line)] or [*lines, "no message"][:1]
         raise LabError(
-            f"building {program.name} failed: {lines[-1].strip() if lines else 'no message'} (it needs the modules' "
+            f"building {program.name} failed: {said[-1]} (it needs the modules' "
             f"sources; see it whole: cd {module} && go build {program.package})"
         )
 
