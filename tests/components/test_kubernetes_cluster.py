@@ -240,6 +240,37 @@ def test_what_the_cluster_lacks_is_told_before_anything_is_made(
     assert all(line.startswith(start) for line, start in zip(lines, sentences, strict=True)), lines
 
 
+TEAM = {
+    "groups": ["oidc:vision"],
+    "quota": {"requests.cpu": "1000", "requests.memory": "8Ti", "pods": "500"},
+    "limit_range": {"default_request": {"cpu": "1", "memory": "4Gi"}, "max": {"memory": "1Ti"}},
+    "open_to": ["monitoring"],
+}
+"""As Kubernetes' documentation of multi-tenancy has it: quota, limit range, network policy and roles by namespace"""
+
+
+def test_a_teams_namespace_comes_from_its_share(cluster, declared):
+    declared["shares"] = [{"team": "vision", "guaranteed_gpus": 8, "namespace": TEAM}, {"team": "nlp"}]
+    recording = cluster(declared)
+    its = {
+        each.token.rsplit(":", 1)[1]: each.inputs
+        for each in kubernetes(recording)
+        if "vision" in (each.inputs["metadata"]["name"], each.inputs["metadata"].get("namespace"))
+    }
+    assert set(its) == {"Namespace", "RoleBinding", "ResourceQuota", "LimitRange", "NetworkPolicy"}
+    labels = its["Namespace"]["metadata"]["labels"]
+    assert labels["ironburst.io/team"] == "vision" and labels["pod-security.kubernetes.io/enforce"] == "baseline"
+    assert its["RoleBinding"]["roleRef"]["name"] == "edit"
+    assert [each["name"] for each in its["RoleBinding"]["subjects"]] == ["oidc:vision"]
+    assert its["ResourceQuota"]["spec"] == {"hard": TEAM["quota"]}
+    of_each = {"type": "Container", "defaultRequest": TEAM["limit_range"]["default_request"], "max": {"memory": "1Ti"}}
+    assert its["LimitRange"]["spec"] == {"limits": [of_each]}
+    own, others = its["NetworkPolicy"]["spec"]["ingress"][0]["from"]
+    assert own == {"podSelector": {}} and "monitoring" in str(others["namespaceSelector"])
+    names = {each.inputs["metadata"]["name"] for each in recording.all("v1:Namespace")}
+    assert "nlp" not in names, "off unless declared"
+
+
 def test_the_rights_come_after_what_bounds_them_and_all_after_the_namespace(cluster, declared):
     recording = cluster(declared)
 
