@@ -107,12 +107,10 @@ def mirrored(registry: str, repository: str) -> str:
 
 
 def device_plugin(declared: GpuSupport) -> Values:
-    """With GPU feature discovery, and the node feature discovery that it stands on. A container gets the GPUs that its
-    pod asked for by a mount, which no image can claim (base images of CUDA say NVIDIA_VISIBLE_DEVICES=all).
-    """
+    """With GPU feature discovery, and the node feature discovery that it stands on."""
     values = {
         "migStrategy": declared.mig_strategy,
-        "deviceListStrategy": "volume-mounts",
+        "deviceListStrategy": declared.device_list,
         "runtimeClassName": declared.runtime_class,
         "tolerations": ON_GPU_NODES,
         "gfd": {"enabled": True},

@@ -34,6 +34,12 @@ class GpuSupport(FabricPlugin):
         description="who hands out GPUs: NVIDIA's device plugin with feature discovery, or its GPU operator (without "
         "driver and container toolkit: the hosts have them); none: what the cluster has already",
     )
+    device_list: Literal["envvar", "volume-mounts"] = Field(
+        default="envvar",
+        description="how device-plugin tells the hosts' runtime which GPUs a pod has. With envvar, which an image may "
+        "say, too, pods of CUDA images that ask for no GPU see all of their node's; volume-mounts needs hosts whose "
+        "runtime accepts them, as our converged nodes do. gpu-operator does it by CDI",
+    )
     mig_strategy: Literal["none", "single", "mixed"] = Field(
         default="none", description="how MIG instances are offered: single as nvidia.com/gpu, mixed by their profiles"
     )
@@ -101,6 +107,12 @@ class GpuSupport(FabricPlugin):
             "network-operator": self.network_operator,
         }
         return [*(name for name, is_wanted in wanted.items() if is_wanted), *self.fabric_charts]
+
+    @property
+    def gpus_by_mount(self) -> bool:
+        """Whether pods are handed their GPUs by what no image can say: mounts or CDI."""
+        mounts = self.plugin == "device-plugin" and self.device_list == "volume-mounts"
+        return mounts or self.plugin == "gpu-operator" or self.dra == "gpus"
 
     @property
     def rdma(self) -> list[str]:

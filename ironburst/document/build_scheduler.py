@@ -38,7 +38,7 @@ def scheduler(
     if isinstance(declared, Kubernetes):
         support = declared.gpu_support
         known["device_taints"] = support.device_taints
-        known["gpus_by_mount"] = support.plugin != "none" or support.dra == "gpus"
+        known["gpus_by_mount"] = support.gpus_by_mount
         known["home_resources"] = sorted({*declared.home_resources, *support.rdma})
     if isinstance(declared, Kubernetes) and declared.control_plane:
         known = {**_made(declared.control_plane, address), **known}

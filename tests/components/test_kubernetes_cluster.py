@@ -466,7 +466,8 @@ def test_no_image_gets_gpus_by_what_it_says_of_itself():
     """Base images of CUDA have NVIDIA_VISIBLE_DEVICES=all; the hosts' runtime believes mounts and CDI alone (role
     nvidia_container_toolkit).
     """
-    assert support(plugin="device-plugin")["device-plugin"]["deviceListStrategy"] == "volume-mounts"
+    by_mounts = support(plugin="device-plugin", device_list="volume-mounts")["device-plugin"]
+    assert by_mounts["deviceListStrategy"] == "volume-mounts"
     assert support(plugin="gpu-operator")["gpu-operator"]["cdi"] == {"enabled": True}
 
 

@@ -271,23 +271,25 @@ CONFIGURED = DataLoader().load_from_file(
 MOUNTS, IMAGES = (f"accept-nvidia-visible-devices-{way}" for way in ("as-volume-mounts", "envvar-when-unprivileged"))
 
 
-@pytest.mark.parametrize("before", [TOOLKIT, TOOLKIT.replace("#", "# "), "", None])
-def test_an_images_word_gives_pods_no_gpus(tmp_path, before):
+@pytest.mark.parametrize("only", [True, False])
+@pytest.mark.parametrize("before", [TOOLKIT, TOOLKIT.replace("#", "# "), None])
+def test_an_images_word_gives_pods_no_gpus(tmp_path, before, only):
     """nvidia/cuda:*-base has NVIDIA_VISIBLE_DEVICES=all: a pod of it that asks for no GPU saw all of the node's."""
     path = tmp_path / "config.toml"
     if before is not None:
         path.write_text(before)
     (task,) = [each for each in CONFIGURED if "ansible.builtin.lineinfile" in each]
+    known = {"nvidia_container_toolkit_config": str(path), "nvidia_container_toolkit_only_asked_for": only}
     for changes in (True, False):
         for item in task["loop"]:
-            known = {"nvidia_container_toolkit_config": str(path), "item": item}
-            asked = templated.expression("{{ asked }}", {**known, "asked": task["ansible.builtin.lineinfile"]})
+            asked = task["ansible.builtin.lineinfile"]
+            asked = templated.expression("{{ asked }}", {**known, "item": item, "asked": asked})
             question = json.dumps({"ANSIBLE_MODULE_ARGS": asked})
             command = [sys.executable, "-m", "ansible.modules.lineinfile"]
             done = subprocess.run(command, input=question, capture_output=True, text=True, timeout=60)
             assert json.loads(done.stdout)["changed"] is changes, done.stderr
     kept = tomllib.loads(before or "")
-    assert tomllib.loads(path.read_text()) == {**kept, IMAGES: False, MOUNTS: True}
+    assert tomllib.loads(path.read_text()) == {**kept, IMAGES: not only, MOUNTS: True}
 
 
 @pytest.mark.parametrize(

@@ -85,6 +85,12 @@ def _together(config: ClusterConfig, at: At, support: GpuSupport) -> Findings:
     if dra == "gpus" and support.mig_strategy != "none":
         message = "is the device plugin's, and with dra: gpus a claim asks for its MIG instance: leave it out"
         yield Finding(strategy, support.mig_strategy, "mig-by-claim", message)
+    if support.plugin == "device-plugin" and not support.gpus_by_mount:
+        message = (
+            "is envvar, so a pod of a CUDA image that asks for no GPU sees all of its node's: converge the nodes and "
+            "bake the images once, then write volume-mounts"
+        )
+        yield Finding(at("gpu_support", "device_list"), support.device_list, "gpus-by-envvar", message, "warning")
     if support.rdma_resource and not support.network_operator:
         message = "is the network operator's to hand out: write network_operator: yes, or leave it out"
         yield Finding(at("gpu_support", "rdma_resource"), support.rdma_resource, "rdma-without-operator", message)

@@ -34,13 +34,19 @@ def test_slurm_has_none(declared):
     "given",
     [
         {},
-        {"plugin": "device-plugin", "mig_strategy": "mixed", "dcgm_exporter": True},
+        {"plugin": "device-plugin", "device_list": "volume-mounts", "mig_strategy": "mixed", "dcgm_exporter": True},
         {"plugin": "gpu-operator", "dra": "compute-domains"},
     ],
 )
 def test_what_goes_together_is_taken(value, given):
     value["scheduler"]["gpu_support"] = given
     assert found(value) == {}
+
+
+def test_images_that_may_give_themselves_gpus_are_told(value):
+    value["scheduler"]["gpu_support"] = {"plugin": "device-plugin"}
+    severity, message = found(value)["scheduler.gpu_support.device_list"]
+    assert severity == "warning" and "sees all of its node's" in message
 
 
 def test_the_network_of_rented_nodes_is_told(value):
@@ -83,7 +89,7 @@ def test_nothing_is_installed_where_pulumi_is_not_let_in(value):
 
 def test_mig_instances_that_no_pod_would_get_are_told(value):
     value["cloud"]["pools"][0]["mig"] = [{"profiles": {"1g.10gb": 7}}]
-    value["scheduler"]["gpu_support"] = {"plugin": "device-plugin"}
+    value["scheduler"]["gpu_support"] = {"plugin": "device-plugin", "device_list": "volume-mounts"}
     severity, message = found(value)["scheduler.gpu_support.mig_strategy"]
     assert severity == "warning" and "these nodes have some: p5;" in message
     value["scheduler"]["gpu_support"]["mig_strategy"] = "mixed"
