@@ -76,15 +76,14 @@ def _merged(*given: Values) -> Values:
     for values in given:
         for key, value in values.items():
             before = found.get(key)
-            both = isinstance(before, dict) and isinstance(value, dict)
-            found[key] = _merged(before, value) if both else value
+            inner = isinstance(before, dict) and isinstance(value, dict)
+            found[key] = _merged(before or {}, value) if inner else value
     return found
 
 
 def _at(path: str, value: Any) -> Values:
-    for key in reversed(path.split(".")):
-        value = {key: value}
-    return value
+    first, _, rest = path.partition(".")
+    return {first: _at(rest, value) if rest else value}
 
 
 def _from_registry(name: str, declared: GpuSupport) -> Values:
