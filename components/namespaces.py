@@ -7,8 +7,7 @@ import pulumi
 import pulumi_kubernetes as kubernetes
 
 from ironburst.config import shares_models
-from ironburst.nodes.naming import logical
-from ironburst.shares.kubernetes import TEAM
+from ironburst.nodes.naming import TEAM_LABEL, logical
 
 RBAC = "rbac.authorization.k8s.io"
 NAME = "ironburst-team"
@@ -39,7 +38,7 @@ class Namespaces(pulumi.ComponentResource):
     def _namespace(self, label: str, name: str, declared: shares_models.TeamNamespace) -> None:
         made = kubernetes.core.v1.Namespace(
             label,
-            metadata={"name": name, "labels": {TEAM: name, **secured(declared.pod_security)}},
+            metadata={"name": name, "labels": {TEAM_LABEL: name, **secured(declared.pod_security)}},
             # its pods and volumes are the team's: a share that goes takes none of them along
             opts=pulumi.ResourceOptions(parent=self, retain_on_delete=True),
         )

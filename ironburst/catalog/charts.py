@@ -32,7 +32,6 @@ class ChartFacts:
     images: Mapping[str, str]  # key of an image's repository: the chart's own
     crds: Mapping[str, str]  # CustomResourceDefinition that it brings: its versions
     needs: frozenset[str]  # CustomResourceDefinitions of which it makes objects
-    hooks: Mapping[str, str]  # template of a Helm hook: when it runs
 
 
 @functools.cache
@@ -50,7 +49,7 @@ def chart_facts(name: str) -> ChartFacts:
     keys = {row["name"] for row in of.get("tolerates", ())}
     tolerates = {key: frozenset(row["detail"] for row in of["tolerates"] if row["name"] == key) for key in keys}
     needs = frozenset(by_name("needs"))
-    return ChartFacts(by_name("value"), tolerates, by_name("image"), by_name("crd"), needs, by_name("hook"))
+    return ChartFacts(by_name("value"), tolerates, by_name("image"), by_name("crd"), needs)
 
 
 @functools.cache

@@ -74,9 +74,11 @@ def said(arguments: argparse.Namespace) -> str:
 
 def pod_resources(document: ClusterDocument) -> list[str]:
     """Extended resources beside GPUs that some node offers to pods."""
-    nodes = (*document.hosts, *document.pools)
-    fabrics = {name for each in nodes for name in catalog.pod_resources(each.fabric, each.fabric_links)}
-    return sorted({*document.scheduler.home_resources, *fabrics})
+    links = [(each.fabric, each.fabric_links) for each in document.hosts]
+    links += [(each.fabric, each.fabric_links) for each in document.pools]
+    return sorted(
+        {*document.scheduler.home_resources, *(name for each in links for name in catalog.pod_resources(*each))}
+    )
 
 
 def gpus_of(document: ClusterDocument) -> tuple[int, dict[str, int]]:

@@ -9,8 +9,10 @@ import yaml
 
 from components import admission, cluster_kinds, gpu_charts
 from ironburst import catalog, kubernetes_rights
+from ironburst.catalog.tables import table
 from ironburst.config.gpu_support_models import GpuSupport
 from ironburst.nodes.naming import GATE_TAINT, NOT_READY_TAINT, RENTED_TAINT
+from ironburst.shares.kubernetes import TEAM as TEAM_LABEL
 from tests.unit.kubernetes_stack import BRIDGE, on_kubernetes
 
 ROLE, BINDING = "rbac.authorization.k8s.io/v1:ClusterRole", "rbac.authorization.k8s.io/v1:ClusterRoleBinding"
@@ -259,7 +261,7 @@ def test_a_teams_namespace_comes_from_its_share(cluster, declared):
     }
     assert set(its) == {"Namespace", "RoleBinding", "ResourceQuota", "LimitRange", "NetworkPolicy"}
     labels = its["Namespace"]["metadata"]["labels"]
-    assert labels["ironburst.io/team"] == "vision" and labels["pod-security.kubernetes.io/enforce"] == "baseline"
+    assert labels[TEAM_LABEL] == "vision" and labels["pod-security.kubernetes.io/enforce"] == "baseline"
     assert its["RoleBinding"]["roleRef"]["name"] == "edit"
     assert [each["name"] for each in its["RoleBinding"]["subjects"]] == ["oidc:vision"]
     assert its["ResourceQuota"]["spec"] == {"hard": TEAM["quota"]}
@@ -365,6 +367,14 @@ def test_what_is_written_is_in_the_charts(given):
 def test_every_locked_chart_has_facts():
     for name in catalog.charts():
         assert catalog.chart_facts(name).values and catalog.chart_facts(name).images
+
+
+@pytest.mark.parametrize(
+    ("when", "charts"), [("pre-install", {"network-operator"}), ("pre-upgrade", {"network-operator", "gpu-operator"})]
+)
+def test_what_up_waits_for_is_as_the_page_says(when, charts):
+    hooks = [row for row in table("chart_facts.csv").rows if row["fact"] == "hook"]
+    assert {row["chart"] for row in hooks if when in row["detail"].split()} == charts
 
 
 @pytest.mark.parametrize("given", KINDS)
