@@ -34,7 +34,7 @@ lab-packages: ## Debian packages that the lab needs on this machine (root)
 pulumi: setup ## the pulumi CLI: the one on PATH, else built from its Go modules, once (6 minutes of processor; no root)
 	@$(PY) -m lab.pulumi.binary >/dev/null
 
-kubernetes: setup ## build the lab's Kubernetes control plane from Go modules, once (minutes; no root)
+kubernetes: setup ## build the lab's Kubernetes control plane from Go modules, once (10 minutes of processor or more, an hour on a busy machine; no root)
 	@$(PY) -m lab.kubernetes build
 
 browser: lab-packages
@@ -43,7 +43,7 @@ browser: lab-packages
 demo: setup lab-packages pulumi ## the main job on the lab, end to end (root, 3 GB of disk); KEEP=1: the lab stays, to play with
 	$(PY) -m lab.demo $(if $(KEEP),--keep)
 
-demo-kubernetes: setup lab-packages pulumi kubernetes ## the same with pods on a real Kubernetes control plane (root, 4 minutes)
+demo-kubernetes: setup lab-packages pulumi kubernetes ## the same with pods on a real Kubernetes control plane (root, 4 minutes; before the first one it builds Kubernetes, as `make kubernetes` does)
 	$(PY) -m lab.demo.kubernetes
 
 test: setup lab-packages pulumi browser ## all tests but the slow ones; those with hosts need root (what CI runs)

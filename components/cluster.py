@@ -63,9 +63,12 @@ class Cluster(pulumi.ComponentResource):
 
     def _kubernetes(self, config: ClusterConfig, hosted: Mapping[str, Any] | None) -> None:
         """What belongs into the cluster, where Pulumi is let in. `hosted`: of one that the cloud runs."""
-        teams = [share.name for share in config.shares]
+        shared: Any = {
+            "teams": [share.name for share in config.shares],
+            "namespaces": {share.name: share.namespace for share in config.shares if share.namespace},
+        }
         if config.kubernetes and hosted:
-            KubernetesCluster(self._name, scheduler=config.kubernetes, teams=teams, opts=self._child, **hosted)
+            KubernetesCluster(self._name, scheduler=config.kubernetes, opts=self._child, **shared, **hosted)
             return
         declared = config.kubernetes or config.bridge
         if declared and declared.admin_kubeconfig:
@@ -77,6 +80,6 @@ class Cluster(pulumi.ComponentResource):
                 scheduler=declared,
                 kubeconfig=kubeconfig,
                 karpenter=karpenter,
-                teams=teams,
                 opts=self._child,
+                **shared,
             )

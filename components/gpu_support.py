@@ -6,7 +6,7 @@ import pulumi
 import pulumi_kubernetes as kubernetes
 
 from components import gpu_charts
-from ironburst.config import scheduler_models
+from ironburst.config import gpu_support_models
 from ironburst.nodes.naming import logical
 
 NAMESPACE = "ironburst-gpu"
@@ -21,7 +21,7 @@ class GpuSupport(pulumi.ComponentResource):
         self,
         name: str,
         *,
-        declared: scheduler_models.GpuSupport,
+        declared: gpu_support_models.GpuSupport,
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
         """`opts`: with the provider of the cluster."""
@@ -42,16 +42,30 @@ class GpuSupport(pulumi.ComponentResource):
                 opts=child,
             )
             after.append(runtime)
-        releases = list(gpu_charts.releases(declared))
-        for release in releases:
-            self._release(logical(name, release.chart.name), release, after)
-        self.versions = {release.chart.name: release.chart.version for release in releases}
+        made: dict[str, pulumi.Resource] = {}
+        self.versions = {}
+        for release in gpu_charts.releases(declared):
+            first = [*after, *(made[chart] for chart in release.after)]
+            chart = release.chart
+            made[chart.name] = self._release(logical(name, chart.name), release, first)
+            self.versions[chart.name] = chart.version
+        if declared.rdma_resource:
+            kubernetes.apiextensions.CustomResource(
+                logical(name, "nics"),
+                api_version="mellanox.com/v1alpha1",
+                kind="NicClusterPolicy",
+                metadata={"name": "nic-cluster-policy"},  # the operator looks at no other
+                spec=gpu_charts.nic_cluster_policy(declared),
+                opts=pulumi.ResourceOptions(parent=self, depends_on=[made["network-operator"]]),
+            )
         self.register_outputs({"versions": self.versions})
 
-    def _release(self, label: str, release: gpu_charts.Release, after: list[pulumi.Resource]) -> None:
+    def _release(
+        self, label: str, release: gpu_charts.Release, after: list[pulumi.Resource]
+    ) -> kubernetes.helm.v3.Release:
         chart = release.chart
         repository: Any = {"repo": chart.repository} if chart.repository else None
-        kubernetes.helm.v3.Release(
+        return kubernetes.helm.v3.Release(
             label,
             name=chart.name,
             chart=chart.chart,

@@ -2,7 +2,8 @@
 group by which rented nodes may ask for a certificate.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 import pulumi
@@ -12,10 +13,12 @@ from components import admission
 from components.cluster_kinds import KUEUE, READINESS
 from components.gpu_support import GpuSupport
 from components.karpenter import KarpenterPools
+from components.namespaces import Namespaces, secured
 from ironburst import kubernetes_rights
 from ironburst.config.bridge_models import Bridge
 from ironburst.config.karpenter_models import KarpenterPool
 from ironburst.config.scheduler_models import GateRule, Kubernetes
+from ironburst.config.shares_models import TeamNamespace
 from ironburst.kubernetes_rights import BOOTSTRAPPERS, RbacRule
 from ironburst.nodes.naming import GATE_CONDITION, GATE_TAINT, check_controller, cluster_object, logical, node_pool
 from ironburst.system import secrets
@@ -23,11 +26,6 @@ from ironburst.system import secrets
 ACCOUNT = "ironburst-controller"
 RBAC = "rbac.authorization.k8s.io"
 POLICIES = {"pods": admission.pods, "tokens": admission.tokens, "approvals": admission.approvals}
-
-
-def secured(level: str) -> dict[str, str]:
-    """Labels of a namespace that hold its pods to a level of the Pod Security Standards."""
-    return {f"pod-security.kubernetes.io/{mode}": level for mode in ("enforce", "audit", "warn")}
 
 
 class KubernetesCluster(pulumi.ComponentResource):
@@ -45,12 +43,13 @@ class KubernetesCluster(pulumi.ComponentResource):
         instances: Sequence[pulumi.Output[str]] | None = None,
         karpenter: Sequence[KarpenterPool] = (),
         teams: Sequence[str] = (),
+        namespaces: Mapping[str, TeamNamespace] = MappingProxyType({}),
         rents: bool = False,
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
         """`name`: of the stack; `kubeconfig`: its contents, of a cluster-admin. On EKS: `user`, that the controller's
         role signs in as, `instances`, the ids of all fixed nodes, and whether rented ones join, too. `teams`: accounts
-        with shares.
+        with shares; `namespaces`: those of them that are declared, by name.
         """
         super().__init__("ironburst:components:KubernetesCluster", name, None, opts)
         self._name, self._namespace, self._object = name, scheduler.namespace, cluster_object(name)
@@ -88,6 +87,9 @@ class KubernetesCluster(pulumi.ComponentResource):
         if karpenter:
             opts = pulumi.ResourceOptions(parent=self, providers=[provider])
             KarpenterPools(logical(name, "karpenter"), cluster=name, pools=karpenter, opts=opts)
+        if namespaces:
+            opts = pulumi.ResourceOptions(parent=self, providers=[provider])
+            Namespaces(logical(name, "teams"), declared=namespaces, opts=opts)
         self.register_outputs({"controller": self.controller})
 
     def _place(self) -> pulumi.Resource:

@@ -69,7 +69,8 @@ def _type(prop: dict[str, Any]) -> str:
     if prop.get("type") == "array":
         return f"list of {_type(prop['items'])}"
     if prop.get("type") == "object":
-        return f"name: {_type(prop['additionalProperties'])}"
+        inner = prop["additionalProperties"]
+        return f"name: {'any value' if inner is True else _type(inner)}"
     return (
         "section" if "$ref" in prop else {"string": "text", "boolean": "true or false"}.get(prop["type"], prop["type"])
     )

@@ -5,6 +5,8 @@ import re
 import shutil
 import subprocess
 import sys
+from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,6 +15,7 @@ from lab.system import LAB_ROOT, LabError, locked, run
 NEEDED = (1, 26)
 PYPI = Path(__file__).with_name("go.txt")
 STRIPPED = "-s -w"
+PACKAGE = re.compile(r"[\w.~-]+(/[\w.~-]+)*")  # what -v says of each
 
 
 @dataclass(frozen=True)
@@ -27,18 +30,31 @@ class Program:
 
 def command(program: Program, target: Path, go: str = "go") -> list[str]:
     """The command that builds a program, to be run in its module's folder."""
-    flags = ["-mod=readonly", "-trimpath", "-buildvcs=false", "-ldflags", program.link]
+    flags = ["-v", "-mod=readonly", "-trimpath", "-buildvcs=false", "-ldflags", program.link]
     return [go, "build", *flags, "-o", str(target), program.package]
 
 
-def build(program: Program, target: Path, module: Path) -> None:
-    """`target` from the module in that folder. LabError without a module's source, or if it doesn't compile."""
+def build(
+    program: Program, target: Path, module: Path, compiling: Callable[[str, int], object] = lambda *_: None
+) -> None:
+    """`target` from the module in that folder. `compiling`: called with each package that is compiled, and how many
+    have been. LabError without a module's source, or if it doesn't compile.
+    """
     environment = os.environ | {"CGO_ENABLED": "0", "GOWORK": "off"}
-    done = subprocess.run(command(program, target, go()), cwd=module, env=environment, text=True, capture_output=True)
-    if done.returncode:
-        lines = [line for line in done.stderr.splitlines() if line.strip() and not line.startswith("go: downloading")]
+    asked, pipe = command(program, target, go()), subprocess.PIPE
+    packages, lines = 0, deque[str](maxlen=50)
+    with subprocess.Popen(asked, cwd=module, env=environment, text=True, stderr=pipe, stdout=pipe) as running:
+        assert running.stderr
+        for line in (line.strip() for line in running.stderr):
+            if PACKAGE.fullmatch(line):
+                packages += 1
+                compiling(line, packages)
+            if line and not line.startswith("go: downloading"):
+                lines.append(line)
+    if running.returncode:
+        said = [line for line in lines if not PACKAGE.fullmatch(line)] or [*lines, "no message"][:1]
         raise LabError(
-            f"building {program.name} failed: {lines[-1].strip() if lines else 'no message'} (it needs the modules' "
+            f"building {program.name} failed: {said[-1]} (it needs the modules' "
             f"sources; see it whole: cd {module} && go build {program.package})"
         )
 

@@ -11,6 +11,7 @@ from ironburst.catalog.aws.instances import (
     instance_type,
     instance_types,
     network_interfaces,
+    pod_resources,
     zones,
 )
 from ironburst.catalog.aws.prices import (
@@ -26,7 +27,7 @@ from ironburst.catalog.aws.prices import (
 )
 from ironburst.catalog.aws.regions import Region, region, regions
 from ironburst.catalog.cabling import CableReach, cable_reaches
-from ironburst.catalog.charts import Chart, chart, charts
+from ironburst.catalog.charts import Chart, ChartFacts, chart, chart_facts, charts
 from ironburst.catalog.errors import Unknown, nearest, suggested
 from ironburst.catalog.hardware import (
     Board,
@@ -69,6 +70,7 @@ __all__ = [
     "Bulletin",
     "CableReach",
     "Chart",
+    "ChartFacts",
     "Cuda",
     "DriverBranch",
     "Gpu",
@@ -89,6 +91,7 @@ __all__ = [
     "board",
     "cable_reaches",
     "chart",
+    "chart_facts",
     "charts",
     "cuda",
     "cuda_releases",
@@ -110,6 +113,7 @@ __all__ = [
     "package_names",
     "platform",
     "platforms",
+    "pod_resources",
     "price",
     "profile",
     "profiles",

@@ -1,10 +1,11 @@
 """Helm charts that make a Kubernetes cluster's GPUs usable, each at the one version that is locked."""
 
 import functools
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from ironburst.catalog.errors import look_up
-from ironburst.catalog.tables import filled, table
+from ironburst.catalog.tables import Row, filled, table
 
 
 @dataclass(frozen=True)
@@ -20,6 +21,35 @@ class Chart:
     kubernetes_min: str | None
     kubernetes_max: str | None
     source: str
+
+
+@dataclass(frozen=True)
+class ChartFacts:
+    """What a chart is at its locked version, as far as we count on it. Keys are paths in its values (`gfd.enabled`)."""
+
+    values: Mapping[str, str]  # key: its type (bool, str, list, map)
+    tolerates: Mapping[str, frozenset[str]]  # key of a list of tolerations: the taints in the chart's own list
+    images: Mapping[str, str]  # key of an image's repository: the chart's own
+    crds: Mapping[str, str]  # CustomResourceDefinition that it brings: its versions
+    needs: frozenset[str]  # CustomResourceDefinitions of which it makes objects
+
+
+@functools.cache
+def chart_facts(name: str) -> ChartFacts:
+    """Of the chart of this name; raises Unknown."""
+    version = chart(name).version
+    of: dict[str, list[Row]] = {}
+    for row in table("chart_facts.csv").rows:
+        if (row["chart"], row["version"]) == (name, version):
+            of.setdefault(row["fact"], []).append(row)
+
+    def by_name(fact: str) -> dict[str, str]:
+        return {row["name"]: row["detail"] for row in of.get(fact, ())}
+
+    keys = {row["name"] for row in of.get("tolerates", ())}
+    tolerates = {key: frozenset(row["detail"] for row in of["tolerates"] if row["name"] == key) for key in keys}
+    needs = frozenset(by_name("needs"))
+    return ChartFacts(by_name("value"), tolerates, by_name("image"), by_name("crd"), needs)
 
 
 @functools.cache

@@ -9,6 +9,7 @@ from typing import Any
 
 import yaml
 
+from ironburst import catalog
 from ironburst.cli import Subparsers, site_options
 from ironburst.document import ClusterDocument
 from ironburst.nodes import naming
@@ -65,9 +66,19 @@ def said(arguments: argparse.Namespace) -> str:
         beside = "".join(f"# {shlex.join(line)}\n" for line in kubernetes.node_commands(shares))
         rented = sum(len(pool.nodes) * pool.gpu.count for pool in document.pools)
         check = naming.cluster_object(document.cluster) if document.scheduler.queue == "kueue" else ""
-        return beside + yaml.safe_dump_all(kueue.objects(shares, gpus, own, now, rented, check), sort_keys=False)
+        found = kueue.objects(shares, gpus, own, now, rented, check, pod_resources(document))
+        return beside + yaml.safe_dump_all(found, sort_keys=False)
     rows = [_row(share, own, now[share.account]) for share in shares]
     return json.dumps(rows) + "\n" if arguments.json else _table(rows)
+
+
+def pod_resources(document: ClusterDocument) -> list[str]:
+    """Extended resources beside GPUs that some node offers to pods."""
+    links = [(each.fabric, each.fabric_links) for each in document.hosts]
+    links += [(each.fabric, each.fabric_links) for each in document.pools]
+    return sorted(
+        {*document.scheduler.home_resources, *(name for each in links for name in catalog.pod_resources(*each))}
+    )
 
 
 def gpus_of(document: ClusterDocument) -> tuple[int, dict[str, int]]:

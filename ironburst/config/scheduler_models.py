@@ -10,6 +10,7 @@ from pydantic import AfterValidator, Discriminator, Field, Tag
 from ironburst.config.aws.eks_models import Hosted
 from ironburst.config.bridge_models import Bridge
 from ironburst.config.cluster_models import InCluster
+from ironburst.config.gpu_support_models import GpuSupport
 from ironburst.config.software_models import Strict
 from ironburst.config.types import Address, Certificates, Duration, Folder, Mail, Name, Network, Ports, SecretRef
 from ironburst.nodes.naming import SITE_LABEL
@@ -94,43 +95,6 @@ class Slurm(Strict):
         return self.head if self.managed else None
 
 
-class GpuSupport(Strict):
-    """What makes a cluster's GPUs usable, as Helm releases at the catalogue's versions. Rented nodes count on it: one
-    is in service when nvidia.com/gpu is allocatable there.
-    """
-
-    plugin: Literal["device-plugin", "gpu-operator", "none"] = Field(
-        default="none",
-        description="who hands out GPUs: NVIDIA's device plugin with feature discovery, or its GPU operator (without "
-        "driver and container toolkit: the hosts have them); none: what the cluster has already",
-    )
-    mig_strategy: Literal["none", "single", "mixed"] = Field(
-        default="none", description="how MIG instances are offered: single as nvidia.com/gpu, mixed by their profiles"
-    )
-    dra: Literal["none", "compute-domains", "gpus"] = Field(
-        default="none",
-        description="NVIDIA's driver for dynamic resource allocation: for NVLink domains of several nodes beside a "
-        "plugin, or for the GPUs, too, instead of one (DeviceClass gpu.nvidia.com)",
-    )
-    device_taints: bool = Field(
-        default=False,
-        description="a GPU that alone fails the gate is kept from claims (DeviceTaintRule), and the node's others stay "
-        "in use; needs dra: gpus, and a cluster that serves resource.k8s.io/v1beta2 with DRADeviceTaintRules",
-    )
-    dcgm_exporter: bool = Field(default=False, description="GPU metrics for Prometheus, from a pod on each GPU node")
-    network_operator: bool = Field(default=False, description="NVIDIA's network operator, for RDMA in pods")
-    runtime_class: Name = Field(
-        default="nvidia",
-        description="runtime of the hosts' containerd that gives containers the driver; with device-plugin a "
-        "RuntimeClass of this name is made",
-    )
-
-    @property
-    def anything(self) -> bool:
-        """Whether there is something to install."""
-        return self.plugin != "none" or self.dra != "none" or self.dcgm_exporter or self.network_operator
-
-
 class GateRule(Strict):
     """A NodeReadinessRule (readiness.node.x-k8s.io/v1alpha1, mode continuous): owned nodes whose health gate doesn't
     pass get a taint, so that no pod starts there. Needs the node-readiness-controller in the cluster.
@@ -210,6 +174,12 @@ class Kubernetes(Hosted, _MadeHere):
         examples=["file:/etc/ironburst/admin.kubeconfig"],
     )
     gpu_support: GpuSupport = GpuSupport()
+    home_resources: list[str] = Field(
+        default=[],
+        description="extended resources beside GPUs that nodes at home have: pods that ask for them run there alone, "
+        "and the queues of `ironburst shares --for kueue` have no limit of them. gpu_support.rdma_resource is one, too",
+        examples=[["rdma/ib"]],
+    )
     gate_rule: GateRule | None = Field(
         default=None, description="none: a node whose gate fails is only cordoned, if rented"
     )

@@ -2,10 +2,53 @@
 
 from __future__ import annotations
 
+from typing import Annotated, Literal
+
 from pydantic import Field, model_validator
 
 from ironburst.config.software_models import Strict
 from ironburst.config.types import Account, Name, Range
+
+Quantity = Annotated[str, Field(pattern=r"^\d+(\.\d+)?(m|k|[KMGTPE]i?)?$")]
+Amounts = dict[str, Quantity]
+
+
+class LimitRange(Strict):
+    """Of each container in the namespace, by resource (cpu, memory, ephemeral-storage)."""
+
+    default_request: Amounts = Field(default={}, description="where a container says no request")
+    default: Amounts = Field(default={}, description="where it says no limit")
+    max: Amounts = Field(default={}, description="the most that it may say")
+
+
+class TeamNamespace(Strict):
+    """A team's namespace, as `pulumi up` makes it where Pulumi is let into the cluster. It stays when the team's share
+    goes: its pods and volumes are the team's.
+    """
+
+    groups: list[str] = Field(
+        default=[], description="groups of users, as the cluster's authentication names them, that get `role` in it"
+    )
+    role: Literal["view", "edit", "admin"] = Field(
+        default="edit", description="ClusterRole of Kubernetes' own; only admin may change roles in the namespace"
+    )
+    quota: Amounts = Field(
+        default={},
+        description="a ResourceQuota beside that of the GPUs, by Kubernetes' names",
+        examples=[{"requests.cpu": "1000", "requests.memory": "8Ti", "pods": "500"}],
+    )
+    limit_range: LimitRange | None = Field(default=None, description="none: containers say their requests themselves")
+    network: Literal["open", "same-namespace"] = Field(
+        default="same-namespace",
+        description="a NetworkPolicy: who may connect to its pods. Pods on their host's network are free of it, and "
+        "the CNI must know such policies",
+    )
+    open_to: list[str] = Field(default=[], description="namespaces that may connect, too, as monitoring")
+    pod_security: Literal["privileged", "baseline", "restricted"] = Field(
+        default="baseline",
+        description="Pod Security Standard of its pods; baseline refuses the host's files and network, and the "
+        "capability IPC_LOCK",
+    )
 
 
 class Share(Strict):
@@ -31,6 +74,9 @@ class Share(Strict):
         description="at once, on shared and rented nodes; its own aren't counted; none: as many as there are",
     )
     nodes: Range | None = Field(default=None, description="owned nodes that are this team's alone; none: it has none")
+    namespace: TeamNamespace | None = Field(
+        default=None, description="of Kubernetes, with what bounds the team there; none: somebody else makes it"
+    )
 
     @property
     def name(self) -> str:

@@ -9,7 +9,7 @@ from ironburst.document import BudgetDocument, Burst, Share, WaitTargetDocument
 
 def share(declared: DeclaredShare) -> Share:
     """Of one team."""
-    values = declared.model_dump(exclude={"team", "account", "nodes"})
+    values = declared.model_dump(exclude={"team", "account", "nodes", "namespace"})
     return Share(account=declared.name, nodes=declared.nodes or [], **values)
 
 

@@ -36,7 +36,10 @@ def scheduler(
         known["kill_wait_s"] = declared.kill_wait or spot_notice.kill_wait_s(config.burst.tick)
         known["head_address"] = address if declared.managed else declared.head
     if isinstance(declared, Kubernetes):
-        known["device_taints"] = declared.gpu_support.device_taints
+        support = declared.gpu_support
+        known["device_taints"] = support.device_taints
+        known["gpus_by_mount"] = support.gpus_by_mount
+        known["home_resources"] = sorted({*declared.home_resources, *support.rdma})
     if isinstance(declared, Kubernetes) and declared.control_plane:
         known = {**_made(declared.control_plane, address), **known}
         known["control_plane"] = {"head_address": address, **declared.control_plane.model_dump(exclude_none=True)}

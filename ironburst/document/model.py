@@ -169,6 +169,10 @@ class Scheduler(Hosted):
     cluster_dns: str = ""
     cluster_domain: str = ""
     device_taints: bool = Field(default=False, description="a node taints its bad GPUs, and its others stay in use")
+    gpus_by_mount: bool = Field(
+        default=False, description="pods are given GPUs by mounts or CDI, so that no image's word has to be believed"
+    )
+    home_resources: list[str] = Field(default=[], description="extended resources beside GPUs that home's nodes have")
     namespace: str = ""
     queue: str = ""
     account_label: str = ""

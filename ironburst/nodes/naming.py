@@ -30,6 +30,7 @@ GATE_TAINT = "readiness.k8s.io/ironburst-gate"
 BAD_GPU_TAINT = "ironburst.io/bad-gpu"
 """of devices: a GPU that alone fails the gate"""
 SITE_LABEL = "ironburst.io/site"
+TEAM_LABEL = "ironburst.io/team"  # of a team's namespace and own nodes
 """of Kubernetes nodes: home's value, and one for each pool"""
 CLUSTER_LABEL = "ironburst.io/cluster"
 """of what Karpenter launches in a budget of ours: the stack's name"""

@@ -20,7 +20,7 @@ API = "kueue.x-k8s.io/v1beta2"
 COHORT = "ironburst"
 SHARED, ENDLESS, RENTED = "ironburst-shared", "ironburst-endless", "ironburst-rented"
 QUEUE = "gpus"
-PLENTY = {"cpu": "1M", "memory": "1Ei", "ephemeral-storage": "1Ei"}
+PLENTY = {"cpu": "1M", "memory": "1Ei", "ephemeral-storage": "1Ei", "hugepages-2Mi": "1Ei"}
 
 Json = dict[str, Any]
 
@@ -32,11 +32,13 @@ def objects(
     now: Mapping[str, Quota],
     rented_gpus: int = 0,
     check: str = "",
+    others: Sequence[str] = (),
 ) -> list[Json]:
     """All that is applied, in this order. `gpus`: of the shared nodes in service; `own_gpus`: {account: GPUs of its own
     nodes}; `now`: as ironburst.shares.quotas says (its guarantees are written; what goes over quota, Kueue decides);
     `rented_gpus`: of all pools at most, which are asked for by the AdmissionCheck `check`; no name: Kueue knows nothing
-    of them.
+    of them; `others`: extended resources that pods ask for beside GPUs (vpc.amazonaws.com/efa, rdma/ib), without a
+    limit: Kueue starts nothing that asks for what its queue doesn't have.
 
     The shared nodes' flavor names no label: a team's own nodes and rented ones have taints. Nor does that of rented
     ones: the answer says where.
@@ -50,7 +52,7 @@ def objects(
     found += [_flavor(_own(share), share.account) for share in shares if share.nodes]
     found.append(_object("Cohort", COHORT, {"resourceGroups": [_group(nobodys)]}))
     for share in shares:
-        found.append(_object("ClusterQueue", share.account, _queue(share, own_gpus, now[share.account], check)))
+        found.append(_object("ClusterQueue", share.account, _queue(share, own_gpus, now[share.account], check, others)))
         found.append(_object("LocalQueue", QUEUE, {"clusterQueue": share.account}, share.account))
     return found
 
@@ -96,7 +98,8 @@ def _shared(share: TeamShare, guaranteed: int) -> Json:
     return quota
 
 
-def _queue(share: TeamShare, own_gpus: Mapping[str, int], quota: Quota, check: str) -> Json:
+def _queue(share: TeamShare, own_gpus: Mapping[str, int], quota: Quota, check: str, others: Sequence[str]) -> Json:
+    plenty = {**PLENTY, **dict.fromkeys(others, "1M")}
     flavors = {SHARED: {GPU: _shared(share, quota.guaranteed)}}
     if share.nodes:  # asked first; lent to nobody, and nothing is borrowed of it
         own = {"nominalQuota": quantity(own_gpus[share.account]), "borrowingLimit": "0", "lendingLimit": "0"}
@@ -115,7 +118,7 @@ def _queue(share: TeamShare, own_gpus: Mapping[str, int], quota: Quota, check: s
         "queueingStrategy": "BestEffortFIFO",
         "resourceGroups": [
             _group(flavors),
-            _group({ENDLESS: {name: {"nominalQuota": plenty} for name, plenty in PLENTY.items()}}),
+            _group({ENDLESS: {name: {"nominalQuota": most} for name, most in plenty.items()}}),
         ],
         # its guarantee is taken back from borrowers of whatever priority; nothing else ends anybody's work
         "preemption": {

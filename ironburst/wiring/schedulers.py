@@ -10,6 +10,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
+from ironburst import catalog
 from ironburst.adapters.both import Both
 from ironburst.adapters.slurm.scheduler import Slurm
 from ironburst.document import Bridge, ClusterDocument, PoolDocument
@@ -242,4 +243,5 @@ def _pool(document: ClusterDocument, pool: PoolDocument) -> kubernetes.Kubernete
         each=Resources(pool.gpu.count, pool.slurm.cpus, pool.slurm.memory_mb),
         gpu_type=naming.gpu_type(pool.gpu.model),  # as the policy calls it
         labels=naming.node_labels(pool.partition, document.region, pool.zone_names, types, pool.labels),
+        resources=catalog.pod_resources(pool.fabric, pool.fabric_links),
     )

@@ -13,6 +13,8 @@ from lab.kubernetes.control_plane import ControlPlane
 from lab.kubernetes.nodes import NodeSpec
 from lab.system import LabError
 
+TELL_S = 15.0
+TAKES = "10 minutes of processor or more; an hour on a busy machine"
 Verb = Callable[[argparse.Namespace], int]
 
 
@@ -85,9 +87,20 @@ def node(arguments: argparse.Namespace) -> int:
 
 
 def _build() -> None:
-    begun = time.monotonic()
-    for name in binaries.build():
-        print(f"building {name} ({time.monotonic() - begun:.0f} s so far)", file=sys.stderr)
+    """What is built, and each 15 s how far it is."""
+    begun = told = time.monotonic()
+
+    def compiling(package: str, count: int) -> None:
+        nonlocal told
+        if time.monotonic() - told >= TELL_S:
+            told = time.monotonic()
+            print(f"  {count} packages compiled, now {package} ({told - begun:.0f} s so far)", file=sys.stderr)
+
+    of = len(binaries.PROGRAMS)
+    for at, name in enumerate(binaries.build(compiling=compiling), 1):
+        if at == 1:
+            print(f"Kubernetes is built from its Go modules, once: {of} programs, {TAKES}", file=sys.stderr)
+        print(f"building {name}, {at} of {of} ({time.monotonic() - begun:.0f} s so far)", file=sys.stderr)
 
 
 def parser() -> argparse.ArgumentParser:

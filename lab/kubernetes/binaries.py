@@ -4,7 +4,7 @@ They lie in .lab/cache/kubernetes-<hash of modules and flags>/. A build that is 
 kubelet is built apart, and only when it is asked for.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from lab.go import STRIPPED, Program
@@ -58,8 +58,9 @@ def built(root: Path = LAB_ROOT) -> bool:
     return folder(root).is_dir()
 
 
-def build(root: Path = LAB_ROOT) -> Iterator[str]:
-    """Build what isn't there, and yield each program's name before its turn (minutes; nothing if all is there).
+def build(root: Path = LAB_ROOT, compiling: Callable[[str, int], object] = lambda *_: None) -> Iterator[str]:
+    """Build what isn't there, and yield each program's name before its turn (minutes, on a busy machine an hour;
+    nothing if all is there). `compiling`: as lab.go's.
 
     LabError without a module's source, or if a program doesn't compile.
     """
@@ -71,7 +72,7 @@ def build(root: Path = LAB_ROOT) -> Iterator[str]:
         aside.mkdir(parents=True, exist_ok=True)
         for program in PROGRAMS:
             yield program.name
-            go_build(program, aside / program.name, MODULES / program.module)
+            go_build(program, aside / program.name, MODULES / program.module, compiling)
         aside.rename(target)
         if not any(root.glob("*/kubernetes/settings.json")):  # else a control plane is up that uses them
             forget_older(root, target)

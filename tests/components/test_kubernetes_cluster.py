@@ -1,14 +1,18 @@
 """What a Kubernetes stack registers: through an explicit provider, in order, and nothing where Pulumi isn't let in."""
 
 import copy
+import json
 
 import pulumi
 import pytest
+import yaml
 
 from components import admission, cluster_kinds, gpu_charts
 from ironburst import catalog, kubernetes_rights
-from ironburst.config.scheduler_models import GpuSupport
+from ironburst.catalog.tables import table
+from ironburst.config.gpu_support_models import GpuSupport
 from ironburst.nodes.naming import GATE_TAINT, NOT_READY_TAINT, RENTED_TAINT
+from ironburst.shares.kubernetes import TEAM as TEAM_LABEL
 from tests.unit.kubernetes_stack import BRIDGE, on_kubernetes
 
 ROLE, BINDING = "rbac.authorization.k8s.io/v1:ClusterRole", "rbac.authorization.k8s.io/v1:ClusterRoleBinding"
@@ -238,6 +242,37 @@ def test_what_the_cluster_lacks_is_told_before_anything_is_made(
     assert all(line.startswith(start) for line, start in zip(lines, sentences, strict=True)), lines
 
 
+TEAM = {
+    "groups": ["oidc:vision"],
+    "quota": {"requests.cpu": "1000", "requests.memory": "8Ti", "pods": "500"},
+    "limit_range": {"default_request": {"cpu": "1", "memory": "4Gi"}, "max": {"memory": "1Ti"}},
+    "open_to": ["monitoring"],
+}
+"""As Kubernetes' documentation of multi-tenancy has it: quota, limit range, network policy and roles by namespace"""
+
+
+def test_a_teams_namespace_comes_from_its_share(cluster, declared):
+    declared["shares"] = [{"team": "vision", "guaranteed_gpus": 8, "namespace": TEAM}, {"team": "nlp"}]
+    recording = cluster(declared)
+    its = {
+        each.token.rsplit(":", 1)[1]: each.inputs
+        for each in kubernetes(recording)
+        if "vision" in (each.inputs["metadata"]["name"], each.inputs["metadata"].get("namespace"))
+    }
+    assert set(its) == {"Namespace", "RoleBinding", "ResourceQuota", "LimitRange", "NetworkPolicy"}
+    labels = its["Namespace"]["metadata"]["labels"]
+    assert labels[TEAM_LABEL] == "vision" and labels["pod-security.kubernetes.io/enforce"] == "baseline"
+    assert its["RoleBinding"]["roleRef"]["name"] == "edit"
+    assert [each["name"] for each in its["RoleBinding"]["subjects"]] == ["oidc:vision"]
+    assert its["ResourceQuota"]["spec"] == {"hard": TEAM["quota"]}
+    of_each = {"type": "Container", "defaultRequest": TEAM["limit_range"]["default_request"], "max": {"memory": "1Ti"}}
+    assert its["LimitRange"]["spec"] == {"limits": [of_each]}
+    own, others = its["NetworkPolicy"]["spec"]["ingress"][0]["from"]
+    assert own == {"podSelector": {}} and "monitoring" in str(others["namespaceSelector"])
+    names = {each.inputs["metadata"]["name"] for each in recording.all("v1:Namespace")}
+    assert "nlp" not in names, "off unless declared"
+
+
 def test_the_rights_come_after_what_bounds_them_and_all_after_the_namespace(cluster, declared):
     recording = cluster(declared)
 
@@ -299,23 +334,151 @@ def test_a_cluster_gets_one_feature_discovery():
     assert not both["network-operator"]["nfd"]["enabled"]
 
 
-def lists(values, name):
-    """Every list of this name in them, at any depth."""
-    if isinstance(values, dict):
-        for key, value in values.items():
-            yield from [value] if key == name else lists(value, name)
+EVERYTHING = {"network_operator": True, "rdma_resource": "rdma_shared_device_a", "efa": True, "dcgm_exporter": True}
+EVERYTHING |= {"dcgm_hostengine": "host", "registry": "registry.example.org/mirror", "pull_secrets": ["regcred"]}
+SHARING = {"by": "mps", "replicas": 4}
+KINDS = [
+    {"plugin": "gpu-operator", "sharing": SHARING},
+    {"plugin": "gpu-operator", "dra": "gpus"},
+    {"plugin": "device-plugin", "dra": "compute-domains", "sharing": SHARING},
+    {"plugin": "none", "dra": "gpus"},
+]
 
 
-@pytest.mark.parametrize("given", [{"plugin": "gpu-operator"}, {"plugin": "device-plugin"}, {"dra": "gpus"}])
-def test_every_daemonset_tolerates_rented_nodes(given):
-    for name, values in support(**given, dcgm_exporter=True, network_operator=True).items():
-        found = list(lists(values, "tolerations"))
+def leaves(values, known, path=""):
+    """(path, value) of what is written; maps that are one key of the chart's are not gone into."""
+    for key, value in values.items():
+        at = f"{path}.{key}" if path else key
+        if isinstance(value, dict) and at not in known:
+            yield from leaves(value, known, at)
+        else:
+            yield at, value
+
+
+@pytest.mark.parametrize("given", KINDS)
+def test_what_is_written_is_in_the_charts(given):
+    types = {"bool": bool, "str": str, "list": list, "map": dict}
+    for name, values in support(**given, **EVERYTHING).items():
+        known = catalog.chart_facts(name).values
+        for path, value in leaves(values, known):
+            assert path in known and isinstance(value, types[known[path]]), (name, path, value)
+
+
+def test_every_locked_chart_has_facts():
+    for name in catalog.charts():
+        assert catalog.chart_facts(name).values and catalog.chart_facts(name).images
+
+
+@pytest.mark.parametrize(
+    ("when", "charts"), [("pre-install", {"network-operator"}), ("pre-upgrade", {"network-operator", "gpu-operator"})]
+)
+def test_what_up_waits_for_is_as_the_page_says(when, charts):
+    hooks = [row for row in table("chart_facts.csv").rows if row["fact"] == "hook"]
+    assert {row["chart"] for row in hooks if when in row["detail"].split()} == charts
+
+
+@pytest.mark.parametrize("given", KINDS)
+def test_every_daemonset_tolerates_rented_nodes_and_what_its_chart_does(given):
+    for name, values in support(**given, **EVERYTHING).items():
+        facts = catalog.chart_facts(name)
+        found = {path: value for path, value in leaves(values, facts.values) if path.endswith("tolerations")}
         assert found, name
-        for tolerations in found:
+        for path, tolerations in found.items():
             assert all(each["operator"] == "Exists" for each in tolerations)
-            assert {NOT_READY_TAINT, RENTED_TAINT, GATE_TAINT, "nvidia.com/gpu"} <= {
-                each["key"] for each in tolerations
-            }, name
+            keys = {each["key"] for each in tolerations}
+            assert {NOT_READY_TAINT, RENTED_TAINT, GATE_TAINT, "nvidia.com/gpu"} <= keys, name
+            assert facts.tolerates.get(path, frozenset()) <= keys, (name, path)
+
+
+@pytest.mark.parametrize("given", KINDS)
+def test_a_chart_comes_after_those_whose_kinds_it_makes_objects_of(given):
+    """The network operator makes NodeFeatureRules, which are of whose feature discovery there is."""
+    made = []
+    for release in gpu_charts.releases(GpuSupport(**given, **EVERYTHING)):
+        name = release.chart.name
+        facts = catalog.chart_facts(name)
+        own = facts.crds if name != "network-operator" or release.values["nfd"]["enabled"] else {}
+        first = {crd for other in release.after for crd in catalog.chart_facts(other).crds}
+        assert facts.needs <= {*own, *first}, name
+        assert set(release.after) <= set(made)
+        made.append(name)
+
+
+def test_releases_wait_for_the_kinds_that_they_need(cluster, declared):
+    declared["scheduler"]["gpu_support"] = {"plugin": "device-plugin", **EVERYTHING}
+    recording = cluster(declared)
+
+    def after(kind, name):
+        return {urn.rsplit("::", 1)[-1] for urn in recording.after[f"kubernetes:{kind}", name]}
+
+    assert "lab-gpu-support-device-plugin" in after("helm.sh/v3:Release", "lab-gpu-support-network-operator")
+    nics = recording.one("mellanox.com/v1alpha1:NicClusterPolicy")
+    assert "lab-gpu-support-network-operator" in after("mellanox.com/v1alpha1:NicClusterPolicy", nics.name)
+
+
+def test_nics_are_shared_as_the_network_operators_example_has_it():
+    """example/crs/mellanox.com_v1alpha1_nicclusterpolicy_cr.yaml at v26.4.1, without driver and networks."""
+    spec = gpu_charts.nic_cluster_policy(GpuSupport(network_operator=True, rdma_resource="rdma_shared_device_a"))
+    plugin = spec["rdmaSharedDevicePlugin"]
+    assert (plugin["image"], plugin["repository"]) == ("k8s-rdma-shared-dev-plugin", "nvcr.io/nvidia/mellanox")
+    assert plugin["version"] == "network-operator-v26.4.1" and "ofedDriver" not in spec
+    (shared,) = json.loads(plugin["config"])["configList"]
+    assert shared == {"resourceName": "rdma_shared_device_a", "rdmaHcaMax": 63, "selectors": {"vendors": ["15b3"]}}
+    assert {NOT_READY_TAINT, RENTED_TAINT} <= {each["key"] for each in spec["tolerations"]}
+
+
+def test_a_hall_without_internet_pulls_every_image_from_its_registry():
+    for given in KINDS:
+        for name, values in support(**given, **EVERYTHING).items():
+            facts = catalog.chart_facts(name)
+            written = dict(leaves(values, facts.values))
+            for path in facts.images:
+                assert written[path].startswith("registry.example.org/mirror/"), (name, path)
+    values = support(plugin="gpu-operator", **EVERYTHING)
+    assert values["gpu-operator"]["devicePlugin"]["repository"] == "registry.example.org/mirror/nvidia"
+    assert values["gpu-operator"]["operator"]["imagePullSecrets"] == ["regcred"]
+    assert values["gpu-operator"]["node-feature-discovery"]["imagePullSecrets"] == [{"name": "regcred"}]
+    assert values["efa-device-plugin"]["imagePullSecrets"] == [{"name": "regcred"}]
+
+
+def test_a_sites_values_come_last():
+    """Of a Prometheus stack: dcgm-exporter's README, serviceMonitor with the labels that Prometheus selects by."""
+    monitor = {"enabled": True, "additionalLabels": {"release": "kube-prometheus-stack"}}
+    given = {"dcgm-exporter": {"serviceMonitor": monitor, "tolerations": []}}
+    values = support(plugin="device-plugin", dcgm_exporter=True, values=given)["dcgm-exporter"]
+    assert values["serviceMonitor"] == monitor and values["tolerations"] == []
+    assert values["affinity"] == gpu_charts.HAS_GPUS
+
+
+def test_one_hostengine_reads_the_counters():
+    """As the exporter's and the operator's documentation have it for hosts with DCGM of their own (DGX OS)."""
+    alone = support(plugin="device-plugin", dcgm_exporter=True, dcgm_hostengine="host")["dcgm-exporter"]
+    its = support(plugin="gpu-operator", dcgm_exporter=True, dcgm_hostengine="host")["gpu-operator"]["dcgmExporter"]
+    for env, values in ((alone["extraEnv"], alone), (its["env"], its)):
+        assert env == [{"name": "DCGM_REMOTE_HOSTENGINE_INFO", "value": "localhost:5555"}] and values["hostNetwork"]
+    assert "extraEnv" not in support(plugin="device-plugin", dcgm_exporter=True)["dcgm-exporter"]
+
+
+@pytest.mark.parametrize(("by", "kind"), [("time-slicing", "timeSlicing"), ("mps", "mps")])
+def test_gpus_are_shared_on_labelled_nodes_alone_and_under_another_name(by, kind):
+    """Else 8 GPUs in 10 slices would be 80 GPUs to who rents. The shape: the device plugin's README, Shared Access."""
+    sharing = {"by": by, "replicas": 10}
+    alone = support(plugin="device-plugin", sharing=sharing)["device-plugin"]["config"]
+    its = support(plugin="gpu-operator", sharing=sharing)["gpu-operator"]["devicePlugin"]["config"]
+    for named in (alone["map"], its["data"]):
+        assert yaml.safe_load(named["default"]) == {"version": "v1"}
+        shared = {"renameByDefault": True, "resources": [{"name": "nvidia.com/gpu", "replicas": 10}]}
+        assert yaml.safe_load(named["shared"]) == {"version": "v1", "sharing": {kind: shared}}
+    assert alone["default"] == its["default"] == "default"
+
+
+def test_no_image_gets_gpus_by_what_it_says_of_itself():
+    """Base images of CUDA have NVIDIA_VISIBLE_DEVICES=all; the hosts' runtime believes mounts and CDI alone (role
+    nvidia_container_toolkit).
+    """
+    by_mounts = support(plugin="device-plugin", device_list="volume-mounts")["device-plugin"]
+    assert by_mounts["deviceListStrategy"] == "volume-mounts"
+    assert support(plugin="gpu-operator")["gpu-operator"]["cdi"] == {"enabled": True}
 
 
 def test_texts_of_policies_are_quoted():

@@ -139,7 +139,7 @@ def gang(name, count, **more):
     return raw, pods_of(raw, count, affinity=near(name), **more)
 
 
-def node(name, *, gpus=8, ready="True", gate=None, taints=(), since=CREATED, notes=None, **spec):
+def node(name, *, gpus=8, ready="True", gate=None, taints=(), since=CREATED, notes=None, labels=None, **spec):
     conditions = [{"type": "Ready", "status": ready, "lastTransitionTime": since, "reason": "KubeletReady"}]
     if gate:
         conditions.append({"type": GATE, "status": gate, "reason": "Gate", "message": "8 GPUs, 4 links"})
@@ -151,7 +151,7 @@ def node(name, *, gpus=8, ready="True", gate=None, taints=(), since=CREATED, not
             "uid": uid(),
             "resourceVersion": "9",
             "creationTimestamp": CREATED,
-            "labels": {"kubernetes.io/hostname": name},
+            "labels": {"kubernetes.io/hostname": name, **(labels or {})},
             "annotations": notes or {},
         },
         "spec": {"taints": list(taints), **spec},

@@ -41,7 +41,7 @@ class KueueApi(KubeApi):
         del check["status"]
         self.put(CHECKS, check)
         self.reserve("home", 8)
-        self.put("v1 nodes", node("home-1"))
+        self.put("v1 nodes", node("home-1", labels={"ironburst.io/site": "home"}))
 
     def write(self, key, new, manager):
         if key[0] == WORKLOADS:

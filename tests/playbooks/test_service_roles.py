@@ -3,6 +3,7 @@
 import json
 import re
 import subprocess
+import sys
 import tomllib
 
 import jinja2
@@ -11,6 +12,7 @@ import pytest
 import templated
 import yaml
 from ansible.errors import AnsibleFilterError
+from ansible.parsing.dataloader import DataLoader
 from contract import tasks_of
 from programs import PLAYBOOKS, load
 
@@ -250,3 +252,54 @@ def test_no_role_names_a_registry():
         for file in (PLAYBOOKS / "roles" / role).rglob("*"):
             if file.is_file() and file.parent.name not in IGNORED and "efa-installer" not in file.read_text():
                 assert not REGISTRY.findall(file.read_text()), file
+
+
+TOOLKIT = """\
+#accept-nvidia-visible-devices-as-volume-mounts = false
+#accept-nvidia-visible-devices-envvar-when-unprivileged = true
+disable-require = false
+supported-driver-capabilities = "compat32,compute,display,graphics,ngx,utility,video"
+
+[nvidia-container-cli]
+environment = []
+load-kmods = true
+"""
+"""config.toml of the container toolkit's package, 1.18"""
+CONFIGURED = DataLoader().load_from_file(
+    str(PLAYBOOKS / "roles/nvidia_container_toolkit/tasks/configure.yml"), trusted_as_template=True
+)
+MOUNTS, IMAGES = (f"accept-nvidia-visible-devices-{way}" for way in ("as-volume-mounts", "envvar-when-unprivileged"))
+
+
+@pytest.mark.parametrize("only", [True, False])
+@pytest.mark.parametrize("before", [TOOLKIT, TOOLKIT.replace("#", "# "), None])
+def test_an_images_word_gives_pods_no_gpus(tmp_path, before, only):
+    """nvidia/cuda:*-base has NVIDIA_VISIBLE_DEVICES=all: a pod of it that asks for no GPU saw all of the node's."""
+    path = tmp_path / "config.toml"
+    if before is not None:
+        path.write_text(before)
+    (task,) = [each for each in CONFIGURED if "ansible.builtin.lineinfile" in each]
+    known = {"nvidia_container_toolkit_config": str(path), "nvidia_container_toolkit_only_asked_for": only}
+    for changes in (True, False):
+        for item in task["loop"]:
+            asked = task["ansible.builtin.lineinfile"]
+            asked = templated.expression("{{ asked }}", {**known, "item": item, "asked": asked})
+            question = json.dumps({"ANSIBLE_MODULE_ARGS": asked})
+            command = [sys.executable, "-m", "ansible.modules.lineinfile"]
+            done = subprocess.run(command, input=question, capture_output=True, text=True, timeout=60)
+            assert json.loads(done.stdout)["changed"] is changes, done.stderr
+    kept = tomllib.loads(before or "")
+    assert tomllib.loads(path.read_text()) == {**kept, IMAGES: not only, MOUNTS: True}
+
+
+@pytest.mark.parametrize(
+    ("groups", "scheduler", "only"),
+    [
+        (["kubernetes_node"], {"gpus_by_mount": True}, True),
+        (["kubernetes_node"], {}, False),  # a plugin of the cluster's own may hand them out by the environment
+        (["slurm_node"], {"gpus_by_mount": True}, False),
+    ],
+)
+def test_whose_images_are_believed(groups, scheduler, only):
+    known = {"group_names": groups, "cluster_scheduler": scheduler}
+    assert templated.value("nvidia_container_toolkit", "nvidia_container_toolkit_only_asked_for", known) is only

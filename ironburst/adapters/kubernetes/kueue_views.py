@@ -32,6 +32,7 @@ class PodSet:
     asks: Amounts  # each of its pods, by resource
     selector: Mapping[str, str]  # node labels that it names itself
     flavors: Mapping[str, str] = field(default_factory=dict)  # resource: the flavor that Kueue gave it
+    required: str = ""  # node label that all of its pods must share (topologyRequest.required); empty: none
 
 
 class Check(NamedTuple):
@@ -41,6 +42,7 @@ class Check(NamedTuple):
     message: str = ""
     site: str = ""  # ironburst.io/site of the nodes that its pods may start on
     tolerates: frozenset[str] = frozenset()  # values of the taint of rented nodes
+    updates: bool = False  # it changes the pods
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +106,7 @@ class FlavorView:
     error: str = ""
     labels: Mapping[str, str] = field(default_factory=dict)
     pools: frozenset[str] = frozenset()
+    topology: str = ""  # name of the Topology that Kueue places its pods by; empty: it places none
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,6 +198,7 @@ def _pod_set(declared: Json, given: Json, workload: Json, site: KubernetesSite) 
         requests(template["spec"]),
         template["spec"].get("nodeSelector") or {},
         dict(given.get("flavors") or {}),
+        (declared.get("topologyRequest") or {}).get("required") or "",
     )
 
 
@@ -212,6 +216,7 @@ def _check(raw: Json) -> Check:
         raw.get("message") or "",
         selected.pop() if len(selected) == 1 else "",
         frozenset(values),
+        bool(updates),
     )
 
 
@@ -255,9 +260,11 @@ def _quota(raw: Json) -> KueueQuota:
 
 def read_flavor(raw: Json, site: KubernetesSite) -> FlavorView:
     """A ResourceFlavor: Kueue puts its labels into the pods' node selectors."""
-    wanted = (raw.get("spec") or {}).get("nodeLabels") or {}
+    spec = raw.get("spec") or {}
+    wanted = spec.get("nodeLabels") or {}
     fitting = [pool.partition for pool in site.pools if wanted.items() <= labels_of(pool).items()]
-    return FlavorView(**_names(raw), labels=wanted, pools=frozenset(fitting))
+    topology = spec.get("topologyName") or ""
+    return FlavorView(**_names(raw), labels=wanted, pools=frozenset(fitting), topology=topology)
 
 
 def read_check(raw: Json) -> CheckView:

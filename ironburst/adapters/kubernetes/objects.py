@@ -57,6 +57,7 @@ def read_node(raw: Json, ours: Mapping[str, str] = NO_OTHERS) -> NodeView:
             memory=round(quantity(has.get("memory", 0))),
             address=addresses.get("InternalIP", ""),
             says=(meta.get("labels") or {}).get(NODE_LABEL, ""),
+            labels=meta.get("labels") or {},
         )
     except SHAPES as error:
         return NodeView(**names, error=_error("node", names, error))

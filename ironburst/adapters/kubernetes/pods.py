@@ -268,7 +268,14 @@ def _demands(spec: Json, asked: dict[str, float], pools: frozenset[str], site: K
 def _resources(asked: dict[str, float], pools: list[KubernetesPool]) -> list[str]:
     known = [name for name in sorted(asked) if name not in _PLAIN and not name.startswith("hugepages-")]
     others = [name for name in known if not _is_part(name) and asked[name] > 0]
-    return [f"the resource {name}" for name in others if not any(name in pool.resources for pool in pools)]
+    lacking = [name for name in others if not any(asked[name] <= pool.resources.get(name, 0) for pool in pools)]
+    has = {name: max((pool.resources.get(name, 0) for pool in pools), default=0) for name in lacking}
+    return [
+        f"{asked[name]:.0f} of the resource {name} (a rented node has {has[name]})"
+        if has[name]
+        else f"the resource {name}"
+        for name in lacking
+    ]
 
 
 def _selector(spec: Json) -> str:

@@ -3,9 +3,9 @@
 Kueue never looks at the other flavors again once it has reserved one (0.19.2, tried: home stood empty and the workload
 was held). `Retry` gives the quota back, and it looks again, from the first flavor on: half a second later it has
 started at home. So Retry is answered where home has room, by what Kueue itself says is reserved, and by the GPUs that
-are free on home's nodes: quota knows nothing of drained ones, and who starts at home by quota alone waits there for
-good. Where that was wrong, the workload is held again a moment later. Not counted: what preemption would free, fair
-sharing, taints, affinity.
+are free on each of home's nodes: quota knows nothing of drained ones, nor that 4 and 4 are no 8, and who starts at home
+by quota alone waits there for good. Where that was wrong, the workload is held again a moment later. Not counted: what
+preemption would free, fair sharing, taints, affinity.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from ironburst.adapters.kubernetes.kueue_views import PENDING, KueueQuota, PodSet, QueueView, WorkloadView
-from ironburst.adapters.kubernetes.site import KubernetesSite
+from ironburst.adapters.kubernetes.site import GPU, KubernetesSite
 from ironburst.adapters.kubernetes.workloads import Queued
 
 _At = tuple[str, str, str]  # queue or root of its cohort, flavor, resource
@@ -38,13 +38,12 @@ def start_at_home(seen: Queued, site: KubernetesSite) -> list[WorkloadView]:
         if not seen.waits(each) and each.checks[seen.check].state == PENDING and each.admitted_s is None
     ]
     room = _Room()
-    found, gpus = [], free_gpus(seen, site) if held else 0
+    found, free = list[WorkloadView](), free_gpus(seen, site) if held else {}
     for each in sorted(held, key=lambda each: (-each.priority, each.created_s, each.key)):
-        queue = seen.queues[each.cluster_queue]
-        asked = sum(one.count * one.pod.gpus for one in seen.cloud_sets(each))
-        if asked <= gpus and (chosen := _chosen(each, queue, seen, room)) is not None:
+        queue, left = seen.queues[each.cluster_queue], dict(free)
+        if (chosen := _chosen(each, queue, seen, room, left)) is not None:
             found.append(each)
-            gpus -= asked
+            free = left
             for flavor, resource, amount in chosen:
                 for of in {queue.key, f"cohort {_root(queue, seen)}"}:
                     key = of, flavor, resource
@@ -52,21 +51,35 @@ def start_at_home(seen: Queued, site: KubernetesSite) -> list[WorkloadView]:
     return found
 
 
-def free_gpus(seen: Queued, site: KubernetesSite) -> int:
-    """On home's nodes that take pods, less what is there and what Kueue has let start and has no node yet."""
+def free_gpus(seen: Queued, site: KubernetesSite) -> dict[str, int]:
+    """Of each of home's nodes that takes pods, less what is there and what Kueue has let start and has no node yet."""
     home = {name: node for name, node in seen.nodes.items() if name not in site.pool_of}
-    open_ = {name for name, node in home.items() if node.ready == "True" and not node.cordoned and not node.deleting}
-    free = sum(home[name].gpus for name in open_)
-    for key, pods in seen.owned[0].items():
-        if not seen.ours(seen.known[key]):
-            free -= sum(pod.gpus for pod in pods if not pod.node)
-    return free - sum(pod.gpus for pod in seen.pods.values() if pod.node in open_)
+    free = {
+        name: node.gpus
+        for name, node in home.items()
+        if node.ready == "True" and not node.cordoned and not node.deleting
+    }
+    for pod in seen.pods.values():
+        if pod.node in free:
+            free[pod.node] -= pod.gpus
+    let = [pod for key, pods in seen.owned[0].items() if not seen.ours(seen.known[key]) for pod in pods]
+    for gpus in sorted((pod.gpus for pod in let if pod.gpus and not pod.node), reverse=True):
+        if free:
+            roomy = [name for name, left in free.items() if left >= gpus]
+            node = min(roomy, key=free.__getitem__) if roomy else max(free, key=free.__getitem__)
+            free[node] -= gpus
+    return free
 
 
-def _chosen(workload: WorkloadView, queue: QueueView, seen: Queued, room: _Room) -> list[tuple[str, str, float]] | None:
-    """The flavors of home that it would get, with what it takes of them; None: it doesn't fit."""
+def _chosen(
+    workload: WorkloadView, queue: QueueView, seen: Queued, room: _Room, free: dict[str, int]
+) -> list[tuple[str, str, float]] | None:
+    """The flavors of home that it would get, with what it takes of them; None: it doesn't fit. `free`: of each node,
+    from which its GPUs are taken.
+    """
     cloud = queue.checks[seen.check] or frozenset(name for group in queue.groups for name in group)
     found = list[tuple[str, str, float]]()
+    of_gpus = next((group for group in queue.groups if any(GPU in quotas for quotas in group.values())), {})
     for group in queue.groups:
         resources = {resource for flavor in group.values() for resource in flavor}
         for each in workload.sets:
@@ -75,10 +88,32 @@ def _chosen(workload: WorkloadView, queue: QueueView, seen: Queued, room: _Room)
             asked = {name: amount for name in resources if (amount := _asked(each, name))}
             home = [flavor for flavor in _before(group, cloud) if _allows(seen, flavor, each)]
             flavor = next((name for name in home if _fits(name, asked, queue, seen, room, found)), None)
-            if flavor is None:
+            if flavor is None or (group is of_gpus and not _placed(each, flavor, seen, free)):
                 return None
             found += [(flavor, name, amount) for name, amount in asked.items()]
     return found
+
+
+def _placed(each: PodSet, flavor: str, seen: Queued, free: dict[str, int]) -> bool:
+    """Whether nodes of the flavor hold all of its pods, each on one node, and where it requires a topology, all in one
+    domain; `free` is less by them then. The fullest that suffice are taken.
+    """
+    labels = {**each.selector, **(seen.flavors[flavor].labels if flavor in seen.flavors else {})}
+    domains: dict[str, list[str]] = {}
+    for name in sorted(free, key=lambda name: free[name]):
+        has = seen.nodes[name].labels
+        if labels.items() <= has.items() and (not each.required or each.required in has):
+            domains.setdefault(has[each.required] if each.required else "", []).append(name)
+    for names in sorted(domains.values(), key=lambda names: sum(free[name] for name in names)):
+        rest, taken = each.count, dict[str, int]()
+        for name in names:
+            pods = min(rest, max(free[name], 0) // each.pod.gpus if each.pod.gpus else rest)
+            pods = min(pods, 1) if each.pod.one_per_node else pods
+            rest, taken[name] = rest - pods, pods * each.pod.gpus
+        if not rest:
+            free.update({name: free[name] - gpus for name, gpus in taken.items()})
+            return True
+    return False
 
 
 def _asked(each: PodSet, resource: str) -> float:

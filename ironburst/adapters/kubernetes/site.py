@@ -28,7 +28,8 @@ class KubernetesPool:
     each: Resources  # of a node, as declared
     gpu_type: str = ""
     labels: Mapping[str, str] = field(default_factory=dict)  # that each of its nodes has once it is in service
-    resources: frozenset[str] = frozenset()  # extended resources beside its GPUs: vpc.amazonaws.com/efa
+    # extended resources of a node beside its GPUs, with their number: vpc.amazonaws.com/efa
+    resources: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,8 @@ A view is made when an object arrives; `version` is its resourceVersion.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
 
@@ -86,6 +87,7 @@ class NodeView:
     memory: int = 0
     address: str = ""
     says: str = ""  # which declared node it says it is, by a label
+    labels: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,12 +11,16 @@ What Kueue does that isn't obvious (0.19.2, tried):
   until these are gone (a second and more). Who answers Ready then answers for what is just ending.
 - Without Active in the AdmissionCheck's status, and without the AdmissionCheck, the whole ClusterQueue is out of
   service, home too. A check without onFlavors is on every flavor, home too.
+- With a topology on a flavor Kueue gives that flavor only to workloads that ask for one, and to them no other; where
+  all of a ClusterQueue's flavors have one, everybody asks. And it wants to see the nodes first, unless a check of
+  ProvisioningRequests is on the flavor: then it places the pods when all checks are Ready, ours too (docs/adr/0101).
 - Concurrent Admission (alpha) runs one workload a flavor, and a parent above them. What our check says of the pods
   stays with the variant: the job starts without it, and never reaches its nodes. Nothing is rented in such queues.
 """
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
@@ -39,7 +43,9 @@ from ironburst.adapters.kubernetes.site import SITE_KEY, KubernetesSite
 from ironburst.adapters.kubernetes.views import JobView, Owner, PodView
 from ironburst.ports import Job
 
-RIVALS = ("kueue.x-k8s.io/provisioning-request", "kueue.x-k8s.io/multikueue")  # check controllers that bring nodes, too
+DELAYS = "kueue.x-k8s.io/provisioning-request"  # check controller for which Kueue waits with the topology
+RIVALS = (DELAYS, "kueue.x-k8s.io/multikueue")  # check controllers that bring nodes, too
+_ELSEWHERE = re.compile(r'Flavor "([^"]+)" does not (?:support TopologyAwareScheduling|contain the requested level)')
 
 
 @dataclass(frozen=True)
@@ -152,7 +158,7 @@ class Queued(Objects):
         if workload.has_variants:
             return "its ClusterQueue has a concurrentAdmissionPolicy"
         if workload.reserved_s is None:
-            return "it waits for quota"
+            return f"it waits for quota{self._at_home_alone(workload)}"
         if workload.evicted:
             return "Kueue takes it back"
         if not self.cloud(workload):
@@ -162,11 +168,20 @@ class Queued(Objects):
         answer = workload.checks.get(self.check)
         return "" if answer and answer.state in (PENDING, READY) else "Kueue hasn't asked yet"
 
+    def _at_home_alone(self, workload: WorkloadView) -> str:
+        """By Kueue's words: the flavor of the cloud that it isn't given."""
+        cloud = {flavor for each in self.queues.values() for flavor in each.checks.get(self.check, ())}
+        lacks = next((name for name in _ELSEWHERE.findall(workload.said) if name in cloud), "")
+        return lacks and f", and never rents: it asks for a topology that flavor {lacks} doesn't have"
+
     def rival(self, workload: WorkloadView) -> str:
-        """Another check that brings nodes for the same workload."""
-        for name in workload.checks:
+        """Another check that brings nodes for the same workload; not one that is Ready and changes nothing: it manages
+        none of its resources.
+        """
+        for name, answer in workload.checks.items():
             found = self.checks.get(name)
-            if name != self.check and found and found.controller in RIVALS:
+            idle = answer.state == READY and not answer.updates
+            if name != self.check and found and found.controller in RIVALS and not idle:
                 return name
         return ""
 
@@ -245,3 +260,28 @@ def misdeclared(seen: Queued, controller: str) -> Iterable[str]:
             first = next((at for at, flavor in enumerate(order) if flavor in cloud), len(order))
             if late := [flavor for flavor in order[first:] if flavor not in cloud]:
                 yield f"ClusterQueue {name} tries flavor {order[first]} before {late[0]}: put the cloud's flavors last"
+        yield from _topologies(name, each, seen)
+
+
+def _topologies(name: str, queue: QueueView, seen: Queued) -> Iterable[str]:
+    """Where some of its flavors have a topology: who then never gets home, or never the cloud."""
+    flavors = dict.fromkeys(flavor for group in queue.groups for flavor in group if flavor in seen.flavors)
+    placed = [flavor for flavor in flavors if seen.flavors[flavor].topology]
+    plain = [flavor for flavor in flavors if flavor not in placed]
+    cloud = queue.checks[seen.check] or frozenset(flavors)
+    if placed and plain:
+        yield (
+            f"ClusterQueue {name}: flavor {placed[0]} has a topologyName and {plain[0]} has none, so Kueue gives "
+            f"{placed[0]} only to workloads that ask for a topology and {plain[0]} only to others, whatever is free: "
+            "give all of its flavors a topologyName, or none"
+        )
+    delayed = frozenset[str]()
+    for check, on in queue.checks.items():
+        if check in seen.checks and seen.checks[check].controller == DELAYS:
+            delayed |= on or frozenset(flavors)
+    if now := [flavor for flavor in placed if flavor in cloud and flavor not in delayed]:
+        yield (
+            f"ClusterQueue {name}: flavor {now[0]} has a topologyName, so Kueue gives it only when its nodes are "
+            "there, and nothing is rented: put a ProvisioningRequest check that manages nothing on it beside ours "
+            "(docs/how-to/kubernetes.md#with-topologies)"
+        )

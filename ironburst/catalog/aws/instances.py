@@ -171,6 +171,13 @@ def fabric(*names: str) -> tuple[str, int]:
     return ("efa" if links else "none", links)
 
 
+def pod_resources(fabric: str, links: int) -> dict[str, int]:
+    """What a Kubernetes node with so many links of a fabric offers to pods, by the fabric's device plugin: {name of the
+    extended resource: number}.
+    """
+    return {"vpc.amazonaws.com/efa": links} if fabric == "efa" else {}
+
+
 def addresses(interfaces: Sequence[NetworkInterface]) -> int:
     """IP addresses that one instance with these interfaces takes from its subnet: `efa-only` ones take none."""
     return sum(interface.addresses for interface in interfaces)

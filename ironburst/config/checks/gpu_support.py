@@ -9,8 +9,9 @@ from ironburst import catalog
 from ironburst.config import software as declared_software
 from ironburst.config.checks.common import At, Findings, cloud_nodes, owned_nodes, schedulers
 from ironburst.config.finding import Finding, path_of
+from ironburst.config.gpu_support_models import GpuSupport
 from ironburst.config.models import ClusterConfig
-from ironburst.config.scheduler_models import GpuSupport, Kubernetes
+from ironburst.config.scheduler_models import Kubernetes
 from ironburst.nodes.naming import NOT_READY_TAINT, RENTED_TAINT
 from ironburst.software.solve import Solution
 
@@ -38,7 +39,7 @@ def _of_cluster(config: ClusterConfig, at: At, declared: Kubernetes) -> Findings
         message = "is to be declared, and Pulumi isn't let in: give the cluster's admin_kubeconfig, or leave this out"
         yield Finding(at("gate_rule"), None, "admin-kubeconfig", message)
     yield from _together(config, at, support)
-    for name in _charts(support):
+    for name in support.charts:
         yield from _version(_kubernetes(config), support, name)
     if _rents(config) and not declared.hosted:  # there the cluster's own tolerate every taint
         message = (
@@ -84,6 +85,21 @@ def _together(config: ClusterConfig, at: At, support: GpuSupport) -> Findings:
     if dra == "gpus" and support.mig_strategy != "none":
         message = "is the device plugin's, and with dra: gpus a claim asks for its MIG instance: leave it out"
         yield Finding(strategy, support.mig_strategy, "mig-by-claim", message)
+    if support.plugin == "device-plugin" and not support.gpus_by_mount:
+        message = (
+            "is envvar, so a pod of a CUDA image that asks for no GPU sees all of its node's: converge the nodes and "
+            "bake the images once, then write volume-mounts"
+        )
+        yield Finding(at("gpu_support", "device_list"), support.device_list, "gpus-by-envvar", message, "warning")
+    if support.rdma_resource and not support.network_operator:
+        message = "is the network operator's to hand out: write network_operator: yes, or leave it out"
+        yield Finding(at("gpu_support", "rdma_resource"), support.rdma_resource, "rdma-without-operator", message)
+    if support.sharing and (support.plugin == "none" or dra == "gpus"):
+        message = "is the device plugin's, which isn't installed: declare plugin, or leave it out"
+        yield Finding(at("gpu_support", "sharing"), support.sharing.by, "sharing-without-plugin", message)
+    for name in sorted(set(support.values) - set(support.charts)):
+        message = f"are of a chart that isn't installed; those that are: {', '.join(support.charts) or 'none'}"
+        yield Finding(at("gpu_support", "values", name), name, "values-unused", message)
     divided = list(_divided(config))
     if support.plugin != "none" and dra != "gpus" and support.mig_strategy == "none" and divided:
         message = (
@@ -106,17 +122,6 @@ def _divided(config: ClusterConfig) -> Iterator[str]:
     for name, nodes in (*its, *also):
         if nodes.mig and config.scheduler_of(nodes) is config.kubernetes:
             yield name
-
-
-def _charts(support: GpuSupport) -> list[str]:
-    wanted = {
-        "device-plugin": support.plugin == "device-plugin",
-        "gpu-operator": support.plugin == "gpu-operator",
-        "dra-driver": support.dra != "none",
-        "dcgm-exporter": support.dcgm_exporter,
-        "network-operator": support.network_operator,
-    }
-    return [name for name, is_wanted in wanted.items() if is_wanted]
 
 
 def _kubernetes(config: ClusterConfig) -> str | None:

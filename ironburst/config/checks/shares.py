@@ -101,6 +101,7 @@ def _sum(config: ClusterConfig) -> Findings:
 
 def _scheduler(config: ClusterConfig) -> Findings:
     """What the scheduler needs for shares."""
+    yield from _namespaces(config)
     if config.scheduler.kind == "kubernetes":
         for n, share in enumerate(config.shares):
             if not NAMESPACE.fullmatch(share.name):
@@ -115,6 +116,28 @@ def _scheduler(config: ClusterConfig) -> Findings:
             f"shares need Slurm {least}, which tries a job in its team's guarantee and over quota; this is {version}"
         )
         yield Finding(path_of("software", "slurm"), version, "share-slurm", message)
+
+
+def _namespaces(config: ClusterConfig) -> Findings:
+    """Pulumi makes them where it is let in; and who must name what he asks for is given something to name."""
+    cluster = config.kubernetes
+    for n, share in enumerate(config.shares):
+        if not (its := share.namespace):
+            continue
+        path = path_of("shares", n, "namespace")
+        if not (cluster and (cluster.admin_kubeconfig or cluster.hosted)):
+            message = (
+                "is made in a Kubernetes cluster that Pulumi is let into: give its admin_kubeconfig, or leave it out"
+            )
+            yield Finding(path, None, "namespace-nowhere", message)
+        given = its.limit_range.default_request | its.limit_range.default if its.limit_range else {}
+        bound = {key.removeprefix("requests.") for key in its.quota if key in ("requests.cpu", "requests.memory")}
+        if lacks := sorted({*bound, *({"cpu", "memory"} & its.quota.keys())} - given.keys()):
+            message = (
+                f"has a quota of {' and '.join(lacks)}, so Kubernetes refuses every pod that says no request of it: "
+                "give limit_range.default_request"
+            )
+            yield Finding(path, None, "quota-without-default", message, "warning")
 
 
 def _some(names: list[str]) -> str:

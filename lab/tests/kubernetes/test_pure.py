@@ -248,8 +248,11 @@ def test_a_build_goes_on_where_it_was_and_is_done_only_at_its_end(tmp_path, monk
     with pytest.raises(LabError, match=r"^building kwok failed: lost \("):
         list(binaries.build(tmp_path))
     assert not binaries.built(tmp_path)
-    fake_go(tmp_path, monkeypatch, ": >$target")
-    assert list(binaries.build(tmp_path)) == [program.name for program in PROGRAMS]
+    fake_go(tmp_path, monkeypatch, "echo fmt >&2; echo k8s.io/api/core/v1 >&2; : >$target")
+    compiled = []
+    told = binaries.build(tmp_path, lambda package, count: compiled.append((package, count)))
+    assert list(told) == [program.name for program in PROGRAMS]
+    assert compiled[:2] == [("fmt", 1), ("k8s.io/api/core/v1", 2)]  # what `go build -v` says of each
     assert {path.name for path in binaries.folder(tmp_path).iterdir()} == {program.name for program in PROGRAMS}
     assert binaries.built(tmp_path) and list(binaries.build(tmp_path)) == []
 

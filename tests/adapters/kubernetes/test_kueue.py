@@ -12,7 +12,7 @@ from ironburst.ports import Resources, SchedulerError
 from lab.system import wait_for
 from tests.fakes.kube_api import RESOURCES, kubeconfig_of
 from tests.fakes.kube_objects import GATED, may, node, pod
-from tests.fakes.kueue_api import CHECK, CHECKS, QUEUES, RECORDED, WORKLOADS, KueueApi
+from tests.fakes.kueue_api import CHECK, CHECKS, FLAVORS, QUEUES, RECORDED, WORKLOADS, KueueApi
 
 NODES = tuple(f"p5-{number}" for number in range(1, 13))
 LABELS = {"ironburst.io/site": "burst-p5"}
@@ -319,6 +319,92 @@ def test_what_is_wrong_with_a_queue_is_told(api, kube, change, said):
     until(lambda: kube.objects().queues["team-a"].version == int(version))
     told = kube.observe().unreadable
     assert (said in told[0] and len(told) == 1) if said else told == ()
+
+
+DELAYING = {
+    "metadata": {"name": "placed-later"},
+    "spec": {
+        "controllerName": "kueue.x-k8s.io/provisioning-request",
+        "parameters": {"apiGroup": "kueue.x-k8s.io", "kind": "ProvisioningRequestConfig", "name": "placed-later"},
+    },
+}
+
+
+def told_of(api, kube, placed, delayed):
+    """What is said where these flavors have a topologyName, as in Kueue's sample-queues.yaml of its tas examples, and
+    these a check of ProvisioningRequests.
+    """
+    api.put(CHECKS, copy.deepcopy(DELAYING))
+    for name in placed:
+        api.edit(FLAVORS, "", name, lambda raw: raw["spec"].update(topologyName="default"))
+    if delayed:
+        more = {"name": "placed-later", "onFlavors": delayed}
+        api.edit(
+            QUEUES, "", "team-a", lambda raw: raw["spec"]["admissionChecksStrategy"]["admissionChecks"].append(more)
+        )
+    until(lambda: {name for name, each in kube.objects().flavors.items() if each.topology} == set(placed))
+    until(lambda: ("placed-later" in kube.objects().queues["team-a"].checks) is bool(delayed))
+    return kube.observe().unreadable
+
+
+@pytest.mark.parametrize(
+    ("placed", "delayed", "starts"),
+    [
+        (["home"], [], ["ClusterQueue team-a: flavor home has a topologyName and cloud has none"]),
+        (["home"], ["cloud"], ["ClusterQueue team-a: flavor home has a topologyName and cloud has none"]),
+        (
+            ["cloud"],
+            [],
+            [
+                "ClusterQueue team-a: flavor cloud has a topologyName and home has none",
+                "ClusterQueue team-a: flavor cloud has a topologyName, so Kueue gives it only when its nodes are there",
+            ],
+        ),
+        (["home", "cloud"], ["home"], ["ClusterQueue team-a: flavor cloud has a topologyName, so Kueue gives it only"]),
+        (["home", "cloud"], ["cloud"], []),
+        ([], ["cloud"], []),
+    ],
+)
+def test_topologies_that_keep_work_from_home_or_from_the_cloud_are_told(api, kube, placed, delayed, starts):
+    told = told_of(api, kube, placed, delayed)
+    assert len(told) == len(starts)
+    assert all(each.startswith(start) for each, start in zip(told, starts, strict=True)), told
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        'Flavor "cloud" does not support TopologyAwareScheduling',
+        'Flavor "cloud" does not contain the requested level',
+    ],
+)
+def test_a_workload_that_may_not_burst_has_a_sentence(api, kube, words):
+    """The words: Kueue 0.19.2, checkPodSetAndFlavorMatchForTAS."""
+    api.submit("train", "in_the_queue_again")
+    said = f"couldn't assign flavors to pod set main: insufficient unused quota in flavor home, 8 more needed, {words}"
+
+    def change(raw):
+        (of_quota,) = [each for each in raw["status"]["conditions"] if each["type"] == "QuotaReserved"]
+        of_quota["message"] = said
+
+    api.edit(WORKLOADS, "team-a", "job-train", change)
+    seen = until(lambda: (it := jobs(kube)["team-a/train"]) and "4 more" not in it.reason and said in it.reason and it)
+    assert seen.held
+    workload = kube.objects().workloads["team-a/job-train"]
+    assert kube.objects().waits(workload).endswith("never rents: it asks for a topology that flavor cloud doesn't have")
+
+
+def test_a_check_for_which_kueue_only_waits_launches_nothing_beside_us(api, kube):
+    """Its entry, where its ProvisioningRequestConfig manages no resource of the workload."""
+    api.put(CHECKS, copy.deepcopy(DELAYING))
+    entry = {"name": "placed-later", "state": "Ready", "message": "the provisioning request is not needed"}
+    entry["lastTransitionTime"] = "2026-11-23T07:00:00Z"
+    api.submit("train")
+    api.edit(WORKLOADS, "team-a", "job-train", lambda raw: raw["status"]["admissionChecks"].append(entry))
+    in_service(api, kube, "p5-1")
+    job(kube, "train", held=False)
+    place(kube, "train", "p5-1")
+    assert api.state("train")["state"] == "Ready"
 
 
 def test_a_cluster_without_kueue_is_told_at_once(api, kubeconfig):

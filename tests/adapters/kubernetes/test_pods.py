@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from ironburst.adapters.kubernetes import objects, pods, queue
+from ironburst.adapters.kubernetes import KubernetesPool, KubernetesSite, objects, pods, queue
 from ironburst.adapters.kubernetes.quantities import quantity, seconds
 from ironburst.adapters.kubernetes.taints import toleration
 from ironburst.ports import Resources
@@ -255,6 +255,29 @@ def test_images_host_ports_and_strange_resources():
         "host ports (8080)",
         "an image of registry.home.lan:5000, which only home reaches",
     ]
+
+
+EFA = "vpc.amazonaws.com/efa"
+EFA_SITE = KubernetesSite(
+    "lab", (KubernetesPool("burst-p5", ("p5-1",), Resources(8, 96, 1_000_000), resources={EFA: 4}),)
+)
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        ({EFA: "4"}, ""),
+        ({EFA: "32"}, "32 of the resource vpc.amazonaws.com/efa (a rented node has 4)"),
+        ({"rdma/rdma_shared_device_a": "1"}, "the resource rdma/rdma_shared_device_a"),
+    ],
+)
+def test_a_fabric_is_rented_for_as_far_as_the_type_has_it(asked, said):
+    """As in AWS's nccl-tests for EKS (requests of vpc.amazonaws.com/efa and hugepages-2Mi beside the GPUs), and in the
+    network operator's example/rdma-gpu-test-pod1.yml.
+    """
+    raw = pod("a")
+    raw["spec"]["containers"][0]["resources"]["requests"] |= {"hugepages-2Mi": "5120Mi", **asked}
+    assert only([raw], site=EFA_SITE).demands == said
 
 
 def test_parts_of_gpus_are_told_as_such():

@@ -12,7 +12,8 @@ from ironburst.adapters.kubernetes.objects import read_node
 from ironburst.adapters.kubernetes.pods import read_pod
 from ironburst.adapters.kubernetes.workloads import Queued, jobs_of
 from ironburst.ports import Resources
-from tests.fakes.kube_objects import node, pod
+from tests.fakes import kube_objects
+from tests.fakes.kube_objects import pod
 
 RECORDED = json.loads((Path(__file__).parent / "kueue_recorded.json").read_text())
 POOL = KubernetesPool(
@@ -20,6 +21,14 @@ POOL = KubernetesPool(
 )
 SITE = KubernetesSite("lab", (POOL,))
 GPU = "nvidia.com/gpu"
+
+
+def node(name, **has):
+    """Of home: the recorded flavor asks for this label."""
+    labels = {"ironburst.io/site": "home", **has.pop("labels", {})}
+    return kube_objects.node(name, labels=labels, **has)
+
+
 HOME = node("home-1", gpus=64)
 
 
@@ -179,6 +188,39 @@ def test_home_has_room_by_quota(queues, cohorts, fits):
 def test_home_has_room_by_its_nodes(nodes, pods, fits):
     """Kueue's quota stays what it is when a node is drained."""
     assert bool(sent(recorded("held"), queues=[queue(home=99)], nodes=nodes, pods=pods)) is fits
+
+
+RACKED = [node(f"home-{at}", gpus=8, labels={"rack": f"r{at % 2}"}) for at in range(1, 5)]
+
+
+@pytest.mark.parametrize(
+    ("nodes", "pods", "request_", "fits"),
+    [
+        ([node("a", gpus=4), node("b", gpus=4), node("c", gpus=8)], [], {}, False),  # 16 GPUs, and room for one pod
+        ([node("a", gpus=12), node("b", gpus=12)], [], {}, True),
+        ([node("a", gpus=8), node("b", gpus=8)], [pod("there", node="a", gpus=1)], {}, False),
+        (RACKED, [], {"required": "rack"}, True),
+        (RACKED, [pod("there", node="home-1", gpus=8)], {"required": "rack"}, True),
+        (RACKED, [pod(f"there-{at}", node=f"home-{at}", gpus=8) for at in (1, 2)], {"required": "rack"}, False),
+        (RACKED, [pod(f"there-{at}", node=f"home-{at}", gpus=8) for at in (1, 2)], {"preferred": "rack"}, True),
+        (RACKED, [], {"required": "block"}, False),  # a level that home's nodes don't say
+        ([kube_objects.node("a", gpus=16)], [], {}, False),  # without the label that Kueue makes the pods select by
+    ],
+)
+def test_home_has_room_on_a_node_for_each_pod(nodes, pods, request_, fits):
+    """For two pods of 8 GPUs. The requests: Kueue's annotations podset-required-topology and podset-preferred-topology
+    (its documentation of Topology Aware Scheduling), as a Workload has them.
+    """
+    raw = recorded("held")
+    raw["spec"]["podSets"][0]["topologyRequest"] |= request_
+    assert bool(sent(raw, queues=[queue(home=99)], nodes=nodes, pods=pods)) is fits
+
+
+def test_room_on_nodes_is_given_away_once():
+    first, second = recorded("held"), recorded("held", priority=3)
+    second["metadata"] |= {"name": "second", "uid": "second"}
+    nodes = [node(name, gpus=12) for name in "abc"]
+    assert sent(first, second, queues=[queue(home=99)], nodes=nodes) == ["second"]  # 36 GPUs, and 3 pods of 8 fit
 
 
 def test_room_is_given_away_once_and_in_kueues_order():

@@ -52,6 +52,21 @@ def test_what_kubernetes_is_told_is_yaml(shared, capsys, scheduler, kinds):
     assert "# kubectl taint node dgx02 ironburst.io/team=vision:NoSchedule --overwrite\n" in out
 
 
+def test_kueue_covers_what_pods_ask_for_beside_gpus(tmp_path, monkeypatch, capsys):
+    """A ClusterQueue admits nothing that asks for a resource that it doesn't cover, not even at home."""
+    made = sample.lab_document()
+    told = made.scheduler.model_copy(update={"home_resources": ["rdma/rdma_shared_device_a"]})
+    path, given = tmp_path / "cluster.json", [document.Share(**share) for share in SHARES]
+    path.write_text(made.model_copy(update={"shares": given, "scheduler": told}).model_dump_json())
+    monkeypatch.setenv("IRONBURST_DOCUMENT", str(path))
+    assert cli.main(["shares", "--for", "kueue"]) == 0
+    queues = [each for each in yaml.safe_load_all(capsys.readouterr().out) if each["kind"] == "ClusterQueue"]
+    for queue in queues:
+        covered = [name for group in queue["spec"]["resourceGroups"] for name in group["coveredResources"]]
+        assert {"hugepages-2Mi", "rdma/rdma_shared_device_a", "vpc.amazonaws.com/efa"} <= set(covered)
+        assert len(covered) == len(set(covered))
+
+
 def test_what_slurm_is_told_are_commands(shared, capsys):
     assert cli.main(["shares", "--for", "slurm"]) == 0
     lines = capsys.readouterr().out.splitlines()

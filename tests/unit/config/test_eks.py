@@ -164,7 +164,7 @@ def test_addresses_of_services_overlap_nothing(value):
 
 
 def test_charts_need_no_kubeconfig_there(value):
-    value["scheduler"]["gpu_support"] = {"plugin": "device-plugin"}
+    value["scheduler"]["gpu_support"] = {"plugin": "gpu-operator"}
     assert said(value, gpu_support.gpu_support) == []
 
 

@@ -1,12 +1,14 @@
 """GPU support of a Kubernetes cluster: what is refused, and what is told."""
 
 from types import SimpleNamespace
+from typing import get_args
 
 import pytest
 
 from ironburst import catalog
 from ironburst.config import load
 from ironburst.config.checks.gpu_support import drivers, gpu_support
+from ironburst.config.gpu_support_models import ChartName
 from tests.unit.kubernetes_stack import on_kubernetes
 
 
@@ -32,13 +34,19 @@ def test_slurm_has_none(declared):
     "given",
     [
         {},
-        {"plugin": "device-plugin", "mig_strategy": "mixed", "dcgm_exporter": True},
+        {"plugin": "device-plugin", "device_list": "volume-mounts", "mig_strategy": "mixed", "dcgm_exporter": True},
         {"plugin": "gpu-operator", "dra": "compute-domains"},
     ],
 )
 def test_what_goes_together_is_taken(value, given):
     value["scheduler"]["gpu_support"] = given
     assert found(value) == {}
+
+
+def test_images_that_may_give_themselves_gpus_are_told(value):
+    value["scheduler"]["gpu_support"] = {"plugin": "device-plugin"}
+    severity, message = found(value)["scheduler.gpu_support.device_list"]
+    assert severity == "warning" and "sees all of its node's" in message
 
 
 def test_the_network_of_rented_nodes_is_told(value):
@@ -54,6 +62,9 @@ def test_the_network_of_rented_nodes_is_told(value):
     [
         ({"plugin": "device-plugin", "dra": "gpus"}, "dra", "both would hand out the same ones"),
         ({"dra": "gpus", "mig_strategy": "single"}, "mig_strategy", "a claim asks for its MIG instance"),
+        ({"rdma_resource": "rdma_shared_device_a"}, "rdma_resource", "write network_operator: yes"),
+        ({"sharing": {"by": "mps", "replicas": 4}}, "sharing", "declare plugin, or leave it out"),
+        ({"plugin": "gpu-operator", "values": {"dcgm-exporter": {}}}, "values.dcgm-exporter", "that isn't installed"),
     ],
 )
 def test_what_does_not_go_together(value, given, path, sentence):
@@ -78,7 +89,7 @@ def test_nothing_is_installed_where_pulumi_is_not_let_in(value):
 
 def test_mig_instances_that_no_pod_would_get_are_told(value):
     value["cloud"]["pools"][0]["mig"] = [{"profiles": {"1g.10gb": 7}}]
-    value["scheduler"]["gpu_support"] = {"plugin": "device-plugin"}
+    value["scheduler"]["gpu_support"] = {"plugin": "device-plugin", "device_list": "volume-mounts"}
     severity, message = found(value)["scheduler.gpu_support.mig_strategy"]
     assert severity == "warning" and "these nodes have some: p5;" in message
     value["scheduler"]["gpu_support"]["mig_strategy"] = "mixed"
@@ -139,7 +150,7 @@ def test_the_clusters_own_namespaces_are_not_ours(value):
 
 def test_every_chart_has_one_locked_version_and_a_place():
     charts = catalog.charts()
-    assert set(charts) == {"device-plugin", "gpu-operator", "dcgm-exporter", "network-operator", "dra-driver"}
+    assert set(charts) == {name for names in get_args(ChartName) for name in get_args(names)}
     for chart in charts.values():
         assert chart.version.lstrip("v")[0].isdigit() and chart.source
         assert bool(chart.repository) != chart.chart.startswith("oci://")

@@ -4,6 +4,7 @@ import pytest
 
 from ironburst import document
 from ironburst.config import load
+from ironburst.config.checks import shares
 from ironburst.document import build
 from tests.unit.config.test_checks import findings, put
 from tests.unit.document.test_document import OBSERVED
@@ -117,3 +118,20 @@ def test_a_partition_is_a_teams_or_somebody_elses(declared):
     declared["shares"] = [OWN]
     declared["cloud"]["groups"][0]["name"] = "own-vision"
     assert any("rename one" in found.message for found in findings(declared))
+
+
+def test_a_namespace_is_made_where_pulumi_is_let_in(declared):
+    def told(value):
+        return list(shares.shares(load.from_value(value)))
+
+    declared["shares"] = [VISION | {"namespace": {}}]
+    (found,) = told(declared)
+    assert found.path.endswith("shares[0].namespace") and found.rule == "namespace-nowhere"
+    on_kubernetes(declared)
+    declared["scheduler"]["admin_kubeconfig"] = "file:/etc/ironburst/admin.kubeconfig"
+    assert "namespace-nowhere" not in {each.rule for each in told(declared)}
+    assert build.build(load.from_value(declared), OBSERVED).shares[0].account == "vision"
+    quota = {"requests.cpu": "1000", "requests.memory": "8Ti", "pods": "500"}
+    declared["shares"][0]["namespace"] = {"quota": quota, "limit_range": {"default_request": {"cpu": "1"}}}
+    (found,) = [each for each in told(declared) if each.rule == "quota-without-default"]
+    assert found.severity == "warning" and "has a quota of memory, so" in found.message

@@ -147,6 +147,7 @@ def test_the_adapter_is_told_what_is_declared(cluster):
         "node.kubernetes.io/instance-type": "p5.48xlarge",
         "ironburst.io/site": "burst-p5",
     }
+    assert pool.resources == {"vpc.amazonaws.com/efa": 32}
 
 
 def test_node_objects_of_other_names_are_known_by_ours():
