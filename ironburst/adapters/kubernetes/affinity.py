@@ -102,17 +102,19 @@ def selects(selector: Json | None, labels: Mapping[str, str]) -> bool:
     return plain and all(matches(each, labels) for each in selector.get("matchExpressions") or ())
 
 
-def own_terms(affinity: Json | None, labels: Mapping[str, str]) -> tuple[list[str], list[str]]:
-    """Required terms of a podAffinity or podAntiAffinity: topology keys of those that mean the pod's own kind, and of
-    those that mean others.
+def own_terms(affinity: Json | None, labels: Mapping[str, str]) -> tuple[list[tuple[str, Json]], list[str]]:
+    """Required terms of a podAffinity or podAntiAffinity: (topology key, label selector) of those that mean the pod's
+    own kind, and the topology keys of those that mean others.
     """
-    own: list[str] = []
+    own: list[tuple[str, Json]] = []
     others: list[str] = []
     terms: Sequence[Json] = (affinity or {}).get("requiredDuringSchedulingIgnoredDuringExecution") or ()
     for term in terms:
-        here = not term.get("namespaces") and term.get("namespaceSelector") is None
-        mine = here and _keyed(term, labels)
-        (own if mine else others).append(str(term.get("topologyKey")))
+        here, key = not term.get("namespaces") and term.get("namespaceSelector") is None, str(term.get("topologyKey"))
+        if here and _keyed(term, labels):
+            own.append((key, term.get("labelSelector") or {}))
+        else:
+            others.append(key)
     return own, others
 
 

@@ -74,6 +74,7 @@ def read_job(raw: Json, site: Site) -> JobView:
             **names,
             name=name,
             jobset=owner.name if owner and owner.kind == "JobSet" else labels.get("jobset.sigs.k8s.io/jobset-name", ""),
+            owner=owner.uid if owner else "",
             parallelism=int(spec.get("parallelism", 1)),
             completions=spec.get("completions"),
             indexed=spec.get("completionMode") == "Indexed",

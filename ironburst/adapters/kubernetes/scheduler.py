@@ -279,7 +279,7 @@ class Kubernetes:
         seen = self.objects()
         gang = self._gang(job, seen)
         waiting = gang.unbound
-        if not waiting or any(pod.node for pod in gang.pods):
+        if not waiting or gang.bound(self._site):
             raise SchedulerError(f"job {job} ({gang.name}) isn't pending")
         pools = [pool for pool in self._site.pools if pool.partition in partitions]
         wanted = {name for pool in pools for name in pool.nodes} - set(excluded)

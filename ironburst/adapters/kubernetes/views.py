@@ -5,8 +5,12 @@ A view is made when an object arrives; `version` is its resourceVersion.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, Protocol
+
+# controllers whose pods serve or work each for itself, and are made anew when they go
+EACH_FOR_ITSELF = ("ReplicaSet", "ReplicationController", "StatefulSet")
 
 
 class Owner(NamedTuple):
@@ -57,7 +61,9 @@ class PodView:
     pools: frozenset[str] = frozenset()  # partitions whose nodes its node selector and affinity allow
     chooses_gpu: bool = False  # its node selector or affinity says which GPUs
     together: str = ""  # topology key that it wants to share with its own kind; empty: none
+    near: tuple[tuple[str, Mapping[str, Any]], ...] = ()  # the same, all: topology key, label selector
     one_per_node: bool = False  # it shares no node with its own kind
+    labels: Mapping[str, str] = field(default_factory=dict)  # of what may be a launcher of a gang; of others none
     claims: tuple[str, ...] = ()  # PersistentVolumeClaims, namespace/name
     queued_as: str = ""  # name of its Kueue Workload; empty: it has none, or doesn't say
     share: str = ""  # what it counts in of its team's share, by its priority class: ironburst.shares.model
@@ -98,6 +104,7 @@ class JobView:
     name: str
     error: str = ""
     jobset: str = ""
+    owner: str = ""  # uid of the controller that made it
     parallelism: int = 1
     completions: int | None = None
     indexed: bool = False

@@ -14,7 +14,7 @@ from typing import Any
 from ironburst.adapters.kubernetes import affinity
 from ironburst.adapters.kubernetes.quantities import moment, quantity, seconds
 from ironburst.adapters.kubernetes.site import GPU, HOSTNAME_KEY, RENTED, Pool, Site
-from ironburst.adapters.kubernetes.views import Owner, PodView
+from ironburst.adapters.kubernetes.views import EACH_FOR_ITSELF, Owner, PodView
 from ironburst.shares.kubernetes import KINDS
 
 Json = dict[str, Any]
@@ -74,8 +74,9 @@ def _fields(raw: Json, site: Site) -> Json:
     waits, reason = _scheduled(spec, status)
     pools = affinity.pools_for(spec, site)
     strange = [f"pod affinity ({key})" for key in strangers_near] + [
-        f"pod anti-affinity ({key})" for key in (*strangers_apart, *(key for key in apart if key != HOSTNAME_KEY))
+        f"pod anti-affinity ({key})" for key in (*strangers_apart, *(key for key, _ in apart if key != HOSTNAME_KEY))
     ]
+    gpus = _gpus(asked, spec)
     return {
         "workload": (owner is None or owner.kind not in ("DaemonSet", "Node"))
         and "kubernetes.io/config.mirror" not in notes,
@@ -83,7 +84,7 @@ def _fields(raw: Json, site: Site) -> Json:
         "created_s": seconds(meta["creationTimestamp"]),
         "started_s": moment(status.get("startTime")),
         "limit_s": _limit(spec),
-        "gpus": _gpus(asked, spec),
+        "gpus": gpus,
         "milli_cpus": round(asked.get("cpu", 0.0) * 1000),
         "memory": round(asked.get("memory", 0.0)),
         "owner": owner,
@@ -106,8 +107,10 @@ def _fields(raw: Json, site: Site) -> Json:
         "demands": (*_demands(spec, asked, pools, site), *strange),
         "pools": pools,
         "chooses_gpu": affinity.chooses_gpu(spec),
-        "together": _narrowest(near, site),
-        "one_per_node": HOSTNAME_KEY in apart,
+        "together": _narrowest([key for key, _ in near], site),
+        "near": tuple(near),
+        "one_per_node": any(key == HOSTNAME_KEY for key, _ in apart),
+        "labels": {} if gpus or (owner and owner.kind in EACH_FOR_ITSELF) else labels,
         "claims": tuple(_claims(meta, spec)),
         "queued_as": notes.get(f"{_KUEUE}/workload") or labels.get(f"{_KUEUE}/pod-group-name", ""),
         "share": KINDS.get(spec.get("priorityClassName") or "", ""),
