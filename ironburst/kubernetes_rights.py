@@ -43,6 +43,7 @@ class Rule(NamedTuple):
 CLUSTER = (
     Rule("", ("pods",), ("list", "watch", "patch", "delete")),
     Rule("", ("pods/eviction",), ("create",)),
+    Rule("policy", ("poddisruptionbudgets",), ("list",)),
     Rule("", ("nodes",), ("get", "list", "watch", "patch", "delete")),
     Rule("", ("persistentvolumeclaims", "persistentvolumes"), ("list", "watch")),
     Rule("", ("resourcequotas",), ("get", "patch"), ("ironburst-guaranteed", "ironburst-over-quota")),
