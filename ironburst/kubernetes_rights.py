@@ -45,7 +45,7 @@ CLUSTER = (
     Rule("", ("pods/eviction",), ("create",)),
     Rule("policy", ("poddisruptionbudgets",), ("list",)),
     Rule("", ("nodes",), ("get", "list", "watch", "patch", "delete")),
-    Rule("", ("persistentvolumeclaims", "persistentvolumes"), ("list", "watch")),
+    Rule("", ("namespaces", "persistentvolumeclaims", "persistentvolumes"), ("list", "watch")),
     Rule("", ("resourcequotas",), ("get", "patch"), ("ironburst-guaranteed", "ironburst-over-quota")),
     Rule("batch", ("jobs",), ("list", "watch")),
     Rule("scheduling.k8s.io", ("podgroups",), ("list", "watch")),

@@ -32,6 +32,7 @@ from ironburst.controller import (
     reaper,
     rebuild,
     records,
+    renewing,
     retention,
     shares,
     sightings,
@@ -180,7 +181,7 @@ class Controller:
         leases.admit(site)
         leases.advance(site, observation)
         self._enforce(site, observation)
-        for each in (foreign, drained, unstarted, own_exclusions, hall_events):
+        for each in (foreign, drained, unstarted, own_exclusions, hall_events, renewing):
             each.look(site, observation)
         for pool in document.pools:
             idle_store.tidy(self.ledger, pool.name, site.now)

@@ -25,6 +25,7 @@ import yaml
 RESOURCES = {  # group/version resource: kind, namespaced, fields that can be selected by
     "v1 pods": ("Pod", True, ("metadata.name", "spec.nodeName", "spec.schedulerName", "status.phase")),
     "v1 nodes": ("Node", False, ("metadata.name", "spec.unschedulable")),
+    "v1 namespaces": ("Namespace", False, ("metadata.name",)),
     "v1 persistentvolumeclaims": ("PersistentVolumeClaim", True, ("metadata.name",)),
     "v1 persistentvolumes": ("PersistentVolume", False, ("metadata.name",)),
     "v1 resourcequotas": ("ResourceQuota", True, ("metadata.name",)),

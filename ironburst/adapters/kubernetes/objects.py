@@ -8,9 +8,17 @@ from typing import Any
 
 from ironburst.adapters.kubernetes import affinity
 from ironburst.adapters.kubernetes.pods import SHAPES, owner_of, read_pod, version_of
-from ironburst.adapters.kubernetes.quantities import moment, quantity, seconds
-from ironburst.adapters.kubernetes.site import DRAIN, GATE, GPU, Site
-from ironburst.adapters.kubernetes.views import ClaimView, GroupView, JobView, NodeView, PodView, VolumeView
+from ironburst.adapters.kubernetes.quantities import duration, moment, quantity, seconds
+from ironburst.adapters.kubernetes.site import DRAIN, GATE, GPU, TIME_LIMIT, Site
+from ironburst.adapters.kubernetes.views import (
+    ClaimView,
+    GroupView,
+    JobView,
+    NamespaceView,
+    NodeView,
+    PodView,
+    VolumeView,
+)
 from ironburst.nodes.naming import NODE_LABEL
 
 Json = dict[str, Any]
@@ -101,7 +109,8 @@ def _template(raw: Json, site: Site) -> PodView | None:
     template = spec["template"]
     made = {"namespace": meta["namespace"], "name": meta["name"], "uid": meta["uid"]}
     owners = [{"kind": "Job", "name": meta["name"], "uid": meta["uid"], "controller": True}]
-    labels = {"labels": (template.get("metadata") or {}).get("labels") or {}}
+    own = template.get("metadata") or {}
+    labels = {"labels": own.get("labels") or {}, "annotations": own.get("annotations") or {}}
     when = {"creationTimestamp": meta["creationTimestamp"], "ownerReferences": owners}
     return read_pod({"metadata": {**made, **labels, **when}, "spec": template["spec"]}, site)
 
@@ -127,6 +136,16 @@ def read_group(raw: Json) -> GroupView:
         )
     except SHAPES as error:
         return GroupView(**names, error=_error("PodGroup", names, error))
+
+
+def read_namespace(raw: Json) -> NamespaceView:
+    """A Namespace."""
+    names = _names(raw)
+    text = (raw["metadata"].get("annotations") or {}).get(TIME_LIMIT)
+    try:
+        return NamespaceView(**names, aside_s=duration(text) if text is not None else None)
+    except ValueError as error:
+        return NamespaceView(**names, error=f"namespace {names['key']}: its annotation {TIME_LIMIT}: {error}")
 
 
 def read_claim(raw: Json) -> ClaimView:

@@ -38,6 +38,7 @@ class PodView:
     created_s: float = 0.0
     started_s: float | None = None  # its kubelet took it
     limit_s: float | None = None  # its own activeDeadlineSeconds
+    aside_s: float | None = None  # by its annotation: money is set aside for so long, and then anew
     gpus: int = 0
     milli_cpus: int = 0
     memory: int = 0  # bytes
@@ -136,6 +137,17 @@ class GroupView:
     error: str = ""
     least: int = 0
     topology: str = ""  # key of the domain that they share
+
+
+@dataclass(frozen=True, slots=True)
+class NamespaceView:
+    """A Namespace."""
+
+    key: str
+    uid: str
+    version: int
+    error: str = ""
+    aside_s: float | None = None  # by its annotation: of its pods that say nothing themselves
 
 
 @dataclass(frozen=True, slots=True)

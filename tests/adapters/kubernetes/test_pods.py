@@ -25,7 +25,7 @@ from tests.fakes.kube_objects import (
 )
 
 
-def seen(raw_pods, jobs=(), nodes=(), groups=(), claims=(), volumes=(), site=SITE):
+def seen(raw_pods, jobs=(), nodes=(), groups=(), claims=(), volumes=(), namespaces=(), site=SITE):
     def keyed(views):
         return {view.key: view for view in views}
 
@@ -36,6 +36,7 @@ def seen(raw_pods, jobs=(), nodes=(), groups=(), claims=(), volumes=(), site=SIT
         keyed(map(objects.read_group, groups)),
         keyed(map(objects.read_claim, claims)),
         keyed(objects.read_volume(raw, site) for raw in volumes),
+        namespaces=keyed(map(objects.read_namespace, namespaces)),
     )
 
 

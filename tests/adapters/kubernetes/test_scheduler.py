@@ -29,7 +29,6 @@ from tests.fakes.kube_objects import (
 )
 
 BUDGETS = "policy/v1 poddisruptionbudgets"
-BUDGETS = "policy/v1 poddisruptionbudgets"
 REQUESTS = "certificates.k8s.io/v1 certificatesigningrequests"
 P5 = ("p5-1", "p5-2", "p5-3")
 

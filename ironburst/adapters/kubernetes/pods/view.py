@@ -12,8 +12,8 @@ import re
 from typing import Any
 
 from ironburst.adapters.kubernetes import affinity
-from ironburst.adapters.kubernetes.quantities import moment, quantity, seconds
-from ironburst.adapters.kubernetes.site import GPU, HOSTNAME_KEY, RENTED, Pool, Site
+from ironburst.adapters.kubernetes.quantities import duration, moment, quantity, seconds
+from ironburst.adapters.kubernetes.site import GPU, HOSTNAME_KEY, RENTED, TIME_LIMIT, Pool, Site
 from ironburst.adapters.kubernetes.views import EACH_FOR_ITSELF, Owner, PodView
 from ironburst.shares.kubernetes import KINDS
 
@@ -72,6 +72,7 @@ def _fields(raw: Json, site: Site) -> Json:
     near, strangers_near = affinity.own_terms(kin.get("podAffinity"), labels)
     apart, strangers_apart = affinity.own_terms(kin.get("podAntiAffinity"), labels)
     waits, reason = _scheduled(spec, status)
+    aside_s, wrong = _aside(notes)
     pools = affinity.pools_for(spec, site)
     strange = [f"pod affinity ({key})" for key in strangers_near] + [
         f"pod anti-affinity ({key})" for key in (*strangers_apart, *(key for key, _ in apart if key != HOSTNAME_KEY))
@@ -84,6 +85,7 @@ def _fields(raw: Json, site: Site) -> Json:
         "created_s": seconds(meta["creationTimestamp"]),
         "started_s": moment(status.get("startTime")),
         "limit_s": _limit(spec),
+        "aside_s": aside_s,
         "gpus": gpus,
         "milli_cpus": round(asked.get("cpu", 0.0) * 1000),
         "memory": round(asked.get("memory", 0.0)),
@@ -94,7 +96,7 @@ def _fields(raw: Json, site: Site) -> Json:
         "jobset_jobs": int(labels.get(f"{_JOBSET}/global-replicas") or notes.get(f"{_JOBSET}/global-replicas") or 0),
         "index": notes.get("batch.kubernetes.io/job-completion-index", ""),
         "gone_s": moment(meta.get("deletionTimestamp")),
-        "waits": waits,
+        "waits": waits or wrong,
         "reason": reason,
         "begins": _begins(status) if spec.get("nodeName") else "",
         "origin": _origin(owner, spec),
@@ -170,6 +172,16 @@ def _is_part(name: str) -> bool:
 def _limit(spec: Json) -> float | None:
     limit = spec.get("activeDeadlineSeconds")
     return None if limit is None else float(limit)
+
+
+def _aside(notes: Json) -> tuple[float | None, str]:
+    """What its annotation says, and what is wrong with that."""
+    if (text := notes.get(TIME_LIMIT)) is None:
+        return None, ""
+    try:
+        return duration(text), ""
+    except ValueError as error:
+        return None, f"its annotation {TIME_LIMIT}: {error}"
 
 
 def _leader_set(labels: Json, notes: Json) -> tuple[str, str, int] | None:

@@ -8,16 +8,17 @@ back from the cluster.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from operator import is_
 
 from ironburst.adapters.kubernetes import taints
 from ironburst.adapters.kubernetes.gangs import Gang
-from ironburst.adapters.kubernetes.queue import demands
+from ironburst.adapters.kubernetes.queue import demands, limits
 from ironburst.adapters.kubernetes.queue.seen import Objects
 from ironburst.adapters.kubernetes.queue.shape import shape_of
 from ironburst.adapters.kubernetes.site import Site
-from ironburst.adapters.kubernetes.views import PodView
+from ironburst.adapters.kubernetes.views import NamespaceView, PodView
 from ironburst.nodes.state_times import INCOMPLETE, SOME_END, SOME_WAIT
 from ironburst.ports import Job
 
@@ -27,6 +28,7 @@ class Memo:
     """Jobs as they were made last, by the gang's key: most are the same a tick later."""
 
     rented: dict[str, str] = field(default_factory=dict)
+    namespaces: Mapping[str, NamespaceView] = field(default_factory=dict)
     jobs: dict[str, tuple[Gang, Job]] = field(default_factory=dict)
 
 
@@ -35,7 +37,8 @@ def jobs_of(objects: Objects, site: Site, memo: Memo | None = None) -> list[Job]
     to date.
     """
     gangs, twice = objects.gangs
-    before = memo.jobs if memo and memo.rented == objects.rented else {}
+    same = memo and memo.rented == objects.rented and memo.namespaces == objects.namespaces
+    before = memo.jobs if memo and same else {}
     found: list[Job] = []
     kept: dict[str, tuple[Gang, Job]] = {}
     for gang in gangs:
@@ -51,7 +54,7 @@ def jobs_of(objects: Objects, site: Site, memo: Memo | None = None) -> list[Job]
             if gang.id not in twice and not any(pod.claims for pod in gang.pods):  # volumes change by themselves
                 kept[gang.key] = gang, job
     if memo:
-        memo.rented, memo.jobs = objects.rented, kept
+        memo.rented, memo.namespaces, memo.jobs = objects.rented, objects.namespaces, kept
     return found
 
 
@@ -70,7 +73,7 @@ def job_of(gang: Gang, objects: Objects, site: Site, *, twice: bool = False) -> 
     count, each = shape_of(gang, bound, objects, site)
     waits = _waits(gang, twice)
     partitions, excluded = _places(gang, bound, objects, site)
-    limit = _limit_s(gang, objects, site)
+    limit = limits.limit_s(gang, bound, objects, site)
     lasting = [pod for pod in bound if not pod.deleting]
     begins = bool(lasting) and all(pod.begins for pod in lasting)
     gpu_type = "" if bound else demands.gpu_type(gang, objects, site)
@@ -94,47 +97,12 @@ def job_of(gang: Gang, objects: Objects, site: Site, *, twice: bool = False) -> 
         demands="" if bound else "; ".join(dict.fromkeys(demands.demands_of(gang, objects, site))),
         excluded=excluded,
         start_s=min((pod.started_s for pod in bound if pod.started_s is not None), default=None),
-        end_s=_gone_s(bound) if bound and not lasting else _end_s(bound, objects) if limit is not None else None,
+        end_s=limits.end_s(bound, objects),
         on=tuple(sorted({pod.node for pod in bound})),
         restarts=math.ceil(sum(job.failed for job in gang.jobs) / gang.size),  # each of its pods counts as failed
         account=first.account,
         origin=first.origin,
     )
-
-
-# ---- when
-
-
-def _limit_s(gang: Gang, objects: Objects, site: Site) -> float | None:
-    """The longest of the limits of its pods that may be on rented nodes; None: one of them has none. A Job's limit runs
-    while its pods are pending, too: they may run shorter, never longer.
-    """
-    at_home = {pod.uid for pod in gang.launchers if pod.node and pod.node not in site.pool_of}
-    limits = [_pod_limit_s(pod, objects) for pod in gang.pods if pod.uid not in at_home]
-    return None if None in limits else max((limit for limit in limits if limit is not None), default=None)
-
-
-def _pod_limit_s(pod: PodView, objects: Objects) -> float | None:
-    job = objects.job_of(pod)
-    limits = [limit for limit in (pod.limit_s, job.limit_s if job else None) if limit is not None]
-    return min(limits, default=None)
-
-
-def _gone_s(bound: list[PodView]) -> float | None:
-    """When the grace periods of all that are being deleted are over."""
-    return max((pod.gone_s for pod in bound if pod.gone_s is not None), default=None)
-
-
-def _end_s(bound: list[PodView], objects: Objects) -> float | None:
-    """When the last of them ends by its limit; None: not known yet."""
-    ends = []
-    for pod in bound:
-        job = objects.job_of(pod)
-        own = [pod.started_s + pod.limit_s] if pod.started_s is not None and pod.limit_s is not None else []
-        if job and job.limit_s is not None and job.started_s is not None:
-            own.append(job.started_s + job.limit_s)
-        ends += [min(own)] if own else []
-    return max(ends) if len(ends) == len(bound) and ends else None
 
 
 # ---- why it waits

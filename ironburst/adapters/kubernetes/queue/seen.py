@@ -3,14 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property, partial
 
 from ironburst.adapters.kubernetes import objects, pods, taints
 from ironburst.adapters.kubernetes.cache import Kind
 from ironburst.adapters.kubernetes.gangs import Gang, grouped
 from ironburst.adapters.kubernetes.site import Site
-from ironburst.adapters.kubernetes.views import ClaimView, GroupView, JobView, NodeView, PodView, View, VolumeView
+from ironburst.adapters.kubernetes.views import (
+    ClaimView,
+    GroupView,
+    JobView,
+    NamespaceView,
+    NodeView,
+    PodView,
+    View,
+    VolumeView,
+)
 from ironburst.ports import WrongShape
 
 LIVE = "status.phase!=Succeeded,status.phase!=Failed"  # field selector: pods that haven't ended
@@ -21,6 +30,7 @@ KEPT = {  # what is known of a cluster, by its kind
     "groups": "podgroups",
     "claims": "persistentvolumeclaims",
     "volumes": "persistentvolumes",
+    "namespaces": "namespaces",
 }
 
 
@@ -33,6 +43,7 @@ def kinds(site: Site) -> list[Kind]:
         Kind("podgroups", (group.format("v1beta1"), group.format("v1alpha2")), objects.read_group, may_lack=True),
         Kind("persistentvolumeclaims", ("/api/v1/persistentvolumeclaims",), objects.read_claim),
         Kind("persistentvolumes", ("/api/v1/persistentvolumes",), partial(objects.read_volume, site=site)),
+        Kind("namespaces", ("/api/v1/namespaces",), objects.read_namespace),
         Kind("nodes", ("/api/v1/nodes",), partial(objects.read_node, ours=site.ours)),
     ]
 
@@ -47,6 +58,7 @@ class Objects:
     groups: Mapping[str, GroupView]
     claims: Mapping[str, ClaimView]
     volumes: Mapping[str, VolumeView]
+    namespaces: Mapping[str, NamespaceView] = field(default_factory=dict, kw_only=True)
 
     @cached_property
     def gangs(self) -> tuple[list[Gang], frozenset[int]]:
@@ -80,6 +92,7 @@ def unreadable(seen: Objects) -> tuple[str, ...]:
     bad = [pod.error for pod in seen.pods.values() if pod.error]
     if len(bad) > max(1, len(seen.pods) // 2):
         raise WrongShape(f"{len(bad)} of {len(seen.pods)} pods can't be read: {bad[0]}")
-    others: list[View] = [*seen.nodes.values(), *seen.jobs.values(), *seen.groups.values(), *seen.volumes.values()]
+    others: list[View] = [*seen.nodes.values(), *seen.jobs.values(), *seen.groups.values()]
+    others += [*seen.volumes.values(), *seen.namespaces.values()]
     twice = [f"two jobs have the id {id}: neither is touched" for id in sorted(seen.gangs[1])]
     return (*bad, *(view.error for view in others if view.error), *twice)
