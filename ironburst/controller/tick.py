@@ -66,6 +66,7 @@ class Report:
     decision: Decision
     dropped: tuple[str, ...]
     events: tuple[EventRow, ...] = field(default=())
+    called: dict[int, str] = field(default_factory=dict)  # jobs that have another name than their id
 
     @classmethod
     def of(
@@ -82,7 +83,10 @@ class Report:
         """With the events after the mark `after`."""
         pending = sum(job.pending for job in snapshot.jobs)
         running = sum(bool(job.on) for job in snapshot.jobs)
-        return cls(began, pending, running, leases, decision, tuple(dropped), tuple(ledger.events(after=after)))
+        events = tuple(ledger.events(after=after))
+        called = {job.id: job.called for job in snapshot.jobs if job.called}
+        called = {event.job: called[event.job] for event in events if event.job in called}
+        return cls(began, pending, running, leases, decision, tuple(dropped), events, called)
 
 
 @dataclass

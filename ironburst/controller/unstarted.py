@@ -138,4 +138,5 @@ def _told(each: GivesUp) -> str:
     if each.home:
         long = f"{explain.listed(each.home)} at home had room for it for {explain.duration(each.open_s)}"
         again = "it isn't expected there any more"
-    return f"job {naming.called(job.id)} of {job.user} didn't start though {long}; the scheduler says: {says}; {again}"
+    name = f"job {job.called or naming.called(job.id)} of {job.user}"
+    return f"{name} didn't start though {long}; the scheduler says: {says}; {again}"

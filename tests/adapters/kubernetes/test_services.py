@@ -141,3 +141,20 @@ def test_a_group_of_a_leader_worker_set():
     ]
     found = only(its)
     assert (found.nodes, found.time_limit_s, found.demands, found.requeue) == (2, HOUR, "", True)
+
+
+def test_what_is_told_names_the_pods_as_kubectl_does(made):
+    from ironburst.cli.tick import lines
+
+    world = made()
+    fill_home(world, runs_s=9e6)
+    world.serve("vllm", {LIMIT: "1h"})
+    said = []
+    for _ in range(60):
+        said += lines(world.tick())
+        if "vllm" in world.started:
+            break
+        world.clock.wait(30)
+    rent = [line for line in said if line.startswith("  rent:")]
+    assert rent and all("job team-a/vllm-0 " in line for line in rent)
+    assert not [line for line in said if str(world.kube.observe().jobs[-1].id) in line]

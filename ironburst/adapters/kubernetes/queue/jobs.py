@@ -102,6 +102,7 @@ def job_of(gang: Gang, objects: Objects, site: Site, *, twice: bool = False) -> 
         restarts=math.ceil(sum(job.failed for job in gang.jobs) / gang.size),  # each of its pods counts as failed
         account=first.account,
         origin=first.origin,
+        called=gang.name,
     )
 
 
