@@ -31,6 +31,7 @@ class KubeWorld(World):
         self.api, self.kube = api, Kubernetes(client, replace(SITE, by_instance=eks), first_s=10.0, **given)
         self.eks = eks
         self.runs_s, self.started, self.tries, self.registered = {}, {}, itertools.count(1), set()
+        self.stays_home = lambda name: False  # whose pods no rented node takes, whatever the reason
         self.begin_as, self.lingers = {}, set()  # by job: the status of its pods once bound; whose pods never go
         super().__init__(tmp_path, home=0, **burst)
         api.now = self.clock.now
@@ -140,7 +141,7 @@ class KubeWorld(World):
             if not pod["spec"].get("nodeName"):
                 waiting.setdefault(pod["metadata"]["ownerReferences"][0]["name"], []).append(pod)
         for name, pods in sorted(waiting.items(), key=lambda item: item[1][0]["metadata"]["creationTimestamp"]):
-            for home in (True, False):
+            for home in (True,) if self.stays_home(name) else (True, False):
                 free = [
                     raw["metadata"]["name"]
                     for raw in self.of(NODES)

@@ -51,6 +51,7 @@ class PodView:
     waits: str = ""  # why nothing is to be done for it though it is pending; empty: it is unschedulable
     reason: str = ""  # the scheduler's words
     begins: str = ""  # bound: what its containers wait for, kubelet's word first; empty: they work
+    alike: str = ""  # what decides where it may start: pods.alike
     origin: str = ""  # what its controller's other pods of the same images share; empty: it has none
     priority: int = 0
     account: str = ""

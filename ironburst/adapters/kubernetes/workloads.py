@@ -17,6 +17,7 @@ What Kueue does that isn't obvious (0.19.2, tried):
 
 from __future__ import annotations
 
+import hashlib
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
@@ -200,8 +201,10 @@ def _of_workload(job: Job, now: WorkloadView) -> Job:
     if now.admitted_s is not None and now.limit_s is not None:
         ends.append(now.admitted_s + now.limit_s)
     waiting = job.pending and not job.held
+    its = sorted((each.name, each.count, each.pod.alike, tuple(sorted(each.flavors.items()))) for each in now.sets)
     return replace(
         job,
+        alike=hashlib.sha256(repr(its).encode()).hexdigest()[:16],
         time_limit_s=min(limits, default=None),
         end_s=min(ends, default=None) if job.on else None,
         eligible_s=now.reserved_s if waiting else None,

@@ -556,3 +556,43 @@ def test_who_tolerates_everything_is_seen_as_nobody_that_was_placed():
     it = pod("a", node="p5-1", tolerations=[{"operator": "Exists"}])
     found = only([it], nodes=[node("p5-1", gate="True", taints=[rented_taint("x.0")])])
     assert (found.partitions, found.excluded) == (("home", "burst-p5"), ())
+
+
+# ---- what pods are alike in
+
+
+def alike(name="a", **more):
+    raw = job(name)
+    (it,) = pods_of(raw, 1, **more)
+    return only([it], [raw]).alike
+
+
+def test_jobs_of_one_manifest_are_alike_whatever_they_are_called():
+    assert alike("train-1", affinity=near("train-1")) == alike("train-2", affinity=near("train-2")) != ""
+    claims = [[{"name": "d", "persistentVolumeClaim": {"claimName": name}}] for name in ("one", "two")]
+    assert len({alike(volumes=each) for each in claims}) == 1
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"gpus": 4},
+        {"cpu": "5"},
+        {"nodeSelector": {"rack": "r1"}},
+        {"affinity": near("other")},
+        {"tolerations": [{"key": "x", "operator": "Exists"}]},
+        {"runtimeClassName": "gvisor"},
+        {"volumes": [{"name": "d", "hostPath": {"path": "/dev/shm"}}]},
+    ],
+)
+def test_what_decides_where_they_start_tells_them_apart(more):
+    assert alike(**more) != alike()
+
+
+def test_it_is_the_same_when_it_runs():
+    raw, its = gang("train", 2)
+    waits = only(its, [raw]).alike
+    for n, each in enumerate(its):
+        each["spec"]["nodeName"] = f"p5-{n + 1}"
+        each["spec"]["tolerations"].append(toleration("x.0"))
+    assert only(its, [raw]).alike == waits

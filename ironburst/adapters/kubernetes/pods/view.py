@@ -12,6 +12,7 @@ import re
 from typing import Any
 
 from ironburst.adapters.kubernetes import affinity
+from ironburst.adapters.kubernetes.pods.alike import alike
 from ironburst.adapters.kubernetes.quantities import duration, moment, quantity, seconds
 from ironburst.adapters.kubernetes.site import GPU, HOSTNAME_KEY, RENTED, TIME_LIMIT, Pool, Site
 from ironburst.adapters.kubernetes.views import EACH_FOR_ITSELF, Owner, PodView
@@ -99,6 +100,7 @@ def _fields(raw: Json, site: Site) -> Json:
         "waits": waits or wrong,
         "reason": reason,
         "begins": _begins(status) if spec.get("nodeName") else "",
+        "alike": alike(spec, labels, asked) if gpus else "",
         "origin": _origin(owner, spec),
         "priority": int(spec.get("priority") or 0),
         "account": (labels.get(site.account_label) if site.account_label else "") or meta["namespace"],

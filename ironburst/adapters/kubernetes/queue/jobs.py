@@ -7,6 +7,7 @@ back from the cluster.
 
 from __future__ import annotations
 
+import hashlib
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -103,7 +104,15 @@ def job_of(gang: Gang, objects: Objects, site: Site, *, twice: bool = False) -> 
         account=first.account,
         origin=first.origin,
         called=gang.name,
+        alike=_alike(gang, objects, site),
     )
+
+
+def _alike(gang: Gang, objects: Objects, site: Site) -> str:
+    """The same while it waits and when it runs."""
+    its = sorted(pod.alike for pod in gang.workers)
+    where = sorted(demands.allowed(gang, objects, site))
+    return hashlib.sha256(repr((its, gang.size, where)).encode()).hexdigest()[:16] if all(its) else ""
 
 
 # ---- why it waits
