@@ -46,6 +46,7 @@ CLUSTER = (
     Rule("policy", ("poddisruptionbudgets",), ("list",)),
     Rule("", ("nodes",), ("get", "list", "watch", "patch", "delete")),
     Rule("", ("namespaces", "persistentvolumeclaims", "persistentvolumes"), ("list", "watch")),
+    Rule("storage.k8s.io", ("storageclasses",), ("list", "watch")),
     Rule("", ("resourcequotas",), ("get", "patch"), ("ironburst-guaranteed", "ironburst-over-quota")),
     Rule("batch", ("jobs",), ("list", "watch")),
     Rule("scheduling.k8s.io", ("podgroups",), ("list", "watch")),

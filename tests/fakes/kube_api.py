@@ -27,6 +27,7 @@ RESOURCES = {  # group/version resource: kind, namespaced, fields that can be se
     "v1 nodes": ("Node", False, ("metadata.name", "spec.unschedulable")),
     "v1 namespaces": ("Namespace", False, ("metadata.name",)),
     "v1 persistentvolumeclaims": ("PersistentVolumeClaim", True, ("metadata.name",)),
+    "storage.k8s.io/v1 storageclasses": ("StorageClass", False, ("metadata.name",)),
     "v1 persistentvolumes": ("PersistentVolume", False, ("metadata.name",)),
     "v1 resourcequotas": ("ResourceQuota", True, ("metadata.name",)),
     "v1 configmaps": ("ConfigMap", True, ("metadata.name",)),

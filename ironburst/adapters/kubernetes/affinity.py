@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from ironburst.adapters.kubernetes.site import HOSTNAME_KEY, SITE_KEY, Pool, Site
 
@@ -17,7 +17,7 @@ _OF_GPUS = re.compile(
 
 def labels_of(pool: Pool) -> dict[str, str]:
     """Labels of a node of the pool, but its host name."""
-    return {"kubernetes.io/os": "linux", SITE_KEY: pool.partition, **pool.labels}
+    return {"kubernetes.io/os": "linux", "beta.kubernetes.io/os": "linux", SITE_KEY: pool.partition, **pool.labels}
 
 
 def pools_for(spec: Json, site: Site) -> frozenset[str]:
@@ -27,6 +27,38 @@ def pools_for(spec: Json, site: Site) -> frozenset[str]:
     if not selector and not required:
         return frozenset(pool.partition for pool in site.pools)
     return frozenset(pool.partition for pool in site.pools if _allows(selector, required, pool))
+
+
+def requires(spec: Json) -> bool:
+    """Whether it has required node affinity."""
+    return bool(_required(spec))
+
+
+class Spread(NamedTuple):
+    """What required topology spread leaves and asks for."""
+
+    pools: frozenset[str]  # partitions
+    most_per_node: int  # pods of a kind; 0: no bound
+    keys: tuple[str, ...]  # that its own kind is spread over, but the node's name
+    demands: tuple[str, ...]  # what can't be promised
+
+
+def spread_over(spec: Json, labels: Mapping[str, str], pools: frozenset[str], site: Site) -> Spread:
+    """Of a pod. On a new node, or in a new zone, there is none of its kind yet: the first may always start there."""
+    most, keys, demands = 0, list[str](), list[str]()
+    for each in spec.get("topologySpreadConstraints") or ():
+        key, skew, selector = str(each["topologyKey"]), int(each.get("maxSkew") or 1), each.get("labelSelector")
+        if each.get("whenUnsatisfiable") == "ScheduleAnyway":
+            continue
+        if selector is not None and not selects(selector, labels):
+            demands.append(f"topology spread ({key}) among other pods than its own kind")
+        elif key == HOSTNAME_KEY:
+            most = min(most or skew, skew)
+        else:
+            having = frozenset(pool.partition for pool in site.pools if key in labels_of(pool))
+            pools, keys = pools & having, [*keys, key]
+            demands += [] if having else [f"topology spread ({key}), a label that no pool declares"]
+    return Spread(pools, most, tuple(keys), tuple(demands))
 
 
 def chooses_gpu(spec: Json) -> bool:
@@ -48,6 +80,13 @@ def reached_from(node_affinity: Json | None, site: Site) -> frozenset[str] | Non
     if not (required := (node_affinity or {}).get("required")):
         return None
     return frozenset(pool.partition for pool in site.pools if _allows({}, required, pool))
+
+
+def said(node_affinity: Json | None) -> str:
+    """What a volume's node affinity asks of nodes: topology.kubernetes.io/zone us-east-1a."""
+    terms = ((node_affinity or {}).get("required") or {}).get("nodeSelectorTerms") or ()
+    each = [of for term in terms for of in term.get("matchExpressions") or ()]
+    return ", ".join(f"{of['key']} {' or '.join(map(str, of.get('values') or ()))}".strip() for of in each)
 
 
 def _allows(selector: Mapping[str, str], required: Json | None, pool: Pool) -> bool:

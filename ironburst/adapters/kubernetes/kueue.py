@@ -102,6 +102,7 @@ class Kueue(Kubernetes):
         found, seen = super().observe(), self.objects()
         bad = [each.error for each in seen.workloads.values() if each.error]
         said = (*workloads.misdeclared(seen, naming.check_controller(self._site.name)), *bad, *self._trouble)
+        said += tuple(workloads.blocking(seen, found.jobs))
         return replace(found, unreadable=(*found.unreadable, *said))
 
     # ---- answers that nobody decides

@@ -17,6 +17,7 @@ from ironburst.adapters.kubernetes.views import (
     NamespaceView,
     NodeView,
     PodView,
+    StorageClassView,
     VolumeView,
 )
 from ironburst.nodes.naming import NODE_LABEL
@@ -47,6 +48,7 @@ def read_node(raw: Json, ours: Mapping[str, str] = NO_OTHERS) -> NodeView:
         ready, gate = conditions.get("Ready", {}), conditions.get(GATE, {})
         has = status.get("allocatable") or {}
         created_s = seconds(meta["creationTimestamp"])
+        replicas = _replicas(meta.get("labels") or {})
         addresses = {each["type"]: each["address"] for each in status.get("addresses") or ()}
         return NodeView(
             **names,
@@ -60,7 +62,8 @@ def read_node(raw: Json, ours: Mapping[str, str] = NO_OTHERS) -> NodeView:
             gate=gate.get("status") or "",
             gate_said=gate.get("message") or gate.get("reason") or "",
             gate_at_s=moment(gate.get("lastHeartbeatTime")),
-            gpus=int(quantity(has.get(GPU, 0))),
+            gpus=int(quantity(has.get(GPU, 0))) // replicas,
+            replicas=replicas,
             milli_cpus=round(quantity(has.get("cpu", 0)) * 1000),
             memory=round(quantity(has.get("memory", 0))),
             address=addresses.get("InternalIP", ""),
@@ -68,6 +71,14 @@ def read_node(raw: Json, ours: Mapping[str, str] = NO_OTHERS) -> NodeView:
         )
     except SHAPES as error:
         return NodeView(**names, error=_error("node", names, error))
+
+
+def _replicas(labels: Json) -> int:
+    """How many pods share a GPU that the device plugin announces so often, by feature discovery's labels."""
+    shared = labels.get(f"{GPU}.sharing-strategy", "none") != "none" or f"{labels.get(f'{GPU}.product')}".endswith(
+        "-SHARED"
+    )
+    return max(1, int(labels.get(f"{GPU}.replicas") or 1)) if shared else 1
 
 
 def read_job(raw: Json, site: Site) -> JobView:
@@ -151,7 +162,25 @@ def read_namespace(raw: Json) -> NamespaceView:
 def read_claim(raw: Json) -> ClaimView:
     """A PersistentVolumeClaim."""
     bound = (raw.get("status") or {}).get("phase") == "Bound"
-    return ClaimView(**_names(raw), volume=((raw.get("spec") or {}).get("volumeName") or "") if bound else "")
+    spec = raw.get("spec") or {}
+    volume = spec.get("volumeName") or "" if bound else ""
+    return ClaimView(**_names(raw), volume=volume, storage_class=spec.get("storageClassName") or "")
+
+
+def read_storage_class(raw: Json, site: Site) -> StorageClassView:
+    """A StorageClass. Without a provisioner it has only the volumes that a person made, which are at home."""
+    names = _names(raw)
+    made = raw.get("provisioner") != "kubernetes.io/no-provisioner"
+    waits = raw.get("volumeBindingMode") == "WaitForFirstConsumer" and made
+    terms = [
+        {"matchExpressions": [{**each, "operator": "In"} for each in term.get("matchLabelExpressions") or ()]}
+        for term in raw.get("allowedTopologies") or ()
+    ]
+    try:
+        pools = affinity.reached_from({"required": {"nodeSelectorTerms": terms}} if terms else None, site)
+        return StorageClassView(**names, waits=waits, pools=pools)
+    except SHAPES as error:
+        return StorageClassView(**names, error=_error("storage class", names, error))
 
 
 def read_volume(raw: Json, site: Site) -> VolumeView:
@@ -160,8 +189,8 @@ def read_volume(raw: Json, site: Site) -> VolumeView:
     try:
         spec = raw["spec"]
         at_home = "hostPath" in spec or "local" in spec
-        return VolumeView(
-            **names, pools=frozenset() if at_home else affinity.reached_from(spec.get("nodeAffinity"), site)
-        )
+        kept = spec.get("nodeAffinity")
+        pools = frozenset[str]() if at_home else affinity.reached_from(kept, site)
+        return VolumeView(**names, pools=pools, where="" if at_home else affinity.said(kept))
     except SHAPES as error:
         return VolumeView(**names, error=_error("volume", names, error), pools=frozenset())

@@ -56,7 +56,7 @@ def free_gpus(seen: Queued, site: Site) -> int:
     """On home's nodes that take pods, less what is there and what Kueue has let start and has no node yet."""
     home = {name: node for name, node in seen.nodes.items() if name not in site.pool_of}
     open_ = {name for name, node in home.items() if node.ready == "True" and not node.cordoned and not node.deleting}
-    free = sum(home[name].gpus for name in open_)
+    free = sum(home[name].gpus * home[name].replicas for name in open_)  # as Kueue counts them
     for key, pods in seen.owned[0].items():
         if not seen.ours(seen.known[key]):
             free -= sum(pod.gpus for pod in pods if not pod.node)

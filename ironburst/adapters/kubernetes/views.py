@@ -64,7 +64,8 @@ class PodView:
     chooses_gpu: bool = False  # its node selector or affinity says which GPUs
     together: str = ""  # topology key that it wants to share with its own kind; empty: none
     near: tuple[tuple[str, Mapping[str, Any]], ...] = ()  # the same, all: topology key, label selector
-    one_per_node: bool = False  # it shares no node with its own kind
+    most_per_node: int = 0  # so many of its own kind share a node; 0: as many as fit
+    spread: tuple[str, ...] = ()  # topology keys that its own kind has to be spread over
     labels: Mapping[str, str] = field(default_factory=dict)  # of what may be a launcher of a gang; of others none
     claims: tuple[str, ...] = ()  # PersistentVolumeClaims, namespace/name
     queued_as: str = ""  # name of its Kueue Workload; empty: it has none, or doesn't say
@@ -89,7 +90,8 @@ class NodeView:
     gate: str = ""  # status of its condition GatePassed; empty: there is none
     gate_said: str = ""
     gate_at_s: float | None = None  # when the node said that last, by its own clock; None: it didn't say
-    gpus: int = 0  # allocatable
+    gpus: int = 0  # allocatable; of shared ones (time-slicing, MPS) the GPUs themselves
+    replicas: int = 1  # so many pods share each of them
     milli_cpus: int = 0
     memory: int = 0
     address: str = ""
@@ -160,17 +162,33 @@ class ClaimView:
     version: int
     error: str = ""
     volume: str = ""
+    storage_class: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class StorageClassView:
+    """A StorageClass. `waits`: its volumes are made where their first pod starts, on nodes of these pools."""
+
+    key: str
+    uid: str
+    version: int
+    error: str = ""
+    waits: bool = False
+    pools: frozenset[str] | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class VolumeView:
-    """A PersistentVolume. `pools`: partitions whose nodes reach it; None: every node does."""
+    """A PersistentVolume. `pools`: partitions whose nodes reach it; None: every node does. `where`: the zone, or the
+    like, that it is bound to.
+    """
 
     key: str
     uid: str
     version: int
     error: str = ""
     pools: frozenset[str] | None = None
+    where: str = ""
 
 
 class View(Protocol):

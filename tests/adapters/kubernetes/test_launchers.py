@@ -232,3 +232,52 @@ def test_the_workers_of_an_mpijob_end_with_its_launcher():
     workers, launcher, launcher_job = mpi_workers()
     assert only([*workers, launcher], [launcher_job], site=P5).time_limit_s == 666
     assert only([*workers], [], site=P5).time_limit_s is None
+
+
+# ---- what kubelet and DaemonSets take of a node
+
+
+def daemon(name, cpu, on="dgx01", **spec):
+    """As NVIDIA's, which tolerate the taints of rented nodes."""
+    spec.setdefault("tolerations", [{"key": "ironburst.io/rented", "operator": "Exists"}])
+    it = pod(f"{name}-x", gpus=0, node=on, owner=owner("DaemonSet", name, uid()), **spec)
+    return asks(it, cpu=cpu, memory="1Gi")
+
+
+def test_what_daemonsets_take_of_a_node_is_left_out():
+    whole = asks(pod("a"), **{"nvidia.com/gpu": "8", "cpu": "191"})
+    assert only([whole], site=P5).demands == ""
+    exporters = [daemon("dcgm-exporter", "500m"), daemon("cni", "700m")]
+    found = only([whole, *exporters], site=P5)
+    assert (
+        "191 CPUs and 0 MiB of a node, of which kubelet and DaemonSets leave less (burst-p5: 190.8 CPUs"
+        in found.demands
+    )
+
+
+def test_a_daemonset_that_does_not_go_to_rented_nodes_takes_nothing_of_them():
+    whole = asks(pod("a"), **{"nvidia.com/gpu": "8", "cpu": "191"})
+    others = [daemon("home", "4", tolerations=[]), daemon("labelled", "4", nodeSelector={"rack": "r1"})]
+    assert only([whole, *others], site=P5).demands == ""
+
+
+def test_what_kubelet_keeps_on_eks_is_left_out():
+    whole = asks(pod("a"), **{"nvidia.com/gpu": "8", "cpu": "192"})
+    assert only([whole], site=P5).demands == ""
+    assert "of which kubelet and DaemonSets leave less" in only([whole], site=replace(P5, by_instance=True)).demands
+
+
+def test_a_node_that_is_there_says_it_better():
+    whole = asks(pod("a"), **{"nvidia.com/gpu": "8", "cpu": "190"})
+    raw = node("p5-1", gate="True", taints=[rented_taint("x.0")])  # 95.5 CPUs
+    assert "(burst-p5: 95.5 CPUs" in only([whole], nodes=[raw], site=P5).demands
+
+
+def test_pods_are_packed_onto_what_is_left():
+    head, workers = ray(workers=4)
+    for raw in workers:
+        asks(raw, **{"nvidia.com/gpu": "4", "cpu": "96"})
+    kept_together(workers, "ray.io/node-type", "worker")
+    its = [at_home(head), *workers]
+    assert only(its, site=P5).nodes == 2
+    assert only([*its, daemon("dcgm-exporter", "100m")], site=P5).nodes == 4

@@ -65,14 +65,14 @@ def document():
     return parse(raw | {"scheduler": CLUSTER})
 
 
-@pytest.fixture
-def site(plane, tmp_path):
+@pytest.fixture(scope="module")
+def site(plane, tmp_path_factory):
     clock, said = RealClock(), document()
     slurm = FakeSlurm(clock)
     cloud = FakeCloud(clock, Shown(slurm))
     slurm.cloud = cloud
     kube = Kubernetes(Client(Access(plane.layout().kubeconfig("admin"))), schedulers.site_of(said), deliver=str)
-    controller = Controller(kube, cloud, Ledger(tmp_path / "ledger.sqlite"), clock)
+    controller = Controller(kube, cloud, Ledger(tmp_path_factory.mktemp("site") / "ledger.sqlite"), clock)
     yield SimpleNamespace(plane=plane, api=plane.api(), document=said, kube=kube, cloud=cloud, controller=controller)
     kube.close()
 

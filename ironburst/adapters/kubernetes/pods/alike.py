@@ -40,7 +40,7 @@ def alike(spec: Json, labels: Mapping[str, str], asked: Mapping[str, float]) -> 
             port["hostPort"] for each in spec["containers"] for port in each.get("ports") or () if port.get("hostPort")
         ),
     }
-    text = json.dumps(_anonymous(said, {key: value for key, value in labels.items()}), sort_keys=True)
+    text = json.dumps(_anonymous(said, labels), sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 

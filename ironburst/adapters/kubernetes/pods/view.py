@@ -26,6 +26,7 @@ _ON_ANY_NODE = ("emptyDir", "configMap", "secret", "projected", "downwardAPI", "
 _SETS = "leaderworkerset.sigs.k8s.io"
 _JOBSET = "jobset.sigs.k8s.io"
 _KUEUE = "kueue.x-k8s.io"
+_CLASSES = "deviceclass.resource.kubernetes.io/"  # of resources that are claimed from devices of this class
 _STARTS = ("ContainerCreating", "PodInitializing")  # kubelet's words while nothing is wrong yet
 _MOST_REASON = 200  # characters: it names a reason for every kind of node
 
@@ -74,10 +75,16 @@ def _fields(raw: Json, site: Site) -> Json:
     apart, strangers_apart = affinity.own_terms(kin.get("podAntiAffinity"), labels)
     waits, reason = _scheduled(spec, status)
     aside_s, wrong = _aside(notes)
-    pools = affinity.pools_for(spec, site)
-    strange = [f"pod affinity ({key})" for key in strangers_near] + [
-        f"pod anti-affinity ({key})" for key in (*strangers_apart, *(key for key, _ in apart if key != HOSTNAME_KEY))
-    ]
+    spread = affinity.spread_over(spec, labels, affinity.pools_for(spec, site), site)
+    pools = spread.pools
+    strange = (
+        [*spread.demands]
+        + [f"pod affinity ({key})" for key in strangers_near]
+        + [
+            f"pod anti-affinity ({key})"
+            for key in (*strangers_apart, *(key for key, _ in apart if key != HOSTNAME_KEY))
+        ]
+    )
     gpus = _gpus(asked, spec)
     return {
         "workload": (owner is None or owner.kind not in ("DaemonSet", "Node"))
@@ -113,7 +120,8 @@ def _fields(raw: Json, site: Site) -> Json:
         "chooses_gpu": affinity.chooses_gpu(spec),
         "together": _narrowest([key for key, _ in near], site),
         "near": tuple(near),
-        "one_per_node": any(key == HOSTNAME_KEY for key, _ in apart),
+        "most_per_node": 1 if any(key == HOSTNAME_KEY for key, _ in apart) else spread.most_per_node,
+        "spread": spread.keys,
         "labels": {} if gpus or (owner and owner.kind in EACH_FOR_ITSELF) else labels,
         "claims": tuple(_claims(meta, spec)),
         "queued_as": notes.get(f"{_KUEUE}/workload") or labels.get(f"{_KUEUE}/pod-group-name", ""),
@@ -163,7 +171,7 @@ def _gpus(asked: dict[str, float], spec: Json) -> int:
     """Whole GPUs. Parts of GPUs count as GPUs, and a claim as one, only so that the reason why nothing is rented is
     theirs and not "no GPU".
     """
-    parts = sum(amount for name, amount in asked.items() if _is_part(name))
+    parts = sum(amount for name, amount in asked.items() if _is_part(name) or name.startswith(_CLASSES))
     return int(asked.get(GPU, 0.0) + parts) or (1 if spec.get("resourceClaims") else 0)
 
 
@@ -262,13 +270,11 @@ def _demands(spec: Json, asked: dict[str, float], pools: frozenset[str], site: S
     if (scheduler := spec.get("schedulerName", "default-scheduler")) not in site.schedulers:
         found.append(f"the scheduler {scheduler}")
     found += [f"a part of a GPU ({name})" for name in sorted(asked) if _is_part(name)]
-    found += [f"the resource claim {claim['name']}" for claim in spec.get("resourceClaims") or ()]
+    claims = [f"the resource claim {claim['name']}" for claim in spec.get("resourceClaims") or ()]
+    found += [f"{claim} (rented nodes offer GPUs as {GPU}, and no devices to claims)" for claim in claims]
     if site.pools and not pools:
-        found.append(f"nodes that no pool has ({_selector(spec)})")
+        found.append(f"nodes that no pool has ({_selector(spec) or 'by its topology spread'})")
     found += _resources(asked, [pool for pool in site.pools if pool.partition in pools])
-    for spread in spec.get("topologySpreadConstraints") or ():
-        if spread.get("whenUnsatisfiable") != "ScheduleAnyway":
-            found.append(f"topology spread ({spread['topologyKey']})")
     found += [
         f"the volume {volume['name']} ({why})" for volume in spec.get("volumes") or () if (why := _at(volume, site))
     ]
@@ -290,7 +296,7 @@ def _resources(asked: dict[str, float], pools: list[Pool]) -> list[str]:
 
 def _selector(spec: Json) -> str:
     plain = [f"{key}={value}" for key, value in sorted((spec.get("nodeSelector") or {}).items())]
-    return ", ".join(plain) or "required node affinity"
+    return ", ".join(plain) or ("required node affinity" if affinity.requires(spec) else "")
 
 
 def _at(volume: Json, site: Site) -> str:

@@ -26,8 +26,9 @@ def _reached(pod: PodView, objects: Objects) -> frozenset[str]:
     for key in pod.claims:
         claim = objects.claims.get(key)
         volume = objects.volumes.get(claim.volume) if claim and claim.volume else None
-        if volume and volume.pools is not None:
-            found &= volume.pools
+        source = volume or (objects.classes.get(claim.storage_class) if claim and not claim.volume else None)
+        if source and source.pools is not None:
+            found &= source.pools
     return found
 
 
@@ -75,9 +76,15 @@ def _insists(pod: PodView, objects: Objects) -> list[str]:
 def _volume(key: str, objects: Objects) -> str:
     claim = objects.claims.get(key)
     if claim is None or not claim.volume:
+        its = objects.classes.get(claim.storage_class) if claim else None
+        if its and its.waits:  # its volume is made where the pod starts
+            return f"the volume claim {key}, whose class {its.key} makes none there" if its.pools == frozenset() else ""
         return f"the volume claim {key}, which isn't bound yet: where it will be isn't known"
     volume = objects.volumes.get(claim.volume)
-    return f"the volume claim {key}, which is bound to home" if volume and volume.pools == frozenset() else ""
+    if volume is None or volume.pools != frozenset():
+        return ""
+    where = f"{volume.where}, where no pool's nodes are for sure" if volume.where else "home"
+    return f"the volume claim {key}, which is bound to {where}"
 
 
 def _launchers(gang: Gang, objects: Objects, site: Site) -> list[str]:
@@ -105,12 +112,16 @@ def _apart(gang: Gang, site: Site) -> list[str]:
     count = gang.size - len(gang.launchers)
     if count < 2:
         return []
+    if keys_apart := sorted({key for pod in gang.workers for key in pod.spread}):
+        return [f"topology spread ({', '.join(keys_apart)}) of {count} pods that rented nodes have on one side"]
     keys = {pod.together for pod in gang.workers}
     key = gang.group.topology if gang.group and gang.group.topology else keys.pop() if len(keys) == 1 else ""
     if key == HOSTNAME_KEY:
         return []
     if key not in site.site_keys:
-        means = f"required pod affinity or a PodGroup's topology on {SITE_KEY}"
+        # PodGroups need gates that are off by default, and that EKS doesn't offer (by_instance)
+        group = "" if site.by_instance else " or a PodGroup's topology"
+        means = f"required pod affinity{group} on {SITE_KEY}"
         return [f"{count} pods together, and nothing keeps them on one side: give them {means}"]
     lack = [pool.partition for pool in site.pools if key != SITE_KEY and key not in pool.labels]
     return [f"the topology {key}, which pool {lack[0]} doesn't declare"] if lack else []

@@ -17,7 +17,7 @@ from ironburst.adapters.kubernetes import taints
 from ironburst.adapters.kubernetes.gangs import Gang
 from ironburst.adapters.kubernetes.queue import demands, limits
 from ironburst.adapters.kubernetes.queue.seen import Objects
-from ironburst.adapters.kubernetes.queue.shape import shape_of
+from ironburst.adapters.kubernetes.queue.shape import Shape, shape_of, too_large
 from ironburst.adapters.kubernetes.site import Site
 from ironburst.adapters.kubernetes.views import NamespaceView, PodView
 from ironburst.nodes.state_times import INCOMPLETE, SOME_END, SOME_WAIT
@@ -71,7 +71,7 @@ def job_of(gang: Gang, objects: Objects, site: Site, *, twice: bool = False) -> 
     if not bound and not gang.unbound_workers:
         return None
     first = min(gang.pods, key=lambda pod: pod.created_s)
-    count, each = shape_of(gang, bound, objects, site)
+    shape = shape_of(gang, bound, objects, site)
     waits = _waits(gang, twice)
     partitions, excluded = _places(gang, bound, objects, site)
     limit = limits.limit_s(gang, bound, objects, site)
@@ -84,8 +84,8 @@ def job_of(gang: Gang, objects: Objects, site: Site, *, twice: bool = False) -> 
         user=first.user,
         state="PENDING" if not bound else "COMPLETING" if not lasting else "CONFIGURING" if begins else "RUNNING",
         submit_s=first.created_s,
-        nodes=count,
-        each=each,
+        nodes=shape.nodes,
+        each=shape.each,
         time_limit_s=limit,
         partitions=partitions,
         priority=max(pod.priority for pod in gang.pods),
@@ -95,7 +95,7 @@ def job_of(gang: Gang, objects: Objects, site: Site, *, twice: bool = False) -> 
         held_by="" if bound or not waits else f": {waits}",
         gpu_type=gpu_type,
         gpu_by_place=bool(gpu_type) and not demands.chooses_gpu(gang),
-        demands="" if bound else "; ".join(dict.fromkeys(demands.demands_of(gang, objects, site))),
+        demands="" if bound else _demands(gang, shape, objects, site),
         excluded=excluded,
         start_s=min((pod.started_s for pod in bound if pod.started_s is not None), default=None),
         end_s=limits.end_s(bound, objects),
@@ -106,6 +106,12 @@ def job_of(gang: Gang, objects: Objects, site: Site, *, twice: bool = False) -> 
         called=gang.name,
         alike=_alike(gang, objects, site),
     )
+
+
+def _demands(gang: Gang, shape: Shape, objects: Objects, site: Site) -> str:
+    found = demands.demands_of(gang, objects, site)
+    large = "" if found else too_large(shape, gang, objects, site)
+    return "; ".join(dict.fromkeys([*found, *filter(None, [large])]))
 
 
 def _alike(gang: Gang, objects: Objects, site: Site) -> str:

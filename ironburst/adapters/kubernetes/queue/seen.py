@@ -17,6 +17,7 @@ from ironburst.adapters.kubernetes.views import (
     NamespaceView,
     NodeView,
     PodView,
+    StorageClassView,
     View,
     VolumeView,
 )
@@ -31,6 +32,7 @@ KEPT = {  # what is known of a cluster, by its kind
     "claims": "persistentvolumeclaims",
     "volumes": "persistentvolumes",
     "namespaces": "namespaces",
+    "classes": "storageclasses",
 }
 
 
@@ -43,6 +45,11 @@ def kinds(site: Site) -> list[Kind]:
         Kind("podgroups", (group.format("v1beta1"), group.format("v1alpha2")), objects.read_group, may_lack=True),
         Kind("persistentvolumeclaims", ("/api/v1/persistentvolumeclaims",), objects.read_claim),
         Kind("persistentvolumes", ("/api/v1/persistentvolumes",), partial(objects.read_volume, site=site)),
+        Kind(
+            "storageclasses",
+            ("/apis/storage.k8s.io/v1/storageclasses",),
+            partial(objects.read_storage_class, site=site),
+        ),
         Kind("namespaces", ("/api/v1/namespaces",), objects.read_namespace),
         Kind("nodes", ("/api/v1/nodes",), partial(objects.read_node, ours=site.ours)),
     ]
@@ -59,6 +66,7 @@ class Objects:
     claims: Mapping[str, ClaimView]
     volumes: Mapping[str, VolumeView]
     namespaces: Mapping[str, NamespaceView] = field(default_factory=dict, kw_only=True)
+    classes: Mapping[str, StorageClassView] = field(default_factory=dict, kw_only=True)  # of storage
 
     @cached_property
     def gangs(self) -> tuple[list[Gang], frozenset[int]]:
@@ -82,6 +90,11 @@ class Objects:
         return self.jobs_by_uid.get(pod.owner.uid) or self._launched_by.get(pod.owner.uid)
 
     @cached_property
+    def daemons(self) -> dict[str, PodView]:
+        """A pod of each DaemonSet, by its uid: each node that it may go to will have one."""
+        return {pod.owner.uid: pod for pod in self.pods.values() if pod.owner and pod.owner.kind == "DaemonSet"}
+
+    @cached_property
     def rented(self) -> dict[str, str]:
         """The value of each rented node's taint, by its name; without those that have none."""
         return {name: value for name, node in self.nodes.items() if (value := taints.value_of(node))}
@@ -93,6 +106,6 @@ def unreadable(seen: Objects) -> tuple[str, ...]:
     if len(bad) > max(1, len(seen.pods) // 2):
         raise WrongShape(f"{len(bad)} of {len(seen.pods)} pods can't be read: {bad[0]}")
     others: list[View] = [*seen.nodes.values(), *seen.jobs.values(), *seen.groups.values()]
-    others += [*seen.volumes.values(), *seen.namespaces.values()]
+    others += [*seen.volumes.values(), *seen.namespaces.values(), *seen.classes.values()]
     twice = [f"two jobs have the id {id}: neither is touched" for id in sorted(seen.gangs[1])]
     return (*bad, *(view.error for view in others if view.error), *twice)
