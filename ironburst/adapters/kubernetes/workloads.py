@@ -18,6 +18,7 @@ What Kueue does that isn't obvious (0.19.2, tried):
 from __future__ import annotations
 
 import hashlib
+import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
@@ -235,8 +236,8 @@ def blocking(seen: Queued, jobs: Iterable[Job]) -> Iterable[str]:
         if now is None or not job.pending or job.held or not (job.demands or job.time_limit_s is None):
             continue
         flavors = sorted(seen.cloud(now))
-        words = [f"in flavor {flavor}," for flavor in flavors]
-        behind = sorted(called(each) for each in waiting if any(word in each.said for word in words))
+        words = re.compile(rf"in flavor ({'|'.join(map(re.escape, flavors))})(,|$)")
+        behind = sorted(called(each) for each in waiting if words.search(each.said))
         if behind:
             why = f"it insists on {job.demands}" if job.demands else "it has no time limit"
             todo = "delete it" if job.demands else f"give it one, or its namespace the annotation {TIME_LIMIT}"

@@ -209,9 +209,7 @@ def behind(name, said):
     return raw
 
 
-SHORT = (
-    "couldn't assign flavors to pod set main: insufficient unused quota for nvidia.com/gpu in flavor {}, 8 more needed"
-)
+SHORT = "couldn't assign flavors to pod set main: insufficient unused quota for cpu in flavor {}, 8 more needed"
 
 
 def test_who_holds_the_clouds_quota_for_ever_is_named_to_those_behind():
