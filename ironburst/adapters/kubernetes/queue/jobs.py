@@ -104,7 +104,7 @@ def job_of(gang: Gang, objects: Objects, site: Site, *, twice: bool = False) -> 
         account=first.account,
         origin=first.origin,
         called=gang.name,
-        alike=_alike(gang, objects, site),
+        alike=_alike(gang),
     )
 
 
@@ -114,11 +114,10 @@ def _demands(gang: Gang, shape: Shape, objects: Objects, site: Site) -> str:
     return "; ".join(dict.fromkeys([*found, *filter(None, [large])]))
 
 
-def _alike(gang: Gang, objects: Objects, site: Site) -> str:
-    """The same while it waits and when it runs."""
+def _alike(gang: Gang) -> str:
+    """The same while it waits and when it runs; so without its volumes, which are made where it starts."""
     its = sorted(pod.alike for pod in gang.workers)
-    where = sorted(demands.allowed(gang, objects, site))
-    return hashlib.sha256(repr((its, gang.size, where)).encode()).hexdigest()[:16] if all(its) else ""
+    return hashlib.sha256(repr((its, gang.size)).encode()).hexdigest()[:16] if all(its) else ""
 
 
 # ---- why it waits
