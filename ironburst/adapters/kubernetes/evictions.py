@@ -77,8 +77,10 @@ def _text(selector: Json) -> str:
 
 
 def _expression(of: Json) -> str:
-    key, operator, values = of["key"], of["operator"], ",".join(of.get("values") or ())
-    return {"Exists": key, "DoesNotExist": f"!{key}"}.get(operator, f"{key} {operator.lower()} ({values})")
+    key, operator = str(of["key"]), of["operator"]
+    if operator in ("Exists", "DoesNotExist"):
+        return key if operator == "Exists" else f"!{key}"
+    return f"{key} {operator.lower()} ({','.join(of.get('values') or ())})"
 
 
 def _pods(namespace: str) -> str:

@@ -63,7 +63,7 @@ class PodView:
     pools: frozenset[str] = frozenset()  # partitions whose nodes its node selector and affinity allow
     chooses_gpu: bool = False  # its node selector or affinity says which GPUs
     together: str = ""  # topology key that it wants to share with its own kind; empty: none
-    near: tuple[tuple[str, Mapping[str, Any]], ...] = ()  # the same, all: topology key, label selector
+    near: tuple[tuple[str, dict[str, Any]], ...] = ()  # the same, all: topology key, label selector
     most_per_node: int = 0  # so many of its own kind share a node; 0: as many as fit
     spread: tuple[str, ...] = ()  # topology keys that its own kind has to be spread over
     labels: Mapping[str, str] = field(default_factory=dict)  # of what may be a launcher of a gang; of others none
