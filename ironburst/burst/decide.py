@@ -82,11 +82,13 @@ class _Tick:
         )
 
     def _on_trial(self) -> dict[str, Job]:
-        """Pending jobs that have rented nodes, where nobody knows yet whether jobs like them start there."""
-        pending = {job.id: job for job in self.snapshot.jobs if job.pending and job.alike}
-        leases = self.snapshot.leases if pending else ()
-        found = [pending[id] for lease in leases for id in lease.jobs if id in pending]
-        return {job.alike: job for job in found if job.alike not in self._proven and job.id not in self._unstarted}
+        """Jobs that have rented nodes and don't work there yet, where nobody knows whether jobs like them do."""
+        new = [job for job in self.snapshot.jobs if job.alike and job.alike not in self._proven]
+        leases = self.snapshot.leases if new else ()
+        given = {id for lease in leases for id in lease.jobs} - self._unstarted
+        nodes = {lease.node for lease in leases}
+        begins = [job for job in new if job.state == "CONFIGURING" and not nodes.isdisjoint(job.on)]
+        return {job.alike: job for job in [*begins, *(job for job in new if job.pending and job.id in given)]}
 
     def queue(self) -> list[Job]:
         """The pending jobs of the home partition, and those that stand before or behind them in another one of its

@@ -1,6 +1,7 @@
 """Which jobs give their rented nodes up: a rule of values, from tick to tick."""
 
 import json
+from dataclasses import replace
 
 from ironburst.burst import decide, from_json, to_json
 from ironburst.burst.unstarted import PATIENCE_S, Unstarted, look
@@ -82,6 +83,9 @@ def test_of_jobs_that_are_alike_one_is_tried_first_until_such_a_job_has_run_on_r
     assert "job team-a/train-1, which asks for the same, is tried" in text_of(first, 2)
     coming = snapshot(jobs, pools=[pool(size=9)], leases=[lease("p5-1", "coming", jobs=(1,))])
     assert decide(coming, POLICY).launches == () and code_of(decide(coming, POLICY), 2) == "tried"
+    first_begins = replace(jobs[-3], state="CONFIGURING", on=("p5-1",))  # its image is pulled
+    begins = snapshot([*BUSY, first_begins, *jobs[-2:]], pools=[pool(size=9)], leases=[lease("p5-1", jobs=(1,))])
+    assert decide(begins, POLICY).launches == () and code_of(decide(begins, POLICY), 2) == "tried"
     proven = decide(snapshot(jobs, pools=[pool(size=9)], proven=("a",)), POLICY)
     assert sorted(id for launch in proven.launches for id in launch.jobs) == [1, 2, 3]
 
