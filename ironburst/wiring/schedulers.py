@@ -10,6 +10,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
+from ironburst import catalog
 from ironburst.adapters.both import Both
 from ironburst.adapters.slurm.scheduler import Slurm
 from ironburst.catalog import gpu_labels
@@ -246,9 +247,8 @@ def _pool(document: ClusterDocument, pool: PoolDocument) -> kubernetes.Pool:
 
 
 def _labels(document: ClusterDocument, pool: PoolDocument) -> dict[str, str]:
-    """Of a node that isn't there yet: what we, kubelet, feature discovery and EBS's driver will give it for sure."""
+    """Of a node that isn't there yet: what we, kubelet, feature discovery and the cloud's drivers give it for sure."""
     types = [pool.instance_type, *(other.instance_type for other in pool.other_types)]
     ours = naming.node_labels(pool.partition, document.region, pool.zone_names, types, pool.labels)
     discovered = {} if pool.mig else gpu_labels.node_labels(pool.gpu.model, pool.gpu.count)
-    zone = ours.get("topology.kubernetes.io/zone")
-    return {**discovered, **({"topology.ebs.csi.aws.com/zone": zone} if zone else {}), **ours}
+    return {**discovered, **catalog.zone_labels(ours.get("topology.kubernetes.io/zone", "")), **ours}

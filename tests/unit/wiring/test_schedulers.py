@@ -148,6 +148,7 @@ def test_the_adapter_is_told_what_is_declared(cluster):
         "ironburst.io/site": "burst-p5",
     }
     assert ours.items() <= pool.labels.items()
+    assert pool.labels["topology.ebs.csi.aws.com/zone"] == "us-east-1a"  # by which EBS's volumes are bound
 
 
 def test_node_objects_of_other_names_are_known_by_ours():

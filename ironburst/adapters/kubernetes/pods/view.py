@@ -70,21 +70,9 @@ def _fields(raw: Json, site: Site) -> Json:
     labels, notes = meta.get("labels") or {}, meta.get("annotations") or {}
     asked, owner = requests(spec), owner_of(meta)
     tolerates, everything = _tolerated(spec.get("tolerations") or ())
-    kin = spec.get("affinity") or {}
-    near, strangers_near = affinity.own_terms(kin.get("podAffinity"), labels)
-    apart, strangers_apart = affinity.own_terms(kin.get("podAntiAffinity"), labels)
     waits, reason = _scheduled(spec, status)
     aside_s, wrong = _aside(notes)
-    spread = affinity.spread_over(spec, labels, affinity.pools_for(spec, site), site)
-    pools = spread.pools
-    strange = (
-        [*spread.demands]
-        + [f"pod affinity ({key})" for key in strangers_near]
-        + [
-            f"pod anti-affinity ({key})"
-            for key in (*strangers_apart, *(key for key, _ in apart if key != HOSTNAME_KEY))
-        ]
-    )
+    others, strange = _others(spec, labels, site)
     gpus = _gpus(asked, spec)
     return {
         "workload": (owner is None or owner.kind not in ("DaemonSet", "Node"))
@@ -115,18 +103,34 @@ def _fields(raw: Json, site: Site) -> Json:
         "tolerates": tolerates,
         "tolerates_all": everything,
         "lists_tolerations": bool(spec.get("tolerations")),
-        "demands": (*_demands(spec, asked, pools, site), *strange),
-        "pools": pools,
+        "demands": (*_demands(spec, asked, others["pools"], site), *strange),
         "chooses_gpu": affinity.chooses_gpu(spec),
-        "together": _narrowest([key for key, _ in near], site),
-        "near": tuple(near),
-        "most_per_node": 1 if any(key == HOSTNAME_KEY for key, _ in apart) else spread.most_per_node,
-        "spread": spread.keys,
+        **others,
         "labels": {} if gpus or (owner and owner.kind in EACH_FOR_ITSELF) else labels,
         "claims": tuple(_claims(meta, spec)),
         "queued_as": notes.get(f"{_KUEUE}/workload") or labels.get(f"{_KUEUE}/pod-group-name", ""),
         "share": KINDS.get(spec.get("priorityClassName") or "", ""),
     }
+
+
+def _others(spec: Json, labels: Json, site: Site) -> tuple[Json, list[str]]:
+    """Where it may start, and how it stands to other pods; and what of that no rented node can promise."""
+    kin = spec.get("affinity") or {}
+    near, strangers_near = affinity.own_terms(kin.get("podAffinity"), labels)
+    apart, strangers_apart = affinity.own_terms(kin.get("podAntiAffinity"), labels)
+    keys_apart = [key for key, _ in apart]
+    spread = affinity.spread_over(spec, labels, affinity.pools_for(spec, site), site)
+    strange = [*spread.demands, *(f"pod affinity ({key})" for key in strangers_near)]
+    wider = [key for key in keys_apart if key != HOSTNAME_KEY]  # a new node has none of its kind, a zone may
+    strange += [f"pod anti-affinity ({key})" for key in (*strangers_apart, *wider)]
+    fields = {
+        "pools": spread.pools,
+        "together": _narrowest([key for key, _ in near], site),
+        "near": tuple(near),
+        "most_per_node": 1 if HOSTNAME_KEY in keys_apart else spread.most_per_node,
+        "spread": spread.keys,
+    }
+    return fields, strange
 
 
 def requests(spec: Json) -> dict[str, float]:
