@@ -43,8 +43,10 @@ class RbacRule(NamedTuple):
 CLUSTER = (
     RbacRule("", ("pods",), ("list", "watch", "patch", "delete")),
     RbacRule("", ("pods/eviction",), ("create",)),
+    RbacRule("policy", ("poddisruptionbudgets",), ("list",)),
     RbacRule("", ("nodes",), ("get", "list", "watch", "patch", "delete")),
-    RbacRule("", ("persistentvolumeclaims", "persistentvolumes"), ("list", "watch")),
+    RbacRule("", ("namespaces", "persistentvolumeclaims", "persistentvolumes"), ("list", "watch")),
+    RbacRule("storage.k8s.io", ("storageclasses",), ("list", "watch")),
     RbacRule("", ("resourcequotas",), ("get", "patch"), ("ironburst-guaranteed", "ironburst-over-quota")),
     RbacRule("batch", ("jobs",), ("list", "watch")),
     RbacRule("scheduling.k8s.io", ("podgroups",), ("list", "watch")),

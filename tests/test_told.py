@@ -25,6 +25,7 @@ TOLD = {
     "loop.py": 1,
     "reaper.py": 3,
     "rebuild.py": 3,
+    "renewing.py": 1,
     "run.py": 1,
     "tick.py": 1,
     "unstarted.py": 1,

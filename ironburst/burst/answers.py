@@ -68,7 +68,14 @@ class Answers:
         """Rented nodes were there for it, to no end."""
         said = f" ({job.reason})" if job.reason else ""
         text = f"rented nodes were open to it, and the scheduler didn't start it there{said}: none are rented for it"
-        self._wait(Wait(job.id, "unstarted", f"{text} until it is changed, or held and released"))
+        again = "or others like it for a day, or until they are changed" if job.alike else ""
+        self._wait(Wait(job.id, "unstarted", f"{text} {again or 'until it is changed, or held and released'}"))
+
+    def tried(self, job: Job, first: Job) -> None:
+        """One like it has rented nodes, and whether such jobs start there isn't known yet."""
+        name = first.called or str(first.id)
+        text = f"job {name}, which asks for the same, is tried on rented nodes first: it is rented for when that starts"
+        self._wait(Wait(job.id, "tried", text))
 
     def served(self, job: Job, leases: Sequence[Lease]) -> None:
         """It has rented nodes already."""

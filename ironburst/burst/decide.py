@@ -64,7 +64,8 @@ class _Tick:
 
     def __init__(self, snapshot: Snapshot, policy: Policy):
         self.snapshot, self.policy = snapshot, policy
-        self._unstarted = frozenset(snapshot.unstarted)
+        self._unstarted, self._proven = frozenset(snapshot.unstarted), frozenset(snapshot.proven)
+        self._tried = self._on_trial()  # by `alike`
         self._stopped = bool(snapshot.halt and snapshot.halt.stops)
         expected_s = runtimes.expected_s(snapshot.experience, snapshot.jobs, snapshot.now_s)
         self.home = Home(snapshot, policy, expected_s)
@@ -79,6 +80,15 @@ class _Tick:
             boot_s=self.renting.offers.soonest_s,
             room_now=self.renting.slots.room_now,
         )
+
+    def _on_trial(self) -> dict[str, Job]:
+        """Jobs that have rented nodes and don't work there yet, where nobody knows whether jobs like them do."""
+        new = [job for job in self.snapshot.jobs if job.alike and job.alike not in self._proven]
+        leases = self.snapshot.leases if new else ()
+        given = {id for lease in leases for id in lease.jobs} - self._unstarted
+        nodes = {lease.node for lease in leases}
+        begins = [job for job in new if job.state == "CONFIGURING" and not nodes.isdisjoint(job.on)]
+        return {job.alike: job for job in [*begins, *(job for job in new if job.pending and job.id in given)]}
 
     def queue(self) -> list[Job]:
         """The pending jobs of the home partition, and those that stand before or behind them in another one of its
@@ -112,6 +122,10 @@ class _Tick:
         elif not self._stopped and (leases := self.handover.serving(job)):
             self.handover.serve(job, leases)
             self.answers.served(job, leases)
+        elif first := self._tried.get(job.alike):
+            self.handover.back_home(job)
+            self.answers.tried(job, first)
+            self.home.stays(job, self.home.earliest(job))
         else:
             placement, verdict = self._judge(job)
             if isinstance(verdict, NotYet) and self._sooner_on_prepaid(job, verdict):
@@ -160,6 +174,8 @@ class _Tick:
 
     def _take(self, job: Job, late: Late, why: str, got: Launch | Reused) -> None:
         """The job has these nodes."""
+        if job.alike and job.alike not in self._proven:
+            self._tried[job.alike] = job
         if isinstance(got, Reused) and got.assign:
             self.handover.assign(job, got.assign, got.slots, got.coming)
         if job.larger_than_home and (isinstance(got, Launch) or got.assign is None or got.coming):
@@ -173,7 +189,7 @@ class _Tick:
         if not self.home.may_lay_anew:
             return False
         cheapest = min(self._cheaper(job), default=None)
-        if cheapest is None:
+        if cheapest is None or cheapest[2].alike in self._tried:
             return False
         _, _, cheaper, start_s = cheapest
         makes_room = Late("makes_room", start_s, because=late, room_for=job)

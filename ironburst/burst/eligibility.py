@@ -11,6 +11,7 @@ from ironburst.burst import explain
 from ironburst.burst.policy import Policy
 from ironburst.burst.snapshot import Job, Node, Pool, Snapshot
 from ironburst.nodes.gpus import NodeGpu, least
+from ironburst.nodes.naming import FIRST_POD_JOB
 
 Reason = tuple[str, str]  # code, text
 
@@ -45,6 +46,11 @@ _REFUSED = frozenset(
 _REFUSED_BEHIND = {"ReqNodeNotAvail": "maintenance", "PartitionConfig": "permitted"}
 # what Slurm says of home, and of the partition without nodes, to a job that is larger than home
 _LARGER = frozenset(("BadConstraints", "PartitionDown"))
+# the annotation: ironburst.adapters.kubernetes.site.TIME_LIMIT
+_POD_LIMITS = (
+    "give it activeDeadlineSeconds (in Kueue's queue the label kueue.x-k8s.io/max-exec-time-seconds), or what serves "
+    "the annotation ironburst.io/time-limit on its pods or their namespace"
+)
 
 
 def not_startable(job: Job, now_s: float) -> Reason | None:
@@ -80,7 +86,8 @@ def not_rentable(job: Job, policy: Policy) -> Reason | None:
     if job.each.gpus == 0:
         return "no_gpu", "it asks for no GPU, and only GPU nodes are rented"
     if job.time_limit_s is None:
-        return "no_time_limit", "it has no finite time limit, so its cost has no limit either: submit it with --time"
+        todo = _POD_LIMITS if job.id >= FIRST_POD_JOB else "submit it with --time"
+        return "no_time_limit", f"it has no finite time limit, so its cost has no limit either: {todo}"
     if job.demands:
         return "demands", f"it insists on {job.demands}, which a rented node can't promise"
     if policy.accounts and job.account not in policy.accounts:

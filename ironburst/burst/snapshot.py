@@ -84,6 +84,8 @@ class Job:
     passed_over: tuple[str, ...] = field(default=(), metadata=IF_SAID)
     # what the jobs that one controller makes one after the other share; empty: it is the only one
     origin: str = field(default="", metadata=IF_SAID)
+    # what decides where the scheduler starts it: jobs that share it start alike, or don't; empty: not known
+    alike: str = field(default="", metadata=IF_SAID)
 
     @property
     def pending(self) -> bool:
@@ -378,6 +380,8 @@ class Snapshot:
     experience: Experience = Experience()
     # ids of jobs that didn't start on the rented nodes that were open to them: none are rented for them again
     unstarted: tuple[int, ...] = ()
+    # `alike` of jobs that are known to start on rented nodes: of others one is tried first
+    proven: tuple[str, ...] = field(default=(), metadata=IF_SAID)
     # names of nodes that the scheduler has powered up for a launch that the cloud refused: the next one may have them
     spare: tuple[str, ...] = field(default=(), metadata=IF_SAID)
     # when the cloud refused the last launch of a node that nobody rents and the scheduler powers down, by its name

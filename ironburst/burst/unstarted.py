@@ -20,7 +20,8 @@ from ironburst.nodes.naming import FIRST_POD_JOB
 # Five rounds of Slurm's main scheduler, ten of its backfill, as long as they are by default (sched_interval 60 s,
 # bf_interval 30 s; the role slurm_head sets 30 s for both): with a long queue one round doesn't reach every job.
 PATIENCE_S = 300.0
-_HOUR_S, _FORGOTTEN_S = 3600.0, 86400.0
+_HOUR_S, _DAY_S, _FORGOTTEN_S = 3600.0, 86400.0, 86400.0
+_PROVEN_S = 30 * _DAY_S  # what nobody submitted for so long is tried again
 # A job that waits for resources alone stands first: each round of the main scheduler reaches it. Three of them.
 HOME_PATIENCE_S = 180.0
 
@@ -42,6 +43,9 @@ class Unstarted:
     apart: dict[str, str] = field(default_factory=dict)  # the same when it was given nodes of its own
     home_s: dict[str, float] = field(default_factory=dict)  # since when there is room for it at home
     passed_over: dict[str, PassedOver] = field(default_factory=dict)
+    # by Job.alike: until when none are rented for such jobs; when one was seen at work on rented nodes last, to the day
+    misfits: dict[str, float] = field(default_factory=dict)
+    proven: dict[str, float] = field(default_factory=dict)
     # jobs that had rented nodes and didn't begin to work there, by `key`
     not_begun: dict[str, NotBegun] = field(default_factory=dict)
 
@@ -70,9 +74,11 @@ def look(
     now_s: float,
     beside: Collection[int] = (),
     at_home: Mapping[int, tuple[str, ...]] | None = None,
+    working: Collection[str] = (),
 ) -> tuple[Unstarted, list[GivesUp]]:
     """`offered`: ids of pending jobs that could start on rented nodes now; `beside`: of these, those that others are
-    on; `at_home`: nodes there with room for a pending job now, enough of them. What is kept, and who gives up. Pure.
+    on; `at_home`: nodes there with room for a pending job now, enough of them; `working`: `alike` of those that work on
+    rented nodes. What is kept, and who gives up. Pure.
     """
     pending = {str(job.id): job for job in jobs if job.pending}
 
@@ -108,7 +114,14 @@ def look(
             gives_up.append(GivesUp(pending[id], open_s, home=nodes))
             del home_s[id]
     kept = _not_begun(before.not_begun, jobs, now_s)
-    return Unstarted(offered_s, given_up, apart, home_s, passed_over, kept), gives_up
+    day_s = now_s // _DAY_S * _DAY_S
+    proven = {each: at_s for each, at_s in before.proven.items() if day_s - at_s < _PROVEN_S}
+    proven |= dict.fromkeys(working, day_s)
+    lost = [each.job.alike for each in gives_up if not each.apart and not each.home]
+    misfits = {each: until_s for each, until_s in before.misfits.items() if now_s < until_s}
+    misfits |= {alike: now_s + _FORGOTTEN_S for alike in lost if alike}
+    misfits = {each: until_s for each, until_s in misfits.items() if each not in proven}
+    return Unstarted(offered_s, given_up, apart, home_s, passed_over, misfits, proven, kept), gives_up
 
 
 def not_begun(before: Unstarted, job: Job, now_s: float) -> Unstarted:

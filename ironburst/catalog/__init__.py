@@ -25,7 +25,7 @@ from ironburst.catalog.aws.prices import (
     price,
     spot_savings,
 )
-from ironburst.catalog.aws.regions import Region, region, regions
+from ironburst.catalog.aws.regions import Region, region, regions, zone_labels
 from ironburst.catalog.cabling import CableReach, cable_reaches
 from ironburst.catalog.charts import Chart, ChartFacts, chart, chart_facts, charts
 from ironburst.catalog.errors import Unknown, nearest, suggested
@@ -127,5 +127,6 @@ __all__ = [
     "software_facts",
     "spot_savings",
     "suggested",
+    "zone_labels",
     "zones",
 ]

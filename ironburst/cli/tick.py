@@ -65,6 +65,8 @@ def lines(report: Report) -> list[str]:
     leases = ", ".join(f"{count} {state}" for state, count in sorted(report.leases.items())) or "none"
     out = [f"{local_time.at(report.at_s)}  pending {report.pending}, on nodes {report.running}, leases: {leases}"]
     for event in report.events:
-        about = f"job {naming.called(event.job)} " if event.job is not None else ""
+        about = ""
+        if event.job is not None:
+            about = f"job {report.called.get(event.job) or naming.called(event.job)} "
         out.append(f"  {event.kind}: {about}{local_time.local(event.text)}")
     return out

@@ -70,13 +70,17 @@ class _Recheck:
         self._headroom = Headroom(budget)
         self.dropped: list[str] = []
 
+    def _called(self, id: int) -> str:
+        job = self._observation.job(id)
+        return (job.called if job else "") or naming.called(id)
+
     def waits(self, id: int, what: str) -> bool:
         job = self._observation.job(id)
         if job is None and self._observation.unseen_job(id):
-            self.dropped.append(f"{what} for job {naming.called(id)}: its scheduler gives no answer any more")
+            self.dropped.append(f"{what} for job {self._called(id)}: its scheduler gives no answer any more")
             return False
         if job is None or not job.pending:
-            self.dropped.append(f"{what} for job {naming.called(id)}: it isn't pending any more")
+            self.dropped.append(f"{what} for job {self._called(id)}: it isn't pending any more")
             return False
         return True
 
@@ -87,7 +91,7 @@ class _Recheck:
         job = self._observation.job(id)
         if job is None or id not in before or _written(job) == before[id]:
             return True
-        self.dropped.append(f"{what} for job {naming.called(id)}: it was changed meanwhile")
+        self.dropped.append(f"{what} for job {self._called(id)}: it was changed meanwhile")
         return False
 
     def assigns(self, assigns: Iterable[Assign]) -> tuple[Assign, ...]:
@@ -95,7 +99,7 @@ class _Recheck:
         return tuple(
             assign
             for assign in pending
-            if self._pays(f"rented nodes for job {naming.called(assign.job)}", self._kept_for(assign))
+            if self._pays(f"rented nodes for job {self._called(assign.job)}", self._kept_for(assign))
         )
 
     def launch(self, launch: Launch) -> Launch | None:
@@ -104,8 +108,8 @@ class _Recheck:
         nodes = [(name, self._observation.node(name)) for name in launch.nodes]
         taken = [name for name, node in nodes if node is None or not (node.launchable or self._kept_up(node))]
         if jobs and taken:
-            self.dropped.append(f"renting for job {naming.called(jobs[0])}: {', '.join(taken)} can't be launched now")
-        elif jobs and self._pays(f"renting for job {naming.called(jobs[0])}", self._asked_for(launch)):
+            self.dropped.append(f"renting for job {self._called(jobs[0])}: {', '.join(taken)} can't be launched now")
+        elif jobs and self._pays(f"renting for job {self._called(jobs[0])}", self._asked_for(launch)):
             return replace(launch, jobs=jobs)
         return None
 

@@ -69,7 +69,7 @@ def _tell(site: Site, observation: Observation, found: dict[int, str]) -> None:
                 whose = f"{job.user}, account {job.account}" if job.account else job.user
                 where = f"is in {found[job.id]}{' on ' + ','.join(job.on) if job.on else ''}"
                 submitted = "submitted there directly, nothing was rented for it"
-                text = f"job {naming.called(job.id)} of {whose} {where}: {submitted}"
+                text = f"job {job.called or naming.called(job.id)} of {whose} {where}: {submitted}"
                 site.event("needs_a_person", text, job=job.id)
 
 
@@ -85,7 +85,7 @@ def _let_go(site: Site, lease: LeaseRow, there: Sequence[Job]) -> None:
     budget, first = spending.budget_of(site), there[0]
     account = budget.payer(first.account) if budget else ""
     last = money.rates_of(lease, spending.rates(site.ledger, site.now))[-1]
-    why = f"only job {naming.called(first.id)} is on it, which nothing was rented for"
+    why = f"only job {first.called or naming.called(first.id)} is on it, which nothing was rented for"
     with site.ledger.transaction():
         if account != last.account:
             site.ledger.rate(lease.id, site.now, account, last.usd_per_hour)

@@ -155,6 +155,7 @@ def snapshot(site: Site, observation: Observation, images: dict[str, PoolImage])
         budget=karpenter.budget_of(site),
         experience=runtimes.relevant(runtime_store.experience(site.ledger), observation.jobs),
         unstarted=unstarted.jobs(site.ledger, observation.jobs),
+        proven=unstarted.proven(site.ledger, observation.jobs),
         spare=tuple(sorted(name for name in site.spare if (node := observation.node(name)) and node.coming_up)),
         halt=site.halt or site.unlisted,
         refused_s=_refused_s(site, observation, {lease.node for lease in leases}),

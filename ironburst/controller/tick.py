@@ -32,6 +32,7 @@ from ironburst.controller import (
     reaper,
     rebuild,
     records,
+    renewing,
     retention,
     shares,
     sightings,
@@ -65,6 +66,7 @@ class Report:
     decision: Decision
     dropped: tuple[str, ...]
     events: tuple[EventRow, ...] = field(default=())
+    called: dict[int, str] = field(default_factory=dict)  # jobs that have another name than their id
 
     @classmethod
     def of(
@@ -81,7 +83,10 @@ class Report:
         """With the events after the mark `after`."""
         pending = sum(job.pending for job in snapshot.jobs)
         running = sum(bool(job.on) for job in snapshot.jobs)
-        return cls(began, pending, running, leases, decision, tuple(dropped), tuple(ledger.events(after=after)))
+        events = tuple(ledger.events(after=after))
+        called = {job.id: job.called for job in snapshot.jobs if job.called}
+        called = {event.job: called[event.job] for event in events if event.job in called}
+        return cls(began, pending, running, leases, decision, tuple(dropped), events, called)
 
 
 @dataclass
@@ -180,7 +185,7 @@ class Controller:
         leases.admit(site)
         leases.advance(site, observation)
         self._enforce(site, observation)
-        for each in (foreign, drained, unstarted, own_exclusions, hall_events):
+        for each in (foreign, drained, unstarted, own_exclusions, hall_events, renewing):
             each.look(site, observation)
         for pool in document.pools:
             idle_store.tidy(self.ledger, pool.name, site.now)

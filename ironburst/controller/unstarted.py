@@ -28,7 +28,9 @@ def look(site: Site, observation: Observation) -> None:
     before = _read(site.ledger)
     offered, beside = _offered(site, observation)
     at_home = _at_home(site, observation, before)
-    after, gives_up = rule.look(before, offered, observation.jobs, site.now, beside, at_home)
+    burst = {name for pool in site.document.pools for name in pool.nodes}
+    working = {job.alike for job in observation.jobs if job.alike and job.state == "RUNNING" and burst & {*job.on}}
+    after, gives_up = rule.look(before, offered, observation.jobs, site.now, beside, at_home, working)
     if after == before:
         return
     with site.ledger.transaction():
@@ -49,8 +51,15 @@ def not_begun(site: Site, job: Job) -> str:
 def jobs(ledger: Ledger, queue: Iterable[Job]) -> tuple[int, ...]:
     """Ids of the jobs that none are rented for."""
     known = _read(ledger)
-    not_begun = (job.id for job in queue if job.pending and rule.key(job) in known.not_begun)
-    return tuple(sorted({*map(int, known.given_up), *not_begun}))
+    pending = [job for job in queue if job.pending]
+    like = (job.id for job in pending if rule.key(job) in known.not_begun or job.alike in known.misfits)
+    return tuple(sorted({*map(int, known.given_up), *like}))
+
+
+def proven(ledger: Ledger, queue: Iterable[Job]) -> tuple[str, ...]:
+    """Of what these jobs are alike in, that with which some have started on rented nodes."""
+    known = _read(ledger).proven
+    return tuple(sorted({job.alike for job in queue if job.alike in known}))
 
 
 def guessed(ledger: Ledger) -> dict[int, dict[str, Any]]:
@@ -138,4 +147,5 @@ def _told(each: GivesUp) -> str:
     if each.home:
         long = f"{explain.listed(each.home)} at home had room for it for {explain.duration(each.open_s)}"
         again = "it isn't expected there any more"
-    return f"job {naming.called(job.id)} of {job.user} didn't start though {long}; the scheduler says: {says}; {again}"
+    name = f"job {job.called or naming.called(job.id)} of {job.user}"
+    return f"{name} didn't start though {long}; the scheduler says: {says}; {again}"

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Protocol
 from ironburst import catalog
 from ironburst.adapters.both import Both
 from ironburst.adapters.slurm.scheduler import Slurm
+from ironburst.catalog import gpu_labels
 from ironburst.document import Bridge, ClusterDocument, PoolDocument
 from ironburst.document import Scheduler as Declared
 from ironburst.nodes import naming
@@ -236,12 +237,19 @@ def site_of(document: ClusterDocument) -> kubernetes.KubernetesSite:
 def _pool(document: ClusterDocument, pool: PoolDocument) -> kubernetes.KubernetesPool:
     from ironburst.adapters import kubernetes
 
-    types = [pool.instance_type, *(other.instance_type for other in pool.other_types)]
     return kubernetes.KubernetesPool(
         partition=pool.partition,
         nodes=tuple(pool.nodes),
         each=Resources(pool.gpu.count, pool.slurm.cpus, pool.slurm.memory_mb),
         gpu_type=naming.gpu_type(pool.gpu.model),  # as the policy calls it
-        labels=naming.node_labels(pool.partition, document.region, pool.zone_names, types, pool.labels),
+        labels=_labels(document, pool),
         resources=catalog.pod_resources(pool.fabric, pool.fabric_links),
     )
+
+
+def _labels(document: ClusterDocument, pool: PoolDocument) -> dict[str, str]:
+    """Of a node that isn't there yet: what we, kubelet, feature discovery and the cloud's drivers give it for sure."""
+    types = [pool.instance_type, *(other.instance_type for other in pool.other_types)]
+    ours = naming.node_labels(pool.partition, document.region, pool.zone_names, types, pool.labels)
+    discovered = {} if pool.mig else gpu_labels.node_labels(pool.gpu.model, pool.gpu.count)
+    return {**discovered, **catalog.zone_labels(ours.get("topology.kubernetes.io/zone", "")), **ours}

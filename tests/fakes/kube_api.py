@@ -25,7 +25,9 @@ import yaml
 RESOURCES = {  # group/version resource: kind, namespaced, fields that can be selected by
     "v1 pods": ("Pod", True, ("metadata.name", "spec.nodeName", "spec.schedulerName", "status.phase")),
     "v1 nodes": ("Node", False, ("metadata.name", "spec.unschedulable")),
+    "v1 namespaces": ("Namespace", False, ("metadata.name",)),
     "v1 persistentvolumeclaims": ("PersistentVolumeClaim", True, ("metadata.name",)),
+    "storage.k8s.io/v1 storageclasses": ("StorageClass", False, ("metadata.name",)),
     "v1 persistentvolumes": ("PersistentVolume", False, ("metadata.name",)),
     "v1 resourcequotas": ("ResourceQuota", True, ("metadata.name",)),
     "v1 configmaps": ("ConfigMap", True, ("metadata.name",)),
@@ -37,6 +39,7 @@ RESOURCES = {  # group/version resource: kind, namespaced, fields that can be se
         False,
         ("metadata.name", "spec.signerName"),
     ),
+    "policy/v1 poddisruptionbudgets": ("PodDisruptionBudget", True, ("metadata.name",)),
     "scheduling.k8s.io/v1alpha2 podgroups": ("PodGroup", True, ("metadata.name",)),
 }
 PATH = re.compile(r"^/(?:api/(v1)|apis/([^/]+/[^/]+))(?:/namespaces/([^/]+)(?=/))?/([^/]+)(?:/([^/]+))?(?:/([^/]+))?$")
@@ -74,7 +77,6 @@ class KubeApi:
         self.calls = deque(maxlen=100_000)  # (verb, group, resource, namespace, name)
         self.faults = deque()  # (predicate, Refusal): each once
         self.conflicts = 0  # so many conditional writes meet another writer first
-        self.budgets = {}  # label value of app -> disruptions allowed
         self.skew_s = 0.0  # of this server's clock
         self.muted = False  # streams stay open and say nothing
         self.bookmark_s = 0.2
@@ -231,13 +233,27 @@ class KubeApi:
         if body.get("kind") != "Eviction" or body["metadata"]["name"] != key[2]:
             raise Refusal(400, "BadRequest", "name in URL does not match name in Eviction object")
         self._checked(options.get("preconditions") or {}, pod, key[0])
-        app, dry = (pod["metadata"].get("labels") or {}).get("app"), bool(options.get("dryRun"))
-        if app in self.budgets:
-            if self.budgets[app] == 0:
-                said = f"The disruption budget {app} needs 1 healthy pods and has 1 currently"
+        dry, labels = bool(options.get("dryRun")), pod["metadata"].get("labels") or {}
+        ready = any(
+            each["type"] == "Ready" and each["status"] == "True" for each in pod["status"].get("conditions") or ()
+        )
+        budgets = [
+            at
+            for at, raw in self.objects.items()
+            if at[:2] == ("policy/v1 poddisruptionbudgets", key[1])
+            and raw["spec"]["selector"]["matchLabels"].items() <= labels.items()
+        ]
+        if len(budgets) > 1:
+            raise Refusal(
+                500, "InternalError", "This pod has more than one PodDisruptionBudget, which is not supported."
+            )
+        for budget in budgets if ready else ():  # of those that aren't ready this stand-in lets all go
+            if (allowed := self.objects[budget]["status"]["disruptionsAllowed"]) < 1:
+                said = f"The disruption budget {budget[2]} needs 1 healthy pods and has 1 currently"
                 text = "Cannot evict pod as it would violate the pod's disruption budget."
                 raise Refusal(429, "TooManyRequests", text, causes=[("DisruptionBudget", said)])
-            self.budgets[app] -= not dry
+            if not dry:
+                self.edit(*budget, lambda raw, left=allowed - 1: raw["status"].update(disruptionsAllowed=left))
         if not dry:
             self.delete(key, None)
         return {"kind": "Status", "apiVersion": "v1", "status": "Success"}
@@ -520,8 +536,11 @@ def _selected(raw, fields):
 
 
 def _labelled(raw, selector):
-    """`key`, `!key`, `key=value` or `key in (a,b)`; other forms aren't known here."""
-    labels = raw["metadata"].get("labels") or {}
+    """`key`, `!key`, `key=value` or `key in (a,b)`, with commas between; other forms aren't known here."""
+    return all(_has_label(raw["metadata"].get("labels") or {}, each) for each in re.split(r",(?![^(]*\))", selector))
+
+
+def _has_label(labels, selector):
     if not selector:
         return True
     if named := re.fullmatch(r"(!?)([\w./-]+)", selector):

@@ -27,6 +27,7 @@ SITE = KubernetesSite(
     ),
     home_registries=("registry.home.lan:5000",),
 )
+READY = {"type": "Ready", "status": "True"}
 UNSCHEDULABLE = {
     "type": "PodScheduled",
     "status": "False",
@@ -49,7 +50,7 @@ def pod(name, *, ns="team-a", gpus=8, node="", owner=None, labels=None, notes=No
         {"key": f"node.kubernetes.io/{what}", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 300}
         for what in ("not-ready", "unreachable")
     ]
-    status = {"phase": "Running" if node else "Pending", "conditions": conditions or ([] if node else [UNSCHEDULABLE])}
+    status = {"phase": "Running" if node else "Pending", "conditions": conditions or [READY if node else UNSCHEDULABLE]}
     if node:
         status["startTime"] = "2026-11-23T07:10:00Z"
     nominated = spec.pop("nominated", "")
@@ -125,6 +126,15 @@ def pods_of(raw, count, *, gpus=8, **more):
         )
         for n in range(count)
     ]
+
+
+def budget(name, allowed, ns="team-a", **labels):
+    """A PodDisruptionBudget as its controller has counted it."""
+    return {
+        "metadata": {"name": name, "namespace": ns},
+        "spec": {"maxUnavailable": 1, "selector": {"matchLabels": labels}},
+        "status": {"disruptionsAllowed": allowed},
+    }
 
 
 def near(name, key="ironburst.io/site"):

@@ -12,8 +12,8 @@ from ironburst.adapters.kubernetes import Kubernetes, KubernetesPool, Kubernetes
 from ironburst.controller.tick import Controller
 from ironburst.ports import Resources
 from lab.system import wait_for
-from tests.fakes import FakeSlurm
-from tests.fakes.kube_objects import GATED, gang, job, node, pods_of
+from tests.fakes import FakeSlurm, kube_objects
+from tests.fakes.kube_objects import GATED, gang, job, node, owner, pods_of, uid
 from tests.fakes.world import World
 
 PODS, NODES, JOBS = "v1 pods", "v1 nodes", "batch/v1 jobs"
@@ -31,6 +31,7 @@ class KubeWorld(World):
         self.api, self.kube = api, Kubernetes(client, replace(SITE, by_instance=eks), first_s=10.0, **given)
         self.eks = eks
         self.runs_s, self.started, self.tries, self.registered = {}, {}, itertools.count(1), set()
+        self.stays_home = lambda name: False  # whose pods no rented node takes, whatever the reason
         self.begin_as, self.lingers = {}, set()  # by job: the status of its pods once bound; whose pods never go
         super().__init__(tmp_path, home=0, **burst)
         api.now = self.clock.now
@@ -63,6 +64,13 @@ class KubeWorld(World):
         self.runs_s[name] = runs_s
         for each in (raw, *its):
             self.api.put(PODS if each in its else JOBS, self.fresh(each))
+
+    def serve(self, name, notes, kind="StatefulSet"):
+        """A pod of a controller that makes it again, for ever."""
+        self.runs_s[name] = float("inf")
+        self.api.put(
+            PODS, self.fresh(kube_objects.pod(f"{name}-0", cpu="1", notes=notes, owner=owner(kind, name, uid())))
+        )
 
     def fresh(self, raw):
         raw["metadata"]["creationTimestamp"] = stamp(self.clock.now())
@@ -118,9 +126,10 @@ class KubeWorld(World):
             again["spec"]["tolerations"] = [each for each in raw["spec"]["tolerations"] if "value" not in each]
             again["status"] = pods_of(job(of), 1)[0]["status"]
             self.api.put(PODS, again)
-            self.api.edit(
-                JOBS, "team-a", of, lambda job: job["status"].update(failed=job["status"].get("failed", 0) + 1)
-            )
+            if self.api.get(JOBS, "team-a", of):
+                self.api.edit(
+                    JOBS, "team-a", of, lambda job: job["status"].update(failed=job["status"].get("failed", 0) + 1)
+                )
         elif raw["status"]["phase"] == "Running" and now >= self.started[of][-1][0] + self.runs_s[of]:
             self.api.edit(PODS, meta["namespace"], meta["name"], lambda pod: pod["status"].update(phase="Succeeded"))
             self.api.edit(JOBS, "team-a", of, lambda job: job["status"].update(succeeded=1))
@@ -132,7 +141,7 @@ class KubeWorld(World):
             if not pod["spec"].get("nodeName"):
                 waiting.setdefault(pod["metadata"]["ownerReferences"][0]["name"], []).append(pod)
         for name, pods in sorted(waiting.items(), key=lambda item: item[1][0]["metadata"]["creationTimestamp"]):
-            for home in (True, False):
+            for home in (True,) if self.stays_home(name) else (True, False):
                 free = [
                     raw["metadata"]["name"]
                     for raw in self.of(NODES)

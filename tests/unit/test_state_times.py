@@ -59,7 +59,7 @@ def test_every_state_of_every_release_has_a_row(release):
 def test_every_state_that_a_reader_knows_has_a_row():
     assert set(slurm_json._ON_NODES) <= JOB.keys()
     assert node_states.STATES.keys() <= NODE.keys()
-    assert set(pods._STARTS) <= POD.keys()
+    assert set(pods.view._STARTS) <= POD.keys()
     for reader in (nodes, bridged):
         words = {
             word for state in re.findall(r'"([A-Z_]{4,})"', inspect.getsource(reader)) for word in state.split("+")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from ironburst.adapters.kubernetes.site import HOSTNAME_KEY, SITE_KEY, KubernetesPool, KubernetesSite
 
@@ -17,7 +17,7 @@ _OF_GPUS = re.compile(
 
 def labels_of(pool: KubernetesPool) -> dict[str, str]:
     """Labels of a node of the pool, but its host name."""
-    return {"kubernetes.io/os": "linux", SITE_KEY: pool.partition, **pool.labels}
+    return {"kubernetes.io/os": "linux", "beta.kubernetes.io/os": "linux", SITE_KEY: pool.partition, **pool.labels}
 
 
 def pools_for(spec: Json, site: KubernetesSite) -> frozenset[str]:
@@ -27,6 +27,38 @@ def pools_for(spec: Json, site: KubernetesSite) -> frozenset[str]:
     if not selector and not required:
         return frozenset(pool.partition for pool in site.pools)
     return frozenset(pool.partition for pool in site.pools if _allows(selector, required, pool))
+
+
+def requires(spec: Json) -> bool:
+    """Whether it has required node affinity."""
+    return bool(_required(spec))
+
+
+class Spread(NamedTuple):
+    """What required topology spread leaves and asks for."""
+
+    pools: frozenset[str]  # partitions
+    most_per_node: int  # pods of a kind; 0: no bound
+    keys: tuple[str, ...]  # that its own kind is spread over, but the node's name
+    demands: tuple[str, ...]  # what can't be promised
+
+
+def spread_over(spec: Json, labels: Mapping[str, str], pools: frozenset[str], site: KubernetesSite) -> Spread:
+    """Of a pod. On a new node, or in a new zone, there is none of its kind yet: the first may always start there."""
+    most, keys, demands = 0, list[str](), list[str]()
+    for each in spec.get("topologySpreadConstraints") or ():
+        key, skew, selector = str(each["topologyKey"]), int(each.get("maxSkew") or 1), each.get("labelSelector")
+        if each.get("whenUnsatisfiable") == "ScheduleAnyway":
+            continue
+        if selector is not None and not selects(selector, labels):
+            demands.append(f"topology spread ({key}) among other pods than its own kind")
+        elif key == HOSTNAME_KEY:
+            most = min(most or skew, skew)
+        else:
+            having = frozenset(pool.partition for pool in site.pools if key in labels_of(pool))
+            pools, keys = pools & having, [*keys, key]
+            demands += [] if having else [f"topology spread ({key}), a label that no pool declares"]
+    return Spread(pools, most, tuple(keys), tuple(demands))
 
 
 def chooses_gpu(spec: Json) -> bool:
@@ -48,6 +80,13 @@ def reached_from(node_affinity: Json | None, site: KubernetesSite) -> frozenset[
     if not (required := (node_affinity or {}).get("required")):
         return None
     return frozenset(pool.partition for pool in site.pools if _allows({}, required, pool))
+
+
+def said(node_affinity: Json | None) -> str:
+    """What a volume's node affinity asks of nodes: topology.kubernetes.io/zone us-east-1a."""
+    terms = ((node_affinity or {}).get("required") or {}).get("nodeSelectorTerms") or ()
+    each = [of for term in terms for of in term.get("matchExpressions") or ()]
+    return ", ".join(f"{of['key']} {' or '.join(map(str, of.get('values') or ()))}".strip() for of in each)
 
 
 def _allows(selector: Mapping[str, str], required: Json | None, pool: KubernetesPool) -> bool:
@@ -102,17 +141,19 @@ def selects(selector: Json | None, labels: Mapping[str, str]) -> bool:
     return plain and all(matches(each, labels) for each in selector.get("matchExpressions") or ())
 
 
-def own_terms(affinity: Json | None, labels: Mapping[str, str]) -> tuple[list[str], list[str]]:
-    """Required terms of a podAffinity or podAntiAffinity: topology keys of those that mean the pod's own kind, and of
-    those that mean others.
+def own_terms(affinity: Json | None, labels: Mapping[str, str]) -> tuple[list[tuple[str, Json]], list[str]]:
+    """Required terms of a podAffinity or podAntiAffinity: (topology key, label selector) of those that mean the pod's
+    own kind, and the topology keys of those that mean others.
     """
-    own: list[str] = []
+    own: list[tuple[str, Json]] = []
     others: list[str] = []
     terms: Sequence[Json] = (affinity or {}).get("requiredDuringSchedulingIgnoredDuringExecution") or ()
     for term in terms:
-        here = not term.get("namespaces") and term.get("namespaceSelector") is None
-        mine = here and _keyed(term, labels)
-        (own if mine else others).append(str(term.get("topologyKey")))
+        here, key = not term.get("namespaces") and term.get("namespaceSelector") is None, str(term.get("topologyKey"))
+        if here and _keyed(term, labels):
+            own.append((key, term.get("labelSelector") or {}))
+        else:
+            others.append(key)
     return own, others
 
 

@@ -13,11 +13,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from ironburst.adapters.kubernetes.views import GroupView, JobView, PodView
+from ironburst.adapters.kubernetes.site import KubernetesSite
+from ironburst.adapters.kubernetes.views import EACH_FOR_ITSELF, GroupView, JobView, PodView
 from ironburst.nodes.naming import FIRST_POD_JOB
-
-# controllers whose pods serve or work each for itself, and are made anew when they go
-_EACH_FOR_ITSELF = ("ReplicaSet", "ReplicationController", "StatefulSet")
 
 
 @dataclass(frozen=True)
@@ -43,9 +41,31 @@ class Gang:
         return number if number >= FIRST_POD_JOB else number + FIRST_POD_JOB
 
     @cached_property
+    def workers(self) -> tuple[PodView, ...]:
+        """Those with GPUs, by which it is known where the gang is; all of them where none has any."""
+        return tuple(pod for pod in self.pods if pod.gpus) or self.pods
+
+    @cached_property
+    def launchers(self) -> tuple[PodView, ...]:
+        """The others, which ask for no GPU: MPI launchers, Ray heads, drivers. They start wherever there is room,
+        mostly at home and first, and wait for the workers.
+        """
+        return tuple(pod for pod in self.pods if not pod.gpus) if len(self.workers) < len(self.pods) else ()
+
+    @cached_property
     def unbound(self) -> list[PodView]:
         """Its pods that wait for a node."""
         return [pod for pod in self.pods if not pod.node and not pod.deleting]
+
+    @cached_property
+    def unbound_workers(self) -> list[PodView]:
+        """Of these the workers."""
+        return [pod for pod in self.workers if not pod.node and not pod.deleting]
+
+    def bound(self, site: KubernetesSite) -> list[PodView]:
+        """Its pods that have a node, but launchers at home: these don't say that the gang has started, or where."""
+        launchers = {pod.uid for pod in self.launchers}
+        return [pod for pod in self.pods if pod.node and (pod.uid not in launchers or pod.node in site.pool_of)]
 
 
 @dataclass
@@ -98,7 +118,7 @@ def _key(pod: PodView, jobs: Mapping[str, JobView], groups: Mapping[str, GroupVi
             return f"job {owner.uid}", f"{place}/{owner.name}"
         if job.indexed and pod.index:
             return f"job {owner.uid} index {pod.index}", f"{place}/{owner.name}-{pod.index}"
-    elif owner.kind not in _EACH_FOR_ITSELF:
+    elif owner.kind not in EACH_FOR_ITSELF:
         return f"{owner.kind.lower()} {owner.uid}", f"{place}/{owner.name}"
     return f"pod {pod.uid}", pod.key
 
@@ -138,6 +158,6 @@ def _remade(kind: str, pods: list[PodView], jobs: Mapping[str, JobView]) -> bool
             return False
         if pod.owner.kind == "Job":
             of_job[pod.owner.uid] = of_job.get(pod.owner.uid, 0) + 1
-        elif pod.owner.kind not in _EACH_FOR_ITSELF and not (kind == "leaderworkerset" and pod.owner.kind == "Pod"):
+        elif pod.owner.kind not in EACH_FOR_ITSELF and not (kind == "leaderworkerset" and pod.owner.kind == "Pod"):
             return False
     return all(uid in jobs and jobs[uid].survives(count) for uid, count in of_job.items())

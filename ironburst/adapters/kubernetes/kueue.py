@@ -102,6 +102,7 @@ class Kueue(Kubernetes):
         found, seen = super().observe(), self.objects()
         bad = [each.error for each in seen.workloads.values() if each.error]
         said = (*workloads.misdeclared(seen, naming.check_controller(self._site.name)), *bad, *self._trouble)
+        said += tuple(workloads.blocking(seen, found.jobs))
         return replace(found, unreadable=(*found.unreadable, *said))
 
     # ---- answers that nobody decides
@@ -172,7 +173,7 @@ class Kueue(Kubernetes):
         now, name = seen.known.get(gang.key), gang.name
         if now is None:
             raise SchedulerError(f"job {job} ({name}) isn't in Kueue's queue: nothing is rented for it")
-        started = "some of its pods have a node" if any(pod.node for pod in gang.pods) else ""
+        started = "some of its pods have a node" if gang.bound(self._site) else ""
         if why := seen.waits(now) or started:
             raise SchedulerError(f"job {job} ({name}) isn't pending for rented nodes: {why}")
         pools = [pool for pool in self._site.pools if pool.partition in partitions]

@@ -16,6 +16,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
@@ -68,7 +69,7 @@ def _node(view: NodeView, on: Iterable[PodView], asked_for: bool, site: Kubernet
         return Node(name, (pool.partition,) if pool else (), Resources(0), ("UNKNOWN",))
     jobs = [pod for pod in on if pod.workload and (pod.gpus or pool)]
     others = [pod for pod in on if not (pod.workload and (pod.gpus or pool))]
-    total, busy = _room(view, others), sum(pod.gpus for pod in jobs)
+    total, busy = _room(view, others), math.ceil(sum(pod.gpus for pod in jobs) / view.replicas)
     base = "IDLE" if not jobs else "ALLOCATED" if busy >= max(view.gpus, 1) else "MIXED"
     flags, reason = _flags(view, pool, now_s)
     if "DOWN" in flags:

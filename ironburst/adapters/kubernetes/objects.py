@@ -8,9 +8,18 @@ from typing import Any
 
 from ironburst.adapters.kubernetes import affinity
 from ironburst.adapters.kubernetes.pods import SHAPES, owner_of, read_pod, version_of
-from ironburst.adapters.kubernetes.quantities import moment, quantity, seconds
-from ironburst.adapters.kubernetes.site import DRAIN, GATE, GPU, KubernetesSite
-from ironburst.adapters.kubernetes.views import ClaimView, GroupView, JobView, NodeView, PodView, VolumeView
+from ironburst.adapters.kubernetes.quantities import duration, moment, quantity, seconds
+from ironburst.adapters.kubernetes.site import DRAIN, GATE, GPU, TIME_LIMIT, KubernetesSite
+from ironburst.adapters.kubernetes.views import (
+    ClaimView,
+    GroupView,
+    JobView,
+    NamespaceView,
+    NodeView,
+    PodView,
+    StorageClassView,
+    VolumeView,
+)
 from ironburst.nodes.naming import NODE_LABEL
 
 Json = dict[str, Any]
@@ -39,6 +48,7 @@ def read_node(raw: Json, ours: Mapping[str, str] = NO_OTHERS) -> NodeView:
         ready, gate = conditions.get("Ready", {}), conditions.get(GATE, {})
         has = status.get("allocatable") or {}
         created_s = seconds(meta["creationTimestamp"])
+        replicas = _replicas(meta.get("labels") or {})
         addresses = {each["type"]: each["address"] for each in status.get("addresses") or ()}
         return NodeView(
             **names,
@@ -52,7 +62,8 @@ def read_node(raw: Json, ours: Mapping[str, str] = NO_OTHERS) -> NodeView:
             gate=gate.get("status") or "",
             gate_said=gate.get("message") or gate.get("reason") or "",
             gate_at_s=moment(gate.get("lastHeartbeatTime")),
-            gpus=int(quantity(has.get(GPU, 0))),
+            gpus=int(quantity(has.get(GPU, 0))) // replicas,
+            replicas=replicas,
             milli_cpus=round(quantity(has.get("cpu", 0)) * 1000),
             memory=round(quantity(has.get("memory", 0))),
             address=addresses.get("InternalIP", ""),
@@ -61,6 +72,14 @@ def read_node(raw: Json, ours: Mapping[str, str] = NO_OTHERS) -> NodeView:
         )
     except SHAPES as error:
         return NodeView(**names, error=_error("node", names, error))
+
+
+def _replicas(labels: Json) -> int:
+    """How many pods share a GPU that the device plugin announces so often, by feature discovery's labels."""
+    shared = labels.get(f"{GPU}.sharing-strategy", "none") != "none" or f"{labels.get(f'{GPU}.product')}".endswith(
+        "-SHARED"
+    )
+    return max(1, int(labels.get(f"{GPU}.replicas") or 1)) if shared else 1
 
 
 def read_job(raw: Json, site: KubernetesSite) -> JobView:
@@ -75,6 +94,7 @@ def read_job(raw: Json, site: KubernetesSite) -> JobView:
             **names,
             name=name,
             jobset=owner.name if owner and owner.kind == "JobSet" else labels.get("jobset.sigs.k8s.io/jobset-name", ""),
+            owner=owner.uid if owner else "",
             parallelism=int(spec.get("parallelism", 1)),
             completions=spec.get("completions"),
             indexed=spec.get("completionMode") == "Indexed",
@@ -101,7 +121,8 @@ def _template(raw: Json, site: KubernetesSite) -> PodView | None:
     template = spec["template"]
     made = {"namespace": meta["namespace"], "name": meta["name"], "uid": meta["uid"]}
     owners = [{"kind": "Job", "name": meta["name"], "uid": meta["uid"], "controller": True}]
-    labels = {"labels": (template.get("metadata") or {}).get("labels") or {}}
+    own = template.get("metadata") or {}
+    labels = {"labels": own.get("labels") or {}, "annotations": own.get("annotations") or {}}
     when = {"creationTimestamp": meta["creationTimestamp"], "ownerReferences": owners}
     return read_pod({"metadata": {**made, **labels, **when}, "spec": template["spec"]}, site)
 
@@ -129,10 +150,38 @@ def read_group(raw: Json) -> GroupView:
         return GroupView(**names, error=_error("PodGroup", names, error))
 
 
+def read_namespace(raw: Json) -> NamespaceView:
+    """A Namespace."""
+    names = _names(raw)
+    text = (raw["metadata"].get("annotations") or {}).get(TIME_LIMIT)
+    try:
+        return NamespaceView(**names, aside_s=duration(text) if text is not None else None)
+    except ValueError as error:
+        return NamespaceView(**names, error=f"namespace {names['key']}: its annotation {TIME_LIMIT}: {error}")
+
+
 def read_claim(raw: Json) -> ClaimView:
     """A PersistentVolumeClaim."""
     bound = (raw.get("status") or {}).get("phase") == "Bound"
-    return ClaimView(**_names(raw), volume=((raw.get("spec") or {}).get("volumeName") or "") if bound else "")
+    spec = raw.get("spec") or {}
+    volume = spec.get("volumeName") or "" if bound else ""
+    return ClaimView(**_names(raw), volume=volume, storage_class=spec.get("storageClassName") or "")
+
+
+def read_storage_class(raw: Json, site: KubernetesSite) -> StorageClassView:
+    """A StorageClass. Without a provisioner it has only the volumes that a person made, which are at home."""
+    names = _names(raw)
+    made = raw.get("provisioner") != "kubernetes.io/no-provisioner"
+    waits = raw.get("volumeBindingMode") == "WaitForFirstConsumer" and made
+    terms = [
+        {"matchExpressions": [{**each, "operator": "In"} for each in term.get("matchLabelExpressions") or ()]}
+        for term in raw.get("allowedTopologies") or ()
+    ]
+    try:
+        pools = affinity.reached_from({"required": {"nodeSelectorTerms": terms}} if terms else None, site)
+        return StorageClassView(**names, waits=waits, pools=pools)
+    except SHAPES as error:
+        return StorageClassView(**names, error=_error("storage class", names, error))
 
 
 def read_volume(raw: Json, site: KubernetesSite) -> VolumeView:
@@ -141,8 +190,8 @@ def read_volume(raw: Json, site: KubernetesSite) -> VolumeView:
     try:
         spec = raw["spec"]
         at_home = "hostPath" in spec or "local" in spec
-        return VolumeView(
-            **names, pools=frozenset() if at_home else affinity.reached_from(spec.get("nodeAffinity"), site)
-        )
+        kept = spec.get("nodeAffinity")
+        pools = frozenset[str]() if at_home else affinity.reached_from(kept, site)
+        return VolumeView(**names, pools=pools, where="" if at_home else affinity.said(kept))
     except SHAPES as error:
         return VolumeView(**names, error=_error("volume", names, error), pools=frozenset())

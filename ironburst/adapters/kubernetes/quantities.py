@@ -1,4 +1,4 @@
-"""Kubernetes' own notations: quantities (`500m`, `64Gi`) and times (RFC 3339)."""
+"""Kubernetes' own notations: quantities (`500m`, `64Gi`), durations (`8h`) and times (RFC 3339)."""
 
 from __future__ import annotations
 
@@ -23,6 +23,20 @@ def quantity(text: str | int | float) -> float:
     if suffix in _BINARY:
         return float(number) * 1024.0 ** _BINARY[suffix]
     return float(number) * 10.0 ** _DECIMAL[suffix] if suffix else float(number)
+
+
+_PART = re.compile(r"(\d+(?:\.\d+)?)([smhd])")
+_SECONDS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+
+
+def duration(text: str) -> float:
+    """A duration (`8h`, `1h30m`, `2d`, `3600`) in seconds. Raises ValueError, also for none."""
+    parts = _PART.findall(text.strip())
+    whole = "".join(map("".join, parts)) == text.strip()
+    value = float(text) if text.strip().isdigit() else sum(float(n) * _SECONDS[unit] for n, unit in parts)
+    if value <= 0 or not (whole or text.strip().isdigit()):
+        raise ValueError(f"{text!r} is no duration: write 8h, 90m or seconds")
+    return value
 
 
 @lru_cache(maxsize=16384)

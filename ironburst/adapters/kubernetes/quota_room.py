@@ -55,7 +55,7 @@ def free_gpus(seen: Queued, site: KubernetesSite) -> dict[str, int]:
     """Of each of home's nodes that takes pods, less what is there and what Kueue has let start and has no node yet."""
     home = {name: node for name, node in seen.nodes.items() if name not in site.pool_of}
     free = {
-        name: node.gpus
+        name: node.gpus * node.replicas  # as Kueue counts them
         for name, node in home.items()
         if node.ready == "True" and not node.cordoned and not node.deleting
     }

@@ -14,7 +14,18 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, TypeVar, cast
 
-from ironburst.adapters.kubernetes import instances, joining, nodes, objects, pods, queue, quotas, record, taints
+from ironburst.adapters.kubernetes import (
+    evictions,
+    instances,
+    joining,
+    nodes,
+    objects,
+    pods,
+    queue,
+    quotas,
+    record,
+    taints,
+)
 from ironburst.adapters.kubernetes.cache import FIRST_S, Cache
 from ironburst.adapters.kubernetes.client import JSON_PATCH, ApiError, Client, checked
 from ironburst.adapters.kubernetes.gangs import Gang
@@ -33,7 +44,6 @@ _AT_ONCE = 8  # requests side by side
 _SETTLE_S = 1.0  # after a cordon, until kube-scheduler has surely seen it
 _RELEASED, _UNUSED = "release", "no lease"  # why we cordoned it; the policy knows these words as ours
 _GATE_LOST = "ironburst: its gate stopped passing"
-_BUDGET = "DisruptionBudget"  # the cause in a refusal that a PodDisruptionBudget is the reason of
 
 
 class Kubernetes:
@@ -279,7 +289,7 @@ class Kubernetes:
         seen = self.objects()
         gang = self._gang(job, seen)
         waiting = gang.unbound
-        if not waiting or any(pod.node for pod in gang.pods):
+        if not waiting or gang.bound(self._site):
             raise SchedulerError(f"job {job} ({gang.name}) isn't pending")
         pools = [pool for pool in self._site.pools if pool.partition in partitions]
         wanted = {name for pool in pools for name in pool.nodes} - set(excluded)
@@ -319,9 +329,7 @@ class Kubernetes:
         self._each([key for key, (_, lacks) in lacking.items() if lacks], one)
 
     def requeue(self, *jobs: int) -> dict[int, str]:
-        """Evict all pods of each job that its controller makes again, or none of it: budgets (PodDisruptionBudget) are
-        asked for all of them first.
-        """
+        """Evict all pods of each job that its controller makes again, or none of it."""
         seen, refused, failed = self.objects(), dict[int, str](), list[ApiError]()
         for job in jobs:
             try:
@@ -329,30 +337,13 @@ class Kubernetes:
                 if not gang.remade:
                     raise SchedulerError(f"job {job} ({gang.name}): nothing would make its pods anew")
                 there = [pod for pod in gang.pods if pod.node and not pod.deleting]
-                if len(there) > 1:
-                    self._evict(job, gang, there, dry=True)
-                self._evict(job, gang, there)
+                evictions.evict(self._client, f"job {job} ({gang.name})", there)
             except SchedulerError as error:
                 refused[job] = str(error)
                 failed += [error] if isinstance(error, ApiError) else []
         if failed and len(failed) == len(jobs):
             raise failed[0]
         return refused
-
-    def _evict(self, job: int, gang: Gang, there: Sequence[PodView], *, dry: bool = False) -> None:
-        for n, pod in enumerate(there):
-            options: Json = {"preconditions": {"uid": pod.uid}, **({"dryRun": ["All"]} if dry else {})}
-            meta = {"name": pod.name, "namespace": pod.namespace}
-            body = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": meta, "deleteOptions": options}
-            try:
-                self._client.create(f"{_pod(pod)}/eviction", body)
-            except ApiError as error:
-                if error.status == 404 or (error.status == 409 and not error.causes):
-                    continue  # it is gone, or another pod has its name
-                if _BUDGET not in error.causes and error.status != 500:
-                    raise
-                done = f" after {n} of its {len(there)} pods" if n and not dry else ""
-                raise _Refused(f"job {job} ({gang.name}){done}: {error}") from None
 
     def _gang(self, job: int, seen: Objects) -> Gang:
         gangs, twice = seen.gangs
@@ -389,10 +380,6 @@ class Kubernetes:
         if failed:
             more = f" (and {len(failed) - 1} more of {len(todo)})" if len(failed) > 1 else ""
             raise SchedulerError(f"{failed[0]}{more}") from None
-
-
-class _Refused(SchedulerError):
-    """Of one job, by a disruption budget."""
 
 
 def _pod(pod: PodView) -> str:

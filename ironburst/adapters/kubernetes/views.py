@@ -7,7 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
+
+# controllers whose pods serve or work each for itself, and are made anew when they go
+EACH_FOR_ITSELF = ("ReplicaSet", "ReplicationController", "StatefulSet")
 
 
 class Owner(NamedTuple):
@@ -35,6 +38,7 @@ class PodView:
     created_s: float = 0.0
     started_s: float | None = None  # its kubelet took it
     limit_s: float | None = None  # its own activeDeadlineSeconds
+    aside_s: float | None = None  # by its annotation: money is set aside for so long, and then anew
     gpus: int = 0
     milli_cpus: int = 0
     memory: int = 0  # bytes
@@ -47,6 +51,7 @@ class PodView:
     waits: str = ""  # why nothing is to be done for it though it is pending; empty: it is unschedulable
     reason: str = ""  # the scheduler's words
     begins: str = ""  # bound: what its containers wait for, kubelet's word first; empty: they work
+    alike: str = ""  # what decides where it may start: pods.alike
     origin: str = ""  # what its controller's other pods of the same images share; empty: it has none
     priority: int = 0
     account: str = ""
@@ -58,7 +63,10 @@ class PodView:
     pools: frozenset[str] = frozenset()  # partitions whose nodes its node selector and affinity allow
     chooses_gpu: bool = False  # its node selector or affinity says which GPUs
     together: str = ""  # topology key that it wants to share with its own kind; empty: none
-    one_per_node: bool = False  # it shares no node with its own kind
+    near: tuple[tuple[str, dict[str, Any]], ...] = ()  # the same, all: topology key, label selector
+    most_per_node: int = 0  # so many of its own kind share a node; 0: as many as fit
+    spread: tuple[str, ...] = ()  # topology keys that its own kind has to be spread over
+    labels: Mapping[str, str] = field(default_factory=dict)  # of what may be a launcher of a gang; of others none
     claims: tuple[str, ...] = ()  # PersistentVolumeClaims, namespace/name
     queued_as: str = ""  # name of its Kueue Workload; empty: it has none, or doesn't say
     share: str = ""  # what it counts in of its team's share, by its priority class: ironburst.shares.model
@@ -82,7 +90,8 @@ class NodeView:
     gate: str = ""  # status of its condition GatePassed; empty: there is none
     gate_said: str = ""
     gate_at_s: float | None = None  # when the node said that last, by its own clock; None: it didn't say
-    gpus: int = 0  # allocatable
+    gpus: int = 0  # allocatable; of shared ones (time-slicing, MPS) the GPUs themselves
+    replicas: int = 1  # so many pods share each of them
     milli_cpus: int = 0
     memory: int = 0
     address: str = ""
@@ -100,6 +109,7 @@ class JobView:
     name: str
     error: str = ""
     jobset: str = ""
+    owner: str = ""  # uid of the controller that made it
     parallelism: int = 1
     completions: int | None = None
     indexed: bool = False
@@ -134,6 +144,17 @@ class GroupView:
 
 
 @dataclass(frozen=True, slots=True)
+class NamespaceView:
+    """A Namespace."""
+
+    key: str
+    uid: str
+    version: int
+    error: str = ""
+    aside_s: float | None = None  # by its annotation: of its pods that say nothing themselves
+
+
+@dataclass(frozen=True, slots=True)
 class ClaimView:
     """A PersistentVolumeClaim. `volume`: what it is bound to; empty: nothing yet."""
 
@@ -142,17 +163,33 @@ class ClaimView:
     version: int
     error: str = ""
     volume: str = ""
+    storage_class: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class StorageClassView:
+    """A StorageClass. `waits`: its volumes are made where their first pod starts, on nodes of these pools."""
+
+    key: str
+    uid: str
+    version: int
+    error: str = ""
+    waits: bool = False
+    pools: frozenset[str] | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class VolumeView:
-    """A PersistentVolume. `pools`: partitions whose nodes reach it; None: every node does."""
+    """A PersistentVolume. `pools`: partitions whose nodes reach it; None: every node does. `where`: the zone, or the
+    like, that it is bound to.
+    """
 
     key: str
     uid: str
     version: int
     error: str = ""
     pools: frozenset[str] | None = None
+    where: str = ""
 
 
 class ObjectView(Protocol):

@@ -20,6 +20,7 @@ What Kueue does that isn't obvious (0.19.2, tried):
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
@@ -39,7 +40,7 @@ from ironburst.adapters.kubernetes.kueue_views import (
     WorkloadView,
 )
 from ironburst.adapters.kubernetes.queue import Objects
-from ironburst.adapters.kubernetes.site import SITE_KEY, KubernetesSite
+from ironburst.adapters.kubernetes.site import SITE_KEY, TIME_LIMIT, KubernetesSite
 from ironburst.adapters.kubernetes.views import JobView, Owner, PodView
 from ironburst.ports import Job
 
@@ -105,8 +106,7 @@ class Queued(Objects):
             pods = [pod for each in sets for pod in [self._waiting(each, now, jobs, waits)] * each.count]
         if not pods:
             return None
-        name = f"{now.key.partition('/')[0]}/{now.called}"
-        return Gang(key, name, tuple(pods), max(size, len(pods)), jobs=jobs, remade=self.ours(now))
+        return Gang(key, called(now), tuple(pods), max(size, len(pods)), jobs=jobs, remade=self.ours(now))
 
     def _waiting(self, each: PodSet, of: WorkloadView, jobs: tuple[JobView, ...], waits: str) -> PodView:
         """A pod of a set that has none yet, or none with a node. What Kueue gives it, it will have: the labels of its
@@ -186,6 +186,11 @@ class Queued(Objects):
         return ""
 
 
+def called(workload: WorkloadView) -> str:
+    """By its namespace and its owner's name, as its user knows it."""
+    return f"{workload.key.partition('/')[0]}/{workload.called}"
+
+
 def key_of(workload: WorkloadView) -> str:
     """What its gang is known by for as long as it lives."""
     return f"workload {workload.uid}"
@@ -215,8 +220,10 @@ def _of_workload(job: Job, now: WorkloadView) -> Job:
     if now.admitted_s is not None and now.limit_s is not None:
         ends.append(now.admitted_s + now.limit_s)
     waiting = job.pending and not job.held
+    its = sorted((each.name, each.count, each.pod.alike, tuple(sorted(each.flavors.items()))) for each in now.sets)
     return replace(
         job,
+        alike=hashlib.sha256(repr(its).encode()).hexdigest()[:16],
         time_limit_s=min(limits, default=None),
         end_s=min(ends, default=None) if job.on else None,
         eligible_s=now.reserved_s if waiting else None,
@@ -230,6 +237,29 @@ def _beside(job: Job) -> Job:
         return job
     demand = "a start beside Kueue's queue (no label kueue.x-k8s.io/queue-name)"
     return replace(job, demands="; ".join(filter(None, (demand, job.demands))))
+
+
+def blocking(seen: Queued, jobs: Iterable[Job]) -> Iterable[str]:
+    """Sentences on workloads that hold quota of the cloud, that nothing is ever rented for, and that others wait for by
+    Kueue's own words. `jobs`: as `jobs_of` has them.
+    """
+    waiting = [each for each in seen.workloads.values() if each.reserved_s is None and each.active and each.said]
+    keys = {gang.id: gang.key for gang in seen.gangs[0]} if waiting else {}
+    for job in jobs:
+        now = seen.known.get(keys.get(job.id, ""))
+        if now is None or not job.pending or job.held or not (job.demands or job.time_limit_s is None):
+            continue
+        flavors = sorted(seen.cloud(now))
+        words = re.compile(rf"in flavor ({'|'.join(map(re.escape, flavors))})(,|$)")
+        behind = sorted(called(each) for each in waiting if words.search(each.said))
+        if behind:
+            why = f"it insists on {job.demands}" if job.demands else "it has no time limit"
+            todo = "delete it" if job.demands else f"give it one, or its namespace the annotation {TIME_LIMIT}"
+            more = f" and {len(behind) - 3} more" if len(behind) > 3 else ""
+            yield (
+                f"workload {job.name} holds quota of flavor {', '.join(flavors)}, and nothing is rented for it: {why}. "
+                f"{', '.join(behind[:3])}{more} wait for that quota: {todo}"
+            )
 
 
 def misdeclared(seen: Queued, controller: str) -> Iterable[str]:

@@ -23,6 +23,11 @@ def regions() -> dict[str, Region]:
     return {row["region"]: filled(Region, row) for row in table("aws_regions.csv").rows}
 
 
+def zone_labels(zone: str) -> dict[str, str]:
+    """Labels beside Kubernetes' own that a node in this zone gets, by which volumes are bound to it: EBS's driver's."""
+    return {"topology.ebs.csi.aws.com/zone": zone} if zone else {}
+
+
 def region(name: str) -> Region:
     """The region of that name ("us-east-1"); raises Unknown, which also knows a place ("Frankfurt", "N. Virginia")."""
     if name in regions():

@@ -1,5 +1,6 @@
 """Node objects and the record as nodes in the policy's words."""
 
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
@@ -142,3 +143,21 @@ def test_a_node_that_cannot_be_read_takes_no_job():
     raw["status"]["allocatable"]["cpu"] = "many"
     it = shown(raw)["dgx01"]
     assert (it.states, it.open) == (("UNKNOWN",), False)
+
+
+@pytest.mark.parametrize(
+    ("labels", "gpus"),
+    [
+        ({}, 80),
+        ({"nvidia.com/gpu.replicas": "1", "nvidia.com/gpu.sharing-strategy": "none"}, 80),
+        ({"nvidia.com/gpu.replicas": "10", "nvidia.com/gpu.sharing-strategy": "time-slicing"}, 8),
+        ({"nvidia.com/gpu.replicas": "10", "nvidia.com/gpu.product": "NVIDIA-A10G-SHARED"}, 8),
+    ],
+)
+def test_replicas_of_time_slicing_are_no_gpus(labels, gpus):
+    """NVIDIA's device plugin announces each GPU as often as it is shared, and feature discovery says so."""
+    raw = node("dgx01", gpus=80)
+    raw["metadata"]["labels"] |= labels
+    view = objects.read_node(raw)
+    (shown,) = nodes_of({"dgx01": view}, [], NodesRecord(), replace(SITE, pools=()), CREATED_S)
+    assert (view.gpus, shown.total.gpus) == (gpus, gpus)

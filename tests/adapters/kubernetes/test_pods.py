@@ -25,7 +25,7 @@ from tests.fakes.kube_objects import (
 )
 
 
-def seen(raw_pods, jobs=(), nodes=(), groups=(), claims=(), volumes=(), site=SITE):
+def seen(raw_pods, jobs=(), nodes=(), groups=(), claims=(), volumes=(), namespaces=(), classes=(), site=SITE):
     def keyed(views):
         return {view.key: view for view in views}
 
@@ -36,6 +36,8 @@ def seen(raw_pods, jobs=(), nodes=(), groups=(), claims=(), volumes=(), site=SIT
         keyed(map(objects.read_group, groups)),
         keyed(map(objects.read_claim, claims)),
         keyed(objects.read_volume(raw, site) for raw in volumes),
+        namespaces=keyed(map(objects.read_namespace, namespaces)),
+        classes=keyed(objects.read_storage_class(raw, site) for raw in classes),
     )
 
 
@@ -380,12 +382,93 @@ def test_volumes_that_are_bound_to_home():
         for name in ("far", "home", "local", "new", "p5", "missing")
     }
     assert said["far"] == said["p5"] == ""
-    assert "bound to home" in said["home"]
+    assert "bound to topology.kubernetes.io/zone hall-1, where no pool's nodes are for sure" in said["home"]
     assert "bound to home" in said["local"]
     assert "isn't bound yet" in said["new"]
     assert "isn't bound yet" in said["missing"]
     bound = only([with_claim("p5")], claims=claims, volumes=volumes)
     assert bound.gpu_type == "h100" and bound.gpu_by_place  # not that it asked for them
+
+
+def storage_class(name, mode="WaitForFirstConsumer", provisioner="ebs.csi.aws.com", zones=()):
+    """ebs.csi.aws.com: aws-ebs-csi-driver, examples/kubernetes/dynamic-provisioning/manifests/storageclass.yaml."""
+    terms = (
+        [{"matchLabelExpressions": [{"key": "topology.kubernetes.io/zone", "values": list(zones)}]}] if zones else []
+    )
+    meta = {"name": name, "uid": uid(), "resourceVersion": "1"}
+    return {"metadata": meta, "provisioner": provisioner, "volumeBindingMode": mode, "allowedTopologies": terms}
+
+
+@pytest.mark.parametrize(
+    ("of", "says"),
+    [
+        (storage_class("ebs-sc"), ""),
+        (storage_class("ebs-sc", zones=["us-east-1a"]), ""),
+        (storage_class("ebs-sc", zones=["eu-west-1a"]), "whose class ebs-sc makes none there"),
+        (storage_class("ebs-sc", "Immediate"), "isn't bound yet"),
+        (storage_class("ebs-sc", provisioner="kubernetes.io/no-provisioner"), "isn't bound yet"),
+    ],
+)
+@pytest.mark.parametrize("ephemeral", [False, True], ids=["claim", "generic ephemeral"])
+def test_a_volume_that_is_made_where_its_pod_starts_is_no_demand(of, says, ephemeral):
+    unbound = claim("a-scratch" if ephemeral else "data")
+    unbound["spec"] = {"storageClassName": "ebs-sc"}
+    spec = {"accessModes": ["ReadWriteOnce"], "storageClassName": "ebs-sc"}
+    volume = (
+        {"name": "scratch", "ephemeral": {"volumeClaimTemplate": {"spec": spec}}}
+        if ephemeral
+        else {"name": "data", "persistentVolumeClaim": {"claimName": "data"}}
+    )
+    found = only([pod("a", volumes=[volume])], claims=[unbound], classes=[of])
+    assert (found.demands == "") == (says == "") and says in found.demands
+    if of["allowedTopologies"] and not says:
+        assert found.gpu_type == "h100"  # of the pool in that zone
+
+
+def spread(key, skew=1, app="a", when="DoNotSchedule"):
+    selector = {"matchLabels": {"app": app}}
+    return [{"maxSkew": skew, "topologyKey": key, "whenUnsatisfiable": when, "labelSelector": selector}]
+
+
+@pytest.mark.parametrize(
+    ("constraints", "says"),
+    [
+        (spread("kubernetes.io/hostname"), ""),
+        (spread("topology.kubernetes.io/zone"), ""),
+        (spread("topology.kubernetes.io/zone", app="b"), "spread (topology.kubernetes.io/zone) among other pods"),
+        (spread("rack"), "spread (rack), a label that no pool declares"),
+        (spread("rack", when="ScheduleAnyway"), ""),
+    ],
+)
+def test_topology_spread_of_its_own_kind_leaves_new_nodes_open(constraints, says):
+    """kubernetes.io/docs/concepts/scheduling-eviction/topology-spread-constraints: the first pod of a domain."""
+    found = only([pod("a", labels={"app": "a"}, topologySpreadConstraints=constraints)])
+    assert (found.demands == "") == (says == "") and says in found.demands
+
+
+def test_a_gang_that_is_spread_over_nodes_has_so_many_of_them_and_over_zones_is_refused():
+    raw, its = gang("train", 4, gpus=2)
+    for each in its:
+        each["spec"]["topologySpreadConstraints"] = spread("kubernetes.io/hostname", 2, "train")
+        each["metadata"]["labels"]["app"] = "train"
+    assert only(its, [raw]).nodes == 2
+    for each in its:
+        each["spec"]["topologySpreadConstraints"] = spread("topology.kubernetes.io/zone", 1, "train")
+    assert "topology spread (topology.kubernetes.io/zone) of 4 pods" in only(its, [raw]).demands
+
+
+@pytest.mark.parametrize("name", ["deviceclass.resource.kubernetes.io/gpu.nvidia.com"])
+def test_gpus_that_are_claimed_as_a_resource_are_told(name):
+    """DRAExtendedResource, on by default in Kubernetes 1.36: the name that every DeviceClass has."""
+    raw = pod("a", gpus=0)
+    raw["spec"]["containers"][0]["resources"]["requests"][name] = "1"
+    assert only([raw]).demands == f"the resource {name}"
+
+
+def test_where_no_pod_group_can_be_the_sentence_names_none():
+    raw = job("train", parallelism=2, completions=2, indexed=True)
+    assert "PodGroup" in only(pods_of(raw, 2), [raw]).demands
+    assert "PodGroup" not in only(pods_of(raw, 2), [raw], site=replace(SITE, by_instance=True)).demands
 
 
 # ---- gangs
@@ -578,3 +661,43 @@ def test_who_tolerates_everything_is_seen_as_nobody_that_was_placed():
     it = pod("a", node="p5-1", tolerations=[{"operator": "Exists"}])
     found = only([it], nodes=[node("p5-1", gate="True", taints=[rented_taint("x.0")])])
     assert (found.partitions, found.excluded) == (("home", "burst-p5"), ())
+
+
+# ---- what pods are alike in
+
+
+def alike(name="a", **more):
+    raw = job(name)
+    (it,) = pods_of(raw, 1, **more)
+    return only([it], [raw]).alike
+
+
+def test_jobs_of_one_manifest_are_alike_whatever_they_are_called():
+    assert alike("train-1", affinity=near("train-1")) == alike("train-2", affinity=near("train-2")) != ""
+    claims = [[{"name": "d", "persistentVolumeClaim": {"claimName": name}}] for name in ("one", "two")]
+    assert len({alike(volumes=each) for each in claims}) == 1
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"gpus": 4},
+        {"cpu": "5"},
+        {"nodeSelector": {"rack": "r1"}},
+        {"affinity": near("other")},
+        {"tolerations": [{"key": "x", "operator": "Exists"}]},
+        {"runtimeClassName": "gvisor"},
+        {"volumes": [{"name": "d", "hostPath": {"path": "/dev/shm"}}]},
+    ],
+)
+def test_what_decides_where_they_start_tells_them_apart(more):
+    assert alike(**more) != alike()
+
+
+def test_it_is_the_same_when_it_runs():
+    raw, its = gang("train", 2)
+    waits = only(its, [raw]).alike
+    for n, each in enumerate(its):
+        each["spec"]["nodeName"] = f"p5-{n + 1}"
+        each["spec"]["tolerations"].append(toleration("x.0"))
+    assert only(its, [raw]).alike == waits

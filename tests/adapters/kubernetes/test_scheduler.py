@@ -12,7 +12,9 @@ from lab.system import wait_for
 from tests.fakes.kube_api import Refusal
 from tests.fakes.kube_objects import (
     GATED,
+    READY,
     SITE,
+    budget,
     csr,
     gang,
     job,
@@ -26,6 +28,7 @@ from tests.fakes.kube_objects import (
     uid,
 )
 
+BUDGETS = "policy/v1 poddisruptionbudgets"
 REQUESTS = "certificates.k8s.io/v1 certificatesigningrequests"
 P5 = ("p5-1", "p5-2", "p5-3")
 
@@ -63,7 +66,7 @@ def one_pod_job(api, name="train", **more):
 def bind(api, name, on, ns="team-a"):
     def change(raw):
         raw["spec"]["nodeName"] = on
-        raw["status"] = {"phase": "Running", "startTime": "2026-11-23T07:20:00Z"}
+        raw["status"] = {"phase": "Running", "startTime": "2026-11-23T07:20:00Z", "conditions": [READY]}
 
     api.edit("v1 pods", ns, name, change)
 
@@ -449,24 +452,47 @@ def test_a_bare_pod_is_never_evicted_and_what_is_gone_is_told(api, kube):
 
 def test_a_disruption_budget_is_honoured_and_its_reason_told(api, kube):
     train = running(api, kube, labels={"app": "train"})
-    api.budgets["train"] = 0
+    api.put(BUDGETS, budget("train", 0, app="train"))
     (said,) = kube.requeue(train).values()
     assert "would violate the pod's disruption budget. (The disruption budget train needs 1 healthy pods" in said
     assert not leaves(api, "train-0")
-    api.budgets["train"] = 1
+    api.put(BUDGETS, budget("train", 1, app="train"))
     assert kube.requeue(train) == {}
 
 
 def test_none_of_a_gang_is_evicted_where_one_may_not_be(api, kube):
     train = running(api, kube, count=2)
     api.edit("v1 pods", "team-a", "train-1", lambda raw: raw["metadata"]["labels"].update(app="kept"))
-    api.budgets["kept"] = 0
+    api.put(BUDGETS, budget("kept", 0, app="kept"))
     assert list(kube.requeue(train)) == [train]
     assert not leaves(api, "train-0")
-    api.budgets["kept"] = 1
+    api.put(BUDGETS, budget("kept", 1, app="kept"))
     assert kube.requeue(train) == {}
     assert leaves(api, "train-0")
     assert leaves(api, "train-1")
+
+
+@pytest.mark.parametrize(("allowed", "goes"), [(0, False), (1, False), (2, False), (3, True)])
+def test_a_gang_goes_as_a_whole_within_its_budget_or_not_at_all(api, kube, allowed, goes):
+    """A PodDisruptionBudget of maxUnavailable: 1, as people give it to all that they run: each pod may go, not all."""
+    train = running(api, kube, count=3)
+    api.put(BUDGETS, budget("train", allowed, **{"job-name": "train"}))
+    api.put(BUDGETS, budget("others", 0, app="other"))
+    refused = kube.requeue(train)
+    assert [leaves(api, f"train-{n}") for n in range(3)] == [goes] * 3
+    assert (refused == {}) == goes
+    if allowed in (1, 2):
+        assert (
+            f"the disruption budget train allows {allowed} of its pods to go, and all 3 would have to" in refused[train]
+        )
+
+
+def test_a_pod_that_is_not_ready_needs_no_budget(api, kube):
+    train = running(api, kube, count=2)
+    api.edit("v1 pods", "team-a", "train-1", lambda raw: raw["status"].update(conditions=[]))
+    api.put(BUDGETS, budget("train", 1, **{"job-name": "train"}))
+    assert kube.requeue(train) == {}
+    assert leaves(api, "train-0") and leaves(api, "train-1")
 
 
 def test_a_missing_right_to_evict_is_no_refusal_of_a_job(api, kube):
@@ -496,9 +522,10 @@ def test_every_right_is_used_and_no_call_is_beyond_them(api, kube):
     """All of the adapter's calls were made under `may`: here those that the rules give are held against those made."""
     test_the_whole_way_of_a_rented_node(api, kube)
     in_service(kube, api, "p5-2")
-    one_pod_job(api, "again")
+    submit(api, *gang("again", 2, gpus=4))
     until(lambda: kube.observe().jobs)
-    bind(api, "again-0", "p5-2")
+    for n in range(2):
+        bind(api, f"again-{n}", "p5-2")
     again = until(lambda: next((each.id for each in kube.observe().jobs if each.on), None))
     kube.requeue(again)
     kube.abandon(["p5-2"], "given up")

@@ -9,7 +9,7 @@ from ironburst.adapters.kubernetes import Kubernetes, KubernetesNodes, scheduler
 from ironburst.adapters.kubernetes.quantities import moment
 from ironburst.ports.service import NodeService
 from lab.system import wait_for
-from tests.fakes.kube_objects import GATED, SITE, job, may, node, owner, pod, pods_of, uid
+from tests.fakes.kube_objects import GATED, SITE, budget, job, may, node, owner, pod, pods_of, uid
 
 STARTED_S = moment("2026-11-23T07:10:00Z")
 
@@ -68,7 +68,7 @@ def test_services_without_gpus_move_and_what_goes_with_the_node_stays(api, home)
     elsewhere = pod("api", gpus=0, node="dgx02", owner=owner("ReplicaSet", "api", uid()))
     bare = pod("notebook", gpus=0, node="dgx01")
     put(api, daemon, served, kept, elsewhere, bare)
-    api.budgets["etcd"] = 0
+    api.put("policy/v1 poddisruptionbudgets", budget("etcd", 0, app="etcd"))
     until(home, lambda nodes: len(nodes["dgx01"].jobs) == 3)
     home.drain(["dgx01"], "ironburst converge: a driver")
 
@@ -86,7 +86,7 @@ def test_services_without_gpus_move_and_what_goes_with_the_node_stays(api, home)
     seen = until(home, lambda nodes: len(nodes["dgx01"].jobs) == 2 and nodes["dgx01"])
     assert seen.busy and seen.jobs == ("team-a/etcd", "team-a/notebook") and seen.end_s == math.inf
     assert not going("etcd")
-    api.budgets["etcd"] = 1  # another one runs elsewhere by now
+    api.put("policy/v1 poddisruptionbudgets", budget("etcd", 1, app="etcd"))  # another one runs elsewhere by now
     until(home, lambda nodes: going("etcd"))
     assert not any(map(going, ("exporter-x", "api", "notebook")))
 

@@ -10,7 +10,7 @@ from ironburst.adapters.kubernetes import KubernetesPool, KubernetesSite, quota_
 from ironburst.adapters.kubernetes.kueue_views import read_check, read_flavor, read_queue, read_workload
 from ironburst.adapters.kubernetes.objects import read_node
 from ironburst.adapters.kubernetes.pods import read_pod
-from ironburst.adapters.kubernetes.workloads import Queued, jobs_of
+from ironburst.adapters.kubernetes.workloads import Queued, blocking, jobs_of
 from ironburst.ports import Resources
 from tests.fakes import kube_objects
 from tests.fakes.kube_objects import pod
@@ -238,3 +238,47 @@ def test_nobody_is_sent_to_a_home_that_his_selector_excludes():
 @pytest.mark.parametrize("state", ["let_on", "being_taken_back", "home", "unasked"])
 def test_only_who_is_held_is_sent_home(state):
     assert not sent(recorded(state), queues=[queue(home=99)])
+
+
+# ---- who holds quota that nothing is rented for
+
+
+def behind(name, said):
+    """A workload that waits for quota, in Kueue's words (pkg/scheduler/flavorassigner)."""
+    raw = recorded("in_the_queue_again")
+    raw["metadata"] |= {"name": f"job-{name}", "uid": f"uid-{name}", "namespace": "team-b"}
+    raw["metadata"]["ownerReferences"][0] |= {"name": name, "uid": f"owner-{name}"}
+    conditions = {each["type"]: each for each in raw["status"]["conditions"]}
+    conditions["QuotaReserved"]["message"] = said
+    return raw
+
+
+SHORT = "couldn't assign flavors to pod set main: insufficient unused quota for cpu in flavor {}, 8 more needed"
+
+
+def test_who_holds_the_clouds_quota_for_ever_is_named_to_those_behind():
+    endless = recorded("held")
+    del endless["spec"]["maximumExecutionTimeSeconds"]
+    waits, other = behind("next", SHORT.format("cloud")), behind("other", SHORT.format("special"))
+    view = seen(endless, waits, other)
+    (said,) = blocking(view, jobs_of(view, SITE))
+    assert "workload team-a/two holds quota of flavor cloud" in said and "it has no time limit" in said
+    assert "team-b/next wait" in said and "other" not in said and "ironburst.io/time-limit" in said
+    good = seen(recorded("held"), waits)
+    assert list(blocking(good, jobs_of(good, SITE))) == []
+    alone = seen(endless, other)
+    assert list(blocking(alone, jobs_of(alone, SITE))) == []
+
+
+def test_a_namespaces_default_is_the_limit_of_a_workload_without_one():
+    from dataclasses import replace
+
+    from ironburst.adapters.kubernetes.objects import read_namespace
+
+    endless = recorded("held")
+    del endless["spec"]["maximumExecutionTimeSeconds"]
+    meta = {"name": "team-a", "uid": "u", "annotations": {"ironburst.io/time-limit": "2h"}}
+    view = replace(seen(endless), namespaces={"team-a": read_namespace({"metadata": meta})})
+    (job,) = jobs_of(view, SITE)
+    assert job.time_limit_s == 7200.0
+    assert list(blocking(view, [job])) == []

@@ -1,6 +1,7 @@
 """Which jobs give their rented nodes up: a rule of values, from tick to tick."""
 
 import json
+from dataclasses import replace
 
 from ironburst.burst import decide, from_json, to_json
 from ironburst.burst.unstarted import PATIENCE_S, Unstarted, look
@@ -63,3 +64,49 @@ def test_nothing_is_rented_kept_or_widened_for_it():
     same_price = pool(markets=("on-demand",))
     decision = decide(snapshot([*BUSY, widened, job(2)], pools=[same_price], leases=ready, unstarted=(1,)), POLICY)
     assert [(assign.job, assign.leases) for assign in decision.assigns] == [(2, ("l1/p5-1",))]
+
+
+# ---- jobs that are alike
+
+DAY = 86400.0
+
+
+def alike(count, word="a", **more):
+    return [job(n, alike=word, called=f"team-a/train-{n}", **more) for n in range(1, count + 1)]
+
+
+def test_of_jobs_that_are_alike_one_is_tried_first_until_such_a_job_has_run_on_rented_nodes():
+    jobs = [*BUSY, *alike(3)]
+    first = decide(snapshot(jobs, pools=[pool(size=9)]), POLICY)
+    assert [launch.jobs for launch in first.launches] == [(1,)]
+    assert [code_of(first, n) for n in (2, 3)] == ["tried"] * 2
+    assert "job team-a/train-1, which asks for the same, is tried" in text_of(first, 2)
+    coming = snapshot(jobs, pools=[pool(size=9)], leases=[lease("p5-1", "coming", jobs=(1,))])
+    assert decide(coming, POLICY).launches == () and code_of(decide(coming, POLICY), 2) == "tried"
+    first_begins = replace(jobs[-3], state="CONFIGURING", on=("p5-1",))  # its image is pulled
+    begins = snapshot([*BUSY, first_begins, *jobs[-2:]], pools=[pool(size=9)], leases=[lease("p5-1", jobs=(1,))])
+    assert decide(begins, POLICY).launches == () and code_of(decide(begins, POLICY), 2) == "tried"
+    proven = decide(snapshot(jobs, pools=[pool(size=9)], proven=("a",)), POLICY)
+    assert sorted(id for launch in proven.launches for id in launch.jobs) == [1, 2, 3]
+
+
+def test_others_and_those_that_nothing_is_known_of_wait_for_nobody():
+    jobs = [*BUSY, job(1, alike="a"), job(2, alike="b"), job(3), job(4)]
+    found = decide(snapshot(jobs, pools=[pool(size=9)]), POLICY)
+    assert sorted(id for launch in found.launches for id in launch.jobs) == [1, 2, 3, 4]
+
+
+def test_one_that_gives_up_closes_those_that_are_alike_for_a_day():
+    kept, _ = look(KEPT, [1], alike(2), NOW)
+    kept, gives_up = look(kept, [1], alike(2), NOW + PATIENCE_S)
+    assert [each.job.id for each in gives_up] == [1] and set(kept.misfits) == {"a"}
+    until_s = kept.misfits["a"]
+    assert until_s == NOW + PATIENCE_S + DAY
+    assert look(kept, [], alike(2), until_s - 1)[0].misfits and not look(kept, [], alike(2), until_s)[0].misfits
+
+
+def test_what_has_run_on_rented_nodes_is_no_misfit_and_is_tried_again_after_a_month():
+    kept, _ = look(Unstarted(misfits={"a": NOW + DAY}), [], alike(1), NOW, working=["a"])
+    assert kept.misfits == {} and set(kept.proven) == {"a"}
+    assert set(look(kept, [], [], NOW + 28 * DAY)[0].proven) == {"a"}
+    assert look(kept, [], [], NOW + 31 * DAY)[0].proven == {}

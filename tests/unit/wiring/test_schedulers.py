@@ -140,7 +140,7 @@ def test_the_adapter_is_told_what_is_declared(cluster):
     (pool,) = site.pools
     assert (site.name, site.namespace, site.boot_s) == ("lab", "ironburst-system", 45.0)
     assert (pool.partition, pool.nodes, pool.each) == ("burst-p5", ("p5-1", "p5-2", "p5-3"), Resources(8, 16, 1000))
-    assert pool.labels == {
+    ours = {
         "nvidia.com/gpu.product": "NVIDIA-H100-80GB-HBM3",
         "topology.kubernetes.io/region": "us-east-1",
         "topology.kubernetes.io/zone": "us-east-1a",
@@ -148,6 +148,8 @@ def test_the_adapter_is_told_what_is_declared(cluster):
         "ironburst.io/site": "burst-p5",
     }
     assert pool.resources == {"vpc.amazonaws.com/efa": 32}
+    assert ours.items() <= pool.labels.items()
+    assert pool.labels["topology.ebs.csi.aws.com/zone"] == "us-east-1a"  # by which EBS's volumes are bound
 
 
 def test_node_objects_of_other_names_are_known_by_ours():
@@ -257,3 +259,25 @@ def test_status_tells_both_sides_and_which_one_is_silent(both, tmp_path, monkeyp
     out, err = capsys.readouterr()
     assert "queue of Slurm: no answer" in out and "team-a/train" in out.partition("queue of Kubernetes")[2]
     assert err == "ironburst: Slurm gives no answer (x): ...\n"
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        {"kubernetes.io/arch": "amd64"},
+        {"kubernetes.io/os": "linux"},
+        {"node.kubernetes.io/instance-type": "p5.48xlarge"},
+        {"topology.kubernetes.io/region": "us-east-1"},
+        {"nvidia.com/gpu.product": "NVIDIA-H100-80GB-HBM3", "nvidia.com/gpu.count": "8"},
+        {"nvidia.com/gpu.family": "hopper", "nvidia.com/gpu.present": "true"},
+        {"nvidia.com/gpu.compute.major": "9", "nvidia.com/gpu.memory": "81559"},
+    ],
+    ids=lambda said: next(iter(said)),
+)
+def test_what_kubelet_and_feature_discovery_will_say_of_a_node_is_known_before_it_is_there(said):
+    from ironburst.adapters.kubernetes.pods import read_pod
+    from tests.fakes.kube_objects import pod
+
+    site = schedulers.site_of(document.parse(built(on_kubernetes).model_dump(mode="json")))
+    assert read_pod(pod("a", nodeSelector=said), site).pools == {"burst-p5"}
+    assert read_pod(pod("a", nodeSelector=dict.fromkeys(said, "other")), site).pools == frozenset()

@@ -12,9 +12,10 @@ import re
 from typing import Any
 
 from ironburst.adapters.kubernetes import affinity
-from ironburst.adapters.kubernetes.quantities import moment, quantity, seconds
-from ironburst.adapters.kubernetes.site import GPU, HOSTNAME_KEY, RENTED, KubernetesPool, KubernetesSite
-from ironburst.adapters.kubernetes.views import Owner, PodView
+from ironburst.adapters.kubernetes.pods.alike import alike
+from ironburst.adapters.kubernetes.quantities import duration, moment, quantity, seconds
+from ironburst.adapters.kubernetes.site import GPU, HOSTNAME_KEY, RENTED, TIME_LIMIT, KubernetesPool, KubernetesSite
+from ironburst.adapters.kubernetes.views import EACH_FOR_ITSELF, Owner, PodView
 from ironburst.shares.kubernetes import KINDS
 
 Json = dict[str, Any]
@@ -25,6 +26,7 @@ _ON_ANY_NODE = ("emptyDir", "configMap", "secret", "projected", "downwardAPI", "
 _SETS = "leaderworkerset.sigs.k8s.io"
 _JOBSET = "jobset.sigs.k8s.io"
 _KUEUE = "kueue.x-k8s.io"
+_CLASSES = "deviceclass.resource.kubernetes.io/"  # of resources that are claimed from devices of this class
 _STARTS = ("ContainerCreating", "PodInitializing")  # kubelet's words while nothing is wrong yet
 _MOST_REASON = 200  # characters: it names a reason for every kind of node
 
@@ -68,14 +70,10 @@ def _fields(raw: Json, site: KubernetesSite) -> Json:
     labels, notes = meta.get("labels") or {}, meta.get("annotations") or {}
     asked, owner = requests(spec), owner_of(meta)
     tolerates, everything = _tolerated(spec.get("tolerations") or ())
-    kin = spec.get("affinity") or {}
-    near, strangers_near = affinity.own_terms(kin.get("podAffinity"), labels)
-    apart, strangers_apart = affinity.own_terms(kin.get("podAntiAffinity"), labels)
     waits, reason = _scheduled(spec, status)
-    pools = affinity.pools_for(spec, site)
-    strange = [f"pod affinity ({key})" for key in strangers_near] + [
-        f"pod anti-affinity ({key})" for key in (*strangers_apart, *(key for key in apart if key != HOSTNAME_KEY))
-    ]
+    aside_s, wrong = _aside(notes)
+    others, strange = _others(spec, labels, site)
+    gpus = _gpus(asked, spec)
     return {
         "workload": (owner is None or owner.kind not in ("DaemonSet", "Node"))
         and "kubernetes.io/config.mirror" not in notes,
@@ -83,7 +81,8 @@ def _fields(raw: Json, site: KubernetesSite) -> Json:
         "created_s": seconds(meta["creationTimestamp"]),
         "started_s": moment(status.get("startTime")),
         "limit_s": _limit(spec),
-        "gpus": _gpus(asked, spec),
+        "aside_s": aside_s,
+        "gpus": gpus,
         "milli_cpus": round(asked.get("cpu", 0.0) * 1000),
         "memory": round(asked.get("memory", 0.0)),
         "owner": owner,
@@ -93,9 +92,10 @@ def _fields(raw: Json, site: KubernetesSite) -> Json:
         "jobset_jobs": int(labels.get(f"{_JOBSET}/global-replicas") or notes.get(f"{_JOBSET}/global-replicas") or 0),
         "index": notes.get("batch.kubernetes.io/job-completion-index", ""),
         "gone_s": moment(meta.get("deletionTimestamp")),
-        "waits": waits,
+        "waits": waits or wrong,
         "reason": reason,
         "begins": _begins(status) if spec.get("nodeName") else "",
+        "alike": alike(spec, labels, asked) if gpus else "",
         "origin": _origin(owner, spec),
         "priority": int(spec.get("priority") or 0),
         "account": (labels.get(site.account_label) if site.account_label else "") or meta["namespace"],
@@ -103,15 +103,34 @@ def _fields(raw: Json, site: KubernetesSite) -> Json:
         "tolerates": tolerates,
         "tolerates_all": everything,
         "lists_tolerations": bool(spec.get("tolerations")),
-        "demands": (*_demands(spec, asked, pools, site), *strange),
-        "pools": pools,
+        "demands": (*_demands(spec, asked, others["pools"], site), *strange),
         "chooses_gpu": affinity.chooses_gpu(spec),
-        "together": _narrowest(near, site),
-        "one_per_node": HOSTNAME_KEY in apart,
+        **others,
+        "labels": {} if gpus or (owner and owner.kind in EACH_FOR_ITSELF) else labels,
         "claims": tuple(_claims(meta, spec)),
         "queued_as": notes.get(f"{_KUEUE}/workload") or labels.get(f"{_KUEUE}/pod-group-name", ""),
         "share": KINDS.get(spec.get("priorityClassName") or "", ""),
     }
+
+
+def _others(spec: Json, labels: Json, site: KubernetesSite) -> tuple[Json, list[str]]:
+    """Where it may start, and how it stands to other pods; and what of that no rented node can promise."""
+    kin = spec.get("affinity") or {}
+    near, strangers_near = affinity.own_terms(kin.get("podAffinity"), labels)
+    apart, strangers_apart = affinity.own_terms(kin.get("podAntiAffinity"), labels)
+    keys_apart = [key for key, _ in apart]
+    spread = affinity.spread_over(spec, labels, affinity.pools_for(spec, site), site)
+    strange = [*spread.demands, *(f"pod affinity ({key})" for key in strangers_near)]
+    wider = [key for key in keys_apart if key != HOSTNAME_KEY]  # a new node has none of its kind, a zone may
+    strange += [f"pod anti-affinity ({key})" for key in (*strangers_apart, *wider)]
+    fields = {
+        "pools": spread.pools,
+        "together": _narrowest([key for key, _ in near], site),
+        "near": tuple(near),
+        "most_per_node": 1 if HOSTNAME_KEY in keys_apart else spread.most_per_node,
+        "spread": spread.keys,
+    }
+    return fields, strange
 
 
 def requests(spec: Json) -> dict[str, float]:
@@ -156,7 +175,7 @@ def _gpus(asked: dict[str, float], spec: Json) -> int:
     """Whole GPUs. Parts of GPUs count as GPUs, and a claim as one, only so that the reason why nothing is rented is
     theirs and not "no GPU".
     """
-    parts = sum(amount for name, amount in asked.items() if _is_part(name))
+    parts = sum(amount for name, amount in asked.items() if _is_part(name) or name.startswith(_CLASSES))
     return int(asked.get(GPU, 0.0) + parts) or (1 if spec.get("resourceClaims") else 0)
 
 
@@ -167,6 +186,16 @@ def _is_part(name: str) -> bool:
 def _limit(spec: Json) -> float | None:
     limit = spec.get("activeDeadlineSeconds")
     return None if limit is None else float(limit)
+
+
+def _aside(notes: Json) -> tuple[float | None, str]:
+    """What its annotation says, and what is wrong with that."""
+    if (text := notes.get(TIME_LIMIT)) is None:
+        return None, ""
+    try:
+        return duration(text), ""
+    except ValueError as error:
+        return None, f"its annotation {TIME_LIMIT}: {error}"
 
 
 def _leader_set(labels: Json, notes: Json) -> tuple[str, str, int] | None:
@@ -245,13 +274,11 @@ def _demands(spec: Json, asked: dict[str, float], pools: frozenset[str], site: K
     if (scheduler := spec.get("schedulerName", "default-scheduler")) not in site.schedulers:
         found.append(f"the scheduler {scheduler}")
     found += [f"a part of a GPU ({name})" for name in sorted(asked) if _is_part(name)]
-    found += [f"the resource claim {claim['name']}" for claim in spec.get("resourceClaims") or ()]
+    claims = [f"the resource claim {claim['name']}" for claim in spec.get("resourceClaims") or ()]
+    found += [f"{claim} (rented nodes offer GPUs as {GPU}, and no devices to claims)" for claim in claims]
     if site.pools and not pools:
-        found.append(f"nodes that no pool has ({_selector(spec)})")
+        found.append(f"nodes that no pool has ({_selector(spec) or 'by its topology spread'})")
     found += _resources(asked, [pool for pool in site.pools if pool.partition in pools])
-    for spread in spec.get("topologySpreadConstraints") or ():
-        if spread.get("whenUnsatisfiable") != "ScheduleAnyway":
-            found.append(f"topology spread ({spread['topologyKey']})")
     found += [
         f"the volume {volume['name']} ({why})" for volume in spec.get("volumes") or () if (why := _at(volume, site))
     ]
@@ -280,7 +307,7 @@ def _resources(asked: dict[str, float], pools: list[KubernetesPool]) -> list[str
 
 def _selector(spec: Json) -> str:
     plain = [f"{key}={value}" for key, value in sorted((spec.get("nodeSelector") or {}).items())]
-    return ", ".join(plain) or "required node affinity"
+    return ", ".join(plain) or ("required node affinity" if affinity.requires(spec) else "")
 
 
 def _at(volume: Json, site: KubernetesSite) -> str:
