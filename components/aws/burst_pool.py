@@ -17,14 +17,9 @@ from ironburst.nodes.naming import logical, tags
 
 
 class BurstPool(pulumi.ComponentResource):
-    """Outputs: `zones` (PoolZone each), `template_arns`, `subnet_ids`, `placement_arns` (of its cluster placement
-    groups, if any); `worst_case` is an Estimate.
-    """
+    """Outputs: `zones` (PoolZone each); `worst_case` is an Estimate."""
 
     zones: list[pulumi.Output[PoolZone]]
-    template_arns: list[pulumi.Output[str]]
-    subnet_ids: list[pulumi.Output[str]]
-    placement_arns: list[pulumi.Output[str]]
     worst_case: estimates.Estimate
 
     def __init__(
@@ -47,9 +42,7 @@ class BurstPool(pulumi.ComponentResource):
         super().__init__("ironburst:components:BurstPool", name, None, opts)
         self._name, self._child = name, pulumi.ResourceOptions(parent=self)
         self._tags, self._eks = tags(cluster, pool.name, pool=pool.name), eks
-        self.subnet_ids = [subnet_ids[zone] for zone in pool.zones]
         placements = self._placements(pool) if _placed(pool) else {}
-        self.placement_arns = [placement.arn for placement in placements.values()]
         templates = {
             (name, zone): self._template(
                 name,
@@ -63,7 +56,6 @@ class BurstPool(pulumi.ComponentResource):
             )
             for (name, zone), label in _labels(pool).items()
         }
-        self.template_arns = [template.arn for template in templates.values()]
         self.zones = [
             _zone(pool, name, zone, subnet_ids[zone], template) for (name, zone), template in templates.items()
         ]

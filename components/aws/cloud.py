@@ -12,7 +12,7 @@ from components.aws.eks import CONTROLLER, ZONES, EksCluster
 from components.aws.gpu_node_group import GpuNodeGroup
 from components.aws.interruptions import Interruptions
 from components.aws.network import Network
-from ironburst.config.aws import eks_cluster, estimates, subnets
+from ironburst.config.aws import eks_cluster, estimates, roles, subnets
 from ironburst.config.aws.models import AwsCloud
 from ironburst.config.models import ClusterConfig
 from ironburst.nodes.naming import cluster_object, logical
@@ -62,12 +62,11 @@ class InCloud:
         spot = [pool.name for pool in cloud.pools if "spot" in pool.markets]
         interruptions = Interruptions(name, opts=self._child) if spot else None
         if pools:
-            self._rights(list(pools.values()), access, nodes, network.security_group_id, interruptions)
+            self._rights(cloud, list(pools.values()), access, nodes, interruptions)
         if pools and config.budget:
             BudgetAlarm(name, budget=config.budget, pools=list(pools), opts=self._child)
         if cloud.ci:
-            buckets = sorted({data.s3.partition("/")[0] for data in cloud.data.values() if data.s3})
-            ci = CiAccess(name, ci=cloud.ci, buckets=buckets, where=self._where, opts=self._child)
+            ci = CiAccess(name, ci=cloud.ci, buckets=roles.buckets(cloud), where=self._where, opts=self._child)
             self.outputs["preview_role_arn"] = ci.role_arn
         self.estimates = self._estimate(list(pools.values()))
         if eks:
@@ -148,23 +147,22 @@ class InCloud:
 
     def _rights(
         self,
+        cloud: AwsCloud,
         pools: list[BurstPool],
         access: ControllerAccess,
         nodes: NodeAccess,
-        security_group_id: pulumi.Output[str],
         interruptions: Interruptions | None,
     ) -> None:
         """To launch the pools' nodes, and to bake their images."""
         LaunchAccess(
             self._name,
             config=self._config,
-            pools=pools,
+            cloud=cloud,
             interruptions=interruptions,
             controller_role=access.role_name,
-            security_group_id=security_group_id,
             node_role_arns=nodes.role_arns,
             where=self._where,
-            opts=self._child,
+            opts=pulumi.ResourceOptions(parent=self._cluster, depends_on=pools),
         )
         baking = BakingAccess(self._name, where=self._where, opts=self._child)
         self.outputs["baking_policy_arn"] = baking.policy_arn

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import pulumi
 import pulumi_aws as aws
 
-from components.aws import policies
+from ironburst.config.aws import policies
 from ironburst.config.aws.eks_models import Eks
 from ironburst.nodes.naming import logical, tags
 

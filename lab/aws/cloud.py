@@ -39,6 +39,7 @@ from lab.aws import (
     events_gaps,
     iam,
     iam_gaps,
+    iam_limits,
     images,
     link_gaps,
     placement,
@@ -205,6 +206,7 @@ class Cloud:
         replace(AmiBackend, "_load_amis", lambda _backend: None)  # only what register_image gives can boot
         disks.patch(replace)
         iam_gaps.patch(replace)
+        iam_limits.patch(replace)
         ec2_gaps.patch(replace)
         vpn_gaps.patch(replace)
         link_gaps.patch(replace)

@@ -151,7 +151,7 @@ def run_instances(where: Account, p: Params) -> list[Check]:
             common("NetworkInterfaces"),
         )
     ]
-    found += [where.existing(action, each, common(name)) for name, each in _used(spec, subnet) if each]
+    found += [where.existing(action, each, common(*names)) for names, each in _used(spec, subnet) if each]
     found += [where.existing(action, used["Id"], common())] if used else []
     if market == "spot":
         asked = tagging(tags.get("spot-instances-request", {}))
@@ -169,16 +169,19 @@ def run_instances(where: Account, p: Params) -> list[Check]:
     return found + _tagged_at(where, "RunInstances", tags) + _passed(where, spec)
 
 
-def _used(spec: Params, subnet: str | None) -> list[tuple[str, str | None]]:
-    """(parameter, id) of what is there before the launch."""
+def _used(spec: Params, subnet: str | None) -> list[tuple[tuple[str, ...], str | None]]:
+    """(parameters that could have named it, id) of what is there before the launch."""
     groups = {group for nic in spec.get("NetworkInterfaces", []) for group in nic.get("Groups", [])}
     snapshots = [d["Ebs"].get("SnapshotId") for d in spec.get("BlockDeviceMappings", []) if d.get("Ebs")]
     return [
-        ("ImageId", spec.get("ImageId")),
-        ("SubnetId", subnet),
-        *(("SecurityGroupIds", group) for group in sorted(groups | set(spec.get("SecurityGroupIds", [])))),
-        ("CapacityReservationSpecification", _target(spec).get("CapacityReservationId")),
-        *(("BlockDeviceMappings", snapshot) for snapshot in snapshots),
+        (("ImageId",), spec.get("ImageId")),
+        (("SubnetId", "NetworkInterfaces"), subnet),
+        *(
+            (("SecurityGroupIds", "NetworkInterfaces"), group)
+            for group in sorted(groups | set(spec.get("SecurityGroupIds", [])))
+        ),
+        (("CapacityReservationSpecification",), _target(spec).get("CapacityReservationId")),
+        *((("BlockDeviceMappings",), snapshot) for snapshot in snapshots),
     ]
 
 

@@ -17,7 +17,8 @@ CHECK = "rights"
 AGAIN = "run `pulumi up`: it writes the controller's policies anew"
 # condition keys of the policies that `up` writes: which of them a question needs is known
 OURS = re.compile(
-    r"(aws:RequestTag|ec2:ResourceTag)/ironburst:.*|ec2:(CreateAction|Owner|LaunchTemplate|InstanceType)"
+    r"(aws:RequestTag|ec2:ResourceTag)/ironburst:.*"
+    r"|ec2:(CreateAction|Owner|LaunchTemplate|IsLaunchTemplateResource|InstanceType)"
     r"|iam:PassedToService",
     re.IGNORECASE,
 )

@@ -144,19 +144,15 @@ def _reading(partition: str, data: Sequence[DataSet]) -> list[Document]:
 
 @dataclass(frozen=True)
 class Pools:
-    """What the controller may launch: names and instance types of the pools, and the ARNs that their launches touch."""
+    """What the controller may launch: names and instance types of the pools, and the ARNs that nothing else bounds."""
 
     names: Sequence[str]
     instance_types: Sequence[str]
-    template_arns: Sequence[str]
-    used_arns: Sequence[str]
-    """what the templates and the launches name: subnets, security group, key pair, placement groups, capacity
-    reservations and groups of them
-    """
+    bought_arns: Sequence[str]
+    """capacity reservations, and groups of them"""
     spot: bool
     """whether any pool may rent in the spot market"""
     queue_arns: Sequence[str]
-    image_parameter_arns: Sequence[str]
     image_owners: Sequence[str]
     """account numbers, amazon or aws-marketplace"""
     join_token: str | None = None
@@ -185,43 +181,60 @@ def ending(scope: Scope, cluster: str) -> Document:
 
 
 def launching(scope: Scope, cluster: str, pools: Pools, node_role_arns: Sequence[str]) -> Document:
-    """The controller launches the declared types from the pools' templates and images of the declared owners, with the
-    tags by which it may end them.
+    """The controller launches the declared types from the pools' templates, as these are, and images of the declared
+    owners, with the tags by which it may end them.
 
+    A role takes 10,240 characters (docs/adr/0099), so neither templates nor what they name are listed: a template is a
+    pool's by its tags, and of the rest of a launch nothing may be another than the template's.
     IAM can limit kinds and tags, not how many: the count is the ledger's,
     the budget's and the account's quotas' business. Nor the version of a template: the document names it.
     """
     wanted = {f"aws:RequestTag/{CLUSTER_TAG}": cluster, f"aws:RequestTag/{POOL_TAG}": list(pools.names)}
+    templates = scope.arn("ec2", "launch-template/*")
     launched = {
         "StringEquals": wanted | {"ec2:InstanceType": list(pools.instance_types)},
         "Null": {f"aws:RequestTag/{LEASE_TAG}": "false"},
-        "ArnEquals": {"ec2:LaunchTemplate": list(pools.template_arns)},
+        "ArnLike": {"ec2:LaunchTemplate": templates},
+    }
+    of_pools = {
+        "StringEquals": {f"ec2:ResourceTag/{CLUSTER_TAG}": cluster},
+        "Null": {f"ec2:ResourceTag/{POOL_TAG}": "false"},
     }
     instance = scope.arn("ec2", "instance/*")
     parts = [scope.arn("ec2", "volume/*"), scope.arn("ec2", "network-interface/*")]
     spot = [scope.arn("ec2", "spot-instances-request/*")] if pools.spot else []
+    within = [*pools.bought_arns, *spot]
+    named = [scope.arn("ec2", f"{kind}/*") for kind in ("subnet", "security-group", "key-pair", "placement-group")]
     images, owners = [scope.arn("ec2", "image/*", account="")], {"ec2:Owner": list(pools.image_owners)}
     return _document(
         _allow("LaunchInstances", ["ec2:RunInstances"], [instance], launched),
         _allow("LaunchParts", ["ec2:RunInstances"], parts, {"StringEquals": wanted}),
-        _allow("LaunchFrom", ["ec2:RunInstances"], [*pools.template_arns, *pools.used_arns, *spot]),
+        _allow("LaunchFrom", ["ec2:RunInstances"], [templates], of_pools),
+        _allow("LaunchAsThere", ["ec2:RunInstances"], named, {"Bool": {"ec2:IsLaunchTemplateResource": "true"}}),
+        *([_allow("LaunchWithin", ["ec2:RunInstances"], within)] if within else []),
         _allow("LaunchImages", ["ec2:RunInstances"], images, {"StringEquals": owners}),
         _allow(
             "TagAtLaunch",
             ["ec2:CreateTags"],
-            [instance, *parts],
+            [instance, *parts, *spot],
             {"StringEquals": {"ec2:CreateAction": "RunInstances"}},
         ),
+        # by name: which role may be passed can't be told by its tags
         _allow(
             "PassNodeRole",
             ["iam:PassRole"],
             list(node_role_arns),
             {"StringEquals": {"iam:PassedToService": "ec2.amazonaws.com"}},
         ),
-        _allow("PoolImages", ["ssm:GetParameter"], list(pools.image_parameter_arns)),
+        _allow("PoolImages", ["ssm:GetParameter"], [_images(scope, cluster)]),
         *_interruptions(pools.queue_arns),
         *([_handing_out(scope, pools.join_token)] if pools.join_token else []),
     )
+
+
+def _images(scope: Scope, cluster: str) -> str:
+    """The parameters that name the images of the cluster's pools."""
+    return scope.arn("ssm", f"parameter{image_parameter(cluster, '*')}")
 
 
 def _handing_out(scope: Scope, reference: str) -> Document:
@@ -252,7 +265,6 @@ def baking(scope: Scope, cluster: str) -> Document:
     used = [scope.arn("ec2", f"{kind}/*") for kind in ("subnet", "security-group", "capacity-reservation")]
     used += [scope.arn("resource-groups", "group/*")]
     creating = {"StringEquals": {"ec2:CreateAction": ["RunInstances", "CreateImage"]}}
-    parameters = [scope.arn("ssm", f"parameter{image_parameter(cluster, '*')}")]
     return _document(
         _allow("Build", ["ec2:RunInstances"], made, {"StringEquals": mine}),
         _allow("BuildFrom", ["ec2:RunInstances"], [*used, image]),
@@ -270,7 +282,7 @@ def baking(scope: Scope, cluster: str) -> Document:
             ["ec2:DescribeInstances", "ec2:DescribeImages", "ec2:DescribeLaunchTemplateVersions"],
             ["*"],
         ),
-        _allow("PublishImage", ["ssm:GetParameter", "ssm:PutParameter"], parameters),
+        _allow("PublishImage", ["ssm:GetParameter", "ssm:PutParameter"], [_images(scope, cluster)]),
     )
 
 
