@@ -24,10 +24,6 @@ def scope(region: str) -> pulumi.Output[policies.Scope]:
     )
 
 
-EKS_NODE = ("AmazonEKS_CNI_Policy", "AmazonEC2ContainerRegistryPullOnly")
-"""what AWS's own pods of a node need of its role: addresses for pods, and the images of those pods"""
-
-
 class NodeAccess(pulumi.ComponentResource):
     """What cloud nodes may do (ironburst/config/aws/roles.py). Those of EKS have what AWS's pods need there, too.
     Outputs: `role_arns` (what the controller passes to rented nodes), `of_eks` (logical name -> role that joins).
@@ -70,7 +66,7 @@ class NodeAccess(pulumi.ComponentResource):
                 lambda known: json.dumps(policies.node(known, declared.joins_with, declared.data))
             )
             aws.iam.RolePolicy(label, role=role.name, policy=rights, opts=child)
-        for policy in EKS_NODE if declared.eks else ():
+        for policy in roles.EKS_NODE if declared.eks else ():
             arn = self._where.apply(functools.partial(policies.Scope.managed_policy, name=policy))
             aws.iam.RolePolicyAttachment(logical(label, policy), role=role.name, policy_arn=arn, opts=child)
         return role, aws.iam.InstanceProfile(label, role=role.name, tags=its_tags, opts=child).name

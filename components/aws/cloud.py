@@ -12,6 +12,7 @@ from components.aws.eks import CONTROLLER, ZONES, EksCluster
 from components.aws.gpu_node_group import GpuNodeGroup
 from components.aws.interruptions import Interruptions
 from components.aws.network import Network
+from components.aws.organization import as_asked
 from ironburst.config.aws import eks_cluster, estimates, roles, subnets
 from ironburst.config.aws.models import AwsCloud
 from ironburst.config.models import ClusterConfig
@@ -42,7 +43,8 @@ class InCloud:
 
     def __init__(self, name: str, *, config: ClusterConfig, cloud: AwsCloud, cluster: pulumi.Resource) -> None:
         self._name, self._config, self._cluster = name, config, cluster
-        self._child, self._where = pulumi.ResourceOptions(parent=cluster), scope(cloud.region)
+        self._where = scope(cloud.region)
+        self._child = pulumi.ResourceOptions(parent=cluster, transformations=[as_asked(cloud)])
         self.hosted = None
         # before all that nodes can keep alive, so that a destroy takes it away after them: the nodes can still be ended
         access = ControllerAccess(name, where=self._where, signs_in=cloud.controller, opts=self._child)
@@ -53,7 +55,7 @@ class InCloud:
             region=cloud.region,
             hall_cidrs={hall.name: hall.cidr for hall in config.halls},
             zones_in_use=subnets.zones_in_use(cloud),
-            opts=pulumi.ResourceOptions(parent=cluster, depends_on=[access]),
+            opts=self._after([access]),
         )
         self.outputs["hall_tunnels"] = network.hall_tunnels
         nodes = NodeAccess(name, cloud=cloud, config=config, where=self._where, opts=self._child)
@@ -84,6 +86,9 @@ class InCloud:
             "notices": dict.fromkeys(spot, interruptions.queue_url) if interruptions else {},
             "hosted": {"api_server": eks.api_server, "ca": eks.ca} if eks else None,
         }
+
+    def _after(self, resources: Sequence[pulumi.Resource]) -> pulumi.ResourceOptions:
+        return pulumi.ResourceOptions.merge(self._child, pulumi.ResourceOptions(depends_on=resources))
 
     def _groups(self, cloud: AwsCloud, network: Network, nodes: NodeAccess) -> list[GpuNodeGroup]:
         return [
@@ -162,7 +167,7 @@ class InCloud:
             controller_role=access.role_name,
             node_role_arns=nodes.role_arns,
             where=self._where,
-            opts=pulumi.ResourceOptions(parent=self._cluster, depends_on=pools),
+            opts=self._after(pools),
         )
         baking = BakingAccess(self._name, where=self._where, opts=self._child)
         self.outputs["baking_policy_arn"] = baking.policy_arn

@@ -25,6 +25,15 @@ class Looked:
 
 
 @dataclass(frozen=True)
+class Rights:
+    """For whom policies are written. `account`: as given; None: as `settings` of the stack file say."""
+
+    config: ClusterConfig
+    settings: Mapping[str, Any]
+    account: str | None
+
+
+@dataclass(frozen=True)
 class ImageIds:
     """How a cloud writes its images. `form`: of an id, a regular expression, and in `words`; `listed_by`: a command
     that prints those of a cluster's pools, with its `arguments`; `of_pools` reads that text, pool -> id, or raises
@@ -48,3 +57,5 @@ class Provider:
     images: Callable[[str], Images]
     doctor: Callable[[Looked], Iterator[Finding]]
     image_ids: ImageIds | None = None
+    rights: Callable[[Rights], dict[str, Any]] | None = None
+    """name -> policy of whoever does `up`; raises BadInput"""

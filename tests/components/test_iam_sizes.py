@@ -2,7 +2,7 @@
 
 import pytest
 
-from ironburst.config.aws import iam_sizes
+from ironburst.config.aws import sizes
 from ironburst.config.load import from_value
 from tests.components.conftest import ACCOUNT
 from tests.lab_cloud import clients, cloud, server
@@ -32,16 +32,16 @@ def test_an_account_takes_every_role_and_policy_of_the_largest_site(largest, val
     assert len(arns) == 15  # the controller's, the nodes', the fixed nodes', 12 of pools with data
     for queue in largest.all("sqs/queue:Queue"):
         arns[f"{MOCK}{queue.name}"] = f"arn:aws:sqs:us-east-1:123456789012:{queue.name}{SUFFIX}"
-    sizes = {}
+    there = {}
     for policy in largest.all("iam/rolePolicy:RolePolicy"):
         text, role = policy.inputs["policy"], policy.inputs["role"]
         for mock, arn in arns.items():
             text = text.replace(f'"{mock}"', f'"{arn}"')
         iam.put_role_policy(RoleName=f"{role}{SUFFIX}", PolicyName=policy.name, PolicyDocument=text)
-        sizes[role] = sizes.get(role, 0) + sum(not character.isspace() for character in text)
+        there[role] = there.get(role, 0) + sum(not character.isspace() for character in text)
     for policy in largest.all("iam/policy:Policy"):
         iam.create_policy(PolicyName=policy.name, PolicyDocument=policy.inputs["policy"])
     # what `validate` counts is what there is
     config = from_value(value)
-    counted = {f"{config.name}-{each.role}": each.size for each in iam_sizes.of(config, config.cloud)}
-    assert sizes == {role: counted[role] for role in sizes}
+    counted = {f"{config.name}-{each.role}": each.size for each in sizes.of(config, config.cloud)}
+    assert there == {role: counted[role] for role in there}

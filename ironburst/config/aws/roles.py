@@ -17,6 +17,10 @@ from ironburst.system import secrets
 
 WORDS = {"munge_key": "the munge key", "join_token": "the join token"}
 """what rented nodes join with, by the key of the stack file that names it"""
+EKS_NODE = ("AmazonEKS_CNI_Policy", "AmazonEC2ContainerRegistryPullOnly")
+"""what AWS's own pods of a node need of its role: addresses for pods, and the images of those pods"""
+EKS_PLANE = ("AmazonEKSClusterPolicy",)
+"""of a control plane's role"""
 
 
 @dataclass(frozen=True)

@@ -56,11 +56,11 @@ def of(config: ClusterConfig, cloud: AwsCloud) -> Iterator[Sized]:
     """All that have something declared in them; the others are as long everywhere."""
     scope, nodes = where(cloud), roles.of_nodes(config, cloud)
 
-    def made(service: str, resource: str) -> str:
-        return scope.arn(service, f"{resource}{_SUFFIX}", region="" if service == "iam" else None)
-
-    passed = [made("iam", f"role/{logical(config.name, label)}") for label in nodes.passed]
-    queue = made("sqs", logical(config.name, "interruptions"))
+    roles_are = f"role{cloud.iam.path or '/'}"
+    passed = [
+        scope.arn("iam", f"{roles_are}{logical(config.name, label)}{_SUFFIX}", region="") for label in nodes.passed
+    ]
+    queue = scope.arn("sqs", f"{logical(config.name, 'interruptions')}{_SUFFIX}")
     launching = roles.launching(config, cloud, scope, [queue], passed) if cloud.pools else {}
     yield Sized("controller", "inline", size(policies.ending(scope, config.name)) + size(launching), ("pools",))
     for role in nodes.roles:

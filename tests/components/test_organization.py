@@ -1,0 +1,46 @@
+"""What the account's owners ask of every role: the real SDK's registrations, with all kinds of roles that there are."""
+
+import json
+
+import pytest
+
+from tests.pki import issue
+
+BOUNDARY, PATH = "arn:aws:iam::123456789012:policy/boundaries/gpu", "/ironburst/lab/"
+OF_IAM = ("iam/role:Role", "iam/instanceProfile:InstanceProfile", "iam/policy:Policy")
+
+
+@pytest.fixture
+def everything(value):
+    """All roles: of nodes with data, of the controller with a certificate, of CI."""
+    cloud = value["cloud"]
+    cloud["controller"] = {"ca": issue("authority", ca=True).pem, "common_name": "head.hall-a"}
+    cloud["ci"] = {"issuer": "gitlab.com", "preview": ["project_path:org/site:ref_type:branch:ref:main"]}
+    cloud["data"] = {"imagenet": {"s3": "training/imagenet"}}
+    cloud["pools"][0]["data"] = cloud["groups"][0]["data"] = ["imagenet"]
+    return value
+
+
+def test_every_role_has_the_boundary_and_the_path(cluster, everything):
+    everything["cloud"]["iam"] = {"permissions_boundary": BOUNDARY, "path": PATH}
+    recording = cluster(everything)
+    roles = recording.all("iam/role:Role")
+    assert {role.name for role in roles} == {
+        *("lab-controller", "lab-fixed", "lab-node", "lab-node-p5", "lab-preview", "lab-fixed-fixed")
+    }
+    assert {role.inputs["permissionsBoundary"] for role in roles} == {BOUNDARY}
+    made = [each for kind in OF_IAM for each in recording.all(kind)]
+    assert len(made) == 6 + 4 + 1 and {each.inputs["path"] for each in made} == {PATH}
+
+
+def test_nothing_declared_changes_nothing(cluster, everything):
+    before = [
+        (each.token, each.name, json.dumps(each.inputs, sort_keys=True)) for each in cluster(everything).resources
+    ]
+    everything["cloud"]["iam"] = {}
+    after = cluster(everything)
+    assert sorted(before) == sorted(
+        (each.token, each.name, json.dumps(each.inputs, sort_keys=True)) for each in after.resources
+    )
+    for kind in OF_IAM:
+        assert not any({"path", "permissionsBoundary"} & set(each.inputs) for each in after.all(kind))
