@@ -41,7 +41,7 @@ class BurstPool(pulumi.ComponentResource):
         """
         super().__init__("ironburst:components:BurstPool", name, None, opts)
         self._name, self._child = name, pulumi.ResourceOptions(parent=self)
-        self._tags, self._eks = tags(cluster, pool.name, pool=pool.name), eks
+        self._tags, self._eks, self._asked = tags(cluster, pool.name, pool=pool.name), eks, cloud.tags
         placements = self._placements(pool) if _placed(pool) else {}
         templates = {
             (name, zone): self._template(
@@ -57,7 +57,8 @@ class BurstPool(pulumi.ComponentResource):
             for (name, zone), label in _labels(pool).items()
         }
         self.zones = [
-            _zone(pool, name, zone, subnet_ids[zone], template) for (name, zone), template in templates.items()
+            _zone(pool, cloud.tags, name, zone, subnet_ids[zone], template)
+            for (name, zone), template in templates.items()
         ]
         self.worst_case = estimates.pool(cloud, pool)
         pulumi.log.info(str(self.worst_case), self)
@@ -88,7 +89,7 @@ class BurstPool(pulumi.ComponentResource):
             instance_type=instance_type,
             metadata_options=launch.metadata(tags=not self._eks),
             instance_initiated_shutdown_behavior="terminate",  # a node that powers itself off is paid for no longer
-            tag_specifications=launch.tagged(self._tags | launch.of_eks(self._eks)),
+            tag_specifications=launch.tagged(self._asked | self._tags | launch.of_eks(self._eks)),
             update_default_version=True,
             tags=self._tags,
             opts=self._child,
@@ -114,7 +115,12 @@ def _labels(pool: AwsPool) -> dict[tuple[str, str], str]:
 
 
 def _zone(
-    pool: AwsPool, instance_type: str, zone: str, subnet_id: pulumi.Output[str], template: aws.ec2.LaunchTemplate
+    pool: AwsPool,
+    asked: dict[str, str],
+    instance_type: str,
+    zone: str,
+    subnet_id: pulumi.Output[str],
+    template: aws.ec2.LaunchTemplate,
 ) -> pulumi.Output[PoolZone]:
     """What a launch of this type in this zone needs. The template's version is fixed: what is launched is what was
     published.
@@ -129,6 +135,7 @@ def _zone(
                 launch_template_version=str(int(known[2])),
                 capacity_reservation_id=pool.capacity_block.id if pool.capacity_block else pool.capacity_reservation,
                 capacity_reservation_group_arn=pool.capacity_reservation_group,
+                tags=asked,
             ),
         )
     )

@@ -101,6 +101,7 @@ class InCloud:
                 instance_profile=nodes.profile(group),
                 key_name=self._config.ssh.key_name,
                 eks=eks_cluster.cluster_of(self._config, group),
+                asked=cloud.tags,
                 opts=self._child,
             )
             for group in cloud.groups

@@ -1,5 +1,7 @@
 """What the account's owners ask of all that is made in it: in one place, so that nothing added later lacks it."""
 
+from typing import Any
+
 import pulumi
 
 from ironburst.config.aws.models import AwsCloud
@@ -9,13 +11,15 @@ _ROLE = "aws:iam/role:Role"
 
 
 def as_asked(cloud: AwsCloud) -> pulumi.ResourceTransformation:
-    """For the options of whatever has AWS's resources below it: every role with the boundary, and roles, profiles and
-    policies below the path. What isn't declared changes nothing.
+    """For the options of whatever has AWS's resources below it: the organization's tags on all that can have some,
+    every role with the boundary, and roles, profiles and policies below the path. What isn't declared changes nothing.
     """
-    asked = {"path": (_PATHS, cloud.iam.path), "permissions_boundary": ({_ROLE}, cloud.iam.permissions_boundary)}
+    of_iam = {"path": (_PATHS, cloud.iam.path), "permissions_boundary": ({_ROLE}, cloud.iam.permissions_boundary)}
 
     def transform(args: pulumi.ResourceTransformationArgs) -> pulumi.ResourceTransformationResult | None:
-        of_iam = {key: value for key, (kinds, value) in asked.items() if value and args.type_ in kinds}
-        return pulumi.ResourceTransformationResult({**args.props, **of_iam}, args.opts) if of_iam else None
+        asked: dict[str, Any] = {key: value for key, (kinds, value) in of_iam.items() if value and args.type_ in kinds}
+        if cloud.tags and args.type_.startswith("aws:") and "tags" in args.props:
+            asked["tags"] = {**cloud.tags, **(args.props["tags"] or {})}
+        return pulumi.ResourceTransformationResult({**args.props, **asked}, args.opts) if asked else None
 
     return transform

@@ -1,5 +1,5 @@
-"""A company's account: its organization refuses roles without the boundary, whoever makes them, and whoever does `up`
-has the printed rights alone. Through the pulumi CLI, against the lab's AWS.
+"""A company's account: its organization refuses roles without the boundary and launches without a cost centre, whoever
+asks, and whoever does `up` has the printed rights alone. Through the pulumi CLI, against the lab's AWS.
 """
 
 import json
@@ -9,7 +9,7 @@ import pytest
 from ironburst.config import load
 from ironburst.config.aws import sizes, up_policies
 from lab.aws import leftovers
-from lab.aws.organization import no_role_without
+from lab.aws.organization import no_launch_without, no_role_without
 from lab.aws.testing import Clients, client, refused
 from tests.components.projects import done
 from tests.components.test_declare import bmcs, cloud, engine, failed
@@ -22,7 +22,7 @@ ANYTHING = {"Version": "2012-10-17", "Statement": [{"Effect": "Allow", "Action":
 
 
 def declared(cluster):
-    cluster["cloud"]["iam"] = {"permissions_boundary": BOUNDARY, "path": PATH}
+    cluster["cloud"] |= {"iam": {"permissions_boundary": BOUNDARY, "path": PATH}, "tags": {"CostCenter": "4711"}}
 
 
 @pytest.fixture
@@ -32,7 +32,7 @@ def company(engine, cloud):
     allow_spot(iam)
     iam.create_policy(PolicyName="gpu", Path="/security/", PolicyDocument=json.dumps(ANYTHING))
     role = iam.create_role(RoleName="deployer", AssumeRolePolicyDocument=TRUST)["Role"]["Arn"]
-    cloud.organization.append(no_role_without(BOUNDARY))
+    cloud.organization += [no_role_without(BOUNDARY), no_launch_without("CostCenter")]
 
     def deployer(change):
         engine.declare(change)
@@ -51,10 +51,13 @@ def company(engine, cloud):
     return deployer
 
 
-def test_without_the_boundary_up_ends_in_the_organizations_own_sentence(engine, company):
+def test_what_is_not_declared_ends_in_the_organizations_own_sentence(engine, company):
+    """The administrator's `up`, too."""
+    assert company
     done(engine("stack", "init"))
     said = failed(engine("up", "--yes", "--skip-preview"))
-    assert "iam:CreateRole on resource" in said and "with an explicit deny in a service control policy" in said
+    lines = [line for line in said.splitlines() if "is not authorized to perform: iam:CreateRole" in line]
+    assert lines and all("with an explicit deny in a service control policy" in line for line in lines)
 
 
 def test_a_role_with_the_printed_rights_declares_the_lab_and_gives_it_back(engine, cloud, company):
@@ -68,6 +71,8 @@ def test_a_role_with_the_printed_rights_declares_the_lab_and_gives_it_back(engin
     for role in made:
         got = iam.get_role(RoleName=role["RoleName"])["Role"]
         assert got["PermissionsBoundary"]["PermissionsBoundaryArn"] == BOUNDARY
+    (fixed,) = client(cloud.url).describe_instances()["Reservations"][0]["Instances"]
+    assert {"Key": "CostCenter", "Value": "4711"} in fixed["Tags"]
     done(engine("preview", "--expect-no-changes"))
     # the way to more than it has
     own, role = mine("iam"), made[0]["RoleName"]

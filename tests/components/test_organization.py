@@ -44,3 +44,23 @@ def test_nothing_declared_changes_nothing(cluster, everything):
     )
     for kind in OF_IAM:
         assert not any({"path", "permissionsBoundary"} & set(each.inputs) for each in after.all(kind))
+
+
+def test_everything_that_can_be_tagged_has_the_organizations_tags(cluster, everything):
+    """Of the real SDK's own kinds: whatever takes tags, and what a template gives to what it launches."""
+    asked = {"CostCenter": "4711", "owner": "platform"}
+    everything["cloud"]["tags"] = asked
+    recording = cluster(everything)
+    tagged = [each for each in recording.resources if each.token.startswith("aws:") and "tags" in each.inputs]
+    kinds = {each.token.rpartition(":")[2] for each in tagged}
+    assert {"Vpc", "Instance", "LaunchTemplate", "Role", "Queue", "EventRule", "Budget", "TrustAnchor"} <= kinds
+    for each in tagged:
+        assert asked.items() <= each.inputs["tags"].items(), each.name
+        assert each.inputs["tags"].get("ironburst:cluster") == "lab", each.name
+    for template in recording.all("LaunchTemplate"):
+        given = {each["resourceType"]: each["tags"] for each in template.inputs["tagSpecifications"]}
+        # a spot request's only where it is one: a launch on demand fails with them
+        assert set(given) == {"instance", "volume", "network-interface"}
+        assert all(asked.items() <= tags.items() for tags in given.values())
+    for pool in recording.result["pools"]:
+        assert [zone["place"]["tags"] for zone in pool["zones"]] == [asked] * len(pool["zones"])

@@ -232,3 +232,9 @@ class AwsCloud(Cloud):
     )
     ci: Ci | None = Field(default=None, description="CI that may preview this stack, and nothing more")
     iam: Iam = Field(default=Iam(), description="what the account's owners ask of every role")
+    tags: dict[str, str] = Field(
+        default={},
+        description="key: value of the organization's own tags, on everything that is made: by `up`, by launches and "
+        "with what they make, by bakes; pools have them after the next `publish`",
+        examples=[{"CostCenter": "4711"}],
+    )

@@ -196,6 +196,8 @@ def _as_caller(answer: DryRun, what: str, refused: Unasked) -> Finding:
 
 
 def _remedy(answer: DryRun) -> str:
+    if "service control policy" in answer.text:
+        return "declare the tags that the organization's policy asks for under cloud.tags, then `pulumi up` and publish"
     if answer.code.startswith("UnauthorizedOperation"):
         return AGAIN
     if answer.code.startswith("InvalidAMIID"):

@@ -82,3 +82,24 @@ def test_a_reset_leaves_no_organization(cloud, iam):
     cloud.organization.append(no_role_without(BOUNDARY))
     cloud.reset()
     iam.create_role(RoleName="r", AssumeRolePolicyDocument=TRUSTS_EC2)
+
+
+@pytest.mark.parametrize(
+    ("kind", "key", "more", "words"),
+    [
+        ("instance", "acme.com/cost", {"MetadataOptions": {"InstanceMetadataTags": "enabled"}}, "not a valid tag key"),
+        ("instance", "_index", {"MetadataOptions": {"InstanceMetadataTags": "enabled"}}, "not a valid tag key"),
+        ("instance", "aws:cost", {}, "reserved for internal use"),
+        # API_LaunchTemplateTagSpecificationRequest: "the instance launch fails"
+        ("spot-instances-request", "CostCenter", {}, "not a valid taggable resource type"),
+    ],
+)
+def test_tags_that_a_launch_cannot_give(cloud, clients, kind, key, more, words):
+    cloud.register_image("", "ami-0123456789abcdef0")
+    asked = {"ImageId": "ami-0123456789abcdef0", "InstanceType": "p5.48xlarge", "MinCount": 1, "MaxCount": 1, **more}
+    tags = [{"ResourceType": kind, "Tags": [{"Key": key, "Value": "4711"}]}]
+    code, message = said(clients("ec2").run_instances, **asked, TagSpecifications=tags)
+    assert code == "InvalidParameterValue" and words in message
+    many = [{"Key": f"k{n}", "Value": ""} for n in range(51)]
+    tags = [{"ResourceType": "instance", "Tags": many}]
+    assert said(clients("ec2").run_instances, **asked, TagSpecifications=tags)[0] == "TagLimitExceeded"

@@ -151,3 +151,40 @@ def test_rights_are_printed_and_written(declared, tmp_path, capsys):
     del declared["cloud"], declared["budget"], declared["burst"]
     code, _, wrong = said()
     assert code == 2 and "declares no cloud" in wrong
+
+
+# what a company's tag policy asks for, and what people paste from Kubernetes or from another account's console
+@pytest.mark.parametrize(
+    ("tags", "words"),
+    [
+        ({"CostCenter": "4711", "Überschrift": ""}, "can't be shown in the metadata"),
+        ({"CostCenter": "4711", "owner": "Jürgen / R&D".replace("&", "+")}, None),
+        ({"Cost Center": "4711"}, "can't be shown in the metadata of fixed's instances"),
+        ({"acme.com/cost-center": "4711"}, "write letters, digits and + - = . _ : @ in it"),
+        ({"_index": "4711"}, "can't be shown"),
+        ({"a,b": "4711"}, "write letters, digits"),
+        ({"aws:cost": "4711"}, "begins with aws:"),
+        ({"AWS:cost": "4711"}, "begins with aws:"),
+        ({"Name": "gpu"}, "is ours"),
+        ({"name": "gpu"}, "is ours"),
+        ({"ironburst:cluster": "other"}, "is ours"),
+        ({"kubernetes.io/cluster/x": "owned"}, "is ours"),
+        ({"CostCenter": "1", "costcenter": "2"}, "differs from 'CostCenter' in case alone"),
+        ({"k" * 129: "1"}, "has 129 characters, and AWS takes 128"),
+        ({"k": "v" * 257}, "has 257 characters, and AWS takes 256"),
+        ({"k": "a;b"}, "has ';'"),
+        ({"": "x"}, "is empty"),
+        ({f"key-{n}": "" for n in range(42)}, "has 42, and a resource takes 50, of which 9 are ours"),
+        ({f"key-{n}": "" for n in range(41)}, None),
+    ],
+)
+def test_tags_of_the_organization(declared, tags, words):
+    declared["cloud"]["tags"] = tags
+    said = [str(each) for each in findings(declared)]
+    assert not said if words is None else len(said) == 1 and words in said[0], said
+
+
+def test_nodes_of_eks_show_no_tags_so_their_keys_may_have_a_slash(declared):
+    on_eks(declared)
+    declared["cloud"]["tags"] = {"acme.com/cost-center": "4711"}
+    assert not [each for each in findings(declared) if each.rule == "tags"]
