@@ -1,8 +1,9 @@
 """Numbers that stand in two places: derived where that is possible, else compared here. Every number of a role's
-defaults, of the document's, and every `default(N)` of a playbook is in one of the lists: a new one fails until somebody
-has looked where else it stands.
+defaults, of the document's, of a component and every `default(N)` of a playbook is in one of the lists: a new one fails
+until somebody has looked where else it stands.
 """
 
+import ast
 import importlib
 import inspect
 import pkgutil
@@ -79,6 +80,24 @@ def of_playbooks():
     }
 
 
+def of_components():
+    """`module.NAME`, or `module.keyword=` of a call, where a component has a number of its own."""
+    found = set()
+    for file in sorted((ROOT / "components").rglob("*.py")):
+        for node in ast.walk(ast.parse(file.read_text())):
+            if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name) and node.targets[0].id.isupper():
+                name, value = node.targets[0].id, node.value
+            elif isinstance(node, ast.keyword):
+                name, value = f"{node.arg}=", node.value
+            else:
+                continue
+            inside = ast.walk(value) if name.isupper() else [value]
+            consts = [each.value for each in inside if isinstance(each, ast.Constant)]
+            if any(number not in (0, 1) for const in consts for _, number in numbers(const, name)):
+                found.add(f"{file.stem}.{name}")
+    return found
+
+
 ROLE, MODEL, PLAY = of_roles(), of_document(), of_playbooks()
 SNIPPET = dict(part.partition("=")[::2] for part in snippet.ADDED)
 # what must be the same, by what it is
@@ -146,6 +165,14 @@ PLAYS_ALONE = {
     ("validate.yml", "validate_connection_timeout"): "a person's, on the command line",
     ("validate.yml", "validate_disk_bytes"): "a person's, on the command line",
 }
+COMPONENTS_ALONE = {
+    "access.SESSION_S": "of a hall's certificate: who holds it asks again before its end, which the answer names",
+    "budget.ALARMS": "AWS's own alarms, in per cent of the stack's budget",
+    "cluster_kinds.ANSWER_S": "how long one look at a cluster may take",
+    "eks.ZONES": "what EKS asks for at least",
+    "interruptions.RETENTION_S": "notices that nobody fetched",
+    "karpenter.CLOSED": "a pool that may have no nodes",
+}
 
 
 @pytest.mark.parametrize("what", SAME)
@@ -179,6 +206,11 @@ def test_every_default_in_a_playbook_has_been_looked_at():
     source = Path(__file__).read_text()
     compared = {key for key in PLAY if f'PLAY["{key[0]}", "{key[1]}"]' in source}
     assert sorted(PLAY.keys() - compared - PLAYS_ALONE.keys()) == []
+
+
+def test_every_number_of_a_component_has_been_looked_at():
+    assert sorted(of_components() - COMPONENTS_ALONE.keys()) == [], "where else does it stand? Derive it from there"
+    assert sorted(COMPONENTS_ALONE.keys() - of_components()) == []
 
 
 def test_the_snippet_says_what_the_heads_template_says():
