@@ -19,7 +19,9 @@ def as_asked(cloud: AwsCloud) -> pulumi.ResourceTransformation:
     def transform(args: pulumi.ResourceTransformationArgs) -> pulumi.ResourceTransformationResult | None:
         asked: dict[str, Any] = {key: value for key, (kinds, value) in of_iam.items() if value and args.type_ in kinds}
         if cloud.tags and args.type_.startswith("aws:") and "tags" in args.props:
-            asked["tags"] = {**cloud.tags, **(args.props["tags"] or {})}
+            own = args.props["tags"] or {}
+            assert isinstance(own, dict)  # ours are known before anything is made
+            asked["tags"] = {**cloud.tags, **own}
         return pulumi.ResourceTransformationResult({**args.props, **asked}, args.opts) if asked else None
 
     return transform

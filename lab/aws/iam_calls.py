@@ -49,22 +49,37 @@ BORN = {"instance", "volume", "network-interface", "spot-instances-request"}
 """in a launch; moto keeps a template's own tags beside these"""
 ON_INSTANCES = {"TerminateInstances", "StopInstances", "StartInstances", "RebootInstances"}
 ON_INSTANCE = {"GetConsoleOutput", "GetConsoleScreenshot", "ModifyInstanceAttribute"}
-TAKEN_AWAY = {
+ON_NAMED = {
     "DeleteVpc": "VpcId",
+    "ModifyVpcAttribute": "VpcId",
     "DeleteSubnet": "SubnetId",
+    "ModifySubnetAttribute": "SubnetId",
     "DeleteRouteTable": "RouteTableId",
+    "CreateRoute": "RouteTableId",
+    "ReplaceRoute": "RouteTableId",
     "DeleteRoute": "RouteTableId",
+    "AssociateRouteTable": "RouteTableId SubnetId",
     "DeleteInternetGateway": "InternetGatewayId",
+    "AttachInternetGateway": "InternetGatewayId VpcId",
+    "DetachInternetGateway": "InternetGatewayId VpcId",
     "DeleteNatGateway": "NatGatewayId",
     "ReleaseAddress": "AllocationId",
     "DeleteVpcEndpoints": "VpcEndpointIds",
+    "ModifyVpcEndpoint": "VpcEndpointId",
     "DeleteSecurityGroup": "GroupId",
+    **{f"{verb}SecurityGroup{way}": "GroupId" for verb in ("Authorize", "Revoke") for way in ("Ingress", "Egress")},
     "DeleteLaunchTemplate": "LaunchTemplateId",
+    "CreateLaunchTemplateVersion": "LaunchTemplateId",
+    "ModifyLaunchTemplate": "LaunchTemplateId",
     "DeleteVpnGateway": "VpnGatewayId",
+    "AttachVpnGateway": "VpnGatewayId VpcId",
+    "DetachVpnGateway": "VpnGatewayId VpcId",
+    "EnableVgwRoutePropagation": "RouteTableId GatewayId",
+    "DisableVgwRoutePropagation": "RouteTableId GatewayId",
     "DeleteCustomerGateway": "CustomerGatewayId",
     "DeleteVpnConnection": "VpnConnectionId",
 }
-"""EC2's actions on one thing: the parameter that names it"""
+"""EC2's actions: the parameters that name what they are on, each of which is asked for"""
 
 
 class Account:
@@ -253,11 +268,12 @@ def tags_of_existing(action: str) -> Callable[[Account, Params], list[Check]]:
 
 
 def on_ids(action: str, parameter: str) -> Callable[[Account, Params], list[Check]]:
-    """An EC2 action on what one parameter names."""
+    """An EC2 action on what a parameter names, or each of several."""
 
     def asked(where: Account, p: Params) -> list[Check]:
-        ids = p[parameter] if isinstance(p[parameter], list) else [p[parameter]]
-        return [where.existing(f"ec2:{action}", each) for each in ids]
+        given = [p[each] for each in parameter.split() if each in p]
+        ids = [each for value in given for each in (value if isinstance(value, list) else [value])]
+        return [where.existing(f"ec2:{action}", each) for each in ids] or [where.check(f"ec2:{action}", "*")]
 
     return asked
 
@@ -424,7 +440,7 @@ CALLS: dict[tuple[str, str], Asked] = {
     **{("iam", name): of_role(name) for name in ON_ROLES},
     **{("iam", name): of_profile(name) for name in ON_PROFILES},
     **{("iam", name): of_policy(name) for name in ON_POLICIES},
-    **{("ec2", name): on_ids(name, parameter) for name, parameter in TAKEN_AWAY.items()},
+    **{("ec2", name): on_ids(name, parameter) for name, parameter in ON_NAMED.items()},
     **{("ec2", name): on_ids(name, "InstanceIds") for name in ON_INSTANCES},
     **{("ec2", name): on_ids(name, "InstanceId") for name in ON_INSTANCE},
     **{("ec2", name): tags_of_existing(name) for name in ("CreateTags", "DeleteTags")},

@@ -77,6 +77,9 @@ def test_a_role_with_the_printed_rights_declares_the_lab_and_gives_it_back(engin
     # the way to more than it has
     own, role = mine("iam"), made[0]["RoleName"]
     everything = json.dumps(ANYTHING)
+    data = {"InstanceType": "p5.48xlarge"}
+    made_by_others = client(cloud.url).create_launch_template(LaunchTemplateName="theirs", LaunchTemplateData=data)
+    theirs = made_by_others["LaunchTemplate"]["LaunchTemplateId"]
     for call, asked in (
         (own.create_role, {"RoleName": "lab-x", "Path": PATH, "AssumeRolePolicyDocument": TRUST}),
         (
@@ -88,11 +91,14 @@ def test_a_role_with_the_printed_rights_declares_the_lab_and_gives_it_back(engin
         (own.put_role_policy, {"RoleName": "deployer", "PolicyName": "x", "PolicyDocument": everything}),
         (own.create_policy_version, {"PolicyArn": BOUNDARY, "PolicyDocument": everything, "SetAsDefault": True}),
         (own.attach_role_policy, {"RoleName": role, "PolicyArn": BOUNDARY}),
+        # another team's template, whose instances may have any role
+        (mine("ec2").create_launch_template_version, {"LaunchTemplateId": theirs, "LaunchTemplateData": {}}),
         (mine("ec2").delete_vpc, {"VpcId": client(cloud.url).create_vpc(CidrBlock="10.1.0.0/16")["Vpc"]["VpcId"]}),
     ):
         assert refused(call, **asked)[0] in ("AccessDenied", "UnauthorizedOperation"), asked
     for vpc in client(cloud.url).describe_vpcs(Filters=[{"Name": "cidr", "Values": ["10.1.0.0/16"]}])["Vpcs"]:
         client(cloud.url).delete_vpc(VpcId=vpc["VpcId"])
+    client(cloud.url).delete_launch_template(LaunchTemplateId=theirs)
     done(engine("destroy", "--yes", "--skip-preview"))
     after = leftovers.leftovers(cloud.url)
     assert {kind: set(names) - {"up-roles", "up-resources"} for kind, names in after.items()} == {

@@ -5,6 +5,7 @@ import json
 import pytest
 
 from tests.pki import issue
+from tests.unit.kubernetes_stack import on_eks
 
 BOUNDARY, PATH = "arn:aws:iam::123456789012:policy/boundaries/gpu", "/ironburst/lab/"
 OF_IAM = ("iam/role:Role", "iam/instanceProfile:InstanceProfile", "iam/policy:Policy")
@@ -31,6 +32,14 @@ def test_every_role_has_the_boundary_and_the_path(cluster, everything):
     assert {role.inputs["permissionsBoundary"] for role in roles} == {BOUNDARY}
     made = [each for kind in OF_IAM for each in recording.all(kind)]
     assert len(made) == 6 + 4 + 1 and {each.inputs["path"] for each in made} == {PATH}
+
+
+def test_the_roles_of_eks_have_them_too(cluster, value):
+    on_eks(value)
+    value["cloud"]["iam"] = {"permissions_boundary": BOUNDARY, "path": PATH}
+    roles = {role.name: role.inputs for role in cluster(value).all("iam/role:Role")}
+    assert {"lab-eks", "lab-fixed-eks", "lab-controller"} <= set(roles)
+    assert {(role["permissionsBoundary"], role["path"]) for role in roles.values()} == {(BOUNDARY, PATH)}
 
 
 def test_nothing_declared_changes_nothing(cluster, everything):

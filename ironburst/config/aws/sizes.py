@@ -80,8 +80,6 @@ def of(config: ClusterConfig, cloud: AwsCloud) -> Iterator[Sized]:
 
 def _nodes(cloud: AwsCloud, name: str) -> tuple[str | int, ...]:
     """The key of a group's or pool's data."""
-    for kind, declared in (("groups", cloud.groups), ("pools", cloud.pools)):
-        for n, nodes in enumerate(declared):
-            if nodes.name == name:
-                return (kind, n, "data")
-    raise KeyError(name)
+    keys: dict[str, tuple[str | int, ...]] = {group.name: ("groups", n, "data") for n, group in enumerate(cloud.groups)}
+    keys |= {pool.name: ("pools", n, "data") for n, pool in enumerate(cloud.pools)}
+    return keys[name]

@@ -1,7 +1,7 @@
 """The policies of the role that does `up`: what a stack needs, and no way to a right that its boundary doesn't have.
 
 Roles are made and changed with the boundary alone, below the path, and passed on to the services that run them. In EC2
-it makes what it wants in its region, and takes away what has the stack's tag; all else is by name. Pure.
+it makes what it wants in its region, and changes and takes away what has the stack's tag; all else is by name. Pure.
 """
 
 from __future__ import annotations
@@ -23,7 +23,10 @@ _READ = [
     *("iam:ListInstanceProfilesForRole", "iam:ListRoleTags"),
 ]
 _WITH_BOUNDARY = ["iam:CreateRole", "iam:PutRolePolicy", "iam:DeleteRolePolicy", "iam:PutRolePermissionsBoundary"]
-_KEEP = ["iam:DeleteRole", "iam:UpdateRole", "iam:UpdateAssumeRolePolicy", "iam:TagRole", "iam:UntagRole"]
+_KEEP = [
+    *("iam:DeleteRole", "iam:UpdateRole", "iam:UpdateRoleDescription", "iam:UpdateAssumeRolePolicy"),
+    *("iam:TagRole", "iam:UntagRole"),
+]
 _PROFILES = [
     f"iam:{name}"
     for name in (
@@ -40,32 +43,35 @@ _POLICIES = [
 ]
 _UNBOUND = ["iam:CreatePolicyVersion", "iam:DeletePolicy", "iam:DeletePolicyVersion", "iam:SetDefaultPolicyVersion"]
 _MADE = [
-    *("AllocateAddress", "AssociateRouteTable", "AttachInternetGateway", "AuthorizeSecurityGroupEgress"),
-    *("AuthorizeSecurityGroupIngress", "CreateInternetGateway", "CreateLaunchTemplate", "CreateLaunchTemplateVersion"),
-    *("CreateNatGateway", "CreatePlacementGroup", "CreateRoute", "CreateRouteTable", "CreateSecurityGroup"),
-    *("CreateSubnet", "CreateVpc", "CreateVpcEndpoint", "DetachInternetGateway", "DisassociateAddress"),
-    *("DisassociateRouteTable", "ModifyLaunchTemplate", "ModifySubnetAttribute", "ModifyVpcAttribute"),
-    *("ModifyVpcEndpoint", "ReplaceRoute", "ReplaceRouteTableAssociation", "RevokeSecurityGroupEgress"),
+    *("AllocateAddress", "CreateInternetGateway", "CreateLaunchTemplate", "CreateNatGateway", "CreatePlacementGroup"),
+    *("CreateRouteTable", "CreateSecurityGroup", "CreateSubnet", "CreateVpc", "CreateVpcEndpoint"),
+    # of an association no tag is known
+    *("DisassociateAddress", "DisassociateRouteTable", "ReplaceRouteTableAssociation"),
+]
+_OWN = [
+    *("AssociateRouteTable", "AttachInternetGateway", "AuthorizeSecurityGroupEgress", "AuthorizeSecurityGroupIngress"),
+    *("CreateLaunchTemplateVersion", "CreateRoute", "DetachInternetGateway", "ModifyLaunchTemplate"),
+    *("ModifySubnetAttribute", "ModifyVpcAttribute", "ModifyVpcEndpoint", "ReplaceRoute", "RevokeSecurityGroupEgress"),
     *("RevokeSecurityGroupIngress", "UpdateSecurityGroupRuleDescriptionsEgress"),
-    "UpdateSecurityGroupRuleDescriptionsIngress",
+    *("UpdateSecurityGroupRuleDescriptionsIngress", "DeleteInternetGateway", "DeleteLaunchTemplate"),
+    *("DeleteNatGateway", "DeletePlacementGroup", "DeleteRoute", "DeleteRouteTable", "DeleteSecurityGroup"),
+    *("DeleteSubnet", "DeleteVpc", "DeleteVpcEndpoints", "ReleaseAddress"),
 ]
-_LINKED = [
-    *("AttachVpnGateway", "CreateCustomerGateway", "CreateTransitGatewayVpcAttachment", "CreateVpnConnection"),
-    *("CreateVpnGateway", "DetachVpnGateway", "DisableVgwRoutePropagation", "EnableVgwRoutePropagation"),
-    *("ModifyTransitGatewayVpcAttachment", "ModifyVpnConnection", "ModifyVpnConnectionOptions"),
-    "ModifyVpnTunnelOptions",
+"""a template of another team's, above all: whoever changes one gives its instances' role away"""
+_LINKS_MADE = [
+    *("CreateCustomerGateway", "CreateTransitGatewayVpcAttachment", "CreateVpnConnection", "CreateVpnGateway"),
 ]
-_RUN = [
-    *("RunInstances", "AssociateIamInstanceProfile", "ReplaceIamInstanceProfileAssociation"),
-    *("ModifyInstanceAttribute", "ModifyInstanceMetadataOptions"),
+_LINKS_OWN = [
+    *("AttachVpnGateway", "DetachVpnGateway", "DisableVgwRoutePropagation", "EnableVgwRoutePropagation"),
+    *("ModifyVpnConnectionOptions", "ModifyVpnTunnelOptions", "DeleteCustomerGateway", "DeleteVpnConnection"),
+    *("DeleteVpnGateway", "DeleteTransitGatewayVpcAttachment", "ModifyTransitGatewayVpcAttachment"),
 ]
-_TAKEN = [
-    *("DeleteInternetGateway", "DeleteLaunchTemplate", "DeleteNatGateway", "DeleteRouteTable", "DeleteSecurityGroup"),
-    *("DeleteRoute", "DeleteSubnet", "DeleteVpc", "DeleteVpcEndpoints", "ReleaseAddress", "DeletePlacementGroup"),
+_NODES_OWN = [
+    *("AssociateIamInstanceProfile", "ReplaceIamInstanceProfileAssociation", "ModifyInstanceAttribute"),
+    *("ModifyInstanceMetadataOptions", "StopInstances", "TerminateInstances"),
 ]
-_UNLINKED = [
-    *("DeleteCustomerGateway", "DeleteTransitGatewayVpcAttachment", "DeleteVpnConnection", "DeleteVpnGateway"),
-]
+
+
 _EKS = [
     *("DescribeCluster", "DeleteCluster", "UpdateClusterConfig", "UpdateClusterVersion", "DescribeUpdate"),
     *("CreateAccessEntry", "DescribeAccessEntry", "UpdateAccessEntry", "DeleteAccessEntry", "AssociateAccessPolicy"),
@@ -115,11 +121,11 @@ def _resources(config: ClusterConfig, cloud: AwsCloud, scope: policies.Scope) ->
     name, links = config.name, bool(cloud.network.links)
     here = {"StringEquals": {"aws:RequestedRegion": scope.region}}
     own = {"StringEquals": {f"aws:ResourceTag/{CLUSTER_TAG}": name}}
-    made = _MADE + (_LINKED if links else []) + (_RUN if cloud.groups else [])
-    taken = _TAKEN + (_UNLINKED if links else []) + (["TerminateInstances", "StopInstances"] if cloud.groups else [])
+    made = _MADE + (_LINKS_MADE if links else []) + (["RunInstances"] if cloud.groups else [])
+    changed = _OWN + (_LINKS_OWN if links else []) + (_NODES_OWN if cloud.groups else [])
     yield policies.allow("Look", ["ec2:Describe*"], ["*"])
     yield policies.allow("Make", [f"ec2:{each}" for each in made], ["*"], here)
-    yield policies.allow("TakeAway", [f"ec2:{each}" for each in taken], ["*"], own)
+    yield policies.allow("Own", [f"ec2:{each}" for each in changed], ["*"], own)
     yield policies.allow("TagAtBirth", ["ec2:CreateTags"], ["*"], {"Null": {"ec2:CreateAction": "false"}})
     yield policies.allow("TagOwn", ["ec2:CreateTags", "ec2:DeleteTags"], ["*"], own)
     queues, rules = scope.arn("sqs", f"{name}-*"), scope.arn("events", f"rule/{name}-*")
@@ -140,8 +146,8 @@ def _resources(config: ClusterConfig, cloud: AwsCloud, scope: policies.Scope) ->
         actions = [f"directconnect:{verb}DirectConnectGateway{noun}" for verb, noun in zip(verbs, nouns, strict=True)]
         yield policies.allow("DirectConnect", actions, ["*"])
     if cloud.controller:
-        verbs = ("Create", "Delete", "Get", "Update", "Enable", "Disable")
-        actions = [f"rolesanywhere:{verb}{noun}" for noun in ("TrustAnchor", "Profile") for verb in verbs]
+        of_both = ("Create", "Delete", "Get", "Update", "Enable", "Disable")
+        actions = [f"rolesanywhere:{verb}{noun}" for noun in ("TrustAnchor", "Profile") for verb in of_both]
         actions += [f"rolesanywhere:{each}" for each in ("ListTagsForResource", "TagResource", "UntagResource")]
         yield policies.allow("SignIn", actions, ["*"], here)
     if config.kubernetes and config.kubernetes.eks:

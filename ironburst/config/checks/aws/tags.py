@@ -10,7 +10,7 @@ import re
 import unicodedata
 
 from ironburst.config.aws import eks_cluster
-from ironburst.config.checks.common import Findings
+from ironburst.config.checks.common import Findings, cloud_nodes
 from ironburst.config.finding import Finding, path_of
 from ironburst.config.models import ClusterConfig
 from ironburst.nodes.naming import CLUSTER_TAG
@@ -64,14 +64,9 @@ def _wrong_text(text: str, most: int) -> str:
 
 def _shown(config: ClusterConfig, key: str) -> str:
     """Instances show their tags in their metadata, but those of EKS."""
-    cloud = config.cloud
-    showing = (
-        [nodes.name for nodes in (*cloud.groups, *cloud.pools) if not eks_cluster.cluster_of(config, nodes)]
-        if cloud
-        else []
+    showing = [at for at, nodes in cloud_nodes(config) if not eks_cluster.cluster_of(config, nodes)]
+    if not showing or (IN_METADATA.fullmatch(key) and key not in RESERVED):
+        return ""
+    return (
+        "can't be shown in the metadata of instances, which EC2 then refuses: write letters, digits and + - = . _ : @"
     )
-    if showing and (not IN_METADATA.fullmatch(key) or key in RESERVED):
-        return (
-            f"can't be shown in the metadata of {showing[0]}'s instances: write letters, digits and + - = . _ : @ in it"
-        )
-    return ""
