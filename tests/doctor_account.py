@@ -9,8 +9,8 @@ from pathlib import Path
 
 import boto3
 
-from components.aws import policies
 from ironburst.adapters.aws.doctor import AwsAccount
+from ironburst.config.aws import policies
 from ironburst.config.load import from_value, read_value
 from ironburst.doctor.aws.site import AwsSite
 from ironburst.document import PoolZone
@@ -33,8 +33,8 @@ NOW = datetime(2026, 11, 21, tzinfo=UTC)
 EVENTS = json.dumps({"source": ["aws.ec2"], "detail-type": ["EC2 Spot Instance Interruption Warning"]})
 
 
-def spelled(kind, name):
-    listed = [{"Key": key, "Value": value} for key, value in tags("lab", name).items()]
+def spelled(kind, name, **more):
+    listed = [{"Key": key, "Value": value} for key, value in tags("lab", name, **more).items()]
     return {"TagSpecifications": [{"ResourceType": kind, "Tags": listed}]}
 
 
@@ -87,7 +87,8 @@ class Made:
                 "KeyName": "lab",
                 "IamInstanceProfile": {"Name": "node"},
             }
-            made = self.ec2.create_launch_template(LaunchTemplateName=f"p5-{zone}", LaunchTemplateData=data)
+            asked = {"LaunchTemplateName": f"p5-{zone}", "LaunchTemplateData": data}
+            made = self.ec2.create_launch_template(**asked, **spelled("launch-template", "p5", pool="p5"))
             self.templates[zone] = made["LaunchTemplate"]["LaunchTemplateId"]
 
     def _link(self):
@@ -116,15 +117,12 @@ class Made:
         self.node = self._role("node", TRUSTS_EC2)
         self.iam.add_role_to_instance_profile(InstanceProfileName="node", RoleName="lab-node-0a1b2c3")
         self.controller = self._role("controller", json.dumps(policies.assumed_within(WHERE)))
-        used = [f"subnet/{subnet}" for subnet in self.subnets.values()]
         pools = policies.Pools(
             names=["p5"],
             instance_types=["p5.48xlarge"],
-            template_arns=[WHERE.arn("ec2", f"launch-template/{each}") for each in self.templates.values()],
-            used_arns=[WHERE.arn("ec2", each) for each in (*used, f"security-group/{self.group}", "key-pair/lab")],
+            bought_arns=[],
             spot=True,
             queue_arns=[WHERE.arn("sqs", "lab-interruptions")],
-            image_parameter_arns=[WHERE.arn("ssm", f"parameter{image_parameter('lab', 'p5')}")],
             image_owners=[ACCOUNT],
         )
         self.documents = {

@@ -7,23 +7,14 @@ from collections.abc import Sequence
 import pulumi
 import pulumi_aws as aws
 
-from components.aws import policies
-from components.aws.burst_pool import BurstPool
 from components.aws.interruptions import Interruptions
-from ironburst.config.aws import eks_cluster
-from ironburst.config.aws.data_models import DataSet
+from ironburst.config.aws import policies, roles
 from ironburst.config.aws.models import AwsCloud, AwsGroup, AwsPool, Ci, Controller
 from ironburst.config.models import ClusterConfig
-from ironburst.config.scheduler_models import Scheduler, Slurm
-from ironburst.nodes.naming import image_parameter, logical, node_role, tags
-from ironburst.system import secrets
+from ironburst.nodes.naming import logical, tags
 
 SESSION_S = 3600
 """how long credentials that a certificate gave are good for: the longest that a role allows unless it is told more"""
-
-
-WORDS = {"munge_key": "the munge key", "join_token": "the join token"}
-"""what rented nodes join with, by the key of the stack file that names it"""
 
 
 def scope(region: str) -> pulumi.Output[policies.Scope]:
@@ -33,25 +24,8 @@ def scope(region: str) -> pulumi.Output[policies.Scope]:
     )
 
 
-EKS_NODE = ("AmazonEKS_CNI_Policy", "AmazonEC2ContainerRegistryPullOnly")
-"""what AWS's own pods of a node need of its role: addresses for pods, and the images of those pods"""
-
-
-def _joins_with(scheduler: Scheduler) -> tuple[str, list[str]]:
-    """What rented nodes join with, for people, and the references to it that they can read."""
-    if not scheduler.joins_with:
-        return "nothing", []
-    keys = dict([scheduler.joins_with])
-    if isinstance(scheduler, Slurm) and scheduler.bridge:
-        keys["join_token"] = scheduler.bridge.join_token
-    said = " and ".join(WORDS[key] for key in keys)
-    return said, [reference for reference in keys.values() if secrets.in_a_store(reference)]
-
-
 class NodeAccess(pulumi.ComponentResource):
-    """What cloud nodes may do: rented ones read what they join with, fixed ones nothing (Ansible writes their key);
-    those with data in S3 have a role of their pool's or group's own, which reads that, too. Those of EKS have what
-    AWS's pods need there.
+    """What cloud nodes may do (ironburst/config/aws/roles.py). Those of EKS have what AWS's pods need there, too.
     Outputs: `role_arns` (what the controller passes to rented nodes), `of_eks` (logical name -> role that joins).
     """
 
@@ -68,70 +42,33 @@ class NodeAccess(pulumi.ComponentResource):
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
         super().__init__("ironburst:components:NodeAccess", name, None, opts)
-        self._name, self._where, self._cloud = name, where, cloud
-        self.of_eks = {}
-        rented = {each.kind: self._rented(config, each) for each in config.schedulers if self._needed(config, each)}
-        on_eks = [group for group in cloud.groups if eks_cluster.cluster_of(config, group)]
-        fixed = self._role("fixed", "fixed GPU nodes: no rights")
-        joining = self._role("fixed-eks", "fixed GPU nodes of EKS: join", eks=True) if on_eks else fixed
-        self._profiles: dict[str, pulumi.Output[str]] = {}
-        used = []
-        for pool in cloud.pools:
-            scheduler, data = config.scheduler_of(pool), self._data(pool)
-            said, joins_with = _joins_with(scheduler)
-            what = f"rented GPU nodes of {pool.name}: reads {said} and their data"
-            own, eks = node_role("", pool.name), bool(eks_cluster.cluster_of(config, pool))
-            role, profile = self._role(own, what, joins_with, data, eks=eks) if data else rented[scheduler.kind]
-            self._profiles[pool.name] = profile
-            used.append(role)
-        self.role_arns = [role.arn for role in dict.fromkeys(used)]
-        for group in cloud.groups:
-            data, what = self._data(group), f"fixed GPU nodes of {group.name}: reads their data"
-            eks, shared = group in on_eks, joining if group in on_eks else fixed
-            _, profile = self._role(logical("fixed", group.name), what, (), data, eks=eks) if data else shared
-            self._profiles[group.name] = profile
+        self._name, self._where = name, where
+        declared = roles.of_nodes(config, cloud)
+        made = {each.label: self._role(each) for each in declared.roles}
+        self._profiles = {nodes: made[label][1] for nodes, label in declared.label_of.items()}
+        self.role_arns = [made[label][0].arn for label in declared.passed]
+        self.of_eks = {each.label: made[each.label][0] for each in declared.roles if each.eks}
         self.register_outputs({"role_arns": self.role_arns})
-
-    def _rented(self, config: ClusterConfig, scheduler: Scheduler) -> tuple[aws.iam.Role, pulumi.Output[str]]:
-        """The role of what joins this scheduler: it reads nothing of the other."""
-        said, joins_with = _joins_with(scheduler)
-        kind = node_role("" if scheduler is config.scheduler else scheduler.kind, "")
-        return self._role(kind, f"rented GPU nodes: reads {said}", joins_with, eks=not scheduler.joins_with)
-
-    def _needed(self, config: ClusterConfig, scheduler: Scheduler) -> bool:
-        """A role that reads a secret is there before the pools are; one of EKS only with them."""
-        return bool(scheduler.joins_with) or any(config.scheduler_of(pool) is scheduler for pool in self._cloud.pools)
 
     def profile(self, nodes: AwsGroup | AwsPool) -> pulumi.Output[str]:
         """The name of their instance profile."""
         return self._profiles[nodes.name]
 
-    def _data(self, nodes: AwsGroup | AwsPool) -> list[DataSet]:
-        """What they read in S3. FSx asks for no right, only for a way through its security group."""
-        declared = [self._cloud.data[name] for name in nodes.data if name in self._cloud.data]
-        return [each for each in declared if each.s3]
-
-    def _role(
-        self,
-        kind: str,
-        description: str,
-        joins_with: Sequence[str] = (),
-        data: Sequence[DataSet] = (),
-        *,
-        eks: bool = False,
-    ) -> tuple[aws.iam.Role, pulumi.Output[str]]:
+    def _role(self, declared: roles.NodeRole) -> tuple[aws.iam.Role, pulumi.Output[str]]:
         """A role that EC2 gives to instances, and the name of its instance profile."""
-        label, child = logical(self._name, kind), pulumi.ResourceOptions(parent=self)
-        its_tags, trust = tags(self._name, kind), json.dumps(policies.assumed_by_ec2())
-        role = aws.iam.Role(label, description=description, assume_role_policy=trust, tags=its_tags, opts=child)
-        if joins_with or data:
-            rights = self._where.apply(lambda known: json.dumps(policies.node(known, joins_with, data)))
+        label, child = logical(self._name, declared.label), pulumi.ResourceOptions(parent=self)
+        its_tags, trust = tags(self._name, declared.label), json.dumps(policies.assumed_by_ec2())
+        role = aws.iam.Role(
+            label, description=declared.description, assume_role_policy=trust, tags=its_tags, opts=child
+        )
+        if declared.joins_with or declared.data:
+            rights = self._where.apply(
+                lambda known: json.dumps(policies.node(known, declared.joins_with, declared.data))
+            )
             aws.iam.RolePolicy(label, role=role.name, policy=rights, opts=child)
-        for policy in EKS_NODE if eks else ():
+        for policy in roles.EKS_NODE if declared.eks else ():
             arn = self._where.apply(functools.partial(policies.Scope.managed_policy, name=policy))
             aws.iam.RolePolicyAttachment(logical(label, policy), role=role.name, policy_arn=arn, opts=child)
-        if eks:
-            self.of_eks[kind] = role
         return role, aws.iam.InstanceProfile(label, role=role.name, tags=its_tags, opts=child).name
 
 
@@ -240,10 +177,9 @@ class LaunchAccess(pulumi.ComponentResource):
         name: str,
         *,
         config: ClusterConfig,
-        pools: list[BurstPool],
+        cloud: AwsCloud,
         interruptions: Interruptions | None,
         controller_role: pulumi.Output[str],
-        security_group_id: pulumi.Output[str],
         node_role_arns: list[pulumi.Output[str]],
         where: pulumi.Output[policies.Scope],
         opts: pulumi.ResourceOptions | None = None,
@@ -251,15 +187,9 @@ class LaunchAccess(pulumi.ComponentResource):
         """`controller_role`: the name of the controller's role."""
         super().__init__("ironburst:components:LaunchAccess", name, None, opts)
         known = pulumi.Output.all(
-            where=where,
-            templates=[arn for pool in pools for arn in pool.template_arns],
-            subnets=[subnet for pool in pools for subnet in pool.subnet_ids],
-            placements=[arn for pool in pools for arn in pool.placement_arns],
-            group=security_group_id,
-            queues=[interruptions.queue_arn] if interruptions else [],
-            node_roles=node_role_arns,
+            where=where, queues=[interruptions.queue_arn] if interruptions else [], node_role_arns=node_role_arns
         )
-        rights = known.apply(lambda parts: json.dumps(_launching(config, **parts)))
+        rights = known.apply(lambda parts: json.dumps(roles.launching(config, cloud, **parts)))
         child = pulumi.ResourceOptions(parent=self)
         aws.iam.RolePolicy(logical(name, "launch"), role=controller_role, policy=rights, opts=child)
         self.register_outputs({})
@@ -287,47 +217,3 @@ class BakingAccess(pulumi.ComponentResource):
         )
         self.policy_arn = policy.arn
         self.register_outputs({"policy_arn": self.policy_arn})
-
-
-def _launching(
-    config: ClusterConfig,
-    where: policies.Scope,
-    templates: list[str],
-    subnets: list[str],
-    placements: list[str],
-    group: str,
-    queues: list[str],
-    node_roles: list[str],
-) -> policies.Document:
-    assert config.cloud
-    declared = config.cloud.pools
-    named = [f"subnet/{subnet}" for subnet in dict.fromkeys(subnets)] + [f"security-group/{group}"]
-    named += [f"capacity-reservation/{reserved}" for pool in declared if (reserved := _reserved(pool))]
-    named += [f"key-pair/{config.ssh.key_name}"] if config.ssh.key_name else []
-    groups = [pool.capacity_reservation_group for pool in declared if pool.capacity_reservation_group]
-    cluster = config.kubernetes or config.bridge
-    allowed = policies.Pools(
-        names=[pool.name for pool in declared],
-        instance_types=sorted({name for pool in declared for name in pool.types}),
-        template_arns=templates,
-        used_arns=[*(where.arn("ec2", resource) for resource in named), *placements, *groups],
-        spot=any("spot" in pool.markets for pool in declared),
-        queue_arns=queues,
-        image_parameter_arns=[
-            where.arn("ssm", f"parameter{image_parameter(config.name, pool.name)}") for pool in declared
-        ],
-        image_owners=_image_owners(config.cloud, where),
-        join_token=cluster.join_token if cluster else None,
-    )
-    return policies.launching(where, config.name, allowed, node_roles)
-
-
-def _reserved(pool: AwsPool) -> str | None:
-    """The reservation of its launches by id. EC2 chooses one of a group's, so a group needs the right to any."""
-    if pool.capacity_reservation_group:
-        return "*"
-    return pool.capacity_block.id if pool.capacity_block else pool.capacity_reservation
-
-
-def _image_owners(cloud: AwsCloud, where: policies.Scope) -> list[str]:
-    return [where.account, *(owner for owner in cloud.images.owners if owner != where.account)]

@@ -17,14 +17,9 @@ from ironburst.nodes.naming import logical, tags
 
 
 class BurstPool(pulumi.ComponentResource):
-    """Outputs: `zones` (PoolZone each), `template_arns`, `subnet_ids`, `placement_arns` (of its cluster placement
-    groups, if any); `worst_case` is an Estimate.
-    """
+    """Outputs: `zones` (PoolZone each); `worst_case` is an Estimate."""
 
     zones: list[pulumi.Output[PoolZone]]
-    template_arns: list[pulumi.Output[str]]
-    subnet_ids: list[pulumi.Output[str]]
-    placement_arns: list[pulumi.Output[str]]
     worst_case: estimates.Estimate
 
     def __init__(
@@ -46,10 +41,8 @@ class BurstPool(pulumi.ComponentResource):
         """
         super().__init__("ironburst:components:BurstPool", name, None, opts)
         self._name, self._child = name, pulumi.ResourceOptions(parent=self)
-        self._tags, self._eks = tags(cluster, pool.name, pool=pool.name), eks
-        self.subnet_ids = [subnet_ids[zone] for zone in pool.zones]
+        self._tags, self._eks, self._asked = tags(cluster, pool.name, pool=pool.name), eks, cloud.tags
         placements = self._placements(pool) if _placed(pool) else {}
-        self.placement_arns = [placement.arn for placement in placements.values()]
         templates = {
             (name, zone): self._template(
                 name,
@@ -63,9 +56,9 @@ class BurstPool(pulumi.ComponentResource):
             )
             for (name, zone), label in _labels(pool).items()
         }
-        self.template_arns = [template.arn for template in templates.values()]
         self.zones = [
-            _zone(pool, name, zone, subnet_ids[zone], template) for (name, zone), template in templates.items()
+            _zone(pool, cloud.tags, name, zone, subnet_ids[zone], template)
+            for (name, zone), template in templates.items()
         ]
         self.worst_case = estimates.pool(cloud, pool)
         pulumi.log.info(str(self.worst_case), self)
@@ -96,7 +89,7 @@ class BurstPool(pulumi.ComponentResource):
             instance_type=instance_type,
             metadata_options=launch.metadata(tags=not self._eks),
             instance_initiated_shutdown_behavior="terminate",  # a node that powers itself off is paid for no longer
-            tag_specifications=launch.tagged(self._tags | launch.of_eks(self._eks)),
+            tag_specifications=launch.tagged(self._asked | self._tags | launch.of_eks(self._eks)),
             update_default_version=True,
             tags=self._tags,
             opts=self._child,
@@ -122,7 +115,12 @@ def _labels(pool: AwsPool) -> dict[tuple[str, str], str]:
 
 
 def _zone(
-    pool: AwsPool, instance_type: str, zone: str, subnet_id: pulumi.Output[str], template: aws.ec2.LaunchTemplate
+    pool: AwsPool,
+    asked: dict[str, str],
+    instance_type: str,
+    zone: str,
+    subnet_id: pulumi.Output[str],
+    template: aws.ec2.LaunchTemplate,
 ) -> pulumi.Output[PoolZone]:
     """What a launch of this type in this zone needs. The template's version is fixed: what is launched is what was
     published.
@@ -137,6 +135,7 @@ def _zone(
                 launch_template_version=str(int(known[2])),
                 capacity_reservation_id=pool.capacity_block.id if pool.capacity_block else pool.capacity_reservation,
                 capacity_reservation_group_arn=pool.capacity_reservation_group,
+                tags=asked,
             ),
         )
     )

@@ -12,7 +12,8 @@ from components.aws.eks import CONTROLLER, ZONES, EksCluster
 from components.aws.gpu_node_group import GpuNodeGroup
 from components.aws.interruptions import Interruptions
 from components.aws.network import Network
-from ironburst.config.aws import eks_cluster, estimates, subnets
+from components.aws.organization import as_asked
+from ironburst.config.aws import eks_cluster, estimates, roles, subnets
 from ironburst.config.aws.models import AwsCloud
 from ironburst.config.models import ClusterConfig
 from ironburst.nodes.naming import cluster_object, logical
@@ -42,7 +43,8 @@ class InCloud:
 
     def __init__(self, name: str, *, config: ClusterConfig, cloud: AwsCloud, cluster: pulumi.Resource) -> None:
         self._name, self._config, self._cluster = name, config, cluster
-        self._child, self._where = pulumi.ResourceOptions(parent=cluster), scope(cloud.region)
+        self._where = scope(cloud.region)
+        self._child = pulumi.ResourceOptions(parent=cluster, transformations=[as_asked(cloud)])
         self.hosted = None
         # before all that nodes can keep alive, so that a destroy takes it away after them: the nodes can still be ended
         access = ControllerAccess(name, where=self._where, signs_in=cloud.controller, opts=self._child)
@@ -53,7 +55,7 @@ class InCloud:
             region=cloud.region,
             hall_cidrs={hall.name: hall.cidr for hall in config.halls},
             zones_in_use=subnets.zones_in_use(cloud),
-            opts=pulumi.ResourceOptions(parent=cluster, depends_on=[access]),
+            opts=self._after([access]),
         )
         self.outputs["hall_tunnels"] = network.hall_tunnels
         nodes = NodeAccess(name, cloud=cloud, config=config, where=self._where, opts=self._child)
@@ -62,12 +64,11 @@ class InCloud:
         spot = [pool.name for pool in cloud.pools if "spot" in pool.markets]
         interruptions = Interruptions(name, opts=self._child) if spot else None
         if pools:
-            self._rights(list(pools.values()), access, nodes, network.security_group_id, interruptions)
+            self._rights(cloud, list(pools.values()), access, nodes, interruptions)
         if pools and config.budget:
             BudgetAlarm(name, budget=config.budget, pools=list(pools), opts=self._child)
         if cloud.ci:
-            buckets = sorted({data.s3.partition("/")[0] for data in cloud.data.values() if data.s3})
-            ci = CiAccess(name, ci=cloud.ci, buckets=buckets, where=self._where, opts=self._child)
+            ci = CiAccess(name, ci=cloud.ci, buckets=roles.buckets(cloud), where=self._where, opts=self._child)
             self.outputs["preview_role_arn"] = ci.role_arn
         self.estimates = self._estimate(list(pools.values()))
         if eks:
@@ -86,6 +87,9 @@ class InCloud:
             "hosted": {"api_server": eks.api_server, "ca": eks.ca} if eks else None,
         }
 
+    def _after(self, resources: Sequence[pulumi.Resource]) -> pulumi.ResourceOptions:
+        return pulumi.ResourceOptions.merge(self._child, pulumi.ResourceOptions(depends_on=resources))
+
     def _groups(self, cloud: AwsCloud, network: Network, nodes: NodeAccess) -> list[GpuNodeGroup]:
         return [
             GpuNodeGroup(
@@ -97,6 +101,7 @@ class InCloud:
                 instance_profile=nodes.profile(group),
                 key_name=self._config.ssh.key_name,
                 eks=eks_cluster.cluster_of(self._config, group),
+                asked=cloud.tags,
                 opts=self._child,
             )
             for group in cloud.groups
@@ -148,23 +153,22 @@ class InCloud:
 
     def _rights(
         self,
+        cloud: AwsCloud,
         pools: list[BurstPool],
         access: ControllerAccess,
         nodes: NodeAccess,
-        security_group_id: pulumi.Output[str],
         interruptions: Interruptions | None,
     ) -> None:
         """To launch the pools' nodes, and to bake their images."""
         LaunchAccess(
             self._name,
             config=self._config,
-            pools=pools,
+            cloud=cloud,
             interruptions=interruptions,
             controller_role=access.role_name,
-            security_group_id=security_group_id,
             node_role_arns=nodes.role_arns,
             where=self._where,
-            opts=self._child,
+            opts=self._after(pools),
         )
         baking = BakingAccess(self._name, where=self._where, opts=self._child)
         self.outputs["baking_policy_arn"] = baking.policy_arn

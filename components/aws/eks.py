@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import pulumi
 import pulumi_aws as aws
 
-from components.aws import policies
+from ironburst.config.aws import policies, roles
 from ironburst.config.aws.eks_models import Eks
 from ironburst.nodes.naming import logical, tags
 
@@ -55,7 +55,7 @@ class EksCluster(pulumi.ComponentResource):
         attached = aws.iam.RolePolicyAttachment(
             logical(name, "eks"),
             role=role.name,
-            policy_arn=where.apply(lambda known: known.managed_policy("AmazonEKSClusterPolicy")),
+            policy_arn=where.apply(lambda known: known.managed_policy(*roles.EKS_PLANE)),
             opts=self._child,
         )
         self._cluster = aws.eks.Cluster(

@@ -1,5 +1,7 @@
 """Fixed cloud GPU nodes: always there, one resource a node, never replaced or stopped behind the scheduler's back."""
 
+from collections.abc import Mapping
+
 import pulumi
 import pulumi_aws as aws
 
@@ -30,9 +32,10 @@ class GpuNodeGroup(pulumi.ComponentResource):
         instance_profile: pulumi.Input[str],
         key_name: str | None = None,
         eks: str = "",
+        asked: Mapping[str, str] | None = None,
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
-        """`eks`: the cluster there that its nodes join."""
+        """`eks`: the cluster there that its nodes join; `asked`: the organization's tags."""
         super().__init__("ironburst:components:GpuNodeGroup", name, None, opts)
         child = pulumi.ResourceOptions(parent=self)
         label = tags(cluster, group.name, group=group.name)
@@ -47,7 +50,7 @@ class GpuNodeGroup(pulumi.ComponentResource):
                 catalog.network_interfaces(group.instance_type), subnet_id, security_group_id
             ),
             metadata_options=launch.metadata(tags=not eks),
-            tag_specifications=launch.tagged(label),
+            tag_specifications=launch.tagged({**(asked or {}), **label}),
             # Not on the Instance: the provider reads back no market but spot, so its next `up` would replace the node;
             # and another reservation could only be written to a stopped one.
             capacity_reservation_specification=_reservation(group),

@@ -7,7 +7,7 @@ import json
 import pulumi
 import pulumi_aws as aws
 
-from components.aws import policies
+from ironburst.config.aws import policies
 from ironburst.nodes.naming import logical, tags
 
 # All that the controller acts on: rebalance recommendations and state changes would be read only to be deleted.

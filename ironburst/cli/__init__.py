@@ -28,7 +28,7 @@ Subparsers: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 
 GROUPS = {
     "begin": ("init", "catalog", "discover", "simulate", "fit", "size", "lab"),
-    "declare a site, and review changes": ("validate", "lock", "diff", "plan", "hall", "document", "publish"),
+    "declare a site, and review changes": ("validate", "lock", "diff", "plan", "rights", "hall", "document", "publish"),
     "make nodes, and keep them": ("converge", "image", "node", "health", "packages", "mirror", "slurm"),
     "see what is going on, and why": ("status", "explain", "serve", "report", "shares", "doctor"),
     "run the controller": ("run", "tick", "reap", "replay"),

@@ -38,6 +38,7 @@ class AwsPlace(Part):
     capacity_reservation_group_arn: str | None = Field(
         default=None, description="resource group with the reservations that its nodes run in"
     )
+    tags: dict[str, str] = Field(default={}, description="the organization's own, on all that a launch or a bake makes")
 
 
 UNKNOWN = AwsPlace(subnet_id="", launch_template_id="")

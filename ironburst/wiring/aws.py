@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
 
 from ironburst.adapters.aws import image_ids
+from ironburst.config.aws import sizes, up_policies
 from ironburst.config.checks.aws.provider import allowed_accounts
 from ironburst.doctor.checks import CheckResult
 from ironburst.doctor.declared import DeclaredSite
 from ironburst.ports import Cloud
 from ironburst.ports.images import Images
-from ironburst.wiring.provider import ImageIds, Provider
+from ironburst.system.bad_input import BadInput
+from ironburst.wiring.provider import ImageIds, Provider, Rights
 
 
 def _api(region: str) -> Cloud:
@@ -36,6 +41,21 @@ def _doctor(site: DeclaredSite) -> Iterator[CheckResult]:
     yield from aws.check(AwsSite(site.config, cloud, account, site.now, site.document, allowed_accounts(site.settings)))
 
 
+def _rights(wanted: Rights) -> dict[str, Any]:
+    cloud = wanted.config.cloud
+    assert cloud  # it is chosen by it
+    if not cloud.iam.permissions_boundary:
+        raise BadInput(
+            "cloud.iam.permissions_boundary isn't declared: who may make roles without one can give himself any right, "
+            "so there is no narrow policy for `up`; declare the boundary's ARN"
+        )
+    known = allowed_accounts(wanted.settings)
+    account = wanted.account or (known[0] if len(known) == 1 else "")
+    if not re.fullmatch(r"\d{12}", account):
+        raise BadInput("which account? write --account with its 12 digits, or aws:allowedAccountIds in the stack file")
+    return up_policies.policies_of(wanted.config, cloud, replace(sizes.where(cloud), account=account))
+
+
 _IDS = ImageIds(
     image_ids.FORM,
     image_ids.WORDS,
@@ -44,4 +64,4 @@ _IDS = ImageIds(
     image_ids.ARGUMENTS,
     image_ids.of_pools,
 )
-AWS = Provider("AWS", _api, _images, _doctor, _IDS)
+AWS = Provider("AWS", _api, _images, _doctor, _IDS, _rights)

@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
+from ironburst.config.models import ClusterConfig
 from ironburst.doctor.checks import Check
 from ironburst.doctor.declared import DeclaredSite
 from ironburst.ports import Cloud
 from ironburst.ports.images import Images
+
+
+@dataclass(frozen=True)
+class Rights:
+    """For whom policies are written. `account`: as given; None: as `settings` of the stack file say."""
+
+    config: ClusterConfig
+    settings: Mapping[str, Any]
+    account: str | None
 
 
 @dataclass(frozen=True)
@@ -35,3 +46,5 @@ class Provider:
     images: Callable[[str], Images]
     doctor: Check[DeclaredSite]
     image_ids: ImageIds | None = None
+    rights: Callable[[Rights], dict[str, Any]] | None = None
+    """name -> policy of whoever does `up`; raises BadInput"""

@@ -39,6 +39,7 @@ from lab.aws import (
     events_gaps,
     iam,
     iam_gaps,
+    iam_limits,
     images,
     link_gaps,
     placement,
@@ -116,6 +117,7 @@ class Cloud:
         self.hosts: dict[str, InstanceView] = {}
         self._hooks, self._timers, self._saved = ThreadPoolExecutor(1, "hooks"), [], []
         self._credentials: dict[tuple[str, str], dict[str, str]] = {}
+        self.organization: list[dict[str, Any]] = []  # its service control policies; new: none
         self._patch()
         moto_api_backend.reset()
         self.eks = Eks(RolesAnywhere(DomainDispatcherApplication(create_backend_app), ACCOUNT), ACCOUNT)
@@ -140,6 +142,7 @@ class Cloud:
         offerings, groups = self.capacity.block_offerings, self.capacity.groups
         for table in (self.capacity, offerings, groups, self.layer.faults, self.calls, self.hosts, self._credentials):
             table.clear()
+        self.organization.clear()
 
     def close(self) -> None:
         self._cancel_timers()
@@ -205,13 +208,14 @@ class Cloud:
         replace(AmiBackend, "_load_amis", lambda _backend: None)  # only what register_image gives can boot
         disks.patch(replace)
         iam_gaps.patch(replace)
+        iam_limits.patch(replace)
         ec2_gaps.patch(replace)
         vpn_gaps.patch(replace)
         link_gaps.patch(replace)
         budgets_gaps.patch(replace)
         account_gaps.patch(replace)
         events_gaps.patch(replace)
-        iam.patch(replace, ACCOUNT)
+        iam.patch(replace, ACCOUNT, self.organization)
         ec2_utils.filter_dict_attribute_mapping.update(FILTERS)
 
     def _refused_with_hosts(self, method: Callable) -> Callable:

@@ -8,6 +8,7 @@ HTTP, loopback only.
 | POST /lab/capacity-block | BlockBody: one that is bought already | {"reservation_id"} |
 | GET, POST, DELETE /lab/faults | FaultBody | every fault, with "hits" |
 | POST /lab/interrupt | {"instance_id", "notice_s"} | {} |
+| POST /lab/organization | OrganizationBody: its service control policies, null: none of that kind | its policies |
 | POST /lab/hall | {"up", "networks"}: how many tunnels of each VPN are up, what comes by BGP | {} |
 | GET, POST /lab/images | {"image_id", "folder", "name"}; see ImageBody | every image; {"image_id"} |
 | GET /lab/instances, /lab/hosts | | every instance (ended too) / those with a host |
@@ -29,6 +30,7 @@ from typing import Any, Literal
 
 import pydantic
 
+from lab.aws import organization
 from lab.aws.capacity import MARKETS
 from lab.aws.cloud import Cloud, recent_calls
 from lab.aws.leftovers import leftovers
@@ -75,6 +77,11 @@ class InterruptBody(Body):
 class HallBody(Body):
     up: int = pydantic.Field(default=2, ge=0, le=2)
     networks: list[str] = []
+
+
+class OrganizationBody(Body):
+    tag: str | None = None  # no launch without it
+    boundary: str | None = None  # no role without this policy (its ARN)
 
 
 class ImageBody(Body):
@@ -154,6 +161,13 @@ class Control(ThreadingHTTPServer):
             raise ControlError(str(error), 404) from None
         return {}
 
+    def post_organization(self, body: OrganizationBody) -> Any:
+        self.cloud.organization[:] = [
+            *([organization.no_launch_without(body.tag)] if body.tag else []),
+            *([organization.no_role_without(body.boundary)] if body.boundary else []),
+        ]
+        return self.cloud.organization
+
     def post_hall(self, body: HallBody) -> Any:
         hall_answers(self.cloud.backend, body.up, body.networks)
         return {}
@@ -203,6 +217,7 @@ CALLS: dict[tuple[str, str], tuple[Callable[..., Any], type[Body] | None]] = {
     ("POST", "/lab/faults"): (Control.post_faults, FaultBody),
     ("DELETE", "/lab/faults"): (Control.delete_faults, None),
     ("POST", "/lab/interrupt"): (Control.post_interrupt, InterruptBody),
+    ("POST", "/lab/organization"): (Control.post_organization, OrganizationBody),
     ("POST", "/lab/hall"): (Control.post_hall, HallBody),
     ("GET", "/lab/images"): (Control.get_images, None),
     ("POST", "/lab/images"): (Control.post_images, ImageBody),

@@ -1,7 +1,8 @@
 """IAM is enforced: who calls is known by the access key, and every policy of theirs is asked (iam_calls, iam_policy).
 
-The access key `lab` is the account's administrator, who made everything else: no policy limits it. Users and assumed
-roles may what their policies say, at once (AWS takes some seconds to know a new one). Signatures are not checked.
+The access key `lab` is the account's administrator, who made everything else: only the organization's policies limit
+it. Users and assumed roles may what their policies say, within their role's boundary, at once (AWS takes some seconds
+to know a new one). Signatures are not checked.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import datetime as dt
 import json
 import re
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 from xml.sax.saxutils import escape
@@ -63,6 +64,8 @@ class Principal:
     arn: str
     role_arn: str | None
     documents: tuple[Mapping[str, Any], ...] | None
+    boundary: tuple[Mapping[str, Any], ...] | None = None
+    """of its role; None: it has none"""
 
 
 class Refusal(HTTPException):
@@ -91,16 +94,19 @@ def in_xml(status: int, code: str, message: str) -> Refusal:
     return Refusal(status, f"<ErrorResponse>{error}<RequestId>{uuid.uuid4()}</RequestId></ErrorResponse>")
 
 
-def patch(replace: Callable[[Any, str, Any], None], account: str) -> None:
-    """Put the question before every call."""
+def patch(replace: Callable[[Any, str, Any], None], account: str, organization: Sequence[Mapping[str, Any]]) -> None:
+    """Put the question before every call. `organization`: its service control policies; what they don't deny is left to
+    the account.
+    """
 
     def asked(response: Any, _resource: str = "*") -> None:
-        authorise(response, account)
+        authorise(response, account, organization)
 
     def asked_by_s3(response: Any, bucket_name: str | None = None, key_name: str | None = None) -> None:
         authorise(
             response,
             account,
+            organization,
             lambda where: s3_checks(where, response._get_action(), bucket_name, key_name, response.querystring),
         )
 
@@ -108,7 +114,12 @@ def patch(replace: Callable[[Any, str, Any], None], account: str) -> None:
     replace(BaseResponse, "_authenticate_and_authorize_s3_action", asked_by_s3)
 
 
-def authorise(response: Any, account: str, ask: Callable[[Account], list[Check]] | None = None) -> None:
+def authorise(
+    response: Any,
+    account: str,
+    organization: Sequence[Mapping[str, Any]] = (),
+    ask: Callable[[Account], list[Check]] | None = None,
+) -> None:
     """Return, or raise what AWS would answer. `ask`: what IAM is asked of the call; None: what iam_calls knows."""
     service, action, headers = str(response.service_name), str(response._get_action()), response.headers
     if (service, action) == ("sts", "AssumeRoleWithWebIdentity"):  # not signed: the token says who calls
@@ -117,7 +128,7 @@ def authorise(response: Any, account: str, ask: Callable[[Account], list[Check]]
     if not (key := KEY.search(headers.get("Authorization", ""))):
         raise refusal(service, "unknown", "Request is missing Authentication Token")
     principal = identify(account, service, key.group(1), headers.get("X-Amz-Security-Token"))
-    if principal.documents is None and (service, action) != ("sts", "AssumeRole"):
+    if principal.documents is None and not organization and (service, action) != ("sts", "AssumeRole"):
         return
     where = Account(account, response.region)
     try:
@@ -126,7 +137,7 @@ def authorise(response: Any, account: str, ask: Callable[[Account], list[Check]]
         raise Ec2Error(str(error.code), str(error.message)) from None
     for check in asked:
         try:
-            verdict = _judged(where, service, principal, check)
+            verdict = _bounded(organization, principal, check) or _judged(where, service, principal, check)
         except NotJudged as error:
             raise refusal(service, "denied", f"{principal.arn}: {error}") from None
         if not verdict.allowed:
@@ -149,7 +160,7 @@ def with_web_identity(where: Account, p: Params) -> None:
 def denied(service: str, principal: Principal, check: Check, verdict: Verdict) -> Exception:
     """As AWS words it; EC2 adds what it asked, encoded (in the lab: base64 of JSON)."""
     text = f"User: {principal.arn} is not authorized to perform: {check.action} on resource: {check.resource}"
-    text += f" because {verdict.why}"
+    text += f" {verdict.why}" if verdict.why.startswith("with ") else f" because {verdict.why}"
     if service == "ec2":
         asked = {
             "allowed": False,
@@ -169,6 +180,17 @@ def _parameters(response: Any) -> Params:
         return json.loads(response.body or "{}")
     except ValueError:
         return {}
+
+
+def _bounded(organization: Sequence[Mapping[str, Any]], principal: Principal, check: Check) -> Verdict | None:
+    """What may not be, whoever allows it; None: nothing says so."""
+    if judge(organization, check).why.startswith("explicit deny"):
+        return Verdict(False, "with an explicit deny in a service control policy")
+    if principal.boundary is None or (verdict := judge(principal.boundary, check)).allowed:
+        return None
+    if verdict.why.startswith("explicit deny"):
+        return Verdict(False, "with an explicit deny in a permissions boundary")
+    return Verdict(False, f"no permissions boundary allows the {check.action} action")
 
 
 def _judged(where: Account, service: str, principal: Principal, check: Check) -> Verdict:
@@ -230,7 +252,8 @@ def identify(account: str, service: str, key: str, token: str | None) -> Princip
             if session.expiration <= dt.datetime.now(dt.UTC).replace(tzinfo=session.expiration.tzinfo):
                 raise refusal(service, "expired", "The security token included in the request is expired")
             role = next((role for role in iam.roles.values() if role.arn == session.role_arn), None)
-            return Principal(session.arn, session.role_arn, policies_of(role) if role else ())
+            boundary = boundary_of(iam, role) if role else None
+            return Principal(session.arn, session.role_arn, policies_of(role) if role else (), boundary)
     for user in list(iam.users.values()):
         if token is None and any(each.access_key_id == key for each in user.access_keys):
             return Principal(user.arn, None, policies_of(user))
@@ -240,5 +263,16 @@ def identify(account: str, service: str, key: str, token: str | None) -> Princip
 def policies_of(holder: Any) -> tuple[Mapping[str, Any], ...]:
     """Inline ones and those attached; policies of groups aren't known here."""
     inline = [_document(text) for text in list(holder.policies.values())]
-    versions = [version for policy in list(holder.managed_policies.values()) for version in policy.versions]
-    return (*inline, *(_document(version.document) for version in versions if version.is_default))
+    return (*inline, *(each for policy in list(holder.managed_policies.values()) for each in _in_force(policy)))
+
+
+def boundary_of(iam: Any, role: Any) -> tuple[Mapping[str, Any], ...] | None:
+    """None: it has no boundary. One that is gone allows nothing."""
+    if not role.permissions_boundary_arn:
+        return None
+    policy = iam.managed_policies.get(role.permissions_boundary_arn)
+    return tuple(_in_force(policy)) if policy else ()
+
+
+def _in_force(policy: Any) -> list[Mapping[str, Any]]:
+    return [_document(version.document) for version in policy.versions if version.is_default]

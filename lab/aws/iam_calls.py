@@ -17,6 +17,7 @@ from moto.ec2.models import ec2_backends
 from moto.iam.models import iam_backends
 from moto.secretsmanager.models import secretsmanager_backends
 
+from lab.aws.capacity import stash
 from lab.aws.iam_policy import Check
 from lab.aws.launch_spec import Params, spec_of, zone_of
 
@@ -33,12 +34,52 @@ TYPES = {
     "ami": "image",
     "snap": "snapshot",
     "sir": "spot-instances-request",
+    "vpc": "vpc",
+    "rtb": "route-table",
+    "igw": "internet-gateway",
+    "nat": "natgateway",
+    "eipalloc": "elastic-ip",
+    "vpce": "vpc-endpoint",
+    "vgw": "vpn-gateway",
+    "cgw": "customer-gateway",
+    "vpn": "vpn-connection",
 }
 WITHOUT_ACCOUNT = {"image", "snapshot"}
 BORN = {"instance", "volume", "network-interface", "spot-instances-request"}
 """in a launch; moto keeps a template's own tags beside these"""
 ON_INSTANCES = {"TerminateInstances", "StopInstances", "StartInstances", "RebootInstances"}
 ON_INSTANCE = {"GetConsoleOutput", "GetConsoleScreenshot", "ModifyInstanceAttribute"}
+ON_NAMED = {
+    "DeleteVpc": "VpcId",
+    "ModifyVpcAttribute": "VpcId",
+    "DeleteSubnet": "SubnetId",
+    "ModifySubnetAttribute": "SubnetId",
+    "DeleteRouteTable": "RouteTableId",
+    "CreateRoute": "RouteTableId",
+    "ReplaceRoute": "RouteTableId",
+    "DeleteRoute": "RouteTableId",
+    "AssociateRouteTable": "RouteTableId SubnetId",
+    "DeleteInternetGateway": "InternetGatewayId",
+    "AttachInternetGateway": "InternetGatewayId VpcId",
+    "DetachInternetGateway": "InternetGatewayId VpcId",
+    "DeleteNatGateway": "NatGatewayId",
+    "ReleaseAddress": "AllocationId",
+    "DeleteVpcEndpoints": "VpcEndpointIds",
+    "ModifyVpcEndpoint": "VpcEndpointId",
+    "DeleteSecurityGroup": "GroupId",
+    **{f"{verb}SecurityGroup{way}": "GroupId" for verb in ("Authorize", "Revoke") for way in ("Ingress", "Egress")},
+    "DeleteLaunchTemplate": "LaunchTemplateId",
+    "CreateLaunchTemplateVersion": "LaunchTemplateId",
+    "ModifyLaunchTemplate": "LaunchTemplateId",
+    "DeleteVpnGateway": "VpnGatewayId",
+    "AttachVpnGateway": "VpnGatewayId VpcId",
+    "DetachVpnGateway": "VpnGatewayId VpcId",
+    "EnableVgwRoutePropagation": "RouteTableId GatewayId",
+    "DisableVgwRoutePropagation": "RouteTableId GatewayId",
+    "DeleteCustomerGateway": "CustomerGatewayId",
+    "DeleteVpnConnection": "VpnConnectionId",
+}
+"""EC2's actions: the parameters that name what they are on, each of which is asked for"""
 
 
 class Account:
@@ -151,7 +192,7 @@ def run_instances(where: Account, p: Params) -> list[Check]:
             common("NetworkInterfaces"),
         )
     ]
-    found += [where.existing(action, each, common(name)) for name, each in _used(spec, subnet) if each]
+    found += [where.existing(action, each, common(*names)) for names, each in _used(spec, subnet) if each]
     found += [where.existing(action, used["Id"], common())] if used else []
     if market == "spot":
         asked = tagging(tags.get("spot-instances-request", {}))
@@ -169,16 +210,19 @@ def run_instances(where: Account, p: Params) -> list[Check]:
     return found + _tagged_at(where, "RunInstances", tags) + _passed(where, spec)
 
 
-def _used(spec: Params, subnet: str | None) -> list[tuple[str, str | None]]:
-    """(parameter, id) of what is there before the launch."""
+def _used(spec: Params, subnet: str | None) -> list[tuple[tuple[str, ...], str | None]]:
+    """(parameters that could have named it, id) of what is there before the launch."""
     groups = {group for nic in spec.get("NetworkInterfaces", []) for group in nic.get("Groups", [])}
     snapshots = [d["Ebs"].get("SnapshotId") for d in spec.get("BlockDeviceMappings", []) if d.get("Ebs")]
     return [
-        ("ImageId", spec.get("ImageId")),
-        ("SubnetId", subnet),
-        *(("SecurityGroupIds", group) for group in sorted(groups | set(spec.get("SecurityGroupIds", [])))),
-        ("CapacityReservationSpecification", _target(spec).get("CapacityReservationId")),
-        *(("BlockDeviceMappings", snapshot) for snapshot in snapshots),
+        (("ImageId",), spec.get("ImageId")),
+        (("SubnetId", "NetworkInterfaces"), subnet),
+        *(
+            (("SecurityGroupIds", "NetworkInterfaces"), group)
+            for group in sorted(groups | set(spec.get("SecurityGroupIds", [])))
+        ),
+        (("CapacityReservationSpecification",), _target(spec).get("CapacityReservationId")),
+        *((("BlockDeviceMappings",), snapshot) for snapshot in snapshots),
     ]
 
 
@@ -224,11 +268,12 @@ def tags_of_existing(action: str) -> Callable[[Account, Params], list[Check]]:
 
 
 def on_ids(action: str, parameter: str) -> Callable[[Account, Params], list[Check]]:
-    """An EC2 action on what one parameter names."""
+    """An EC2 action on what a parameter names, or each of several."""
 
     def asked(where: Account, p: Params) -> list[Check]:
-        ids = p[parameter] if isinstance(p[parameter], list) else [p[parameter]]
-        return [where.existing(f"ec2:{action}", each) for each in ids]
+        given = [p[each] for each in parameter.split() if each in p]
+        ids = [each for value in given for each in (value if isinstance(value, list) else [value])]
+        return [where.existing(f"ec2:{action}", each) for each in ids] or [where.check(f"ec2:{action}", "*")]
 
     return asked
 
@@ -247,7 +292,7 @@ def queue(action: str) -> Callable[[Account, Params], list[Check]]:
     """Of SQS; a batch is asked for as the call itself."""
 
     def asked(where: Account, p: Params) -> list[Check]:
-        name = p["QueueUrl"].rstrip("/").rsplit("/", 1)[-1]
+        name = p.get("QueueName") or p["QueueUrl"].rstrip("/").rsplit("/", 1)[-1]
         return [where.check(f"sqs:{action}", where.arn("sqs", name))]
 
     return asked
@@ -269,12 +314,116 @@ def assume_role(where: Account, p: Params) -> list[Check]:
     return [where.check("sts:AssumeRole", p["RoleArn"])]
 
 
-def budgets(where: Account, _p: Params) -> list[Check]:
-    return [where.check("budgets:ViewBudget", where.arn("budgets", "budget/*", region=""))]
+def budgets(action: str) -> Callable[[Account, Params], list[Check]]:
+    """By its name, or by the ARN of what is tagged; a list is asked for on all."""
+
+    def asked(where: Account, p: Params) -> list[Check]:
+        name = p.get("BudgetName") or p.get("Budget", {}).get("BudgetName") or "*"
+        arn = p.get("ResourceARN") or where.arn("budgets", f"budget/{name}", region="")
+        return [where.check(f"budgets:{action}", arn)]
+
+    return asked
+
+
+def event_rule(action: str) -> Callable[[Account, Params], list[Check]]:
+    """Of the default bus."""
+
+    def asked(where: Account, p: Params) -> list[Check]:
+        arn = p.get("ResourceARN") or where.arn("events", f"rule/{p.get('Name') or p.get('Rule')}")
+        return [where.check(f"events:{action}", arn)]
+
+    return asked
+
+
+def placement_group(where: Account, p: Params) -> list[Check]:
+    known = stash(where.ec2, "groups").get(p["GroupName"], {})
+    tags = {tag["Key"]: tag["Value"] for tag in known.get("Tags", [])}
+    own = {f"{prefix}:ResourceTag/{key}": [value] for key, value in tags.items() for prefix in ("ec2", "aws")}
+    return [where.check("ec2:DeletePlacementGroup", where.ec2_arn("placement-group", p["GroupName"]), own)]
 
 
 def simulated(where: Account, p: Params) -> list[Check]:
     return [where.check("iam:SimulatePrincipalPolicy", p["PolicySourceArn"])]
+
+
+# ---- IAM itself
+def of_role(action: str) -> Callable[[Account, Params], list[Check]]:
+    """The boundary is the one that the request brings, else the role's."""
+
+    def asked(where: Account, p: Params) -> list[Check]:
+        name = p["RoleName"]
+        role = next((each for each in where.iam.roles.values() if each.name == name), None)
+        arn = role.arn if role else where.arn("iam", f"role{p.get('Path') or '/'}{name}", region="")
+        boundary = p.get("PermissionsBoundary") or (role and role.permissions_boundary_arn)
+        keys = {"iam:PermissionsBoundary": boundary, "iam:PolicyARN": p.get("PolicyArn")}
+        known = {key: [str(value)] for key, value in keys.items() if value}
+        return [where.check(f"iam:{action}", arn, known, tagging(_listed_tags(p)))]
+
+    return asked
+
+
+def of_profile(action: str) -> Callable[[Account, Params], list[Check]]:
+    """A role that comes into one is passed on."""
+
+    def asked(where: Account, p: Params) -> list[Check]:
+        name = p["InstanceProfileName"]
+        known = next((each for each in where.iam.instance_profiles.values() if each.name == name), None)
+        arn = known.arn if known else where.arn("iam", f"instance-profile{p.get('Path') or '/'}{name}", region="")
+        found = [where.check(f"iam:{action}", arn, tagging(_listed_tags(p)))]
+        if action == "AddRoleToInstanceProfile":
+            role = next((each for each in where.iam.roles.values() if each.name == p["RoleName"]), None)
+            passed = {"iam:PassedToService": ["ec2.amazonaws.com"]}
+            found += [where.check("iam:PassRole", role.arn, passed)] if role else []
+        return found
+
+    return asked
+
+
+def of_policy(action: str) -> Callable[[Account, Params], list[Check]]:
+    def asked(where: Account, p: Params) -> list[Check]:
+        made = where.arn("iam", f"policy{p.get('Path') or '/'}{p.get('PolicyName')}", region="")
+        return [where.check(f"iam:{action}", p.get("PolicyArn") or made, tagging(_listed_tags(p)))]
+
+    return asked
+
+
+def _listed_tags(p: Params) -> dict[str, str]:
+    return {tag["Key"]: tag["Value"] for tag in p.get("Tags") or []}
+
+
+ON_ROLES = (
+    *("CreateRole", "DeleteRole", "GetRole", "UpdateRole", "UpdateRoleDescription", "UpdateAssumeRolePolicy"),
+    *("PutRolePolicy", "DeleteRolePolicy", "GetRolePolicy", "ListRolePolicies", "ListAttachedRolePolicies"),
+    *("AttachRolePolicy", "DetachRolePolicy", "PutRolePermissionsBoundary", "DeleteRolePermissionsBoundary"),
+    *("TagRole", "UntagRole", "ListRoleTags", "ListInstanceProfilesForRole"),
+)
+ON_PROFILES = (
+    *("CreateInstanceProfile", "DeleteInstanceProfile", "GetInstanceProfile", "AddRoleToInstanceProfile"),
+    *("RemoveRoleFromInstanceProfile", "TagInstanceProfile", "UntagInstanceProfile"),
+)
+ON_QUEUES = (
+    *("ReceiveMessage", "GetQueueAttributes", "GetQueueUrl", "PurgeQueue", "CreateQueue", "DeleteQueue"),
+    *("SetQueueAttributes", "ListQueueTags", "TagQueue", "UntagQueue"),
+)
+ON_RULES = (
+    *("PutRule", "DeleteRule", "DescribeRule", "PutTargets", "RemoveTargets", "ListTargetsByRule"),
+    *("ListTagsForResource", "TagResource", "UntagResource"),
+)
+OF_BUDGETS = {
+    **{f"Describe{name}": "ViewBudget" for name in ("Budgets", "Budget", "NotificationsForBudget")},
+    "DescribeSubscribersForNotification": "ViewBudget",
+    **{
+        f"{verb}{noun}": "ModifyBudget"
+        for verb in ("Create", "Update", "Delete")
+        for noun in ("Budget", "Notification", "Subscriber")
+    },
+    **{name: name for name in ("ListTagsForResource", "TagResource", "UntagResource")},
+}
+"""call -> right"""
+ON_POLICIES = (
+    *("CreatePolicy", "DeletePolicy", "GetPolicy", "CreatePolicyVersion", "DeletePolicyVersion", "GetPolicyVersion"),
+    *("ListPolicyVersions", "SetDefaultPolicyVersion", "TagPolicy", "UntagPolicy"),
+)
 
 
 Asked = Callable[[Account, Params], Iterable[Check]]
@@ -284,15 +433,21 @@ CALLS: dict[tuple[str, str], Asked] = {
     ("ec2", "DeregisterImage"): deregister_image,
     ("ec2", "DeleteSnapshot"): on_ids("DeleteSnapshot", "SnapshotId"),
     ("sts", "AssumeRole"): assume_role,
-    ("budgets", "DescribeBudgets"): budgets,
+    ("ec2", "DeletePlacementGroup"): placement_group,
+    **{("budgets", name): budgets(right) for name, right in OF_BUDGETS.items()},
+    **{("events", name): event_rule(name) for name in ON_RULES},
     ("iam", "SimulatePrincipalPolicy"): simulated,
+    **{("iam", name): of_role(name) for name in ON_ROLES},
+    **{("iam", name): of_profile(name) for name in ON_PROFILES},
+    **{("iam", name): of_policy(name) for name in ON_POLICIES},
+    **{("ec2", name): on_ids(name, parameter) for name, parameter in ON_NAMED.items()},
     **{("ec2", name): on_ids(name, "InstanceIds") for name in ON_INSTANCES},
     **{("ec2", name): on_ids(name, "InstanceId") for name in ON_INSTANCE},
     **{("ec2", name): tags_of_existing(name) for name in ("CreateTags", "DeleteTags")},
     **{
         ("ssm", name): parameters(name) for name in ("GetParameter", "GetParameters", "PutParameter", "DeleteParameter")
     },
-    **{("sqs", name): queue(name) for name in ("ReceiveMessage", "GetQueueAttributes", "GetQueueUrl", "PurgeQueue")},
+    **{("sqs", name): queue(name) for name in ON_QUEUES},
     **{
         ("sqs", name + batch): queue(name)
         for name in ("SendMessage", "DeleteMessage", "ChangeMessageVisibility")

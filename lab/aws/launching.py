@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import re
 import threading
 import uuid
 from collections.abc import Callable
@@ -23,6 +24,9 @@ from lab.aws.launch_spec import Params, primary_first, spec_of, zone_of
 from lab.aws.placement import need_group
 
 Action = Callable[[Any, Params], Any]
+MOST_TAGS = 50
+SHOWN, UNSHOWN = re.compile(r"[0-9a-zA-Z\-_+=,.@:]{1,255}"), (".", "..", "_index")
+"""keys of tags in instances' metadata"""
 
 
 def once(method: Action, lock: threading.RLock) -> Action:
@@ -67,6 +71,7 @@ class Launcher:
                 )
         if str(p.get("DryRun", "")).lower() == "true":  # EC2 looks at what is named, not at capacity or quotas
             check(backend, spec, zone_of(backend, spec)[1])
+            check_tags(spec, (spec.get("InstanceMarketOptions") or {}).get("MarketType") or "on-demand")
             instance_profile(backend, spec.get("IamInstanceProfile"))
             raise Ec2Error("DryRunOperation", "Request would have succeeded, but DryRun flag is set.", 412)
         return self.launch(backend, spec, least, most)
@@ -81,6 +86,7 @@ class Launcher:
         nics, (subnet, zone) = spec.get("NetworkInterfaces", []), zone_of(backend, spec)
         market = (spec.get("InstanceMarketOptions") or {}).get("MarketType") or "on-demand"
         check(backend, spec, zone)
+        check_tags(spec, market)
         if market == "spot":
             iam_gaps.need_spot_role(backend)
         profile = instance_profile(backend, spec.get("IamInstanceProfile"))
@@ -233,6 +239,30 @@ def check(backend: Any, spec: Params, zone: str) -> None:
         )
     if len(Base64EncodedString(spec.get("UserData") or "").decode()) > 16384:
         raise Ec2Error("InvalidParameterValue", "User data is limited to 16384 bytes")
+
+
+def check_tags(spec: Params, market: str) -> None:
+    """Tags that a launch can't give: too many, AWS's own, those that the metadata service can't show, those of a spot
+    request that there isn't.
+    """
+    shown = str((spec.get("MetadataOptions") or {}).get("InstanceMetadataTags")) == "enabled"
+    for given in spec.get("TagSpecifications", []):
+        kind, keys = given["ResourceType"], [tag["Key"] for tag in given["Tags"]]
+        if kind == "spot-instances-request" and market != "spot":  # "... the instance launch fails", says the API
+            raise Ec2Error(
+                "InvalidParameterValue", f"'{kind}' is not a valid taggable resource type for this operation."
+            )
+        if len(keys) > MOST_TAGS:
+            raise Ec2Error("TagLimitExceeded", "The maximum number of Tags for a resource has been reached.")
+        for key in keys:
+            if key.lower().startswith("aws:"):
+                raise Ec2Error("InvalidParameterValue", "Tag keys starting with 'aws:' are reserved for internal use")
+            if kind == "instance" and shown and (not SHOWN.fullmatch(key) or key in UNSHOWN):
+                raise Ec2Error(
+                    "InvalidParameterValue",
+                    f"'{key}' is not a valid tag key. Tag keys must match pattern ([0-9a-zA-Z\\\\-_+=,.@:]{{1,255}}), "
+                    "and must not be a reserved name ('.', '..', '_index')",
+                )
 
 
 def instance_profile(backend: Any, asked: Params | None) -> Any | None:

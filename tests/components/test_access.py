@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from components.aws import policies
+from ironburst.config.aws import policies
 from ironburst.config.aws.data_models import DataSet
 from ironburst.config.load import ConfigError
 from tests import pki
@@ -17,11 +17,9 @@ WHERE = policies.Scope("aws", "us-east-1", "123456789012")
 POOLS = policies.Pools(
     names=["p5", "p4d"],
     instance_types=["p4d.24xlarge", "p5.48xlarge"],
-    template_arns=["arn:aws:ec2:us-east-1:123456789012:launch-template/lt-0a"],
-    used_arns=["arn:aws:ec2:us-east-1:123456789012:subnet/subnet-0a"],
+    bought_arns=[],
     spot=True,
     queue_arns=["arn:aws:sqs:us-east-1:123456789012:q"],
-    image_parameter_arns=["arn:aws:ssm:us-east-1:123456789012:parameter/ironburst/lab/p5/image"],
     image_owners=["123456789012"],
 )
 NODE_ROLES = ["arn:aws:iam::123456789012:role/node"]
@@ -47,7 +45,7 @@ def test_no_statement_allows_every_action_and_only_looking_has_no_resource(clust
         for policy in recording.all("RolePolicy")
         for statement in json.loads(policy.inputs["policy"])["Statement"]
     ]
-    assert len(granted) == 12
+    assert len(granted) == 14
     for statement in granted:
         assert statement["Effect"] == "Allow" and "NotAction" not in statement and "NotResource" not in statement
         assert not any("*" in action for action in listed(statement["Action"])), statement
@@ -112,7 +110,13 @@ def test_a_key_outside_secrets_manager_gives_the_node_no_right_at_all(cluster, v
 
 def test_launching_is_limited_to_type_tags_and_the_pools_templates():
     by_sid = statements(policies.launching(WHERE, "lab", POOLS, NODE_ROLES))
-    assert by_sid["LaunchInstances"]["Condition"]["ArnEquals"] == {"ec2:LaunchTemplate": POOLS.template_arns}
+    templates = "arn:aws:ec2:us-east-1:123456789012:launch-template/*"
+    assert by_sid["LaunchInstances"]["Condition"]["ArnLike"] == {"ec2:LaunchTemplate": templates}
+    assert by_sid["LaunchFrom"]["Resource"] == [templates]
+    assert by_sid["LaunchFrom"]["Condition"] == {
+        "StringEquals": {"ec2:ResourceTag/ironburst:cluster": "lab"},
+        "Null": {"ec2:ResourceTag/ironburst:pool": "false"},
+    }
     limits = by_sid["LaunchInstances"]["Condition"]["StringEquals"]
     assert limits == {
         "aws:RequestTag/ironburst:cluster": "lab",
@@ -127,7 +131,7 @@ def test_a_spot_request_is_allowed_where_a_pool_has_that_market():
     request = "arn:aws:ec2:us-east-1:123456789012:spot-instances-request/*"
     for spot in (True, False):
         by_sid = statements(policies.launching(WHERE, "lab", replace(POOLS, spot=spot), NODE_ROLES))
-        assert (request in by_sid["LaunchFrom"]["Resource"]) is spot
+        assert ("LaunchWithin" in by_sid) is (request in by_sid["TagAtLaunch"]["Resource"]) is spot
 
 
 def test_what_was_rented_can_be_ended_whatever_is_declared_now(cluster, value):
@@ -196,27 +200,20 @@ def test_what_is_launched_into_and_beside_is_named(cluster, value, bought, named
     pool = value["cloud"]["pools"][0]
     del pool["markets"]
     pool |= bought
-    resources = attached(cluster(value), "lab-launch")["LaunchFrom"]["Resource"]
-    reservations = [each.rpartition("/")[2] for each in resources if ":capacity-reservation/" in each]
-    assert reservations == named and (GROUP in resources) == ("capacity_reservation_group" in bought)
-    placements = [each for each in resources if each.endswith("-placement")]
-    assert len(placements) == (0 if bought else len(pool["zones"]))
+    within = attached(cluster(value), "lab-launch").get("LaunchWithin", {"Resource": []})["Resource"]
+    reservations = [each.rpartition("/")[2] for each in within if ":capacity-reservation/" in each]
+    assert reservations == named and (GROUP in within) == ("capacity_reservation_group" in bought)
 
 
-def test_the_controllers_policy_names_what_the_pools_have(cluster, value):
+def test_what_a_template_names_is_launched_with_as_it_is_and_nowhere_listed(cluster, value):
+    """Subnets, security group, key and placement groups: of an existing network, too, which has no tags of ours."""
     value["ssh"] = {"key_name": "ops"}
-    reserved = {"capacity_reservation": "cr-0a1b", "markets": ["on-demand"], "zones": ["us-east-1a"]}
-    value["cloud"]["pools"][0] |= reserved
     by_sid = attached(cluster(value), "lab-launch")
     ec2 = "arn:aws:ec2:us-east-1:123456789012"
-    assert by_sid["LaunchFrom"]["Resource"] == [
-        "arn:aws:mock:us-east-1:123456789012:burst-p5-us-east-1a",
-        f"{ec2}:subnet/lab-private-us-east-1a-id",
-        f"{ec2}:security-group/lab-nodes-id",
-        f"{ec2}:capacity-reservation/cr-0a1b",
-        f"{ec2}:key-pair/ops",
-    ]
-    assert by_sid["PoolImages"]["Resource"] == ["arn:aws:ssm:us-east-1:123456789012:parameter/ironburst/lab/p5/image"]
+    kinds = ("subnet", "security-group", "key-pair", "placement-group")
+    assert by_sid["LaunchAsThere"]["Resource"] == [f"{ec2}:{kind}/*" for kind in kinds]
+    assert by_sid["LaunchAsThere"]["Condition"] == {"Bool": {"ec2:IsLaunchTemplateResource": "true"}}
+    assert by_sid["PoolImages"]["Resource"] == ["arn:aws:ssm:us-east-1:123456789012:parameter/ironburst/lab/*/image"]
 
 
 def test_the_controllers_policy_names_every_type_of_a_pool(cluster, value):
@@ -224,10 +221,12 @@ def test_the_controllers_policy_names_every_type_of_a_pool(cluster, value):
     value["cloud"]["pools"][0] |= {"instance_type": None, "instance_types": types, "zones": ["us-east-1a"]}
     by_sid = attached(cluster(value), "lab-launch")
     assert by_sid["LaunchInstances"]["Condition"]["StringEquals"]["ec2:InstanceType"] == types
-    arn = "arn:aws:mock:us-east-1:123456789012:burst-p5-us-east-1a"
-    templates = [arn, f"{arn}-g6e.24xlarge"]
-    assert by_sid["LaunchInstances"]["Condition"]["ArnEquals"]["ec2:LaunchTemplate"] == templates
-    assert by_sid["LaunchFrom"]["Resource"][:2] == templates
+
+
+def test_the_launching_policy_goes_before_the_pools(cluster, value):
+    """A destroy takes it first, as its component's child: nothing is launched any more (docs/adr/0024)."""
+    after = cluster(value).after["ironburst:components:LaunchAccess", "lab"]
+    assert any("LaunchTemplate::burst-p5-us-east-1a" in urn for urn in after)
 
 
 def test_the_controller_reads_the_queue_of_interruptions(cluster, value):

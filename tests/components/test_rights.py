@@ -9,8 +9,8 @@ import boto3
 import pytest
 from botocore.exceptions import ClientError
 
-from components.aws import policies
 from ironburst.adapters.aws.cloud import Aws, parameters
+from ironburst.config.aws import policies
 from ironburst.config.aws.data_models import DataSet
 from ironburst.nodes.naming import image_parameter
 from ironburst.ports import LaunchRequest, Refused
@@ -25,7 +25,8 @@ SECRET = "ironburst/lab/munge-key"
 P5EN = "p5en.48xlarge"  # the pool's other type
 P5, IMAGE, FOREIGN = "p5.48xlarge", "ami-0123456789abcdef0", "ami-0fedcba9876543210"
 CLUSTER = {"ironburst:cluster": "lab"}
-RENTED = CLUSTER | {"ironburst:pool": "p5", "ironburst:lease": "l1"}
+POOL = CLUSTER | {"ironburst:pool": "p5"}
+RENTED = POOL | {"ironburst:lease": "l1"}
 BUILD = CLUSTER | {"ironburst:pool": "p5", "ironburst:role": "image-build"}
 BAKED = BUILD | {"ironburst:role": "image"}
 KEY, OTHER_KEY = (f"arn:aws:kms:us-east-1:123456789012:key/{n}a1b2c3d-0000-4000-8000-000000000000" for n in (0, 1))
@@ -50,9 +51,13 @@ class Site:
         cloud.register_image("", IMAGE)
         cloud.register_image("", FOREIGN, owner="999999999999")
         vpc, self.subnet = network(self.ec2)
-        self.group = self.ec2.create_security_group(GroupName="nodes", Description="d", VpcId=vpc)["GroupId"]
+        other_vpc, self.other_subnet = network(self.ec2, "10.91.0.0/16", "10.91.0.0/20")
+        self.group, self.other_group = (
+            self.ec2.create_security_group(GroupName="nodes", Description="d", VpcId=each)["GroupId"]
+            for each in (vpc, other_vpc)
+        )
         self.reservation = self.ec2.create_capacity_reservation(
-            InstanceType=P5, InstancePlatform="Linux/UNIX", AvailabilityZone="us-east-1a", InstanceCount=9
+            InstanceType=P5, InstancePlatform="Linux/UNIX", AvailabilityZone="us-east-1a", InstanceCount=20
         )["CapacityReservation"]["CapacityReservationId"]
         placed = self.ec2.create_placement_group(GroupName="p5-a", Strategy="cluster")
         self.placement = placed["PlacementGroup"]["GroupArn"]
@@ -60,7 +65,10 @@ class Site:
         self.ec2.create_key_pair(KeyName="ops")
         self.node_role = self.role("node", TRUSTS_EC2)
         self.other_role = self.role("other", TRUSTS_EC2)
-        self.template, self.other_template = self.make_template("p5", P5), self.make_template("mine", P5)
+        self.template = self.make_template("p5", P5)
+        self.other_template = self.make_template("mine", P5, tags={})
+        self.others_template = self.make_template("others", P5, tags=POOL | {"ironburst:cluster": "other"})
+        self.groups_template = self.make_template("group", P5, tags=CLUSTER | {"ironburst:group": "fixed"})
         self.small = self.make_template("small", "g5.xlarge")
         self.placed = self.make_template("placed", P5, Placement={"GroupName": "p5-a"})
         self.second = self.make_template("p5-p5en", P5EN)
@@ -88,16 +96,17 @@ class Site:
         self.iam.add_role_to_instance_profile(InstanceProfileName=name, RoleName=name)
         return arn
 
-    def make_template(self, name, instance_type, profile="node", **more):
+    def make_template(self, name, instance_type, profile="node", tags=POOL, **more):
         data = {
             "InstanceType": instance_type,
-            "NetworkInterfaces": [{"DeviceIndex": 0, "SubnetId": self.subnet, "Groups": [self.group]}],
+            "NetworkInterfaces": [self.card()],
             "KeyName": "ops",
             "IamInstanceProfile": {"Name": profile},
-            "TagSpecifications": spelled(CLUSTER | {"ironburst:pool": "p5"}, "instance", "volume"),
+            "TagSpecifications": spelled(POOL, "instance", "volume"),
             **more,
         }
-        made = self.ec2.create_launch_template(LaunchTemplateName=name, LaunchTemplateData=data)
+        own = {"TagSpecifications": spelled(tags, "launch-template")} if tags else {}
+        made = self.ec2.create_launch_template(LaunchTemplateName=name, LaunchTemplateData=data, **own)
         return made["LaunchTemplate"]["LaunchTemplateId"]
 
     def fill_buckets(self):
@@ -114,23 +123,12 @@ class Site:
         return self.clients("sqs").create_queue(QueueName=name)["QueueUrl"]
 
     def pools(self):
-        used = [
-            f"subnet/{self.subnet}",
-            f"security-group/{self.group}",
-            "key-pair/ops",
-            "capacity-reservation/*",  # a group's, which EC2 chooses
-        ]
         return policies.Pools(
             names=["p5"],
             instance_types=[P5, P5EN],
-            template_arns=[
-                WHERE.arn("ec2", f"launch-template/{each}")
-                for each in (self.template, self.second, self.small, self.placed)
-            ],
-            used_arns=[*(WHERE.arn("ec2", each) for each in used), self.placement, GROUP],
+            bought_arns=[WHERE.arn("ec2", "capacity-reservation/*"), GROUP],  # a group's, which EC2 chooses
             spot=True,
             queue_arns=[WHERE.arn("sqs", "interruptions")],
-            image_parameter_arns=[WHERE.arn("ssm", f"parameter{image_parameter('lab', 'p5')}")],
             image_owners=[WHERE.account],
         )
 
@@ -164,6 +162,17 @@ class Site:
     def launch(self, _changes=None, **more):
         """By the controller; `_changes`: what somebody who stole its credentials would ask otherwise."""
         return self.sessions["launching"]("ec2").run_instances(**(parameters(self.request(**more)) | (_changes or {})))
+
+    def card(self, **changes):
+        """A network interface as the template has it."""
+        return {"DeviceIndex": 0, "SubnetId": self.subnet, "Groups": [self.group]} | changes
+
+    def alone(self):
+        """A launch without a template."""
+        asked = {key: value for key, value in parameters(self.request()).items() if key != "LaunchTemplate"}
+        return self.sessions["launching"]("ec2").run_instances(
+            **asked, InstanceType=P5, SubnetId=self.subnet, SecurityGroupIds=[self.group]
+        )
 
     def build(self, image=FOREIGN, tags=BUILD, **more):
         """By those who bake."""
@@ -280,12 +289,14 @@ ALLOWED = {
         ),
     },
     "launching": {
-        "LaunchInstances": lambda s: (s.launch(market="spot"), s.launch(launch_template_id=s.second)),
+        "LaunchInstances": lambda s: (s.launch(), s.launch(launch_template_id=s.second)),
         "LaunchParts": lambda s: s.launch(count=2),
-        "LaunchFrom": lambda s: (
+        "LaunchFrom": lambda s: s.launch(),
+        "LaunchAsThere": lambda s: s.launch(launch_template_id=s.placed),
+        "LaunchWithin": lambda s: (
             s.launch(capacity_reservation_id=s.reservation),
             s.launch(capacity_reservation_group_arn=GROUP),
-            s.launch(launch_template_id=s.placed),
+            s.launch(market="spot"),
         ),
         "LaunchImages": lambda s: s.launch(image_id=IMAGE),
         # tags that other parts of the controller bring along are nobody's business here
@@ -374,7 +385,7 @@ DENIED = {
         "LaunchInstances": [
             lambda s: s.launch({"InstanceType": "g5.xlarge"}),
             lambda s: s.launch(launch_template_id=s.small),
-            lambda s: s.launch(launch_template_id=s.other_template),
+            lambda s: s.alone(),
             lambda s: s.launch(pool="other"),
             lambda s: s.launch(cluster="other"),
             lambda s: s.launch(without("ironburst:lease")),
@@ -383,21 +394,23 @@ DENIED = {
             lambda s: s.launch({"TagSpecifications": spelled(RENTED, "instance", "volume")}),
         ],
         "LaunchFrom": [
+            lambda s: s.launch(launch_template_id=s.other_template),
+            lambda s: s.launch(launch_template_id=s.others_template),
+            lambda s: s.launch(launch_template_id=s.groups_template),
+        ],
+        "LaunchAsThere": [
             lambda s: s.launch({"KeyName": "mine"}),
             lambda s: s.launch({"Placement": {"GroupName": "mine"}}),
-            lambda s: s.launch(capacity_reservation_group_arn=OTHER_GROUP),
+            # another network of the account, and its security group
+            lambda s: s.launch({"NetworkInterfaces": [s.card(SubnetId=s.other_subnet)]}),
+            lambda s: s.launch({"NetworkInterfaces": [s.card(Groups=[s.other_group])]}),
         ],
+        "LaunchWithin": [lambda s: s.launch(capacity_reservation_group_arn=OTHER_GROUP)],
         "LaunchImages": [lambda s: s.launch(image_id=FOREIGN)],
         "TagAtLaunch": [
             lambda s: s.tag("launching", RENTED, s.instance({})),
-            lambda s: s.launch(
-                {
-                    "TagSpecifications": spelled(
-                        RENTED, "instance", "volume", "network-interface", "spot-instances-request"
-                    )
-                },
-                market="spot",
-            ),
+            # it would make that template a pool's
+            lambda s: s.tag("launching", POOL, s.other_template),
         ],
         "PassNodeRole": [lambda s: s.launch({"IamInstanceProfile": {"Name": "other"}})],
         "PoolImages": [lambda s: s.parameter("launching", "other")],

@@ -60,7 +60,7 @@ ExecStart=/bin/sh -c 'test $IRONBURST_NODE != p5-3 || { echo "gate: FAILED gpus:
 """
 LAUNCH = """
 import json, sys
-from components.aws import policies
+from ironburst.config.aws import policies
 from ironburst.config.aws.data_models import DataSet
 from lab.aws.testing import Clients, network
 clients = Clients("http://10.78.0.1:5000")

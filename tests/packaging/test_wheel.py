@@ -31,6 +31,7 @@ MAIN_PATHS = (
     ("mirror stack.yaml --repositories none.yml", 2, "none.yml"),
     ("diff stack.yaml stack.yaml", 0, "0 differences"),
     ("plan stack.yaml --preview preview.json", 0, "no change of resources"),
+    ("rights stack.yaml", 2, "no narrow policy for `up`"),
     ("hall plan stack.yaml", 0, "hall-a"),
     ("hall cap 40kW --inventory x", 2, "in a checkout of ironburst"),
     ("document stack.yaml", 2, "only Pulumi knows"),

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from programs import PLAYBOOKS, load
 
-from components.aws import policies
+from ironburst.config.aws import policies
 from ironburst.config.aws.data_models import DataSet
 from lab.aws.testing import REGION
 from tests.lab_cloud import assumed, clients, server

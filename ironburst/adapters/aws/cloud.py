@@ -232,7 +232,11 @@ def parameters(request: LaunchRequest) -> dict[str, Any]:
         price = "" if request.usd_per_hour is None else repr(request.usd_per_hour)
         known = {naming.MARKET_TAG: request.market, naming.PRICE_TAG: price, naming.ACCOUNT_TAG: request.account}
         tags |= {naming.OWNER_TAG: request.owner} | {key: naming.tag_value(text) for key, text in known.items()}
-    spelled = [{"Key": key, "Value": value} for key, value in tags.items() if value]
+    asked = dict(request.place.get("tags") or {})  # the organization's; a request of before has none
+    spelled = [{"Key": key, "Value": value} for key, value in (asked | tags).items() if value or key in asked]
+    kinds = ["instance", "volume", "network-interface"]
+    if asked and request.market == "spot":  # EC2 refuses it in any other
+        kinds.append("spot-instances-request")
     out: dict[str, Any] = {
         "MinCount": request.count,
         "MaxCount": request.count,
@@ -243,9 +247,7 @@ def parameters(request: LaunchRequest) -> dict[str, Any]:
             "Version": request.place.get("launch_template_version", "$Latest"),  # an intent of before 0.2 has none
         },
         "UserData": request.user_data,  # botocore encodes it as base64
-        "TagSpecifications": [
-            {"ResourceType": kind, "Tags": spelled} for kind in ("instance", "volume", "network-interface")
-        ],
+        "TagSpecifications": [{"ResourceType": kind, "Tags": spelled} for kind in kinds],
     }
     if request.market == "spot":
         options = {"SpotInstanceType": "one-time", "InstanceInterruptionBehavior": "terminate"}

@@ -148,7 +148,7 @@ def of(error: Exception, what: str) -> CloudError:
     if isinstance(error, ClientError):
         code = error.response.get("Error", {}).get("Code", "")
         status = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
-        message = error.response.get("Error", {}).get("Message", "")
+        message = _of_organization(error.response.get("Error", {}).get("Message", ""))
         return by_code(code, status, f"{what}: {code or f'HTTP {status}'}: {message}".rstrip(": "))
     if isinstance(error, NoCredentialsError | PartialCredentialsError | ParamValidationError):
         return by_code(type(error).__name__, 0, f"{what}: {error}")
@@ -158,6 +158,14 @@ def of(error: Exception, what: str) -> CloudError:
     if isinstance(error, BotoCoreError | ResponseParserError):
         return OutcomeUnknown(f"{what}: no answer ({error})")
     raise error
+
+
+def _of_organization(message: str) -> str:
+    """What an organization's policy refuses no right of ours can allow: what to do instead, not what was encoded."""
+    if "service control policy" not in message:
+        return message
+    said = message.partition(" Encoded authorization failure message: ")[0].rstrip(".")
+    return f"{said}: if that policy asks for tags, declare them under cloud.tags, run `pulumi up` and publish"
 
 
 def by_code(code: str, status: int, text: str) -> CloudError:

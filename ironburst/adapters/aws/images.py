@@ -83,7 +83,8 @@ class AwsImages:
         """Make an image of the build instance, tried once; its id. NoReboot is left out: if the instance ran after
         all, EC2 would shut it down first, and never copy a disk that is written to.
         """
-        spelled = _spelled({CLUSTER: build.cluster, POOL: build.pool, ROLE: "image", "Name": name} | tags)
+        own = {CLUSTER: build.cluster, POOL: build.pool, ROLE: "image", "Name": name}
+        spelled = _spelled(_asked(build) | own | tags)
         answer = call(
             self._once.create_image,
             InstanceId=instance_id,
@@ -156,7 +157,8 @@ def parameters(build: Build) -> dict[str, Any]:
     disk has the name that the base image gives it; another name would add a second disk.
     """
     name = f"{build.cluster}-{build.pool}-image-build"
-    tags = _spelled({CLUSTER: build.cluster, POOL: build.pool, ROLE: "image-build", "Name": name})
+    own = {CLUSTER: build.cluster, POOL: build.pool, ROLE: "image-build", "Name": name}
+    tags = _spelled(_asked(build) | own)
     disk = {"VolumeSize": build.root_gb, "Encrypted": True, **_volume(build)}
     card: dict[str, Any] = {
         "DeviceIndex": 0,
@@ -205,6 +207,11 @@ def _image(raw: dict[str, Any]) -> Image:
         root_gb=int(disks.get(device, {}).get("VolumeSize") or 0),
         made=str(raw.get("CreationDate") or ""),
     )
+
+
+def _asked(build: Build) -> dict[str, str]:
+    """The organization's tags."""
+    return dict(build.place.get("tags") or {})
 
 
 def _spelled(tags: dict[str, str]) -> list[dict[str, str]]:

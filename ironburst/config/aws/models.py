@@ -196,6 +196,25 @@ class Ci(Strict):
     )
 
 
+class Iam(Strict):
+    """What the account's owners ask of every role that is made in it."""
+
+    permissions_boundary: str | None = Field(
+        default=None,
+        pattern=r"^arn:aws[a-z-]*:iam::(\d{12}|aws):policy/[\w+=,.@/-]+$",
+        description="ARN of the managed policy that bounds every role; it is there before",
+        examples=["arn:aws:iam::123456789012:policy/boundaries/gpu"],
+    )
+    path: str | None = Field(
+        default=None,
+        pattern=r"^/([\w+=,.@-]+/)+$",
+        max_length=512,
+        description="path of roles, instance profiles and policies, which nobody else uses; none: /. Another one later "
+        "makes all of them anew",
+        examples=["/ironburst/"],
+    )
+
+
 # with a second cloud, ClusterConfig.cloud is the union of both by `provider`, as a Scheduler is by `kind`
 class AwsCloud(Cloud):
     """Cloud nodes, fixed and rented."""
@@ -212,3 +231,10 @@ class AwsCloud(Cloud):
         "the controller's role",
     )
     ci: Ci | None = Field(default=None, description="CI that may preview this stack, and nothing more")
+    iam: Iam = Field(default=Iam(), description="what the account's owners ask of every role")
+    tags: dict[str, str] = Field(
+        default={},
+        description="key: value of the organization's own tags, on everything that is made: by `up`, by launches and "
+        "with what they make, by bakes; pools have them after the next `publish`",
+        examples=[{"CostCenter": "4711"}],
+    )

@@ -26,7 +26,7 @@ from ironburst.config.checks import (
     software,
     users,
 )
-from ironburst.config.checks.aws import cloud, data, identity, network, places
+from ironburst.config.checks.aws import cloud, data, identity, network, places, rights, tags
 from ironburst.config.checks.aws.eks import hosted, support
 from ironburst.config.checks.common import Findings
 from ironburst.config.finding import Finding
@@ -64,6 +64,9 @@ CHECKS: tuple[Callable[[ClusterConfig], Findings], ...] = (
     network.zones,
     network.hall_links,
     data.data,
+    rights.policy_sizes,
+    rights.boundary,
+    tags.tags,
     budget.ceilings_and_prices,
     budget.likely,
     doubtful.doubtful,

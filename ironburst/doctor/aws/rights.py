@@ -17,7 +17,8 @@ CHECK = "rights"
 AGAIN = "run `pulumi up`: it writes the controller's policies anew"
 # condition keys of the policies that `up` writes: which of them a question needs is known
 OURS = re.compile(
-    r"(aws:RequestTag|ec2:ResourceTag)/ironburst:.*|ec2:(CreateAction|Owner|LaunchTemplate|InstanceType)"
+    r"(aws:RequestTag|ec2:ResourceTag)/ironburst:.*"
+    r"|ec2:(CreateAction|Owner|LaunchTemplate|IsLaunchTemplateResource|InstanceType)"
     r"|iam:PassedToService",
     re.IGNORECASE,
 )
@@ -186,6 +187,8 @@ def _as_caller(answer: DryRun, what: str, refused: Unasked) -> CheckResult:
 
 
 def _remedy(answer: DryRun) -> str:
+    if "service control policy" in answer.text:
+        return "declare the tags that the organization's policy asks for under cloud.tags, then `pulumi up` and publish"
     if answer.code.startswith("UnauthorizedOperation"):
         return AGAIN
     if answer.code.startswith("InvalidAMIID"):

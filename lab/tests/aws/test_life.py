@@ -342,6 +342,13 @@ def test_capacity_and_faults_by_the_switchboard(cloud, control, ec2, subnet):
     assert control("DELETE", "/lab/faults") == [] and control("GET", "/lab/calls")["RunInstances"] == 3
 
 
+def test_an_organization_by_the_switchboard(cloud, control):
+    boundary = "arn:aws:iam::123456789012:policy/b"
+    policies = control("POST", "/lab/organization", {"tag": "CostCenter", "boundary": boundary})
+    assert policies == cloud.organization and len(policies) == 2
+    assert control("POST", "/lab/organization", {}) == cloud.organization == []
+
+
 def test_images_by_the_switchboard(cloud, control, ec2, subnet):
     made = control("POST", "/lab/images", {"folder": "images/p5-1", "name": "p5 image"})["image_id"]
     control("POST", "/lab/images", {"image_id": "ami-00000000"})

@@ -8,7 +8,7 @@ from botocore import UNSIGNED
 from botocore.exceptions import ClientError
 from cryptography.hazmat.primitives.asymmetric import rsa
 
-from components.aws import policies
+from ironburst.config.aws import policies
 from lab.aws.cloud import ACCOUNT
 from lab.aws.testing import client
 from tests import pki

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from components.aws import policies
+from ironburst.config.aws import policies
 from lab.aws.leftovers import leftovers
 from lab.demo import rights
 from tests.lab_cloud import clients, cloud, server

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from components.aws import policies
 from ironburst import catalog
+from ironburst.config.aws import policies
 from ironburst.config.checks.aws.provider import allowed_accounts
 from ironburst.config.load import load, settings
 from ironburst.doctor.aws import identity, quotas
@@ -92,7 +92,7 @@ def test_what_a_stack_may_run_is_counted_by_quota_and_market():
 # ---- the simulator
 def test_the_keys_that_our_policies_ask_for_are_known():
     where = policies.Scope("aws", "us-east-1", "123456789012")
-    pools = policies.Pools(["p5"], ["p5.48xlarge"], ["lt"], ["subnet"], True, ["queue"], ["parameter"], ["1"])
+    pools = policies.Pools(["p5"], ["p5.48xlarge"], ["reservation"], True, ["queue"], ["1"])
     written = [policies.ending(where, "lab"), policies.launching(where, "lab", pools, [ROLE])]
     statements = [each for each_document in written for each in each_document["Statement"]]
     keys = {key for each in statements for tests in each.get("Condition", {}).values() for key in tests}

@@ -33,34 +33,41 @@ class Scope:
         return f"arn:{self.partition}:eks::aws:cluster-access-policy/{name}"
 
 
-def _document(*statements: Document) -> Document:
+def document(*statements: Document) -> Document:
+    """A policy of these statements."""
     return {"Version": "2012-10-17", "Statement": list(statements)}
 
 
-def _allow(sid: str, actions: Sequence[str], resources: Any, condition: Document | None = None) -> Document:
+def allow(sid: str, actions: Sequence[str], resources: Any, condition: Document | None = None) -> Document:
+    """A statement."""
     statement = {"Sid": sid, "Effect": "Allow", "Action": list(actions), "Resource": resources}
     return statement | ({"Condition": condition} if condition else {})
 
 
+def deny(sid: str, actions: Sequence[str], resources: Any) -> Document:
+    """A statement that no other one lifts."""
+    return {"Sid": sid, "Effect": "Deny", "Action": list(actions), "Resource": resources}
+
+
 def assumed_by_ec2() -> Document:
     """Trust policy of the nodes' role."""
-    return _document({"Effect": "Allow", "Principal": {"Service": "ec2.amazonaws.com"}, "Action": "sts:AssumeRole"})
+    return document({"Effect": "Allow", "Principal": {"Service": "ec2.amazonaws.com"}, "Action": "sts:AssumeRole"})
 
 
 def assumed_by_eks() -> Document:
     """Trust policy of a control plane's role."""
-    return _document({"Effect": "Allow", "Principal": {"Service": "eks.amazonaws.com"}, "Action": "sts:AssumeRole"})
+    return document({"Effect": "Allow", "Principal": {"Service": "eks.amazonaws.com"}, "Action": "sts:AssumeRole"})
 
 
 def assumed_within(scope: Scope) -> Document:
     """Trust policy of the controller's role: a principal of the account that is itself allowed to assume it."""
     root = scope.arn("iam", "root", region="")
-    return _document({"Effect": "Allow", "Principal": {"AWS": root}, "Action": "sts:AssumeRole"})
+    return document({"Effect": "Allow", "Principal": {"AWS": root}, "Action": "sts:AssumeRole"})
 
 
 def assumed_with_certificate(trust_anchor_arn: str, common_name: str) -> Document:
     """Trust policy of the controller's role: IAM Roles Anywhere, for one trust anchor and one subject. Nobody else."""
-    return _document(
+    return document(
         {
             "Effect": "Allow",
             "Principal": {"Service": "rolesanywhere.amazonaws.com"},
@@ -76,7 +83,7 @@ def assumed_with_certificate(trust_anchor_arn: str, common_name: str) -> Documen
 def assumed_by_ci(scope: Scope, issuer: str, audience: str, subjects: Sequence[str]) -> Document:
     """Trust policy of CI's role: tokens of one issuer, for this audience and these subjects, each as a whole."""
     provider = scope.arn("iam", f"oidc-provider/{issuer}", region="")
-    return _document(
+    return document(
         {
             "Effect": "Allow",
             "Principal": {"Federated": provider},
@@ -98,11 +105,11 @@ def previewing(scope: Scope, buckets: Sequence[str] = ()) -> Document:
         "iam:ListOpenIDConnectProviders",
         "iam:ListRoles",
     ]
-    statements = [_allow("Ask", actions, ["*"])]
+    statements = [allow("Ask", actions, ["*"])]
     if buckets:
         arns = [scope.arn("s3", bucket, region="", account="") for bucket in buckets]
-        statements.append(_allow("LookForData", ["s3:ListBucket"], arns))
-    return _document(*statements)
+        statements.append(allow("LookForData", ["s3:ListBucket"], arns))
+    return document(*statements)
 
 
 def node(scope: Scope, joins_with: Sequence[str], data: Sequence[DataSet] = ()) -> Document:
@@ -111,11 +118,11 @@ def node(scope: Scope, joins_with: Sequence[str], data: Sequence[DataSet] = ()) 
 
     A secret under a key of one's own in KMS needs kms:Decrypt on that key, too: in the key's policy, for this role.
     """
-    return _document(*([_joining(scope, joins_with)] if joins_with else []), *_reading(scope.partition, data))
+    return document(*([_joining(scope, joins_with)] if joins_with else []), *_reading(scope.partition, data))
 
 
 def _joining(scope: Scope, references: Sequence[str]) -> Document:
-    return _allow("JoinsWith", ["secretsmanager:GetSecretValue"], [_secret(scope, each) for each in references])
+    return allow("JoinsWith", ["secretsmanager:GetSecretValue"], [_secret(scope, each) for each in references])
 
 
 def _secret(scope: Scope, reference: str) -> str:
@@ -133,30 +140,26 @@ def _reading(partition: str, data: Sequence[DataSet]) -> list[Document]:
         bucket, _, prefix = (declared.s3 or "").partition("/")
         arn, key = f"arn:{partition}:s3:::{bucket}", declared.kms_key
         listed = {"StringEquals": {"s3:prefix": f"{prefix}/"}} if prefix else None
-        statements.append(_allow(f"ListData{n}", ["s3:ListBucket"], [arn], listed))
+        statements.append(allow(f"ListData{n}", ["s3:ListBucket"], [arn], listed))
         objects = f"{arn}/{prefix}/*" if prefix else f"{arn}/*"
-        statements.append(_allow(f"ReadData{n}", ["s3:GetObject"], [objects]))
+        statements.append(allow(f"ReadData{n}", ["s3:GetObject"], [objects]))
         if key:
             by_s3 = {"StringLike": {"kms:ViaService": f"s3.{key.split(':')[3]}.amazonaws.com*"}}  # China's has .cn
-            statements.append(_allow(f"DecryptData{n}", ["kms:Decrypt"], [key], by_s3))
+            statements.append(allow(f"DecryptData{n}", ["kms:Decrypt"], [key], by_s3))
     return statements
 
 
 @dataclass(frozen=True)
 class Pools:
-    """What the controller may launch: names and instance types of the pools, and the ARNs that their launches touch."""
+    """What the controller may launch: names and instance types of the pools, and the ARNs that nothing else bounds."""
 
     names: Sequence[str]
     instance_types: Sequence[str]
-    template_arns: Sequence[str]
-    used_arns: Sequence[str]
-    """what the templates and the launches name: subnets, security group, key pair, placement groups, capacity
-    reservations and groups of them
-    """
+    bought_arns: Sequence[str]
+    """capacity reservations, and groups of them"""
     spot: bool
     """whether any pool may rent in the spot market"""
     queue_arns: Sequence[str]
-    image_parameter_arns: Sequence[str]
     image_owners: Sequence[str]
     """account numbers, amazon or aws-marketplace"""
     join_token: str | None = None
@@ -176,62 +179,79 @@ def ending(scope: Scope, cluster: str) -> Document:
     that is declared no more still has to be given back.
     """
     instances = [scope.arn("ec2", "instance/*")]
-    return _document(
-        _allow("EndRented", ["ec2:TerminateInstances"], instances, _rented(cluster)),
-        _allow("LastWords", ["ec2:GetConsoleOutput"], instances, _rented(cluster)),
+    return document(
+        allow("EndRented", ["ec2:TerminateInstances"], instances, _rented(cluster)),
+        allow("LastWords", ["ec2:GetConsoleOutput"], instances, _rented(cluster)),
         # they know no resource-level permission
-        _allow("Look", ["ec2:DescribeInstances", "ec2:DescribeInstanceStatus"], ["*"]),
+        allow("Look", ["ec2:DescribeInstances", "ec2:DescribeInstanceStatus"], ["*"]),
     )
 
 
 def launching(scope: Scope, cluster: str, pools: Pools, node_role_arns: Sequence[str]) -> Document:
-    """The controller launches the declared types from the pools' templates and images of the declared owners, with the
-    tags by which it may end them.
+    """The controller launches the declared types from the pools' templates, as these are, and images of the declared
+    owners, with the tags by which it may end them.
 
+    A role takes 10,240 characters (docs/adr/0099), so neither templates nor what they name are listed: a template is a
+    pool's by its tags, and of the rest of a launch nothing may be another than the template's.
     IAM can limit kinds and tags, not how many: the count is the ledger's,
     the budget's and the account's quotas' business. Nor the version of a template: the document names it.
     """
     wanted = {f"aws:RequestTag/{CLUSTER_TAG}": cluster, f"aws:RequestTag/{POOL_TAG}": list(pools.names)}
+    templates = scope.arn("ec2", "launch-template/*")
     launched = {
         "StringEquals": wanted | {"ec2:InstanceType": list(pools.instance_types)},
         "Null": {f"aws:RequestTag/{LEASE_TAG}": "false"},
-        "ArnEquals": {"ec2:LaunchTemplate": list(pools.template_arns)},
+        "ArnLike": {"ec2:LaunchTemplate": templates},
+    }
+    of_pools = {
+        "StringEquals": {f"ec2:ResourceTag/{CLUSTER_TAG}": cluster},
+        "Null": {f"ec2:ResourceTag/{POOL_TAG}": "false"},
     }
     instance = scope.arn("ec2", "instance/*")
     parts = [scope.arn("ec2", "volume/*"), scope.arn("ec2", "network-interface/*")]
     spot = [scope.arn("ec2", "spot-instances-request/*")] if pools.spot else []
+    within = [*pools.bought_arns, *spot]
+    named = [scope.arn("ec2", f"{kind}/*") for kind in ("subnet", "security-group", "key-pair", "placement-group")]
     images, owners = [scope.arn("ec2", "image/*", account="")], {"ec2:Owner": list(pools.image_owners)}
-    return _document(
-        _allow("LaunchInstances", ["ec2:RunInstances"], [instance], launched),
-        _allow("LaunchParts", ["ec2:RunInstances"], parts, {"StringEquals": wanted}),
-        _allow("LaunchFrom", ["ec2:RunInstances"], [*pools.template_arns, *pools.used_arns, *spot]),
-        _allow("LaunchImages", ["ec2:RunInstances"], images, {"StringEquals": owners}),
-        _allow(
+    return document(
+        allow("LaunchInstances", ["ec2:RunInstances"], [instance], launched),
+        allow("LaunchParts", ["ec2:RunInstances"], parts, {"StringEquals": wanted}),
+        allow("LaunchFrom", ["ec2:RunInstances"], [templates], of_pools),
+        allow("LaunchAsThere", ["ec2:RunInstances"], named, {"Bool": {"ec2:IsLaunchTemplateResource": "true"}}),
+        *([allow("LaunchWithin", ["ec2:RunInstances"], within)] if within else []),
+        allow("LaunchImages", ["ec2:RunInstances"], images, {"StringEquals": owners}),
+        allow(
             "TagAtLaunch",
             ["ec2:CreateTags"],
-            [instance, *parts],
+            [instance, *parts, *spot],
             {"StringEquals": {"ec2:CreateAction": "RunInstances"}},
         ),
-        _allow(
+        # by name: which role may be passed can't be told by its tags
+        allow(
             "PassNodeRole",
             ["iam:PassRole"],
             list(node_role_arns),
             {"StringEquals": {"iam:PassedToService": "ec2.amazonaws.com"}},
         ),
-        _allow("PoolImages", ["ssm:GetParameter"], list(pools.image_parameter_arns)),
+        allow("PoolImages", ["ssm:GetParameter"], [_images(scope, cluster)]),
         *_interruptions(pools.queue_arns),
         *([_handing_out(scope, pools.join_token)] if pools.join_token else []),
     )
 
 
+def _images(scope: Scope, cluster: str) -> str:
+    """The parameters that name the images of the cluster's pools."""
+    return scope.arn("ssm", f"parameter{image_parameter(cluster, '*')}")
+
+
 def _handing_out(scope: Scope, reference: str) -> Document:
-    return _allow("JoinToken", ["secretsmanager:PutSecretValue"], [_secret(scope, reference)])
+    return allow("JoinToken", ["secretsmanager:PutSecretValue"], [_secret(scope, reference)])
 
 
 def _interruptions(queue_arns: Sequence[str]) -> list[Document]:
     """None where there is no queue. DeleteMessage covers DeleteMessageBatch."""
     received = ["sqs:ReceiveMessage", "sqs:DeleteMessage"]
-    return [_allow("Interruptions", received, list(queue_arns))] if queue_arns else []
+    return [allow("Interruptions", received, list(queue_arns))] if queue_arns else []
 
 
 def baking(scope: Scope, cluster: str) -> Document:
@@ -252,31 +272,30 @@ def baking(scope: Scope, cluster: str) -> Document:
     used = [scope.arn("ec2", f"{kind}/*") for kind in ("subnet", "security-group", "capacity-reservation")]
     used += [scope.arn("resource-groups", "group/*")]
     creating = {"StringEquals": {"ec2:CreateAction": ["RunInstances", "CreateImage"]}}
-    parameters = [scope.arn("ssm", f"parameter{image_parameter(cluster, '*')}")]
-    return _document(
-        _allow("Build", ["ec2:RunInstances"], made, {"StringEquals": mine}),
-        _allow("BuildFrom", ["ec2:RunInstances"], [*used, image]),
-        _allow("TagAtBirth", ["ec2:CreateTags"], [*made, image, snapshot], creating),
-        _allow(
+    return document(
+        allow("Build", ["ec2:RunInstances"], made, {"StringEquals": mine}),
+        allow("BuildFrom", ["ec2:RunInstances"], [*used, image]),
+        allow("TagAtBirth", ["ec2:CreateTags"], [*made, image, snapshot], creating),
+        allow(
             "EndBuild",
             ["ec2:StopInstances", "ec2:TerminateInstances", "ec2:GetConsoleOutput", "ec2:CreateImage"],
             [instance],
             building,
         ),
-        _allow("MakeImage", ["ec2:CreateImage"], [image, snapshot]),
-        _allow("ForgetImage", ["ec2:DeregisterImage", "ec2:DeleteSnapshot"], [image, snapshot], baked),
-        _allow(
+        allow("MakeImage", ["ec2:CreateImage"], [image, snapshot]),
+        allow("ForgetImage", ["ec2:DeregisterImage", "ec2:DeleteSnapshot"], [image, snapshot], baked),
+        allow(
             "Look",
             ["ec2:DescribeInstances", "ec2:DescribeImages", "ec2:DescribeLaunchTemplateVersions"],
             ["*"],
         ),
-        _allow("PublishImage", ["ssm:GetParameter", "ssm:PutParameter"], parameters),
+        allow("PublishImage", ["ssm:GetParameter", "ssm:PutParameter"], [_images(scope, cluster)]),
     )
 
 
 def queue(queue_arn: str, rule_arns: Sequence[str]) -> Document:
     """The event rules, and nobody else, may send to the queue."""
-    return _document(
+    return document(
         {
             "Sid": "Events",
             "Effect": "Allow",
