@@ -68,7 +68,7 @@ class BurstPool(pulumi.ComponentResource):
             _zone(pool, name, zone, subnet_ids[zone], template) for (name, zone), template in templates.items()
         ]
         self.worst_case = estimates.pool(cloud, pool)
-        pulumi.log.info(str(self.worst_case), self)
+        pulumi.log.info(self.worst_case.told(), self)
         self.register_outputs(
             {
                 "template_ids": {label: templates[place].id for place, label in _labels(pool).items()},

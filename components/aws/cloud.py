@@ -143,7 +143,7 @@ class InCloud:
         """Says what costs money all the time; a pool has said its own."""
         fixed = estimates.fixed(self._config)
         for estimate in fixed:
-            pulumi.log.info(str(estimate), self._cluster)
+            pulumi.log.info(estimate.told(), self._cluster)
         return [str(worst) for worst in (*fixed, *(pool.worst_case for pool in pools))]
 
     def _rights(

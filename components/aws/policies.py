@@ -180,7 +180,7 @@ def ending(scope: Scope, cluster: str) -> Document:
         _allow("EndRented", ["ec2:TerminateInstances"], instances, _rented(cluster)),
         _allow("LastWords", ["ec2:GetConsoleOutput"], instances, _rented(cluster)),
         # they know no resource-level permission
-        _allow("Look", ["ec2:DescribeInstances", "ec2:DescribeInstanceStatus"], ["*"]),
+        _allow("Look", [f"ec2:Describe{what}" for what in ("Instances", "InstanceStatus", "SpotPriceHistory")], ["*"]),
     )
 
 

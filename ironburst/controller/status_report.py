@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import asdict
+from datetime import UTC, datetime
 from functools import partial
 from typing import Any, TypeAlias
 
 from ironburst.burst import Job, Node, explain
 from ironburst.burst.snapshot import Ceiling
-from ironburst.controller import burn, hall_events, karpenter_status, order_book, spending, waits_watch
+from ironburst.controller import burn, hall_events, karpenter_status, order_book, spending, spot_prices, waits_watch
 from ironburst.controller.ledger import Ledger
 from ironburst.controller.order_book import Order
 from ironburst.controller.records import DecisionRow, LeaseRow
@@ -44,6 +45,7 @@ def gather(
     decided: Mapping[int, DecisionRow] | None = None,
 ) -> dict[str, Any]:
     """Everything that is shown, as JSON values. `decided`: of each job that waits, if it is known already."""
+    document = spot_prices.priced(document, spot_prices.read(ledger)) if ledger else document
     homes = {each.home_partition: each.kind for each in document.schedulers}
     at_home = [(homes[name], node) for node in observation.nodes for name in node.partitions if name in homes]
     last = json.loads(ledger.noted("last_tick") or "null") if ledger else None
@@ -115,13 +117,15 @@ def _money(document: ClusterDocument, ledger: Ledger | None, now_s: float) -> di
     none_declared = Budget(usd_per_month=0.0)  # what was spent is told all the same
     budget = spending.budget(ledger, declared or none_declared, now_s) if ledger else None
     ceilings = budget.ceilings if budget and declared else ()
-    ages = [pool.price_as_of for pool in document.pools if pool.price_as_of]
+    day, today = spot_prices.day(document), datetime.fromtimestamp(now_s, UTC).date()
     return {
         "estimates": True,
         "usd_per_month": declared.usd_per_month if declared else None,
         "spent_usd": budget.spent_usd if budget else 0.0,
         "committed_usd": budget.committed_usd if budget else 0.0,
-        "prices_as_of": min(ages, default=None),
+        "prices_as_of": day,
+        "prices_age_days": None if day is None else local_time.age_days(day, today),
+        "prices": local_time.prices_of(day, today),
         "ceilings": [_ceiling(ceiling) for ceiling in ceilings if ceiling.from_s <= now_s < ceiling.to_s],
     }
 
@@ -235,7 +239,7 @@ def _money_line(money: dict[str, Any]) -> str:
     month = money["usd_per_month"]
     limit = "no budget declared" if month is None else f"of {explain.usd(month)} a month"
     spent = f"spent {explain.usd(money['spent_usd'])}, committed {explain.usd(money['committed_usd'])}"
-    return f"money (estimates, prices of {money['prices_as_of'] or 'the stack file'}): {spent}, {limit}"
+    return f"money (estimates, prices of {money['prices']}): {spent}, {limit}"
 
 
 def _ceiling_line(ceiling: dict[str, Any]) -> str:

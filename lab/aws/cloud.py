@@ -15,6 +15,7 @@ import socket
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any
 
 from moto.core.responses import ActionResult
@@ -42,6 +43,7 @@ from lab.aws import (
     images,
     link_gaps,
     placement,
+    spot,
     vpn_gaps,
 )
 from lab.aws.capacity import Capacity
@@ -137,8 +139,8 @@ class Cloud:
         self.settle()
         self._cancel_timers()
         moto_api_backend.reset()
-        offerings, groups = self.capacity.block_offerings, self.capacity.groups
-        for table in (self.capacity, offerings, groups, self.layer.faults, self.calls, self.hosts, self._credentials):
+        own = self.capacity.block_offerings, self.capacity.groups, self.capacity.spot_usd
+        for table in (self.capacity, *own, self.layer.faults, self.calls, self.hosts, self._credentials):
             table.clear()
 
     def close(self) -> None:
@@ -187,6 +189,7 @@ class Cloud:
             **account_gaps.ACTIONS,
             **link_gaps.ACTIONS,
             **{name: getattr(self.capacity, name) for name in Capacity.ACTIONS},
+            "describe_spot_price_history": partial(spot.describe_spot_price_history, self.capacity),
             "run_instances": once(self.launcher.run_instances, self.lock),
             "create_fleet": once(self.launcher.create_fleet, self.lock),
             "create_image": lambda backend, p: images.create_image(backend, p, self._baking),

@@ -14,7 +14,7 @@ from moto.ec2.models.instance_types import INSTANCE_TYPES
 from moto.ec2.models.instances import InstanceState
 from moto.iam.models import iam_backends
 
-from lab.aws import disks, iam_gaps
+from lab.aws import disks, iam_gaps, spot
 from lab.aws.capacity import Capacity, stash
 from lab.aws.faults import Ec2Error
 from lab.aws.fleet import create_fleet
@@ -83,6 +83,7 @@ class Launcher:
         check(backend, spec, zone)
         if market == "spot":
             iam_gaps.need_spot_role(backend)
+            spot.need_price(self.capacity, spec, zone)
         profile = instance_profile(backend, spec.get("IamInstanceProfile"))
         volumes = disks.launched(backend, spec["ImageId"], spec.get("BlockDeviceMappings", []))
         most = self.addresses_for(backend, spec, subnet, least, most)

@@ -8,10 +8,15 @@ ZONES = ["us-east-1a", "us-east-1b"]
 
 @pytest.fixture
 def pool(run):
-    def build(**changes):
+    def build(price=None, **changes):
         declared = {"name": "p5", "instance_type": "p5.48xlarge", "max_nodes": 3, "zones": ZONES} | changes
         cloud = AwsCloud.model_validate(
-            {"region": "us-east-1", "network": {"cidr": "10.90.0.0/16", "zones": ZONES}, "pools": [declared]}
+            {
+                "region": "us-east-1",
+                "network": {"cidr": "10.90.0.0/16", "zones": ZONES},
+                "pools": [declared],
+                "price": {"p5.48xlarge": price} if price else {},
+            }
         )
         return run(
             lambda: (
@@ -142,12 +147,14 @@ def test_it_holds_no_instance(pool):
 @pytest.mark.parametrize(
     ("changes", "sentence"),
     [
-        ({}, "at worst 165.12 USD an hour, 120,538 USD a month (estimate, list prices of 2026-07-20)"),
+        ({}, "at worst 165.12 USD an hour, 120,538 USD a month (estimate, list prices of 2026-07-20, "),
         ({"markets": ["spot", "on-demand"]}, "at worst 165.12 USD an hour"),  # the dearer market counts
         (
             {"instance_type": None, "instance_types": ["g6e.12xlarge", "g6e.24xlarge"]},
             "3 x g6e.12xlarge or g6e.24xlarge: at worst 45.20 USD an hour",  # of the dearer type
         ),
+        ({"markets": ["spot"]}, "at worst 165.12 USD an hour"),  # spot rises up to the on-demand price
+        ({"markets": ["spot"], "price": {"spot_max": 20}}, "at worst 60.00 USD an hour"),
         ({"instance_type": "p5e.48xlarge"}, "price unknown, so no estimate; give one under cloud.price"),
     ],
 )

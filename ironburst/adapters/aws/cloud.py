@@ -10,6 +10,7 @@ import json
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any
 
@@ -49,7 +50,9 @@ class Aws:
         retries = {"mode": "standard", "total_max_attempts": 3}
         patient = Config(retries=retries, connect_timeout=5, read_timeout=min(read_timeout_s, 20.0))
         once = Config(retries={"total_max_attempts": 1}, connect_timeout=5, read_timeout=read_timeout_s)
+        quick = Config(retries={"total_max_attempts": 1}, connect_timeout=3, read_timeout=min(read_timeout_s, 5.0))
         self._ec2 = session.client("ec2", region_name=region, config=patient)
+        self._ec2_quick = session.client("ec2", region_name=region, config=quick)
         self._ec2_once = session.client("ec2", region_name=region, config=once)
         self._ssm = session.client("ssm", region_name=region, config=patient)
         self._sqs = session.client("sqs", region_name=region, config=patient)
@@ -141,6 +144,20 @@ class Aws:
         if refused:
             raise refused[0]
         return ended
+
+    def spot_prices(self, types: Sequence[str]) -> dict[tuple[str, str], float]:
+        """DescribeSpotPriceHistory from now on: the price in force of each type and zone, of Linux."""
+        asked = {"InstanceTypes": sorted(types), "ProductDescriptions": ["Linux/UNIX"], "StartTime": datetime.now(UTC)}
+        found: dict[tuple[str, str], tuple[datetime, float]] = {}
+        try:
+            for page in self._ec2_quick.get_paginator("describe_spot_price_history").paginate(**asked) if types else ():
+                for row in page["SpotPriceHistory"]:
+                    place, usd = (row["InstanceType"], row["AvailabilityZone"]), _price(row["SpotPrice"])
+                    if usd and (place not in found or found[place][0] < row["Timestamp"]):
+                        found[place] = row["Timestamp"], usd
+        except aws_errors.raised as error:
+            raise aws_errors.of(error, "DescribeSpotPriceHistory") from None
+        return {place: usd for place, (_, usd) in found.items()}
 
     def interruptions(self, queues: Iterable[str]) -> list[Interruption]:
         """Spot warnings from the queues; other messages are deleted."""

@@ -62,7 +62,9 @@ def questions(site: Site, caller: Caller) -> list[Question]:
 
     rented = {f"ec2:ResourceTag/{CLUSTER_TAG}": site.name, f"ec2:ResourceTag/{LEASE_TAG}": LEASE}
     instance = arn("ec2", INSTANCE)
-    asked = [Question(f"ec2:{name}") for name in ("DescribeInstances", "DescribeInstanceStatus")]
+    asked = [
+        Question(f"ec2:{name}") for name in ("DescribeInstances", "DescribeInstanceStatus", "DescribeSpotPriceHistory")
+    ]
     asked += [Question(f"ec2:{name}", instance, rented) for name in ("TerminateInstances", "GetConsoleOutput")]
     for pool in site.cloud.pools:
         parameter = image_parameter(site.name, pool.name)
@@ -162,7 +164,7 @@ def _request(
         place=zone.place.model_dump() | asked,
         image_id=image,
         user_data="{}",
-        max_usd_per_hour=published.price(kind, market) if market == "spot" else None,
+        max_usd_per_hour=published.spot_max_usd_per_hour.get(kind) if market == "spot" else None,
     )
 
 
