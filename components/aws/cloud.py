@@ -8,7 +8,7 @@ import pulumi
 from components.aws.access import BakingAccess, CiAccess, ControllerAccess, LaunchAccess, NodeAccess, scope
 from components.aws.budget import BudgetAlarm
 from components.aws.burst_pool import BurstPool
-from components.aws.eks import CONTROLLER, ZONES, EksCluster
+from components.aws.eks import CONTROLLER, VIEW, ZONES, EksCluster
 from components.aws.gpu_node_group import GpuNodeGroup
 from components.aws.interruptions import Interruptions
 from components.aws.network import Network
@@ -69,6 +69,8 @@ class InCloud:
             buckets = sorted({data.s3.partition("/")[0] for data in cloud.data.values() if data.s3})
             ci = CiAccess(name, ci=cloud.ci, buckets=buckets, where=self._where, opts=self._child)
             self.outputs["preview_role_arn"] = ci.role_arn
+            if eks:
+                eks.admit("preview", ci.role_arn, policy=VIEW)
         self.estimates = self._estimate(list(pools.values()))
         if eks:
             self.outputs["kubeconfig"] = eks.kubeconfig

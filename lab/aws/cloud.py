@@ -35,11 +35,13 @@ from werkzeug.serving import make_server
 from lab.aws import (
     account_gaps,
     budgets_gaps,
+    clock,
     disks,
     ec2_gaps,
     events_gaps,
     iam,
     iam_gaps,
+    iam_late,
     images,
     link_gaps,
     placement,
@@ -139,9 +141,15 @@ class Cloud:
         self.settle()
         self._cancel_timers()
         moto_api_backend.reset()
+        clock.reset()
+        iam_late.late(0.0)
         own = self.capacity.block_offerings, self.capacity.groups, self.capacity.spot_usd
         for table in (self.capacity, *own, self.layer.faults, self.calls, self.hosts, self._credentials):
             table.clear()
+
+    def pass_by(self, seconds: float) -> None:
+        """Put the cloud's clock forward: sessions end, and what IAM was told arrives."""
+        clock.forward(seconds)
 
     def close(self) -> None:
         self._cancel_timers()

@@ -9,6 +9,7 @@ HTTP, loopback only.
 | GET, POST, DELETE /lab/faults | FaultBody | every fault, with "hits" |
 | POST /lab/interrupt | {"instance_id", "notice_s"} | {} |
 | POST /lab/hall | {"up", "networks"}: how many tunnels of each VPN are up, what comes by BGP | {} |
+| POST /lab/clock | {"forward_s"}: the cloud's clock, by which sessions end | {} |
 | GET, POST /lab/images | {"image_id", "folder", "name"}; see ImageBody | every image; {"image_id"} |
 | GET /lab/instances, /lab/hosts | | every instance (ended too) / those with a host |
 | DELETE /lab/instances | | the ended are forgotten, as EC2 does within an hour: [] |
@@ -75,6 +76,10 @@ class InterruptBody(Body):
 class HallBody(Body):
     up: int = pydantic.Field(default=2, ge=0, le=2)
     networks: list[str] = []
+
+
+class ClockBody(Body):
+    forward_s: float = pydantic.Field(ge=0)
 
 
 class ImageBody(Body):
@@ -158,6 +163,10 @@ class Control(ThreadingHTTPServer):
         hall_answers(self.cloud.backend, body.up, body.networks)
         return {}
 
+    def post_clock(self, body: ClockBody) -> Any:
+        self.cloud.pass_by(body.forward_s)
+        return {}
+
     def get_images(self) -> Any:
         return [
             {"image_id": i.id, "folder": i.folder or None, "name": i.name}
@@ -204,6 +213,7 @@ CALLS: dict[tuple[str, str], tuple[Callable[..., Any], type[Body] | None]] = {
     ("DELETE", "/lab/faults"): (Control.delete_faults, None),
     ("POST", "/lab/interrupt"): (Control.post_interrupt, InterruptBody),
     ("POST", "/lab/hall"): (Control.post_hall, HallBody),
+    ("POST", "/lab/clock"): (Control.post_clock, ClockBody),
     ("GET", "/lab/images"): (Control.get_images, None),
     ("POST", "/lab/images"): (Control.post_images, ImageBody),
     ("GET", "/lab/instances"): (Control.get_instances, None),

@@ -14,7 +14,7 @@ from moto.ec2.models.instance_types import INSTANCE_TYPES
 from moto.ec2.models.instances import InstanceState
 from moto.iam.models import iam_backends
 
-from lab.aws import disks, iam_gaps, spot
+from lab.aws import disks, iam_gaps, iam_late, spot
 from lab.aws.capacity import Capacity, stash
 from lab.aws.faults import Ec2Error
 from lab.aws.fleet import create_fleet
@@ -241,7 +241,8 @@ def instance_profile(backend: Any, asked: Params | None) -> Any | None:
     if not asked:
         return None
     for profile in iam_backends[backend.account_id]["aws"].instance_profiles.values():
-        if asked.get("Arn") == profile.arn or (asked.get("Name") and asked["Name"] == profile.name):
+        meant = asked.get("Arn") == profile.arn or (asked.get("Name") and asked["Name"] == profile.name)
+        if meant and not iam_late.unknown_yet(profile.create_date):
             return profile
     key = "Arn" if asked.get("Arn") else "Name"
     raise Ec2Error(
