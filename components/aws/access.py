@@ -122,7 +122,8 @@ class NodeAccess(pulumi.ComponentResource):
     ) -> tuple[aws.iam.Role, pulumi.Output[str]]:
         """A role that EC2 gives to instances, and the name of its instance profile."""
         label, child = logical(self._name, kind), pulumi.ResourceOptions(parent=self)
-        its_tags, trust = tags(self._name, kind), json.dumps(policies.assumed_by_ec2())
+        its_tags = tags(self._name, kind)
+        trust = self._where.apply(lambda known: json.dumps(policies.assumed_by_ec2(known.partition)))
         role = aws.iam.Role(label, description=description, assume_role_policy=trust, tags=its_tags, opts=child)
         if joins_with or data:
             rights = self._where.apply(lambda known: json.dumps(policies.node(known, joins_with, data)))

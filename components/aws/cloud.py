@@ -116,6 +116,7 @@ class InCloud:
                 instance_profile=nodes.profile(pool),
                 key_name=self._config.ssh.key_name,
                 eks=eks_cluster.cluster_of(self._config, pool),
+                spans=pool.spans(self._config.burst.spot_max_nodes or 1),
                 opts=self._child,
             )
             for pool in cloud.pools

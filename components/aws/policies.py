@@ -33,6 +33,11 @@ class Scope:
         return f"arn:{self.partition}:eks::aws:cluster-access-policy/{name}"
 
 
+def ec2(partition: str) -> str:
+    """The principal that EC2 is in a policy. China's has an ending of its own; EKS and EventBridge have none there."""
+    return "ec2.amazonaws.com.cn" if partition == "aws-cn" else "ec2.amazonaws.com"
+
+
 def _document(*statements: Document) -> Document:
     return {"Version": "2012-10-17", "Statement": list(statements)}
 
@@ -42,9 +47,9 @@ def _allow(sid: str, actions: Sequence[str], resources: Any, condition: Document
     return statement | ({"Condition": condition} if condition else {})
 
 
-def assumed_by_ec2() -> Document:
+def assumed_by_ec2(partition: str = "aws") -> Document:
     """Trust policy of the nodes' role."""
-    return _document({"Effect": "Allow", "Principal": {"Service": "ec2.amazonaws.com"}, "Action": "sts:AssumeRole"})
+    return _document({"Effect": "Allow", "Principal": {"Service": ec2(partition)}, "Action": "sts:AssumeRole"})
 
 
 def assumed_by_eks() -> Document:
@@ -180,7 +185,11 @@ def ending(scope: Scope, cluster: str) -> Document:
         _allow("EndRented", ["ec2:TerminateInstances"], instances, _rented(cluster)),
         _allow("LastWords", ["ec2:GetConsoleOutput"], instances, _rented(cluster)),
         # they know no resource-level permission
-        _allow("Look", [f"ec2:Describe{what}" for what in ("Instances", "InstanceStatus", "SpotPriceHistory")], ["*"]),
+        _allow(
+            "Look",
+            [f"ec2:Describe{what}" for what in ("Images", "Instances", "InstanceStatus", "SpotPriceHistory")],
+            ["*"],
+        ),
     )
 
 
@@ -216,7 +225,7 @@ def launching(scope: Scope, cluster: str, pools: Pools, node_role_arns: Sequence
             "PassNodeRole",
             ["iam:PassRole"],
             list(node_role_arns),
-            {"StringEquals": {"iam:PassedToService": "ec2.amazonaws.com"}},
+            {"StringEquals": {"iam:PassedToService": ec2(scope.partition)}},
         ),
         _allow("PoolImages", ["ssm:GetParameter"], list(pools.image_parameter_arns)),
         *_interruptions(pools.queue_arns),

@@ -11,11 +11,20 @@ from typing import Any, TypeAlias
 
 from ironburst.burst import Job, Node, explain
 from ironburst.burst.snapshot import Ceiling
-from ironburst.controller import burn, hall_events, karpenter_status, order_book, spending, spot_prices, waits_watch
+from ironburst.controller import (
+    burn,
+    hall_events,
+    karpenter_status,
+    order_book,
+    policy_view,
+    spending,
+    spot_prices,
+    waits_watch,
+)
 from ironburst.controller.ledger import Ledger
 from ironburst.controller.order_book import Order
 from ironburst.controller.records import DecisionRow, LeaseRow
-from ironburst.document import Budget, ClusterDocument
+from ironburst.document import Budget, ClusterDocument, PoolDocument
 from ironburst.nodes import naming, ranges
 from ironburst.ports import Observation
 from ironburst.system import local_time, terminal
@@ -68,6 +77,7 @@ def gather(
         "home": [{"scheduler": kind, **_home_node(node, on.get(node.name, []))} for kind, node in at_home],
         "leases": [_lease(document, each, on.get(each.node, []), now_s) for each in ledger.leases()] if ledger else [],
         "karpenter": karpenter_status.gather(document, ledger, now_s) if ledger else [],
+        "boots": [_boots(pool, ledger) for pool in document.pools] if ledger else [],
         "waits": waits_watch.said(ledger, document, now_s) if ledger else "",
         "halls": hall_events.said(ledger, document) if ledger else [],
         "closed": [asdict(place) for place in ledger.cool_downs(now_s)] if ledger else [],
@@ -82,6 +92,19 @@ def _late_s(document: ClusterDocument, last: dict[str, Any] | None, now_s: float
         return None
     since_s = now_s - float(last["at_s"]) - float(last["took_s"])
     return since_s if since_s > max(LATE_S, LATE_TICKS * document.burst.tick_s) else None
+
+
+def _boots(pool: PoolDocument, ledger: Ledger) -> dict[str, Any]:
+    """`usual_s`: from launch to joined, as measured; None: nothing was."""
+    took_s = ledger.newest_boots_s(pool.name, policy_view.BOOTS)
+    usual_s = policy_view.usual_boot_s(took_s)
+    return {"pool": pool.name, "usual_s": usual_s, "measured": len(took_s), "longest_s": pool.boot_s}
+
+
+def _boots_line(boots: dict[str, Any]) -> str:
+    usual, longest = explain.duration(boots["usual_s"]), explain.duration(boots["longest_s"])
+    of = explain.plural(boots["measured"], "node")
+    return f"pool {boots['pool']}: {usual} from launch to joined (the median of {of}; {longest} are allowed)"
 
 
 def _home_node(node: Node, on: list[Job]) -> dict[str, Any]:
@@ -170,6 +193,7 @@ def lines(said: dict[str, Any], columns: int = terminal.UNLIMITED, colour: bool 
     below = [
         *map(karpenter_status.line, said["karpenter"]),
         *said["halls"],
+        *[_boots_line(each) for each in said["boots"] if each["usual_s"] is not None],
         *([f"waits: {said['waits']}"] if said["waits"] else []),
         *[_closed_line(place) for place in said["closed"]],
         _money_line(said["money"]),

@@ -38,6 +38,9 @@ class AwsPlace(Part):
     capacity_reservation_group_arn: str | None = Field(
         default=None, description="resource group with the reservations that its nodes run in"
     )
+    volume_init_mb_s: int | None = Field(
+        default=None, description="MiB/s at which its root volume is filled from the image; null: as it is read"
+    )
 
 
 UNKNOWN = AwsPlace(subnet_id="", launch_template_id="")

@@ -1,14 +1,14 @@
 import pytest
 
 from components.aws.burst_pool import BurstPool
-from ironburst.config.aws.models import AwsCloud
+from ironburst.config.aws.models import AwsCloud, AwsPool
 
 ZONES = ["us-east-1a", "us-east-1b"]
 
 
 @pytest.fixture
 def pool(run):
-    def build(price=None, **changes):
+    def build(price=None, spans=True, **changes):
         declared = {"name": "p5", "instance_type": "p5.48xlarge", "max_nodes": 3, "zones": ZONES} | changes
         cloud = AwsCloud.model_validate(
             {
@@ -28,6 +28,7 @@ def pool(run):
                     subnet_ids={"us-east-1a": "subnet-0a", "us-east-1b": "subnet-0b", "us-east-1c": "subnet-0c"},
                     security_group_id="sg-0a",
                     instance_profile="lab-node",
+                    spans=spans,
                 ).zones
             )
         )
@@ -138,6 +139,30 @@ def test_a_template_for_each_type_with_its_cards(pool):
         ("p5e.48xlarge", "us-east-1a", "burst-p5-us-east-1a-p5e.48xlarge-id"),
         ("p5e.48xlarge", "us-east-1b", "burst-p5-us-east-1b-p5e.48xlarge-id"),
     ]
+
+
+@pytest.mark.parametrize(
+    ("changes", "groups"),
+    [
+        ({}, 2),
+        ({"max_nodes": 1}, 0),
+        ({"markets": ["spot"]}, 0),  # a job has one spot node at most, unless burst.spot_max_nodes says otherwise
+        ({"markets": ["spot", "on-demand"]}, 2),
+        ({"markets": ["spot"], "placement_group": True}, 2),
+    ],
+)
+def test_nodes_lie_together_only_where_a_job_may_have_several(pool, changes, groups):
+    declared = AwsPool.model_validate(
+        {"name": "p5", "instance_type": "p5.48xlarge", "max_nodes": 3, "zones": ZONES} | changes
+    )
+    assert len(pool(spans=declared.spans(1), **changes).all("PlacementGroup")) == groups
+    assert AwsPool.model_validate(declared.model_dump() | {"max_nodes": 2, "markets": ["spot"]}).spans(2)
+
+
+def test_a_rate_of_filling_is_the_places(pool):
+    assert [zone.place.volume_init_mb_s for zone in pool(root_disk_init_mb_s=300).result] == [300, 300]
+    (said,) = pool(root_disk_init_mb_s=300).logged
+    assert "each launch pays for each GB of its image" in said
 
 
 def test_it_holds_no_instance(pool):

@@ -36,6 +36,12 @@ _WARNING = "EC2 Spot Instance Interruption Warning"
 _IDS = 100  # that one call asks for; DescribeInstanceStatus takes no more
 _SQS = 10  # messages that one call receives or deletes, at most
 _BATCHES = 200  # received of one queue in one call of ours: 2,000 messages
+# codes of EC2 that say less than they know: code -> what to look at
+MEANT = {
+    "Client.InternalError": "look at the KMS key of its volumes, whom its policy and its grants let use it "
+    "(`ironburst doctor` does)",
+    "Client.VolumeLimitExceeded": "the account's quota of EBS storage is used up (`ironburst doctor` shows it)",
+}
 # what DescribeInstanceStatus puts before the description of an event that is over
 _OVER = ("[Completed]", "[Canceled]")
 
@@ -54,6 +60,7 @@ class Aws:
         self._ec2 = session.client("ec2", region_name=region, config=patient)
         self._ec2_quick = session.client("ec2", region_name=region, config=quick)
         self._ec2_once = session.client("ec2", region_name=region, config=once)
+        self._devices: dict[str, str] = {}  # image -> its root device, which never changes
         self._ssm = session.client("ssm", region_name=region, config=patient)
         self._sqs = session.client("sqs", region_name=region, config=patient)
 
@@ -83,11 +90,21 @@ class Aws:
 
     def launch(self, request: LaunchRequest) -> list[Instance]:
         """RunInstances, once: all or nothing."""
-        answer = call(self._ec2_once.run_instances, **parameters(request))
+        device = self._root_device(request.image_id) if request.place.get("volume_init_mb_s") else ""
+        answer = call(self._ec2_once.run_instances, **parameters(request, device))
         instances = [_instance(raw) for raw in answer["Instances"]]
         if len(instances) != request.count:  # can't be with MinCount = MaxCount; never go on with a part of a gang
             raise OutcomeUnknown(f"RunInstances answered with {len(instances)} instances instead of {request.count}")
         return instances
+
+    def _root_device(self, image_id: str) -> str:
+        """Raises Refused for an image that isn't there."""
+        if image_id not in self._devices:
+            images = call(self._ec2.describe_images, ImageIds=[image_id])["Images"]
+            if not images:
+                raise Refused(f"DescribeImages: there is no image {image_id}", "InvalidAMIID.NotFound")
+            self._devices[image_id] = images[0]["RootDeviceName"]
+        return self._devices[image_id]
 
     def instances(self, cluster: str) -> list[Instance]:
         """By the tags that every launch sets."""
@@ -237,8 +254,10 @@ def _of_known(describe: Callable[..., Any], ids: Sequence[str]) -> Iterator[dict
     yield from _of_known(describe, ids[half:])
 
 
-def parameters(request: LaunchRequest) -> dict[str, Any]:
-    """RunInstances' own parameters of a launch: a function of the request, so that a repeat is the same call."""
+def parameters(request: LaunchRequest, root_device: str = "") -> dict[str, Any]:
+    """RunInstances' own parameters of a launch: a function of the request, so that a repeat is the same call.
+    `root_device`: of its image, where its volume is filled at a rate.
+    """
     tags = {
         CLUSTER: request.cluster,
         LEASE: request.launch,
@@ -271,6 +290,8 @@ def parameters(request: LaunchRequest) -> dict[str, Any]:
         out["InstanceMarketOptions"] = {"MarketType": "spot", "SpotOptions": options}
     elif request.market == "capacity-block":
         out["InstanceMarketOptions"] = {"MarketType": "capacity-block"}
+    if root_device and (rate := request.place.get("volume_init_mb_s")):
+        out["BlockDeviceMappings"] = [{"DeviceName": root_device, "Ebs": {"VolumeInitializationRate": rate}}]
     if request.market != "spot":
         out |= reserved(request.place)
     return out
@@ -309,7 +330,7 @@ def _instance(raw: dict[str, Any]) -> Instance:
         launch=tags.get(LEASE, ""),
         token=raw.get("ClientToken") or "",
         launched_s=raw["LaunchTime"].timestamp(),
-        reason=(raw.get("StateReason") or {}).get("Code", ""),
+        reason=_said((raw.get("StateReason") or {}).get("Code", "")),
         pool=tags.get(POOL, ""),
         market=tags.get(naming.MARKET_TAG, ""),
         owner=tags.get(naming.OWNER_TAG, ""),
@@ -318,6 +339,11 @@ def _instance(raw: dict[str, Any]) -> Instance:
         instance_type=raw.get("InstanceType", ""),
         image_id=raw.get("ImageId", ""),
     )
+
+
+def _said(code: str) -> str:
+    """Why it ended, with what EC2 doesn't say of it."""
+    return f"{code}: {MEANT[code]}" if code in MEANT else code
 
 
 def _price(text: str) -> float | None:

@@ -71,7 +71,10 @@ def pool(cloud: AwsCloud, declared: AwsPool) -> Estimate:
         what += f" in capacity block {declared.capacity_block.id}, paid for when it was bought"
     offers = [(name, market) for name in declared.types for market in declared.markets]
     dated = oldest(price(cloud, *each) for each in offers)
-    return replace(_estimate(what, [at_worst(cloud, *each) for each in offers], declared.max_nodes), as_of=dated)
+    filled = "beside that each launch pays for each GB of its image that is filled in at a rate"
+    beside = filled if declared.root_disk_init_mb_s else ""
+    worst = _estimate(what, [at_worst(cloud, *each) for each in offers], declared.max_nodes)
+    return replace(worst, as_of=dated, beside=beside)
 
 
 def group(cloud: AwsCloud, declared: AwsGroup) -> Estimate:

@@ -222,6 +222,14 @@ def test_a_fresh_price_has_its_age_in_status_and_explain(world):
     assert f"prices of {today}" in job_story.lines(job_story.gather(world.ledger, job, world.clock.now()))[-1]
 
 
+def test_what_a_boot_takes_is_measured_and_said(world):
+    assert not any("from launch to joined" in line for line in status_report.lines(shown(world)))
+    job = world.slurm.submit(limit_s=600)
+    world.until(lambda: world.slurm.state(job) == "RUNNING", 120)
+    (line,) = [line for line in status_report.lines(shown(world)) if "from launch to joined" in line]
+    assert line.startswith("pool p5: ") and line.endswith("(the median of 1 node; 2 min are allowed)")
+
+
 def test_a_declared_ceiling_is_sent_and_nothing_above_it_counts(world):
     world.document = document(spot_max=20.0)
     world.cloud.spot_usd = {"us-east-1a": 17.5, "us-east-1b": 45.0}
