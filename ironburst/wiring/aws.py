@@ -15,7 +15,7 @@ from ironburst.wiring.provider import ImageIds, Looked, Provider
 def _api(region: str) -> Cloud:
     from ironburst.adapters.aws.cloud import Aws
 
-    return Aws(region)
+    return Aws(region, waits=True)
 
 
 def _images(region: str) -> Images:

@@ -43,6 +43,7 @@ from lab.aws import (
     iam_gaps,
     iam_late,
     images,
+    limits,
     link_gaps,
     placement,
     spot,
@@ -219,6 +220,7 @@ class Cloud:
         ec2_gaps.patch(replace)
         vpn_gaps.patch(replace)
         link_gaps.patch(replace)
+        limits.patch(replace)
         budgets_gaps.patch(replace)
         account_gaps.patch(replace)
         events_gaps.patch(replace)

@@ -24,7 +24,7 @@ from moto.sts import models as sts_models
 from moto.sts.models import sts_backends
 from werkzeug.exceptions import HTTPException
 
-from lab.aws import clock, iam_late, web_identity
+from lab.aws import clock, iam_late, limits, web_identity
 from lab.aws.faults import Ec2Error
 from lab.aws.iam_calls import Account, checks
 from lab.aws.iam_policy import Caller, Check, NotJudged, Verdict, judge
@@ -122,6 +122,8 @@ def authorise(response: Any, account: str, ask: Callable[[Account], list[Check]]
         return
     if not (key := KEY.search(headers.get("Authorization", ""))):
         raise refusal(service, "unknown", "Request is missing Authentication Token")
+    if service == "ec2":
+        limits.checked(_parameters(response))
     principal = identify(account, service, key.group(1), headers.get("X-Amz-Security-Token"))
     if principal.documents is None and (service, action) != ("sts", "AssumeRole"):
         return

@@ -14,7 +14,7 @@ from moto.ec2.models.instance_types import INSTANCE_TYPES
 from moto.ec2.models.instances import InstanceState
 from moto.iam.models import iam_backends
 
-from lab.aws import disks, iam_gaps, iam_late, spot
+from lab.aws import disks, iam_gaps, iam_late, limits, spot
 from lab.aws.capacity import Capacity, stash
 from lab.aws.faults import Ec2Error
 from lab.aws.fleet import create_fleet
@@ -41,6 +41,12 @@ def once(method: Action, lock: threading.RLock) -> Action:
                 )
             if not done:
                 done = stash(backend, "tokens")[key] = (said, method(backend, p))
+            elif (made := getattr(done[1], "instances", [])) and all(each.state == "terminated" for each in made):
+                raise Ec2Error(
+                    "IdempotentInstanceTerminated",
+                    "The client token that you have provided is associated with a resource that is already deleted. "
+                    "Please use a different client token.",
+                )
             return done[1]
 
     return call
@@ -67,6 +73,7 @@ class Launcher:
                 )
         if str(p.get("DryRun", "")).lower() == "true":  # EC2 looks at what is named, not at capacity or quotas
             check(backend, spec, zone_of(backend, spec)[1])
+            limits.launch(backend, spec, zone_of(backend, spec)[1])
             instance_profile(backend, spec.get("IamInstanceProfile"))
             raise Ec2Error("DryRunOperation", "Request would have succeeded, but DryRun flag is set.", 412)
         return self.launch(backend, spec, least, most)
@@ -81,6 +88,7 @@ class Launcher:
         nics, (subnet, zone) = spec.get("NetworkInterfaces", []), zone_of(backend, spec)
         market = (spec.get("InstanceMarketOptions") or {}).get("MarketType") or "on-demand"
         check(backend, spec, zone)
+        limits.launch(backend, spec, zone)
         if market == "spot":
             iam_gaps.need_spot_role(backend)
             spot.need_price(self.capacity, spec, zone)

@@ -18,6 +18,7 @@ import boto3
 from botocore.config import Config
 
 from ironburst.adapters.aws import errors as aws_errors
+from ironburst.adapters.aws import waiting
 from ironburst.adapters.aws.errors import call
 from ironburst.nodes import naming
 from ironburst.ports import (
@@ -49,8 +50,10 @@ _OVER = ("[Completed]", "[Canceled]")
 class Aws:
     """A Cloud (ironburst.ports)."""
 
-    def __init__(self, region: str, session: Any = None, *, read_timeout_s: float = 30.0):
-        """`session`: a boto3.Session, for tests; its clients are made here, once."""
+    def __init__(self, region: str, session: Any = None, *, read_timeout_s: float = 30.0, waits: bool = False):
+        """`session`: a boto3.Session, for tests; its clients are made here, once. `waits`: from the second call on a
+        thread waits for notices, between the calls for them.
+        """
         session = session or boto3.Session()
         # notices come between two ticks, and a call without an answer is waited for in each: a minute for all attempts
         retries = {"mode": "standard", "total_max_attempts": 3}
@@ -63,6 +66,9 @@ class Aws:
         self._devices: dict[str, str] = {}  # image -> its root device, which never changes
         self._ssm = session.client("ssm", region_name=region, config=patient)
         self._sqs = session.client("sqs", region_name=region, config=patient)
+        held = Config(retries={"total_max_attempts": 1}, connect_timeout=5, read_timeout=waiting.LONGEST_S + 10)
+        self._sqs_held = session.client("sqs", region_name=region, config=held) if waits else None
+        self._waiting: dict[str, waiting.Waiting | None] = {}  # None: it was asked once, by nobody who waits yet
 
     def image_id(self, reference: str) -> str | None:
         """The value of an SSM parameter; None: there is none."""
@@ -180,7 +186,7 @@ class Aws:
         """Spot warnings from the queues; other messages are deleted."""
         notices, others = list[Interruption](), list[Interruption]()
         for queue in dict.fromkeys(queues):
-            for message in self._received(queue):
+            for message in self._came(queue):
                 instance = _interrupted(message["Body"])
                 # others: rebalance hints, state changes: nothing to do
                 (notices if instance else others).append(Interruption(instance or "", message["ReceiptHandle"], queue))
@@ -190,6 +196,22 @@ class Aws:
             if not notices:
                 raise
         return notices
+
+    def _came(self, queue: str) -> Iterable[dict[str, Any]]:
+        if self._sqs_held is None:
+            return self._received(queue)
+        if queue not in self._waiting:
+            self._waiting[queue] = None
+            return self._received(queue)
+        wanted = {"QueueUrl": queue, "MaxNumberOfMessages": _SQS}
+
+        def held(seconds: int) -> list[dict[str, Any]]:
+            assert self._sqs_held is not None
+            found = call(self._sqs_held.receive_message, **wanted, WaitTimeSeconds=seconds).get("Messages", [])
+            return list(found)
+
+        waits = self._waiting[queue] = self._waiting[queue] or waiting.Waiting(held)
+        return waits.taken()
 
     def _received(self, queue: str) -> Iterator[dict[str, Any]]:
         """What waits in a queue. What came before an error counts: it is shown again only half a minute later."""
