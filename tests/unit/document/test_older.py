@@ -36,6 +36,7 @@ def test_a_cloud_is_the_one_of_its_region_and_a_place_is_aws_own():
         "launch_template_version": "7",
         "capacity_reservation_id": None,
         "capacity_reservation_group_arn": None,
+        "volume_init_mb_s": None,
     }
     assert place(p5) == wanted
     assert place(block) == wanted | {"capacity_reservation_id": BLOCK}
