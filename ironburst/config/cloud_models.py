@@ -168,7 +168,7 @@ class Price(Strict):
     @model_validator(mode="after")
     def _something(self) -> Price:
         if self.on_demand is None and self.spot is None and self.spot_max is None:
-            raise ValueError("says no price; write on_demand, spot or spot_max, or leave the type out")
+            raise ValueError("says no price; write on_demand or spot, or leave the type out")
         return self
 
 
