@@ -18,7 +18,7 @@ _AGES_S = ((6 * 3600, 0.9), (300, 1.0))  # a row of the history: its age, and th
 
 def usd(capacity: Capacity, kind: str, zone: str) -> float:
     """What an hour costs now."""
-    return capacity.spot_usd.get((kind, zone), INSTANCE_TYPES[kind]["VCpuInfo"]["DefaultVCpus"] * USD_A_VCPU)
+    return float(capacity.spot_usd.get((kind, zone), INSTANCE_TYPES[kind]["VCpuInfo"]["DefaultVCpus"] * USD_A_VCPU))
 
 
 def need_price(capacity: Capacity, spec: Params, zone: str) -> None:
