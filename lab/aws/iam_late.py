@@ -8,7 +8,7 @@ from __future__ import annotations
 import datetime as dt
 import functools
 from collections.abc import Callable
-from typing import Any, cast
+from typing import Any
 
 from moto.iam import models
 from moto.iam.models import IAMBackend
@@ -47,9 +47,8 @@ def patch(replace: Callable[[Any, str, Any], None], policies_of: Callable[[Any],
 def _noted(change: Callable[..., Any], policies_of: Callable[[Any], tuple[Any, ...]]) -> Callable[..., Any]:
     @functools.wraps(change)
     def call(backend: IAMBackend, *args: Any, **kwargs: Any) -> Any:
-        holders: dict[str, Any] = {
-            each.name: each for each in cast(list[Any], [*backend.roles.values(), *backend.users.values()])
-        }
+        everybody: list[Any] = [*backend.roles.values(), *backend.users.values()]
+        holders = {each.name: each for each in everybody}
         said = [*args, *kwargs.values()]
         found = [holders[each] for each in said if isinstance(each, str) and each in holders]
         before = [(holder, (clock.now(), policies_of(holder))) for holder in found]
