@@ -58,6 +58,24 @@ def test_a_job_has_an_end_and_pinned_actions_and_no_logic(name, job):
         assert len(step.get("run", "").strip().splitlines()) <= 1, f"a script of ci/ does it: {step['run']}"
 
 
+@pytest.mark.parametrize(("name", "job"), [pytest.param(*job, id=job[0]) for job in jobs()])
+def test_credentials_are_taken_last_and_outlive_the_job(name, job):
+    """What `up` made is written into the state at its end: a session that ends before loses it."""
+    steps = job["steps"]
+    taken = [n for n, step in enumerate(steps) if "configure-aws-credentials" in step.get("uses", "")]
+    assert len(taken) == (name.split("/")[0] in ("preview", "up", "drift"))
+    for n in taken:
+        seconds = steps[n]["with"].get("role-duration-seconds", 3600)  # the action's own, and a new role's longest
+        assert seconds >= 60 * job["timeout-minutes"] and seconds <= 43200, name
+        assert re.fullmatch(r"ci/(preview|up|drift)\.sh", steps[n + 1]["run"]), name
+
+
+def test_gitlabs_programs_take_the_role_by_a_token_that_lives_as_long_as_the_job():
+    hall = yaml.safe_load(GITLAB.read_text())[".hall"]
+    assert hall["variables"]["AWS_WEB_IDENTITY_TOKEN_FILE"] and hall["id_tokens"]
+    assert "AWS_ACCESS_KEY_ID" not in GITLAB.read_text()
+
+
 def test_nobody_gets_more_rights_than_the_job_needs():
     for path in WORKFLOWS:
         assert read(path)["permissions"] in ({}, {"contents": "read"}), path

@@ -30,7 +30,7 @@ RIGHTS = {
     # what a person writes, what the world offers, and the document of both
     "ironburst.catalog": "yaml",
     "ironburst.config": "pydantic yaml :catalog :hall :nodes :software :system",
-    "ironburst.plan": ":config :software",  # pure
+    "ironburst.plan": ":config :software :system",  # pure
     "ironburst.document": "pydantic :catalog :config :nodes :software :system",
     "ironburst.doctor": ":catalog :config :document :nodes :ports :slurm_programs :software :system",  # pure
     # tools of this machine

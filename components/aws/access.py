@@ -57,7 +57,8 @@ class NodeAccess(pulumi.ComponentResource):
     def _role(self, declared: roles.NodeRole) -> tuple[aws.iam.Role, pulumi.Output[str]]:
         """A role that EC2 gives to instances, and the name of its instance profile."""
         label, child = logical(self._name, declared.label), pulumi.ResourceOptions(parent=self)
-        its_tags, trust = tags(self._name, declared.label), json.dumps(policies.assumed_by_ec2())
+        its_tags = tags(self._name, declared.label)
+        trust = self._where.apply(lambda known: json.dumps(policies.assumed_by_ec2(known.partition)))
         role = aws.iam.Role(
             label, description=declared.description, assume_role_policy=trust, tags=its_tags, opts=child
         )

@@ -34,15 +34,16 @@ class BurstPool(pulumi.ComponentResource):
         instance_profile: pulumi.Output[str],
         key_name: str | None = None,
         eks: str = "",
+        spans: bool = True,
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
         """`subnet_ids`: zone -> private subnet, at least for the pool's zones. `eks`: the cluster there that its nodes
-        join.
+        join. `spans`: a job may have several of its nodes.
         """
         super().__init__("ironburst:components:BurstPool", name, None, opts)
         self._name, self._child = name, pulumi.ResourceOptions(parent=self)
         self._tags, self._eks, self._asked = tags(cluster, pool.name, pool=pool.name), eks, cloud.tags
-        placements = self._placements(pool) if _placed(pool) else {}
+        placements = self._placements(pool) if _placed(pool, spans) else {}
         templates = {
             (name, zone): self._template(
                 name,
@@ -61,7 +62,7 @@ class BurstPool(pulumi.ComponentResource):
             for (name, zone), template in templates.items()
         ]
         self.worst_case = estimates.pool(cloud, pool)
-        pulumi.log.info(str(self.worst_case), self)
+        pulumi.log.info(self.worst_case.told(), self)
         self.register_outputs(
             {
                 "template_ids": {label: templates[place].id for place, label in _labels(pool).items()},
@@ -97,13 +98,14 @@ class BurstPool(pulumi.ComponentResource):
         )
 
 
-def _placed(pool: AwsPool) -> bool:
-    """Capacity that somebody bought has its place: EC2 puts a block's instances together itself, and a reservation
-    takes no launch into a group that isn't its own.
+def _placed(pool: AwsPool, spans: bool) -> bool:
+    """Nodes that no job has together need not lie together, and are had more surely apart. Capacity that somebody
+    bought has its place: EC2 puts a block's instances together itself, and a reservation takes no launch into a group
+    that isn't its own.
     """
     if pool.placement_group is not None:
         return pool.placement_group
-    return not pool.bought and catalog.instance_type(pool.types[0]).efa_count > 0
+    return spans and not pool.bought and catalog.instance_type(pool.types[0]).efa_count > 0
 
 
 def _labels(pool: AwsPool) -> dict[tuple[str, str], str]:
@@ -136,6 +138,7 @@ def _zone(
                 capacity_reservation_id=pool.capacity_block.id if pool.capacity_block else pool.capacity_reservation,
                 capacity_reservation_group_arn=pool.capacity_reservation_group,
                 tags=asked,
+                volume_init_mb_s=pool.root_disk_init_mb_s,
             ),
         )
     )

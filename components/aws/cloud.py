@@ -8,7 +8,7 @@ import pulumi
 from components.aws.access import BakingAccess, CiAccess, ControllerAccess, LaunchAccess, NodeAccess, scope
 from components.aws.budget import BudgetAlarm
 from components.aws.burst_pool import BurstPool
-from components.aws.eks import CONTROLLER, ZONES, EksCluster
+from components.aws.eks import CONTROLLER, VIEW, ZONES, EksCluster
 from components.aws.gpu_node_group import GpuNodeGroup
 from components.aws.interruptions import Interruptions
 from components.aws.network import Network
@@ -70,6 +70,8 @@ class InCloud:
         if cloud.ci:
             ci = CiAccess(name, ci=cloud.ci, buckets=roles.buckets(cloud), where=self._where, opts=self._child)
             self.outputs["preview_role_arn"] = ci.role_arn
+            if eks:
+                eks.admit("preview", ci.role_arn, policy=VIEW)
         self.estimates = self._estimate(list(pools.values()))
         if eks:
             self.outputs["kubeconfig"] = eks.kubeconfig
@@ -119,6 +121,7 @@ class InCloud:
                 instance_profile=nodes.profile(pool),
                 key_name=self._config.ssh.key_name,
                 eks=eks_cluster.cluster_of(self._config, pool),
+                spans=pool.spans(self._config.burst.spot_max_nodes or 1),
                 opts=self._child,
             )
             for pool in cloud.pools
@@ -148,7 +151,7 @@ class InCloud:
         """Says what costs money all the time; a pool has said its own."""
         fixed = estimates.fixed(self._config)
         for estimate in fixed:
-            pulumi.log.info(str(estimate), self._cluster)
+            pulumi.log.info(estimate.told(), self._cluster)
         return [str(worst) for worst in (*fixed, *(pool.worst_case for pool in pools))]
 
     def _rights(

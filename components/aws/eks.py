@@ -17,6 +17,8 @@ ZONES = 2
 """that the control plane has interfaces in: the least that EKS takes"""
 ADMIN = "AmazonEKSClusterAdminPolicy"
 """EKS's own access policy of a cluster-admin"""
+VIEW = "AmazonEKSViewPolicy"
+"""EKS's own of somebody who looks, and sees no Secret; AmazonEKSAdminViewPolicy shows them"""
 
 
 class EksCluster(pulumi.ComponentResource):

@@ -47,6 +47,11 @@ class NoCloud:
         _none(ids)
         return set()
 
+    def spot_prices(self, types: Sequence[str]) -> dict[tuple[str, str], float]:
+        """Nothing is sold."""
+        del types
+        return {}
+
     def interruptions(self, queues: Iterable[str]) -> list[Interruption]:
         """None come."""
         del queues

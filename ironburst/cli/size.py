@@ -13,6 +13,7 @@ from ironburst.config import upgrades, valid
 from ironburst.controller import declared_site
 from ironburst.replay import growth, size_report, sizing
 from ironburst.replay.sizing import Prices, SizingError, WaitGoal
+from ironburst.system import local_time
 from ironburst.system.bad_input import BadInput
 
 JOBS = 2000
@@ -70,7 +71,7 @@ def run(arguments: argparse.Namespace) -> int:
     pool, told = size_report.cheapest(size_report.for_all(declared), arguments.config)
     rented, source = arguments.rented_usd_per_gpu_hour, "--rented-usd-per-gpu-hour"
     if rented is None:
-        rented, source = told, f"pool {pool.name}, prices of {declared.prices_as_of or 'the stack file'}"
+        rented, source = told, f"pool {pool.name}, prices of {local_time.prices_of(declared.prices_as_of)}"
     if rented is None:
         raise BadInput(f"{arguments.config}: no pool has a known price on demand; give --rented-usd-per-gpu-hour")
     try:

@@ -156,11 +156,18 @@ class Price(Strict):
     """USD per hour, replacing the catalogue's (a discount, a savings plan)."""
 
     on_demand: Usd | None = Field(default=None, description="USD per hour of one instance")
-    spot: Usd | None = Field(default=None, description="USD per hour of one instance")
+    spot: Usd | None = Field(
+        default=None, description="USD per hour of one instance, as long as the cloud hasn't said what it costs now"
+    )
+    spot_max: Usd | None = Field(
+        default=None,
+        description="the most that is paid for an hour of spot, which ends the node where it costs more; none: the "
+        "cloud's own limit, the on-demand price",
+    )
 
     @model_validator(mode="after")
     def _something(self) -> Price:
-        if self.on_demand is None and self.spot is None:
+        if self.on_demand is None and self.spot is None and self.spot_max is None:
             raise ValueError("says no price; write on_demand or spot, or leave the type out")
         return self
 

@@ -14,7 +14,28 @@ def price(cloud: Cloud, instance_type: str, market: Market) -> catalog.Price | N
     """The declared price, else the catalogue's; None: not known. Raises catalog.Unknown for the type."""
     declared = cloud.price.get(instance_type)
     override = getattr(declared, market.replace("-", "_"), None) if declared else None
-    return catalog.price(instance_type, market, cloud.region, override)
+    known, most = catalog.price(instance_type, market, cloud.region, override), spot_max(cloud, instance_type)
+    if market == "spot" and most is not None and (known is None or known.usd_per_hour > most):
+        return catalog.Price(most, "declared", None)  # more is never paid
+    return known
+
+
+def spot_max(cloud: Cloud, instance_type: str) -> float | None:
+    """The declared ceiling of spot's hour; None: the cloud's own, which is the on-demand price."""
+    declared = cloud.price.get(instance_type)
+    return declared.spot_max if declared else None
+
+
+def at_worst(cloud: Cloud, instance_type: str, market: Market) -> catalog.Price | None:
+    """The most that an hour may cost: spot rises up to its ceiling. None: not known."""
+    known = price(cloud, instance_type, market)
+    if market != "spot" or known is None:
+        return known
+    most = spot_max(cloud, instance_type)
+    if most is not None:
+        return catalog.Price(most, "declared", None)
+    dearer = price(cloud, instance_type, "on-demand")
+    return dearer if dearer and dearer.usd_per_hour > known.usd_per_hour else known
 
 
 def fixed_usd_per_gpu_hour(cloud: Cloud, group: Group) -> float | None:

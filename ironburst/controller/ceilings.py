@@ -14,7 +14,7 @@ from collections.abc import Collection, Iterable
 
 from ironburst.burst.headroom import named
 from ironburst.burst.snapshot import Budget, Ceiling
-from ironburst.controller import going, leases, money, records, spending
+from ironburst.controller import going, leases, money, records, spending, spot_prices
 from ironburst.controller.records import LeaseRow
 from ironburst.controller.site import Site
 from ironburst.ports import Observation
@@ -26,17 +26,18 @@ Ending = dict[str, tuple[LeaseRow, str]]  # by id: leases that are to end, and w
 
 
 def reprice(site: Site, since_s: float) -> None:
-    """A price that is declared again counts for the nodes that are rented, too; a higher one from the last tick on.
-    A lower one not for spot: what was offered for a node may still be what it costs.
+    """A price that is declared again counts for the nodes that are rented, too, and spot's as the cloud says it; a
+    higher one from the last tick on. A lower one that nobody asked for not for spot: a node may still cost what it did.
     """
-    rates = spending.rates(site.ledger, site.now)
+    rates, spot = spending.rates(site.ledger, site.now), spot_prices.read(site.ledger)
     for lease in site.ledger.leases():
         pool = site.document.pool(lease.pool)
-        declared = pool.price(lease.instance_type, lease.market) if pool else None
+        asked = spot_prices.of_lease(spot, pool, lease) if pool else None
+        declared = asked if asked is not None or pool is None else pool.price(lease.instance_type, lease.market)
         last = money.rates_of(lease, rates)[-1]
         if declared is None or declared == last.usd_per_hour:
             continue
-        if lease.market == "spot" and declared < last.usd_per_hour:
+        if lease.market == "spot" and asked is None and declared < last.usd_per_hour:
             continue
         from_s = max(min(since_s, site.now) if declared > last.usd_per_hour else site.now, last.from_s)
         site.ledger.rate(lease.id, from_s, last.account, declared)

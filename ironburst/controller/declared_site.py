@@ -30,8 +30,8 @@ def declared_in(cluster: ClusterDocument, path: str, kind: str | None = None) ->
         has = "no GPU node" if not sizes else "nodes of " + " and ".join(map(str, sorted(sizes))) + " GPUs"
         raise BadInput(f"{path}: home has {has}; a trace can be played on home nodes that have equally many GPUs")
     its = [pool for pool in cluster.pools if cluster.scheduler_of(pool) is scheduler]
-    pools = tuple(policy_view.declared_pool(pool, cluster) for pool in its)
     ages = [pool.price_as_of for pool in its if pool.price_as_of]
+    pools = tuple(policy_view.declared_pool(pool, cluster) for pool in its)
     return Declared(
         name=cluster.cluster,
         home=Home(

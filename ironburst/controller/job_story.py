@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from datetime import UTC, datetime
 from typing import Any
 
 from ironburst.burst import Infeasible, Wait, explain, from_json, sentence
@@ -83,6 +84,7 @@ def gather(ledger: Ledger, job: int, now_s: float) -> dict[str, Any]:
         "last_s": row.last_s,
         "asked_s": now_s,
         "story": sorted(story, key=lambda item: item["at_s"]),
+        "prices_as_of": json.loads(ledger.noted("last_tick") or "{}").get("prices_as_of"),
         "leases": [_lease(lease, ledger.launch(lease.launch).reason, now_s) for lease in leases],
     }
 
@@ -175,7 +177,9 @@ def lines(said: dict[str, Any]) -> list[str]:
     elif pending:
         out.append("nothing is decided of it now: it came or came back just now, or nobody rents for its partition")
     told = [_story_line(item, now and item["last_s"] == decided_s) for item in said["story"]]
-    return [*out, *told, *map(_lease_line, said["leases"])]
+    today = datetime.fromtimestamp(said["asked_s"], UTC).date()
+    priced = [f"dollars are estimates, prices of {local_time.prices_of(said['prices_as_of'], today)}"]
+    return [*out, *told, *map(_lease_line, said["leases"]), *priced]
 
 
 def _story_line(item: dict[str, Any], now: bool) -> str:

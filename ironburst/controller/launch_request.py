@@ -71,5 +71,5 @@ def launch_request(document: ClusterDocument, launch: LaunchRow, zone: str, atte
         place=place.place.model_dump(),
         image_id=launch.image_id,
         user_data=user_data(document, pool, place, launch.nodes, launch.boot_s),
-        max_usd_per_hour=launch.usd_per_hour if launch.market == "spot" else None,
+        max_usd_per_hour=pool.spot_max_usd_per_hour.get(launch.instance_type) if launch.market == "spot" else None,
     )

@@ -27,7 +27,8 @@ from ironburst.nodes import states as node_states
 from ironburst.nodes.gpus import NodeGpu as Kind
 from ironburst.ports import Observation
 
-_BOOTS = 15  # newest ones that tell how long a boot takes
+BOOTS = 15
+"""newest ones that tell how long a boot takes"""
 
 
 def policy(document: ClusterDocument, silent: Sequence[str] = ()) -> Policy:
@@ -67,7 +68,7 @@ def pools(site: Site, images: dict[str, PoolImage], silent: Sequence[str] = ()) 
 
 def pool(site: Site, declared: PoolDocument, obstacle: str = "") -> Pool:
     """A declared pool as the policy sees it, with what the ledger knows of its boots and idle times."""
-    boot_s = usual_boot_s(site.ledger.newest_boots_s(declared.name, _BOOTS))
+    boot_s = usual_boot_s(site.ledger.newest_boots_s(declared.name, BOOTS))
     history = idle_store.read(site.ledger, declared.name).history
     obstacle = obstacle or _not_begun(declared, site.now)
     home = site.document.scheduler_of(declared).home_partition if site.document.other_schedulers else ""

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from typing import cast
 
 from ironburst.burst import Launch, Node, Resources, decide, explain
-from ironburst.controller import clock_repair, policy_view, retention
+from ironburst.controller import clock_repair, policy_view, retention, spot_prices
 from ironburst.controller.ledger import Ledger
 from ironburst.controller.logbook import Logbook
 from ironburst.controller.recorder import Recorder
@@ -65,6 +65,7 @@ class Shadow:
             self._would_rent(launch)
         self._told.tick_ended()
         said = {"at_s": began, "took_s": self.clock.now() - began, "serial": document.serial}
+        said["prices_as_of"] = spot_prices.day(document)
         self.ledger.note("last_tick", json.dumps(said))
         return Report.of(began, snapshot, decision, self.ledger, {}, after=mark)
 

@@ -5,16 +5,26 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import asdict
+from datetime import UTC, datetime
 from functools import partial
 from typing import Any, TypeAlias
 
 from ironburst.burst import Job, Node, explain
 from ironburst.burst.snapshot import Ceiling
-from ironburst.controller import burn, hall_events, karpenter_status, order_book, spending, waits_watch
+from ironburst.controller import (
+    burn,
+    hall_events,
+    karpenter_status,
+    order_book,
+    policy_view,
+    spending,
+    spot_prices,
+    waits_watch,
+)
 from ironburst.controller.ledger import Ledger
 from ironburst.controller.order_book import Order
 from ironburst.controller.records import DecisionRow, LeaseRow
-from ironburst.document import BudgetDocument, ClusterDocument
+from ironburst.document import BudgetDocument, ClusterDocument, PoolDocument
 from ironburst.nodes import naming, ranges
 from ironburst.ports import Observation
 from ironburst.system import local_time, terminal
@@ -44,6 +54,7 @@ def gather(
     decided: Mapping[int, DecisionRow] | None = None,
 ) -> dict[str, Any]:
     """Everything that is shown, as JSON values. `decided`: of each job that waits, if it is known already."""
+    document = spot_prices.priced(document, spot_prices.read(ledger)) if ledger else document
     homes = {each.home_partition: each.kind for each in document.schedulers}
     at_home = [(homes[name], node) for node in observation.nodes for name in node.partitions if name in homes]
     last = json.loads(ledger.noted("last_tick") or "null") if ledger else None
@@ -66,6 +77,7 @@ def gather(
         "home": [{"scheduler": kind, **_home_node(node, on.get(node.name, []))} for kind, node in at_home],
         "leases": [_lease(document, each, on.get(each.node, []), now_s) for each in ledger.leases()] if ledger else [],
         "karpenter": karpenter_status.gather(document, ledger, now_s) if ledger else [],
+        "boots": [_boots(pool, ledger) for pool in document.pools] if ledger else [],
         "waits": waits_watch.said(ledger, document, now_s) if ledger else "",
         "halls": hall_events.said(ledger, document) if ledger else [],
         "closed": [asdict(place) for place in ledger.cool_downs(now_s)] if ledger else [],
@@ -80,6 +92,19 @@ def _late_s(document: ClusterDocument, last: dict[str, Any] | None, now_s: float
         return None
     since_s = now_s - float(last["at_s"]) - float(last["took_s"])
     return since_s if since_s > max(LATE_S, LATE_TICKS * document.burst.tick_s) else None
+
+
+def _boots(pool: PoolDocument, ledger: Ledger) -> dict[str, Any]:
+    """`usual_s`: from launch to joined, as measured; None: nothing was."""
+    took_s = ledger.newest_boots_s(pool.name, policy_view.BOOTS)
+    usual_s = policy_view.usual_boot_s(took_s)
+    return {"pool": pool.name, "usual_s": usual_s, "measured": len(took_s), "longest_s": pool.boot_s}
+
+
+def _boots_line(boots: dict[str, Any]) -> str:
+    usual, longest = explain.duration(boots["usual_s"]), explain.duration(boots["longest_s"])
+    of = explain.plural(boots["measured"], "node")
+    return f"pool {boots['pool']}: {usual} from launch to joined (the median of {of}; {longest} are allowed)"
 
 
 def _home_node(node: Node, on: list[Job]) -> dict[str, Any]:
@@ -115,13 +140,15 @@ def _money(document: ClusterDocument, ledger: Ledger | None, now_s: float) -> di
     none_declared = BudgetDocument(usd_per_month=0.0)  # what was spent is told all the same
     budget = spending.budget(ledger, declared or none_declared, now_s) if ledger else None
     ceilings = budget.ceilings if budget and declared else ()
-    ages = [pool.price_as_of for pool in document.pools if pool.price_as_of]
+    day, today = spot_prices.day(document), datetime.fromtimestamp(now_s, UTC).date()
     return {
         "estimates": True,
         "usd_per_month": declared.usd_per_month if declared else None,
         "spent_usd": budget.spent_usd if budget else 0.0,
         "committed_usd": budget.committed_usd if budget else 0.0,
-        "prices_as_of": min(ages, default=None),
+        "prices_as_of": day,
+        "prices_age_days": None if day is None else local_time.age_days(day, today),
+        "prices": local_time.prices_of(day, today),
         "ceilings": [_ceiling(ceiling) for ceiling in ceilings if ceiling.from_s <= now_s < ceiling.to_s],
     }
 
@@ -166,6 +193,7 @@ def lines(said: dict[str, Any], columns: int = terminal.UNLIMITED, colour: bool 
     below = [
         *map(karpenter_status.line, said["karpenter"]),
         *said["halls"],
+        *[_boots_line(each) for each in said["boots"] if each["usual_s"] is not None],
         *([f"waits: {said['waits']}"] if said["waits"] else []),
         *[_closed_line(place) for place in said["closed"]],
         _money_line(said["money"]),
@@ -235,7 +263,7 @@ def _money_line(money: dict[str, Any]) -> str:
     month = money["usd_per_month"]
     limit = "no budget declared" if month is None else f"of {explain.usd(month)} a month"
     spent = f"spent {explain.usd(money['spent_usd'])}, committed {explain.usd(money['committed_usd'])}"
-    return f"money (estimates, prices of {money['prices_as_of'] or 'the stack file'}): {spent}, {limit}"
+    return f"money (estimates, prices of {money['prices']}): {spent}, {limit}"
 
 
 def _ceiling_line(ceiling: dict[str, Any]) -> str:

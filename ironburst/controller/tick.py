@@ -36,6 +36,7 @@ from ironburst.controller import (
     retention,
     shares,
     sightings,
+    spot_prices,
     unstarted,
     waits_watch,
 )
@@ -162,6 +163,7 @@ class Controller:
         cool_downs.forgive(self.ledger, document.serial, began)
         last_s = clock_repair.tick_began(self.ledger, began, document.burst.tick_s, uptime)
         sightings.note(site)
+        spot_prices.look(site)
         ceilings.reprice(site, last_s)
         try:
             heard = ownership.claim(site, first=not self._said)
@@ -206,9 +208,9 @@ class Controller:
         reaper.tidy(site, observation)
         going.let_go(site, spare.difference(*(launch.nodes for launch in checked.launches)), observation)
         reaper.reap_safely(site, observation)
-        self.ledger.note(
-            "last_tick", json.dumps({"at_s": began, "took_s": self.clock.now() - began, "serial": document.serial})
-        )
+        took_s, day = self.clock.now() - began, spot_prices.day(site.document)
+        said = {"at_s": began, "took_s": took_s, "serial": document.serial, "prices_as_of": day}
+        self.ledger.note("last_tick", json.dumps(said))
         return self._report(began, mark, snapshot, checked, dropped)
 
     def site(self, document: ClusterDocument) -> Site:

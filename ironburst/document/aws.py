@@ -39,6 +39,9 @@ class AwsPlace(Part):
         default=None, description="resource group with the reservations that its nodes run in"
     )
     tags: dict[str, str] = Field(default={}, description="the organization's own, on all that a launch or a bake makes")
+    volume_init_mb_s: int | None = Field(
+        default=None, description="MiB/s at which its root volume is filled from the image; null: as it is read"
+    )
 
 
 UNKNOWN = AwsPlace(subnet_id="", launch_template_id="")

@@ -15,7 +15,7 @@ from ironburst.config.cloud_models import Cloud, Group, Pool
 from ironburst.config.karpenter_models import KarpenterPool as DeclaredKarpenterPool
 from ironburst.config.models import ClusterConfig, Hall, Nodes
 from ironburst.config.node_settings import NodeSettings
-from ironburst.config.prices import fixed_usd_per_gpu_hour, oldest, price
+from ironburst.config.prices import fixed_usd_per_gpu_hour, oldest, price, spot_max
 from ironburst.config.scheduler_models import Kubernetes
 from ironburst.document import (
     CloudDocument,
@@ -332,7 +332,9 @@ def _pool_type(cloud: Cloud, pool: Pool, name: str) -> PoolType:
 def _pool(config: ClusterConfig, pool: Pool, observed: Observed, solution: Solution) -> PoolDocument:
     assert config.cloud
     first, *others = [_pool_type(config.cloud, pool, name) for name in pool.types]
-    known = [price(config.cloud, name, market) for name in pool.types for market in pool.markets]
+    cloud = config.cloud
+    days = {market: oldest(price(cloud, name, market) for name in pool.types) for market in pool.markets}
+    known = {market: str(day) for market, day in days.items() if day}
     return PoolDocument(
         name=pool.name,
         scheduler=_whose(config, pool),
@@ -340,7 +342,9 @@ def _pool(config: ClusterConfig, pool: Pool, observed: Observed, solution: Solut
         nodes=naming.numbered(pool.name, pool.max_nodes),
         markets=list(pool.markets),
         usd_per_hour=first.usd_per_hour,
-        price_as_of=str(day) if (day := oldest(known)) else None,
+        spot_max_usd_per_hour={name: usd for name in pool.types if (usd := spot_max(cloud, name)) is not None},
+        price_as_of=min(known.values(), default=None),
+        prices_as_of=known,
         zones=observed.pool_zones[pool.name],
         image=naming.image_parameter(config.name, pool.name),
         notices=observed.notices.get(pool.name, ""),

@@ -249,7 +249,9 @@ class PoolDocument(Part):
     usd_per_hour: dict[str, float | None] = Field(
         description="market: USD per node-hour; null: unknown, so not rented; a capacity block's is 0: it was paid for"
     )
-    price_as_of: str | None
+    spot_max_usd_per_hour: dict[str, float] = Field(default={}, description="type: the most paid for spot; none: any")
+    price_as_of: str | None = Field(description="day of the oldest list price in it; null: all are declared")
+    prices_as_of: dict[str, str] = Field(default={}, description="market: the same of its prices; none: declared")
     zones: list[PoolZone]
     image: str = Field(description="where the cloud keeps the id of its nodes' image")
     notices: str = Field(default="", description="where the cloud says that it takes nodes back; empty: nowhere")
@@ -296,17 +298,20 @@ class PoolDocument(Part):
             (each for each in self.zones if (each.zone, each.instance_type or self.instance_type) == wanted), None
         )
 
+    @property
+    def prices(self) -> dict[str, dict[str, float | None]]:
+        """Instance type: its usd_per_hour."""
+        others = {other.instance_type: other.usd_per_hour for other in self.other_types}
+        return {self.instance_type: self.usd_per_hour} | others
+
     def price(self, instance_type: str, market: str) -> float | None:
         """USD per hour of a node of this type; None: not known, or it isn't the pool's."""
-        prices = {self.instance_type: self.usd_per_hour}
-        prices |= {other.instance_type: other.usd_per_hour for other in self.other_types}
-        return prices.get(instance_type, {}).get(market)
+        return self.prices.get(instance_type, {}).get(market)
 
     @property
     def dearest_usd_per_hour(self) -> float:
         """Of all its types and markets whose price is known; 0 without any."""
-        prices = [self.usd_per_hour, *(other.usd_per_hour for other in self.other_types)]
-        return max((usd for each in prices for usd in each.values() if usd is not None), default=0.0)
+        return max((usd for each in self.prices.values() for usd in each.values() if usd is not None), default=0.0)
 
 
 class ImagesDocument(Part):

@@ -129,7 +129,7 @@ def view(seen: PageFiles, at: At, asked: str = "", rows: int | None = ROWS) -> V
         bars=[_bar(ceiling, at) for ceiling in said["money"]["ceilings"]],
         days=days,
         burn=seen.burn,
-        prices=said["money"]["prices_as_of"] or "the stack file",
+        prices=said["money"]["prices"],
         home=[_home(node) for node in said["home"]],
         decisions=_decisions(seen, at),
         drift=drift,

@@ -13,6 +13,7 @@ from ironburst.plan.difference import Difference
 from ironburst.plan.money import Money
 from ironburst.plan.policy import KINDS, Refusal
 from ironburst.plan.preview import ResourceChange
+from ironburst.system import local_time
 
 MOST = 60_000
 """characters: GitHub takes 65,536, and the rest is for what is left out"""
@@ -117,7 +118,8 @@ def _declared(differences: Sequence[Difference]) -> Iterator[str]:
 def _dollars(money: Money) -> Iterator[str]:
     if not money.rows:
         return
-    yield from ("#### USD a month at worst (estimates)", "", "| | now | with this |", "|---|---:|---:|")
+    priced = f"prices of {local_time.prices_of(money.as_of)}"
+    yield from (f"#### USD a month at worst (estimates, {priced})", "", "| | now | with this |", "|---|---:|---:|")
     for row in money.rows:
         yield f"| {row.what} | {_usd(row.before)} | {_usd(row.after)} |"
     yield f"| **in all** | {_usd(money.total_before)} | **{_usd(money.total)}** |"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import date
 
 from ironburst.config.aws import estimates
 from ironburst.config.models import ClusterConfig
@@ -22,12 +23,13 @@ class MonthlyCost:
 @dataclass(frozen=True)
 class Money:
     """`rows`: what is paid for; `rented`: what the pools would cost if no ceiling held them, None: not known;
-    `ceiling`: budget.total_usd_per_month.
+    `ceiling`: budget.total_usd_per_month; `as_of`: the oldest list price in it, None: all are declared.
     """
 
     rows: list[MonthlyCost]
     rented: float | None
     ceiling: float | None
+    as_of: date | None = None
 
     @property
     def total(self) -> float | None:
@@ -45,7 +47,9 @@ def money(config: ClusterConfig, before: ClusterConfig | None) -> Money:
     then, now = (_costs(before) if before else {}), _costs(config)
     rows = [MonthlyCost(what, then.get(what, 0.0), now.get(what, 0.0)) for what in dict.fromkeys([*now, *then])]
     ceiling = config.budget.total_usd_per_month if config.budget else None
-    return Money(rows, _pools(config), ceiling)
+    pools = [estimates.pool(config.cloud, pool) for pool in config.cloud.pools] if config.cloud else []
+    days = [each.as_of for each in (*estimates.fixed(config), *pools) if each.as_of]
+    return Money(rows, _pools(config), ceiling, min(days, default=None))
 
 
 def _costs(config: ClusterConfig) -> dict[str, float | None]:

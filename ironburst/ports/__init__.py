@@ -242,7 +242,7 @@ class LaunchRequest:
     owner: str = ""  # the controller's id
     account: str = ""
     usd_per_hour: float | None = None  # an instance
-    max_usd_per_hour: float | None = None  # spot: what is paid at most for each; None: what it costs
+    max_usd_per_hour: float | None = None  # spot: what is paid at most for each; None: the provider's own limit
 
     @classmethod
     def recorded(cls, said: Mapping[str, Any]) -> LaunchRequest:
@@ -330,6 +330,11 @@ class Cloud(Protocol):
     def terminate(self, ids: Sequence[str]) -> set[str]:
         """Ends them; ids that are gone already are fine.
         Returns those that end now by the provider's word, so cost no more.
+        """
+
+    def spot_prices(self, types: Sequence[str]) -> dict[tuple[str, str], float]:
+        """(instance type, zone): USD that an hour of spot costs now, where these types are sold so. Answers within
+        seconds.
         """
 
     def interruptions(self, queues: Iterable[str]) -> list[Interruption]:

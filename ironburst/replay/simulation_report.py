@@ -16,6 +16,7 @@ from ironburst.replay.pictures import Panel, Series
 from ironburst.replay.results import OfAccount
 from ironburst.replay.simulate import play
 from ironburst.replay.traces import Trace
+from ironburst.system import local_time
 from ironburst.system.bad_input import BadInput
 
 MONTH_S = 30 * 86400
@@ -227,7 +228,7 @@ def _rent(said: dict[str, Any]) -> list[str]:
     usd, leases = said["usd"], explain.plural(said["leases"], "lease")
     parts = [f"booting {explain.usd(usd['boot'])}", f"idle {explain.usd(usd['idle'])}"]
     parts += [f"prepaid {explain.usd(usd['prepaid'])}"] if usd["prepaid"] else []
-    parts.append(f"prices of {usd['prices_as_of'] or 'the stack file'}")
+    parts.append(f"prices of {local_time.prices_of(usd['prices_as_of'])}")
     return [
         f"{'rented':22}{said['rented_gpu_hours']:,.0f} GPU-hours, {said['rented_jobs']:,} jobs, {leases}",
         f"{'paid':22}{explain.usd(usd['total'])} ({', '.join(parts)})",

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 
+PRICES_OLD_DAYS = 30
+"""older prices are warned of"""
 _MOMENT = re.compile(r"\b\d{4}-\d\d-\d\d \d\d:\d\d:\d\dZ")
 
 
@@ -35,3 +37,18 @@ def local(text: str) -> str:
             return found[0]
 
     return _MOMENT.sub(said, text)
+
+
+def prices_of(day: date | str | None, today: date | None = None) -> str:
+    """What prices of a day are, with their age; None: a person declared them."""
+    if day is None:
+        return "the stack file"
+    days = age_days(day, today)
+    old = " and too old to count on: declare today's under cloud.price" if days > PRICES_OLD_DAYS else ""
+    return f"{day}, {days} day{'' if days == 1 else 's'} old{old}"
+
+
+def age_days(day: date | str, today: date | None = None) -> int:
+    """Whole days since then, by UTC."""
+    day = date.fromisoformat(day) if isinstance(day, str) else day
+    return max(((today or datetime.now(UTC).date()) - day).days, 0)

@@ -21,7 +21,7 @@ from ironburst.wiring.provider import ImageIds, Provider, Rights
 def _api(region: str) -> Cloud:
     from ironburst.adapters.aws.cloud import Aws
 
-    return Aws(region)
+    return Aws(region, waits=True)
 
 
 def _images(region: str) -> Images:

@@ -41,6 +41,11 @@ EC2_QUOTAS = {
     "L-34B43A08": ("All Standard (A, C, D, H, I, M, R, T, Z) Spot Instance Requests", 5.0),
     "L-0263D0A3": ("EC2-VPC Elastic IPs", 5.0),
 }
+# of other services: (service, code) -> (name, AWS's default)
+OTHER_QUOTAS = {
+    ("vpc", "L-DF5E4CA3"): ("Network interfaces per Region", 5000.0),
+    ("ebs", "L-7A658B76"): ("Storage for General Purpose SSD (gp3) volumes, in TiB", 50.0),
+}
 LOCAL_ZONE = {"ZoneType": "local-zone", "State": "available", "OptInStatus": "not-opted-in"}
 
 
@@ -61,9 +66,11 @@ def get_service_quota(backend: Any, service_code: str, quota_code: str) -> Param
 
 
 def default_quota(backend: Any, service_code: str, quota_code: str) -> Params:
-    if service_code == "ec2" and quota_code in EC2_QUOTAS:
-        name, value = EC2_QUOTAS[quota_code]
-        return {"ServiceCode": "ec2", "QuotaCode": quota_code, "QuotaName": name, "Value": value, "Adjustable": True}
+    known = OTHER_QUOTAS | {("ec2", code): quota for code, quota in EC2_QUOTAS.items()}
+    if (service_code, quota_code) in known:
+        name, value = known[service_code, quota_code]
+        said = {"ServiceCode": service_code, "QuotaCode": quota_code, "QuotaName": name}
+        return said | {"Value": value, "Adjustable": True}
     rows = backend.list_aws_default_service_quotas(service_code)
     for row in rows:
         if row["QuotaCode"] == quota_code:
@@ -174,4 +181,12 @@ def patch(replace: Callable[[Any, str, Any], None]) -> None:
     replace(TokenResponse, "decode_authorization_message", decode_authorization_message)
 
 
-ACTIONS = {"describe_availability_zones": describe_availability_zones}
+# ---- disks
+def get_ebs_default_kms_key_id(backend: Any, _p: Params) -> Params:
+    """AWS's own by its alias, until somebody gave another (`given`'s `ebs`: key)."""
+    key = given(backend.account_id, backend.region_name, "ebs").get("key", "alias/aws/ebs")
+    arn = f"arn:aws:kms:{backend.region_name}:{backend.account_id}:{key}"
+    return {"KmsKeyId": key if key.startswith("arn:") else arn}
+
+
+ACTIONS = {f.__name__: f for f in (describe_availability_zones, get_ebs_default_kms_key_id)}

@@ -61,6 +61,7 @@ class Capacity(dict):
     def __init__(self) -> None:
         super().__init__()
         self.block_offerings: list[Params] = []  # as DescribeCapacityBlockOfferings returns them
+        self.spot_usd: dict[tuple[str, str], float] = {}  # (instance type, zone) -> an hour; missing: spot.usd
         self.groups: dict[str, list[str]] = {}  # ARN of a resource group -> its reservations (moto keeps no members)
 
     # ---- hosts

@@ -15,6 +15,7 @@ import socket
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any
 
 from moto.core.responses import ActionResult
@@ -34,15 +35,19 @@ from werkzeug.serving import make_server
 from lab.aws import (
     account_gaps,
     budgets_gaps,
+    clock,
     disks,
     ec2_gaps,
     events_gaps,
     iam,
     iam_gaps,
+    iam_late,
     iam_limits,
     images,
+    limits,
     link_gaps,
     placement,
+    spot,
     vpn_gaps,
 )
 from lab.aws.capacity import Capacity
@@ -139,10 +144,16 @@ class Cloud:
         self.settle()
         self._cancel_timers()
         moto_api_backend.reset()
-        offerings, groups = self.capacity.block_offerings, self.capacity.groups
-        for table in (self.capacity, offerings, groups, self.layer.faults, self.calls, self.hosts, self._credentials):
+        clock.reset()
+        iam_late.late(0.0)
+        own = self.capacity.block_offerings, self.capacity.groups, self.capacity.spot_usd
+        for table in (self.capacity, *own, self.layer.faults, self.calls, self.hosts, self._credentials):
             table.clear()
         self.organization.clear()
+
+    def pass_by(self, seconds: float) -> None:
+        """Put the cloud's clock forward: sessions end, and what IAM was told arrives."""
+        clock.forward(seconds)
 
     def close(self) -> None:
         self._cancel_timers()
@@ -190,6 +201,7 @@ class Cloud:
             **account_gaps.ACTIONS,
             **link_gaps.ACTIONS,
             **{name: getattr(self.capacity, name) for name in Capacity.ACTIONS},
+            "describe_spot_price_history": partial(spot.describe_spot_price_history, self.capacity),
             "run_instances": once(self.launcher.run_instances, self.lock),
             "create_fleet": once(self.launcher.create_fleet, self.lock),
             "create_image": lambda backend, p: images.create_image(backend, p, self._baking),
@@ -212,6 +224,7 @@ class Cloud:
         ec2_gaps.patch(replace)
         vpn_gaps.patch(replace)
         link_gaps.patch(replace)
+        limits.patch(replace)
         budgets_gaps.patch(replace)
         account_gaps.patch(replace)
         events_gaps.patch(replace)

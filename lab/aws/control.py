@@ -10,6 +10,7 @@ HTTP, loopback only.
 | POST /lab/interrupt | {"instance_id", "notice_s"} | {} |
 | POST /lab/organization | OrganizationBody: its service control policies, null: none of that kind | its policies |
 | POST /lab/hall | {"up", "networks"}: how many tunnels of each VPN are up, what comes by BGP | {} |
+| POST /lab/clock | {"forward_s"}: the cloud's clock, by which sessions end | {} |
 | GET, POST /lab/images | {"image_id", "folder", "name"}; see ImageBody | every image; {"image_id"} |
 | GET /lab/instances, /lab/hosts | | every instance (ended too) / those with a host |
 | DELETE /lab/instances | | the ended are forgotten, as EC2 does within an hour: [] |
@@ -82,6 +83,10 @@ class HallBody(Body):
 class OrganizationBody(Body):
     tag: str | None = None  # no launch without it
     boundary: str | None = None  # no role without this policy (its ARN)
+
+
+class ClockBody(Body):
+    forward_s: float = pydantic.Field(ge=0)
 
 
 class ImageBody(Body):
@@ -172,6 +177,10 @@ class Control(ThreadingHTTPServer):
         hall_answers(self.cloud.backend, body.up, body.networks)
         return {}
 
+    def post_clock(self, body: ClockBody) -> Any:
+        self.cloud.pass_by(body.forward_s)
+        return {}
+
     def get_images(self) -> Any:
         return [
             {"image_id": i.id, "folder": i.folder or None, "name": i.name}
@@ -219,6 +228,7 @@ CALLS: dict[tuple[str, str], tuple[Callable[..., Any], type[Body] | None]] = {
     ("POST", "/lab/interrupt"): (Control.post_interrupt, InterruptBody),
     ("POST", "/lab/organization"): (Control.post_organization, OrganizationBody),
     ("POST", "/lab/hall"): (Control.post_hall, HallBody),
+    ("POST", "/lab/clock"): (Control.post_clock, ClockBody),
     ("GET", "/lab/images"): (Control.get_images, None),
     ("POST", "/lab/images"): (Control.post_images, ImageBody),
     ("GET", "/lab/instances"): (Control.get_instances, None),

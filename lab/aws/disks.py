@@ -77,6 +77,7 @@ def launched(backend: Any, image_id: str, asked: list[Params]) -> list[Params]:
             disks[device] = {**disks.get(device, EBS), **ebs}
     for device, ebs in disks.items():
         _check_speed(ebs)
+        _check_rate(ebs)
         if not ebs.get("VolumeSize"):
             message = f"Either snapshot ID or volume size must be provided for: {device}"
             raise Ec2Error("InvalidBlockDeviceMapping", message)
@@ -108,12 +109,25 @@ def _check_speed(ebs: Params) -> None:
         raise Ec2Error("InvalidParameterValue", ratio)
 
 
+def _check_rate(ebs: Params) -> None:
+    """At which a volume is filled from its snapshot."""
+    if (asked := ebs.get("VolumeInitializationRate")) is None:
+        return
+    if not ebs.get("SnapshotId"):
+        text = "The parameter VolumeInitializationRate is supported only for volumes created from snapshots"
+        raise Ec2Error("InvalidParameterCombination", text)
+    if not 100 <= int(asked) <= 300:
+        raise Ec2Error("InvalidParameterValue", f"Volume initialization rate {asked} must be between 100 and 300 MiB/s")
+
+
 def provisioned(backend: Any, instance: Any, volumes: list[Params]) -> None:
     """The throughput of an instance's volumes, which moto doesn't take from a launch."""
     asked = {each["DeviceName"]: each["Ebs"] for each in volumes}
     for device, attached in instance.get_block_device_mapping:
         mib_s = int(asked.get(device, {}).get("Throughput") or GP3_MIB_S)
-        backend.get_volume(attached.volume_id).throughput = mib_s
+        volume = backend.get_volume(attached.volume_id)
+        volume.throughput, rate = mib_s, asked.get(device, {}).get("VolumeInitializationRate")
+        volume.volume_initialization_rate = None if rate is None else int(rate)
 
 
 def patch(replace: Callable[[Any, str, Any], None]) -> None:

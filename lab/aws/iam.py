@@ -8,7 +8,6 @@ to know a new one). Signatures are not checked.
 from __future__ import annotations
 
 import base64
-import datetime as dt
 import json
 import re
 import uuid
@@ -22,10 +21,11 @@ from moto.core.responses import BaseResponse
 from moto.iam.models import iam_backends
 from moto.s3.exceptions import S3ClientError
 from moto.sqs.models import sqs_backends
+from moto.sts import models as sts_models
 from moto.sts.models import sts_backends
 from werkzeug.exceptions import HTTPException
 
-from lab.aws import web_identity
+from lab.aws import clock, iam_late, limits, web_identity
 from lab.aws.faults import Ec2Error
 from lab.aws.iam_calls import Account, checks
 from lab.aws.iam_policy import Caller, Check, NotJudged, Verdict, judge
@@ -33,6 +33,8 @@ from lab.aws.launch_spec import Params, plain
 from lab.aws.s3_calls import s3_checks
 
 ADMINISTRATOR = "lab"
+LONGEST_CHAINED_S = 3600
+"""a session of a role that another role took; without a word of the caller's, and of the role's, any other, too"""
 KEY = re.compile(r"Credential=([^/,\s]+)/")
 JSON_SERVICES = {
     "ssm",
@@ -110,6 +112,8 @@ def patch(replace: Callable[[Any, str, Any], None], account: str, organization: 
             lambda where: s3_checks(where, response._get_action(), bucket_name, key_name, response.querystring),
         )
 
+    replace(sts_models, "utcnow", clock.now)
+    iam_late.patch(replace, policies_of)
     replace(BaseResponse, "_authenticate_and_authorize_normal_action", asked)
     replace(BaseResponse, "_authenticate_and_authorize_s3_action", asked_by_s3)
 
@@ -123,10 +127,14 @@ def authorise(
     """Return, or raise what AWS would answer. `ask`: what IAM is asked of the call; None: what iam_calls knows."""
     service, action, headers = str(response.service_name), str(response._get_action()), response.headers
     if (service, action) == ("sts", "AssumeRoleWithWebIdentity"):  # not signed: the token says who calls
-        with_web_identity(Account(account, response.region), _parameters(response))
+        said, where = _parameters(response), Account(account, response.region)
+        with_web_identity(where, said)
+        fitting(where, said, None)
         return
     if not (key := KEY.search(headers.get("Authorization", ""))):
         raise refusal(service, "unknown", "Request is missing Authentication Token")
+    if service == "ec2":
+        limits.checked(_parameters(response))
     principal = identify(account, service, key.group(1), headers.get("X-Amz-Security-Token"))
     if principal.documents is None and not organization and (service, action) != ("sts", "AssumeRole"):
         return
@@ -142,6 +150,21 @@ def authorise(
             raise refusal(service, "denied", f"{principal.arn}: {error}") from None
         if not verdict.allowed:
             raise denied(service, principal, check, verdict)
+    if (service, action) == ("sts", "AssumeRole"):
+        fitting(where, _parameters(response), principal)
+
+
+def fitting(where: Account, p: Params, principal: Principal | None) -> None:
+    """STS's refusal of a session that is longer than its role allows, or than one role may take another (an hour)."""
+    asked = int(p.get("DurationSeconds") or LONGEST_CHAINED_S)
+    role = next((role for role in where.iam.roles.values() if role.arn == p["RoleArn"]), None)
+    if principal and principal.role_arn and asked > LONGEST_CHAINED_S:
+        limit = "1 hour session limit for roles assumed by role chaining"
+    elif role and asked > int(role.max_session_duration or LONGEST_CHAINED_S):
+        limit = "MaxSessionDuration set for this role."
+    else:
+        return
+    raise in_xml(400, "ValidationError", f"The requested DurationSeconds exceeds the {limit}")
 
 
 def with_web_identity(where: Account, p: Params) -> None:
@@ -218,6 +241,7 @@ def trusted(where: Account, check: Check, principal: Principal, mine: Verdict) -
 
 def trust_policy(where: Account, role_arn: str) -> Mapping[str, Any] | None:
     role = next((role for role in where.iam.roles.values() if role.arn == role_arn), None)
+    role = None if role and iam_late.unknown_yet(role.create_date) else role
     return _document(role.assume_role_policy_document) if role else None
 
 
@@ -249,14 +273,14 @@ def identify(account: str, service: str, key: str, token: str | None) -> Princip
     iam = iam_backends[account]["aws"]
     for session in list(sts_backends[account]["aws"].assumed_roles):
         if session.access_key_id == key and session.session_token == token:
-            if session.expiration <= dt.datetime.now(dt.UTC).replace(tzinfo=session.expiration.tzinfo):
+            if session.expiration.replace(tzinfo=None) <= clock.now():
                 raise refusal(service, "expired", "The security token included in the request is expired")
             role = next((role for role in iam.roles.values() if role.arn == session.role_arn), None)
             boundary = boundary_of(iam, role) if role else None
-            return Principal(session.arn, session.role_arn, policies_of(role) if role else (), boundary)
+            return Principal(session.arn, session.role_arn, iam_late.known(role, policies_of) if role else (), boundary)
     for user in list(iam.users.values()):
         if token is None and any(each.access_key_id == key for each in user.access_keys):
-            return Principal(user.arn, None, policies_of(user))
+            return Principal(user.arn, None, iam_late.known(user, policies_of))
     raise refusal(service, "unknown", "The security token included in the request is invalid.")
 
 

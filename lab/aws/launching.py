@@ -15,7 +15,7 @@ from moto.ec2.models.instance_types import INSTANCE_TYPES
 from moto.ec2.models.instances import InstanceState
 from moto.iam.models import iam_backends
 
-from lab.aws import disks, iam_gaps
+from lab.aws import disks, iam_gaps, iam_late, limits, spot
 from lab.aws.capacity import Capacity, stash
 from lab.aws.faults import Ec2Error
 from lab.aws.fleet import create_fleet
@@ -45,6 +45,12 @@ def once(method: Action, lock: threading.RLock) -> Action:
                 )
             if not done:
                 done = stash(backend, "tokens")[key] = (said, method(backend, p))
+            elif (made := getattr(done[1], "instances", [])) and all(each.state == "terminated" for each in made):
+                raise Ec2Error(
+                    "IdempotentInstanceTerminated",
+                    "The client token that you have provided is associated with a resource that is already deleted. "
+                    "Please use a different client token.",
+                )
             return done[1]
 
     return call
@@ -72,6 +78,7 @@ class Launcher:
         if str(p.get("DryRun", "")).lower() == "true":  # EC2 looks at what is named, not at capacity or quotas
             check(backend, spec, zone_of(backend, spec)[1])
             check_tags(spec, (spec.get("InstanceMarketOptions") or {}).get("MarketType") or "on-demand")
+            limits.launch(backend, spec, zone_of(backend, spec)[1])
             instance_profile(backend, spec.get("IamInstanceProfile"))
             raise Ec2Error("DryRunOperation", "Request would have succeeded, but DryRun flag is set.", 412)
         return self.launch(backend, spec, least, most)
@@ -87,8 +94,10 @@ class Launcher:
         market = (spec.get("InstanceMarketOptions") or {}).get("MarketType") or "on-demand"
         check(backend, spec, zone)
         check_tags(spec, market)
+        limits.launch(backend, spec, zone)
         if market == "spot":
             iam_gaps.need_spot_role(backend)
+            spot.need_price(self.capacity, spec, zone)
         profile = instance_profile(backend, spec.get("IamInstanceProfile"))
         volumes = disks.launched(backend, spec["ImageId"], spec.get("BlockDeviceMappings", []))
         most = self.addresses_for(backend, spec, subnet, least, most)
@@ -270,7 +279,8 @@ def instance_profile(backend: Any, asked: Params | None) -> Any | None:
     if not asked:
         return None
     for profile in iam_backends[backend.account_id]["aws"].instance_profiles.values():
-        if asked.get("Arn") == profile.arn or (asked.get("Name") and asked["Name"] == profile.name):
+        meant = asked.get("Arn") == profile.arn or (asked.get("Name") and asked["Name"] == profile.name)
+        if meant and not iam_late.unknown_yet(profile.create_date):
             return profile
     key = "Arn" if asked.get("Arn") else "Name"
     raise Ec2Error(

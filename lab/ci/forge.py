@@ -18,7 +18,7 @@ from lab.ci.expressions import whole
 from lab.ci.runner import Result, Start, condition, run
 from lab.ci.workflow import Job
 
-SignIn = Callable[[str, str], Mapping[str, str]]
+SignIn = Callable[[str, str, int], Mapping[str, str]]
 """(role, subject of the job's token) -> variables with credentials; raises PermissionError"""
 
 
@@ -131,7 +131,7 @@ class Forge:
             github=github,
             vars=self.vars | environment.vars,
             checkout=lambda folder, depth: self._clone(folder, depth, branch, merged=bool(pull)),
-            sign_in=(lambda role: self.sign_in(role, f"repo:{self.name}:{subject}")) if signs_in else None,
+            sign_in=(lambda role, s: self.sign_in(role, f"repo:{self.name}:{subject}", s)) if signs_in else None,
             environment=self.machine,
         )
         if not condition(job, Start(github, self.vars, start.checkout, None, {})):  # before the environment is known

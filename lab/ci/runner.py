@@ -17,7 +17,7 @@ from lab.ci.workflow import Job
 
 INPUTS = {
     "actions/checkout": {"fetch-depth", "persist-credentials"},
-    "aws-actions/configure-aws-credentials": {"role-to-assume", "aws-region"},
+    "aws-actions/configure-aws-credentials": {"role-to-assume", "aws-region", "role-duration-seconds"},
 }
 PINNED = re.compile(r"([\w-]+/[\w-]+)@[0-9a-f]{40}")
 STATUS = re.compile(r"\b(always|success|failure|cancelled)\(\)")
@@ -36,14 +36,14 @@ class Result:
 
 @dataclass(frozen=True)
 class Start:
-    """What a job starts from. `github`, `vars`: contexts; `checkout(folder, depth)` fills a folder; `sign_in(role)`:
-    credentials for a role, by a token that says who the job is; None: the job gets no token.
+    """What a job starts from. `github`, `vars`: contexts; `checkout(folder, depth)` fills a folder; `sign_in(role,
+    seconds)`: credentials for a role, for so long, by a token that says who the job is; None: the job gets no token.
     """
 
     github: Mapping[str, Any]
     vars: Mapping[str, str]
     checkout: Callable[[Path, int], None]
-    sign_in: Callable[[str], Mapping[str, str]] | None
+    sign_in: Callable[[str, int], Mapping[str, str]] | None
     environment: Mapping[str, str]
     """variables of the machine"""
 
@@ -137,7 +137,7 @@ def _action(this: _Run, step: Mapping[str, Any]) -> bool:
     if not this.start.sign_in:
         raise PermissionError("It looks like you might be trying to authenticate with OIDC. Did you mean to set the "
                               "`id-token` permission? Credentials could not be loaded")  # fmt: skip
-    got = this.start.sign_in(given["role-to-assume"])
+    got = this.start.sign_in(given["role-to-assume"], int(given.get("role-duration-seconds", "3600")))
     this.masks += got.values()
     this.env |= got | {"AWS_REGION": given["aws-region"], "AWS_DEFAULT_REGION": given["aws-region"]}
     return True

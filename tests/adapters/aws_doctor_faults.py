@@ -105,6 +105,17 @@ def forget_spot_role(made):
         del roles[key]
 
 
+def own_key(made, *grantees):
+    """A default key of the account's own for EBS."""
+    kms = made.clients("kms")
+    key = kms.create_key()["KeyMetadata"]["Arn"]
+    made.given("ebs")["key"] = key
+    for name in grantees:
+        arn = f"arn:aws:iam::{ACCOUNT}:role/aws-service-role/spot.amazonaws.com/{name}"
+        kms.create_grant(KeyId=key, GranteePrincipal=arn, Operations=["Decrypt", "CreateGrant"])
+    return key
+
+
 def linked(state="", *, of_another=False):
     """A Direct Connect instead of the VPN, with the association of the cluster's gateway."""
     gateway = "0a1b2c3d-4e5f-6789-abcd-ef0123456789"
@@ -179,6 +190,27 @@ BROKEN = {
         "--service-code vpc --quota-code L-F678F1CE --desired-value 2",
     ),
     "NAT gateways": (nat_of_somebody, quotas, "fail", "1; others use 1, this stack 1", "L-FE5A380F --desired-value 2"),
+    "network interfaces": (
+        lambda made: made.given("quotas").update({"L-DF5E4CA3": 100}),
+        quotas,
+        "fail",
+        "100; others use 1, this stack 132",
+        "--service-code vpc --quota-code L-DF5E4CA3 --desired-value 133",
+    ),
+    "gp3 storage": (
+        lambda made: made.given("quotas").update({"L-7A658B76": 0}),
+        quotas,
+        "fail",
+        "0; others use 0, this stack 1",
+        "--service-code ebs --quota-code L-7A658B76 --desired-value 1",
+    ),
+    "a key of one's own": (
+        lambda made: own_key(made) and None,
+        capacity,
+        "warn",
+        "lets it use it, and the key's policy isn't asked for: without either no node starts",
+        "role/aws-service-role/spot.amazonaws.com/AWSServiceRoleForEC2Spot --operations Decrypt",
+    ),
     "zone not opted in": (
         lambda made: made.given("zones").update({"us-east-1b": {"OptInStatus": "not-opted-in"}}),
         zones,

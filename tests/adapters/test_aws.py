@@ -110,11 +110,53 @@ def test_spot_is_one_time_and_ends_with_the_interruption(aws, clients, request_o
 
 
 @pytest.mark.parametrize(("usd", "said"), [(24.0, "24.0"), (0.0435, "0.0435"), (1e-05, "0.00001"), (98.32, "98.32")])
-def test_spot_is_never_paid_more_than_what_is_counted(aws, clients, request_of, usd, said):
+def test_spot_is_never_paid_more_than_the_declared_ceiling(aws, cloud, clients, request_of, usd, said):
+    cloud.capacity.spot_usd[P5, ZONE] = 1e-05
     request = request_of(market="spot", max_usd_per_hour=usd)
     assert parameters(request)["InstanceMarketOptions"]["SpotOptions"]["MaxPrice"] == said
     aws.launch(request)
     assert live(clients("ec2"))[0]["InstanceLifecycle"] == "spot"
+
+
+def test_spot_that_costs_more_than_the_ceiling_is_too_expensive(aws, cloud, request_of):
+    cloud.capacity.spot_usd[P5, ZONE] = 30.0
+    with pytest.raises(ports.TooExpensive, match="price of 24 is lower than the minimum required"):
+        aws.launch(request_of(market="spot", max_usd_per_hour=24.0))
+    assert aws.launch(request_of(market="spot", token="ib-2"))  # without one it is EC2's own: the on-demand price
+
+
+def test_the_root_volume_is_filled_at_the_declared_rate_under_its_images_own_name(aws, cloud, clients, request_of):
+    cloud.register_image("baked", "ami-0aaaaaaaaaaaaaaaa", root_device="/dev/xvda", root_gb=200)
+    request = request_of(image_id="ami-0aaaaaaaaaaaaaaaa", volume_init_mb_s=300)
+    first, again = aws.launch(request), aws.launch(request)
+    assert [each.id for each in first] == [each.id for each in again]
+    (volume,) = clients("ec2").describe_volumes()["Volumes"]
+    assert volume["Size"] == 200 and cloud.backend.volumes[volume["VolumeId"]].volume_initialization_rate == 300
+    assert sum(action == "DescribeImages" for action, _ in cloud.calls) == 1
+    assert "BlockDeviceMappings" not in parameters(request_of())
+
+
+def test_a_rate_that_aws_does_not_have_is_refused(aws, request_of):
+    with pytest.raises(ports.Refused, match="between 100 and 300"):
+        aws.launch(request_of(volume_init_mb_s=50))
+
+
+def test_a_node_that_could_not_use_its_key_says_where_to_look(aws, cloud, request_of):
+    (launched,) = aws.launch(request_of())
+    cloud._end(cloud.backend.get_instance(launched.id), "Client.InternalError", "Client error on launch")
+    (ended,) = aws.described([launched.id])
+    assert ended.reason.startswith("Client.InternalError: look at the KMS key of its volumes")
+
+
+def test_spot_prices_are_those_in_force_by_type_and_zone(aws, cloud):
+    cloud.capacity.spot_usd |= {(P5, ZONE): 30.0, (P5, "us-east-1b"): 31.5}
+    found = aws.spot_prices([P5, "g5.xlarge"])
+    assert {place: usd for place, usd in found.items() if place in cloud.capacity.spot_usd} == cloud.capacity.spot_usd
+    assert found["g5.xlarge", ZONE] == pytest.approx(0.4) and aws.spot_prices([]) == {}
+    cloud.fault("DescribeSpotPriceHistory", drop=True, times=-1)
+    with pytest.raises(ports.OutcomeUnknown):
+        aws.spot_prices([P5])
+    assert sum(action == "DescribeSpotPriceHistory" for action, _ in cloud.calls) == 2  # it isn't asked again at once
 
 
 def test_the_console_is_asked_for_by_instance(aws, cloud, request_of):

@@ -12,7 +12,7 @@ from ironburst.doctor.aws import billing, capacity, identity, images, link, orph
 from ironburst.doctor.aws import examine as aws
 from lab.aws.cloud import ACCOUNT
 from lab.aws.testing import REGION
-from tests.adapters.aws_doctor_faults import BROKEN, by_transit, in_reservation, linked, of_no_state
+from tests.adapters.aws_doctor_faults import BROKEN, by_transit, in_reservation, linked, of_no_state, own_key
 from tests.doctor_account import IMAGE, P_ON_DEMAND, STACK, Made, spelled
 from tests.lab_cloud import user
 
@@ -84,6 +84,17 @@ def test_a_reservation_in_order_and_an_association_are_ok(made):
     assert {each.state for each in capacity.check(made.site(change=change))} == {"ok"}
     change = linked("associated")(made)
     assert {each.state for each in link.check(made.site(change=change))} == {"ok"}
+
+
+def test_a_key_of_ones_own_that_who_launches_may_use_is_ok(made):
+    key = own_key(made, capacity.SPOT_ROLE)
+    first, *rest = [each for each in capacity.check(made.site()) if each.looked_at.startswith(capacity.DEFAULT_KEY)]
+    assert (first.state, first.seen) == ("ok", f"a grant of {key} lets it use it")
+    assert [each.state for each in rest] == ["unknown"] and "which sees no key's policy" in rest[0].seen
+    may = {"Version": "2012-10-17", "Statement": {"Effect": "Allow", "Action": "kms:*", "Resource": key}}
+    made.iam.put_role_policy(RoleName="lab-controller-0a1b2c3", PolicyName="key", PolicyDocument=json.dumps(may))
+    found = [each for each in capacity.check(made.site()) if each.looked_at.startswith(capacity.DEFAULT_KEY)]
+    assert {each.state for each in found} == {"ok"}, shown(found)
 
 
 def test_a_transit_gateway_has_to_be_attached(made):

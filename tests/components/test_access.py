@@ -328,3 +328,14 @@ def test_the_budget_alarm(cluster, value):
 def test_nobody_to_notify_no_notification(cluster, value):
     value["budget"]["notify"] = []
     assert not cluster(value).one("budgets/budget:Budget").inputs["notifications"]
+
+
+@pytest.mark.parametrize(("partition", "service"), [("aws", "ec2.amazonaws.com"), ("aws-cn", "ec2.amazonaws.com.cn")])
+def test_ec2_has_another_name_in_china(partition, service):
+    where = policies.Scope(partition, "cn-north-1", "123456789012")
+    assert service in [each["Principal"]["Service"] for each in policies.assumed_by_ec2(partition)["Statement"]]
+    pools = policies.Pools([], [], [], [], False, [], [], [])
+    (passed,) = [
+        each for each in policies.launching(where, "lab", pools, [])["Statement"] if each["Sid"] == "PassNodeRole"
+    ]
+    assert passed["Condition"]["StringEquals"]["iam:PassedToService"] == service

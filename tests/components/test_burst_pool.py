@@ -1,17 +1,22 @@
 import pytest
 
 from components.aws.burst_pool import BurstPool
-from ironburst.config.aws.models import AwsCloud
+from ironburst.config.aws.models import AwsCloud, AwsPool
 
 ZONES = ["us-east-1a", "us-east-1b"]
 
 
 @pytest.fixture
 def pool(run):
-    def build(**changes):
+    def build(price=None, spans=True, **changes):
         declared = {"name": "p5", "instance_type": "p5.48xlarge", "max_nodes": 3, "zones": ZONES} | changes
         cloud = AwsCloud.model_validate(
-            {"region": "us-east-1", "network": {"cidr": "10.90.0.0/16", "zones": ZONES}, "pools": [declared]}
+            {
+                "region": "us-east-1",
+                "network": {"cidr": "10.90.0.0/16", "zones": ZONES},
+                "pools": [declared],
+                "price": {"p5.48xlarge": price} if price else {},
+            }
         )
         return run(
             lambda: (
@@ -23,6 +28,7 @@ def pool(run):
                     subnet_ids={"us-east-1a": "subnet-0a", "us-east-1b": "subnet-0b", "us-east-1c": "subnet-0c"},
                     security_group_id="sg-0a",
                     instance_profile="lab-node",
+                    spans=spans,
                 ).zones
             )
         )
@@ -135,6 +141,30 @@ def test_a_template_for_each_type_with_its_cards(pool):
     ]
 
 
+@pytest.mark.parametrize(
+    ("changes", "groups"),
+    [
+        ({}, 2),
+        ({"max_nodes": 1}, 0),
+        ({"markets": ["spot"]}, 0),  # a job has one spot node at most, unless burst.spot_max_nodes says otherwise
+        ({"markets": ["spot", "on-demand"]}, 2),
+        ({"markets": ["spot"], "placement_group": True}, 2),
+    ],
+)
+def test_nodes_lie_together_only_where_a_job_may_have_several(pool, changes, groups):
+    declared = AwsPool.model_validate(
+        {"name": "p5", "instance_type": "p5.48xlarge", "max_nodes": 3, "zones": ZONES} | changes
+    )
+    assert len(pool(spans=declared.spans(1), **changes).all("PlacementGroup")) == groups
+    assert AwsPool.model_validate(declared.model_dump() | {"max_nodes": 2, "markets": ["spot"]}).spans(2)
+
+
+def test_a_rate_of_filling_is_the_places(pool):
+    assert [zone.place.volume_init_mb_s for zone in pool(root_disk_init_mb_s=300).result] == [300, 300]
+    (said,) = pool(root_disk_init_mb_s=300).logged
+    assert "each launch pays for each GB of its image" in said
+
+
 def test_it_holds_no_instance(pool):
     assert not pool().all("Instance")
 
@@ -142,12 +172,14 @@ def test_it_holds_no_instance(pool):
 @pytest.mark.parametrize(
     ("changes", "sentence"),
     [
-        ({}, "at worst 165.12 USD an hour, 120,538 USD a month (estimate, list prices of 2026-07-20)"),
+        ({}, "at worst 165.12 USD an hour, 120,538 USD a month (estimate, list prices of 2026-07-20, "),
         ({"markets": ["spot", "on-demand"]}, "at worst 165.12 USD an hour"),  # the dearer market counts
         (
             {"instance_type": None, "instance_types": ["g6e.12xlarge", "g6e.24xlarge"]},
             "3 x g6e.12xlarge or g6e.24xlarge: at worst 45.20 USD an hour",  # of the dearer type
         ),
+        ({"markets": ["spot"]}, "at worst 165.12 USD an hour"),  # spot rises up to the on-demand price
+        ({"markets": ["spot"], "price": {"spot_max": 20}}, "at worst 60.00 USD an hour"),
         ({"instance_type": "p5e.48xlarge"}, "price unknown, so no estimate; give one under cloud.price"),
     ],
 )

@@ -54,6 +54,18 @@ def test_nodes_sign_in_by_their_instances_ids_and_the_controller_as_its_user(clu
     assert right.inputs["policyArn"] == "arn:aws:eks::aws:cluster-access-policy/AmazonEKSClusterAdminPolicy"
 
 
+def test_ci_looks_and_is_no_admin(cluster, declared):
+    """Its role is a pull request's code."""
+    declared["cloud"]["ci"] = {"issuer": "gitlab.com", "preview": ["project_path:org/site:ref_type:branch:ref:x"]}
+    recording = cluster(declared)
+    (role,) = [each for each in recording.all("iam/role:Role") if each.name == "lab-preview"]
+    entry = recording.one("AccessEntry", "lab-eks-preview").inputs
+    assert entry["type"] == "STANDARD" and "userName" not in entry and "kubernetesGroups" not in entry
+    rights = recording.all("AccessPolicyAssociation")
+    mine = [each.inputs["policyArn"].rpartition("/")[2] for each in rights if each.name == "lab-eks-preview"]
+    assert mine == ["AmazonEKSViewPolicy"], role
+
+
 def test_its_nodes_have_a_role_of_their_own(cluster, declared):
     recording = cluster(declared)
     attached = {each.inputs["policyArn"] for each in recording.all("RolePolicyAttachment") if "fixed-eks" in each.name}

@@ -286,6 +286,7 @@ ALLOWED = {
         "Look": lambda s: (
             s.sessions["ending"]("ec2").describe_instances(),
             s.sessions["ending"]("ec2").describe_instance_status(),
+            s.sessions["ending"]("ec2").describe_spot_price_history(InstanceTypes=[P5]),
         ),
     },
     "launching": {

@@ -56,6 +56,7 @@ class FakeCloud:
         self.ill: list[InstanceTrouble] = []  # failed status checks and scheduled events
         self.most_at_once = 0  # launches
         self.spot_usd: dict[str, float] = {}  # what spot costs an hour now, by zone; missing: less than anybody offers
+        self.no_spot_prices: ports.CloudError | None = None  # of DescribeSpotPriceHistory
         self.consoles: dict[str, str] = {}  # what a node's console shows, by node name; missing: nothing yet
         self.wrong_type = self.wrong_image = ""  # what the next launches give instead of what was asked for
         self.ids = itertools.count(1)
@@ -195,6 +196,12 @@ class FakeCloud:
         for id in self.protected.keys() & set(ids):
             raise self.protected[id]
         return {id for id in ids if id in self.all and not self.all[id].instance.alive}
+
+    def spot_prices(self, types):
+        self._takes()
+        if self.no_spot_prices:
+            raise self.no_spot_prices
+        return {(kind, zone): usd for zone, usd in self.spot_usd.items() for kind in types}
 
     def interruptions(self, queues):
         if broken := self.broken_queues & set(queues):

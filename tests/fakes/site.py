@@ -31,7 +31,9 @@ def document(**burst):
         "slurm": {"cpus": 2, "memory_mb": 1000},
         "markets": settings["markets"],
         "usd_per_hour": {"on-demand": 55.04, "spot": 24.0},
+        "spot_max_usd_per_hour": {"p5.48xlarge": settings["spot_max"]} if "spot_max" in settings else {},
         "price_as_of": "2026-11-01",
+        "prices_as_of": dict.fromkeys(settings["markets"], "2026-11-01"),
         "zones": [
             {"zone": zone, "place": {"subnet_id": f"subnet-{zone}", "launch_template_id": f"lt-{zone}"}}
             for zone in settings["zones"]

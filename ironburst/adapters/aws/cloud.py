@@ -10,6 +10,7 @@ import json
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any
 
@@ -17,6 +18,7 @@ import boto3
 from botocore.config import Config
 
 from ironburst.adapters.aws import errors as aws_errors
+from ironburst.adapters.aws import waiting
 from ironburst.adapters.aws.errors import call
 from ironburst.nodes import naming
 from ironburst.ports import (
@@ -35,6 +37,12 @@ _WARNING = "EC2 Spot Instance Interruption Warning"
 _IDS = 100  # that one call asks for; DescribeInstanceStatus takes no more
 _SQS = 10  # messages that one call receives or deletes, at most
 _BATCHES = 200  # received of one queue in one call of ours: 2,000 messages
+# codes of EC2 that say less than they know: code -> what to look at
+MEANT = {
+    "Client.InternalError": "look at the KMS key of its volumes, whom its policy and its grants let use it "
+    "(`ironburst doctor` does)",
+    "Client.VolumeLimitExceeded": "the account's quota of EBS storage is used up (`ironburst doctor` shows it)",
+}
 # what DescribeInstanceStatus puts before the description of an event that is over
 _OVER = ("[Completed]", "[Canceled]")
 
@@ -42,17 +50,25 @@ _OVER = ("[Completed]", "[Canceled]")
 class Aws:
     """A Cloud (ironburst.ports)."""
 
-    def __init__(self, region: str, session: Any = None, *, read_timeout_s: float = 30.0):
-        """`session`: a boto3.Session, for tests; its clients are made here, once."""
+    def __init__(self, region: str, session: Any = None, *, read_timeout_s: float = 30.0, waits: bool = False):
+        """`session`: a boto3.Session, for tests; its clients are made here, once. `waits`: from the second call on a
+        thread waits for notices, between the calls for them.
+        """
         session = session or boto3.Session()
         # notices come between two ticks, and a call without an answer is waited for in each: a minute for all attempts
         retries = {"mode": "standard", "total_max_attempts": 3}
         patient = Config(retries=retries, connect_timeout=5, read_timeout=min(read_timeout_s, 20.0))
         once = Config(retries={"total_max_attempts": 1}, connect_timeout=5, read_timeout=read_timeout_s)
+        quick = Config(retries={"total_max_attempts": 1}, connect_timeout=3, read_timeout=min(read_timeout_s, 5.0))
         self._ec2 = session.client("ec2", region_name=region, config=patient)
+        self._ec2_quick = session.client("ec2", region_name=region, config=quick)
         self._ec2_once = session.client("ec2", region_name=region, config=once)
+        self._devices: dict[str, str] = {}  # image -> its root device, which never changes
         self._ssm = session.client("ssm", region_name=region, config=patient)
         self._sqs = session.client("sqs", region_name=region, config=patient)
+        held = Config(retries={"total_max_attempts": 1}, connect_timeout=5, read_timeout=waiting.LONGEST_S + 10)
+        self._sqs_held = session.client("sqs", region_name=region, config=held) if waits else None
+        self._waiting: dict[str, waiting.Waiting | None] = {}  # None: it was asked once, by nobody who waits yet
 
     def image_id(self, reference: str) -> str | None:
         """The value of an SSM parameter; None: there is none."""
@@ -80,11 +96,21 @@ class Aws:
 
     def launch(self, request: LaunchRequest) -> list[Instance]:
         """RunInstances, once: all or nothing."""
-        answer = call(self._ec2_once.run_instances, **parameters(request))
+        device = self._root_device(request.image_id) if request.place.get("volume_init_mb_s") else ""
+        answer = call(self._ec2_once.run_instances, **parameters(request, device))
         instances = [_instance(raw) for raw in answer["Instances"]]
         if len(instances) != request.count:  # can't be with MinCount = MaxCount; never go on with a part of a gang
             raise OutcomeUnknown(f"RunInstances answered with {len(instances)} instances instead of {request.count}")
         return instances
+
+    def _root_device(self, image_id: str) -> str:
+        """Raises Refused for an image that isn't there."""
+        if image_id not in self._devices:
+            images = call(self._ec2.describe_images, ImageIds=[image_id])["Images"]
+            if not images:
+                raise Refused(f"DescribeImages: there is no image {image_id}", "InvalidAMIID.NotFound")
+            self._devices[image_id] = images[0]["RootDeviceName"]
+        return self._devices[image_id]
 
     def instances(self, cluster: str) -> list[Instance]:
         """By the tags that every launch sets."""
@@ -142,11 +168,25 @@ class Aws:
             raise refused[0]
         return ended
 
+    def spot_prices(self, types: Sequence[str]) -> dict[tuple[str, str], float]:
+        """DescribeSpotPriceHistory from now on: the price in force of each type and zone, of Linux."""
+        asked = {"InstanceTypes": sorted(types), "ProductDescriptions": ["Linux/UNIX"], "StartTime": datetime.now(UTC)}
+        found: dict[tuple[str, str], tuple[datetime, float]] = {}
+        try:
+            for page in self._ec2_quick.get_paginator("describe_spot_price_history").paginate(**asked) if types else ():
+                for row in page["SpotPriceHistory"]:
+                    place, usd = (row["InstanceType"], row["AvailabilityZone"]), _price(row["SpotPrice"])
+                    if usd and (place not in found or found[place][0] < row["Timestamp"]):
+                        found[place] = row["Timestamp"], usd
+        except aws_errors.raised as error:
+            raise aws_errors.of(error, "DescribeSpotPriceHistory") from None
+        return {place: usd for place, (_, usd) in found.items()}
+
     def interruptions(self, queues: Iterable[str]) -> list[Interruption]:
         """Spot warnings from the queues; other messages are deleted."""
         notices, others = list[Interruption](), list[Interruption]()
         for queue in dict.fromkeys(queues):
-            for message in self._received(queue):
+            for message in self._came(queue):
                 instance = _interrupted(message["Body"])
                 # others: rebalance hints, state changes: nothing to do
                 (notices if instance else others).append(Interruption(instance or "", message["ReceiptHandle"], queue))
@@ -156,6 +196,22 @@ class Aws:
             if not notices:
                 raise
         return notices
+
+    def _came(self, queue: str) -> Iterable[dict[str, Any]]:
+        if self._sqs_held is None:
+            return self._received(queue)
+        if queue not in self._waiting:
+            self._waiting[queue] = None
+            return self._received(queue)
+        wanted = {"QueueUrl": queue, "MaxNumberOfMessages": _SQS}
+
+        def held(seconds: int) -> list[dict[str, Any]]:
+            assert self._sqs_held is not None
+            found = call(self._sqs_held.receive_message, **wanted, WaitTimeSeconds=seconds).get("Messages", [])
+            return list(found)
+
+        waits = self._waiting[queue] = self._waiting[queue] or waiting.Waiting(held)
+        return waits.taken()
 
     def _received(self, queue: str) -> Iterator[dict[str, Any]]:
         """What waits in a queue. What came before an error counts: it is shown again only half a minute later."""
@@ -220,8 +276,10 @@ def _of_known(describe: Callable[..., Any], ids: Sequence[str]) -> Iterator[dict
     yield from _of_known(describe, ids[half:])
 
 
-def parameters(request: LaunchRequest) -> dict[str, Any]:
-    """RunInstances' own parameters of a launch: a function of the request, so that a repeat is the same call."""
+def parameters(request: LaunchRequest, root_device: str = "") -> dict[str, Any]:
+    """RunInstances' own parameters of a launch: a function of the request, so that a repeat is the same call.
+    `root_device`: of its image, where its volume is filled at a rate.
+    """
     tags = {
         CLUSTER: request.cluster,
         LEASE: request.launch,
@@ -256,6 +314,8 @@ def parameters(request: LaunchRequest) -> dict[str, Any]:
         out["InstanceMarketOptions"] = {"MarketType": "spot", "SpotOptions": options}
     elif request.market == "capacity-block":
         out["InstanceMarketOptions"] = {"MarketType": "capacity-block"}
+    if root_device and (rate := request.place.get("volume_init_mb_s")):
+        out["BlockDeviceMappings"] = [{"DeviceName": root_device, "Ebs": {"VolumeInitializationRate": rate}}]
     if request.market != "spot":
         out |= reserved(request.place)
     return out
@@ -294,7 +354,7 @@ def _instance(raw: dict[str, Any]) -> Instance:
         launch=tags.get(LEASE, ""),
         token=raw.get("ClientToken") or "",
         launched_s=raw["LaunchTime"].timestamp(),
-        reason=(raw.get("StateReason") or {}).get("Code", ""),
+        reason=_said((raw.get("StateReason") or {}).get("Code", "")),
         pool=tags.get(POOL, ""),
         market=tags.get(naming.MARKET_TAG, ""),
         owner=tags.get(naming.OWNER_TAG, ""),
@@ -303,6 +363,11 @@ def _instance(raw: dict[str, Any]) -> Instance:
         instance_type=raw.get("InstanceType", ""),
         image_id=raw.get("ImageId", ""),
     )
+
+
+def _said(code: str) -> str:
+    """Why it ended, with what EC2 doesn't say of it."""
+    return f"{code}: {MEANT[code]}" if code in MEANT else code
 
 
 def _price(text: str) -> float | None:

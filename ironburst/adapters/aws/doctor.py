@@ -136,11 +136,15 @@ class AwsAccount:
         subnets = {each["SubnetId"] for each in gateways if each["State"] in NAT_COUNTED and each.get("SubnetId")}
         rows = self._ec2("describe_subnets", "Subnets", {"subnet-id": sorted(subnets)}) if subnets else []
         zones = {row["SubnetId"]: row["AvailabilityZone"] for row in rows}
+        interfaces = others(self._ec2("describe_network_interfaces", "NetworkInterfaces"))
+        volumes = others(self._ec2("describe_volumes", "Volumes", {"volume-type": ["gp3"]}))
         counted = [zones.get(each.get("SubnetId", "")) for each in gateways if each["State"] in NAT_COUNTED]
         return InUse(
             addresses=len(others(self._ec2("describe_addresses", "Addresses"))),
             vpcs=len(others(self._ec2("describe_vpcs", "Vpcs"))),
             nat_gateways={zone: counted.count(zone) for zone in zones.values()},
+            interfaces=len(interfaces),
+            gp3_gib=sum(int(each["Size"]) for each in volumes),
         )
 
     def fixed(self, cluster: str) -> dict[str, str]:
@@ -320,6 +324,16 @@ class AwsAccount:
         """DescribeSecret: GetSecretValue is never called."""
         answer = self._ask("secretsmanager", "describe_secret", ("ResourceNotFoundException",), SecretId=name)
         return Secret(answer["ARN"], answer.get("DeletedDate"), answer.get("KmsKeyId") or "") if answer else None
+
+    def default_key(self) -> str | None:
+        """GetEbsDefaultKmsKeyId names AWS's by its alias."""
+        key = str(self._ask("ec2", "get_ebs_default_kms_key_id")["KmsKeyId"])
+        return None if key.endswith("alias/aws/ebs") else key
+
+    def grantees(self, key_arn: str) -> set[str]:
+        """ListGrants."""
+        rows = self._all("kms", "list_grants", "Grants", "Marker", KeyId=key_arn)
+        return {str(row.get("GranteePrincipal", "")) for row in rows}
 
     def cost_tag(self, key: str) -> str | None:
         """Only a payer account is answered."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 
 from ironburst import catalog
@@ -10,7 +10,8 @@ from ironburst.config.aws import subnets
 from ironburst.config.aws.models import AwsCloud, AwsGroup, AwsPool
 from ironburst.config.aws.network_models import ENDPOINTS, HallLink
 from ironburst.config.models import ClusterConfig
-from ironburst.config.prices import oldest, price
+from ironburst.config.prices import at_worst, oldest, price
+from ironburst.system import local_time
 
 HOURS_PER_MONTH = 730
 # what a GB costs the VPC's account; behind a transit gateway its owner pays for the way on
@@ -38,6 +39,11 @@ class Estimate:
         """None where the hour's isn't known."""
         return None if self.usd_per_hour is None else self.usd_per_hour * HOURS_PER_MONTH
 
+    def told(self, today: date | None = None) -> str:
+        """For people now: with the age of its prices. `str` is the same on every day, for what is kept."""
+        dated = f"list prices of {self.as_of}"
+        return str(self).replace(dated, f"list prices of {local_time.prices_of(self.as_of, today)}", 1)
+
     def __str__(self) -> str:
         if self.usd_per_hour is None:
             return f"{self.what}: price unknown, so no estimate; {self.remedy}"
@@ -63,8 +69,12 @@ def pool(cloud: AwsCloud, declared: AwsPool) -> Estimate:
     what = f"burst pool {declared.name}, {declared.max_nodes} x {' or '.join(declared.types)}"
     if declared.capacity_block:
         what += f" in capacity block {declared.capacity_block.id}, paid for when it was bought"
-    prices = [price(cloud, name, market) for name in declared.types for market in declared.markets]
-    return _estimate(what, prices, declared.max_nodes)
+    offers = [(name, market) for name in declared.types for market in declared.markets]
+    dated = oldest(price(cloud, *each) for each in offers)
+    filled = "beside that each launch pays for each GB of its image that is filled in at a rate"
+    beside = filled if declared.root_disk_init_mb_s else ""
+    worst = _estimate(what, [at_worst(cloud, *each) for each in offers], declared.max_nodes)
+    return replace(worst, as_of=dated, beside=beside)
 
 
 def group(cloud: AwsCloud, declared: AwsGroup) -> Estimate:

@@ -80,7 +80,8 @@ class AwsPool(Pool):
 
     placement_group: bool | None = Field(
         default=None,
-        description="a cluster placement group in each zone; none: where the type has EFA and no capacity is bought",
+        description="a cluster placement group in each zone; none: where the type has EFA, no capacity is bought and a "
+        "job may have several of its nodes",
     )
     capacity_reservation: str | None = Field(
         default=None, pattern=RESERVATION, description="On-Demand Capacity Reservation"
@@ -103,6 +104,13 @@ class AwsPool(Pool):
     root_disk_mb_s: int = Field(
         default=250, ge=125, le=750, description="throughput of the root volume (gp3), MiB/s; as root_disk_gb"
     )
+    root_disk_init_mb_s: int | None = Field(
+        default=None,
+        ge=100,
+        le=300,
+        description="MiB/s at which a launch fills the root volume from its image's snapshot (EBS Provisioned Rate for "
+        "Volume Initialization), paid for each GB of it; none: a block is fetched when it is read first",
+    )
     capacity_ends: Moment | None = Field(
         default=None,
         description="when its reservation is taken back, with time zone: "
@@ -114,6 +122,10 @@ class AwsPool(Pool):
     def _market_of_its_block(cls, given: Any) -> Any:
         implied = isinstance(given, dict) and given.get("capacity_block") and "markets" not in given
         return given | {"markets": ["capacity-block"]} if implied else given
+
+    def spans(self, spot_max_nodes: int) -> bool:
+        """Whether a job may have several of its nodes; on spot no more than so many."""
+        return self.max_nodes > 1 and (set(self.markets) != {"spot"} or spot_max_nodes > 1)
 
     @property
     def bought(self) -> bool:

@@ -33,6 +33,11 @@ class Scope:
         return f"arn:{self.partition}:eks::aws:cluster-access-policy/{name}"
 
 
+def ec2(partition: str) -> str:
+    """The principal that EC2 is in a policy. China's has an ending of its own; EKS and EventBridge have none there."""
+    return "ec2.amazonaws.com.cn" if partition == "aws-cn" else "ec2.amazonaws.com"
+
+
 def document(*statements: Document) -> Document:
     """A policy of these statements."""
     return {"Version": "2012-10-17", "Statement": list(statements)}
@@ -49,9 +54,9 @@ def deny(sid: str, actions: Sequence[str], resources: Any) -> Document:
     return {"Sid": sid, "Effect": "Deny", "Action": list(actions), "Resource": resources}
 
 
-def assumed_by_ec2() -> Document:
+def assumed_by_ec2(partition: str = "aws") -> Document:
     """Trust policy of the nodes' role."""
-    return document({"Effect": "Allow", "Principal": {"Service": "ec2.amazonaws.com"}, "Action": "sts:AssumeRole"})
+    return document({"Effect": "Allow", "Principal": {"Service": ec2(partition)}, "Action": "sts:AssumeRole"})
 
 
 def assumed_by_eks() -> Document:
@@ -183,7 +188,11 @@ def ending(scope: Scope, cluster: str) -> Document:
         allow("EndRented", ["ec2:TerminateInstances"], instances, _rented(cluster)),
         allow("LastWords", ["ec2:GetConsoleOutput"], instances, _rented(cluster)),
         # they know no resource-level permission
-        allow("Look", ["ec2:DescribeInstances", "ec2:DescribeInstanceStatus"], ["*"]),
+        allow(
+            "Look",
+            [f"ec2:Describe{what}" for what in ("Images", "Instances", "InstanceStatus", "SpotPriceHistory")],
+            ["*"],
+        ),
     )
 
 
@@ -231,7 +240,7 @@ def launching(scope: Scope, cluster: str, pools: Pools, node_role_arns: Sequence
             "PassNodeRole",
             ["iam:PassRole"],
             list(node_role_arns),
-            {"StringEquals": {"iam:PassedToService": "ec2.amazonaws.com"}},
+            {"StringEquals": {"iam:PassedToService": ec2(scope.partition)}},
         ),
         allow("PoolImages", ["ssm:GetParameter"], [_images(scope, cluster)]),
         *_interruptions(pools.queue_arns),

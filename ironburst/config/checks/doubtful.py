@@ -25,6 +25,9 @@ def doubtful(config: ClusterConfig) -> Findings:
     if config.cloud:
         yield from of_cloud(config.cloud)
         for key, value in config.cloud.price.items():
+            if value.spot and value.spot_max and value.spot > value.spot_max:
+                message = f"{value.spot_max:g} is less than spot, {value.spot:g}: such nodes are never had; raise it"
+                yield Finding(path_of("cloud", "price", key), value.spot_max, "spot-price", message, "warning")
             if value.spot and value.on_demand and value.spot > value.on_demand:
                 message = f"spot {value.spot:g} is more than on_demand, {value.on_demand:g}: are the two exchanged?"
                 yield Finding(path_of("cloud", "price", key), value.spot, "spot-price", message, "warning")

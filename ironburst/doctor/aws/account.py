@@ -38,6 +38,8 @@ class InUse:
     addresses: int
     vpcs: int
     nat_gateways: Mapping[str, int]  # zone -> how many
+    interfaces: int = 0
+    gp3_gib: int = 0
 
 
 @dataclass(frozen=True)
@@ -228,6 +230,12 @@ class Account(Protocol):
 
     def secret(self, name: str) -> Secret | None:
         """By name or ARN; None: there is none."""
+
+    def default_key(self) -> str | None:
+        """The ARN of the account's own key for EBS volumes in this region; None: AWS's."""
+
+    def grantees(self, key_arn: str) -> Set[str]:
+        """The principals that grants let use a key."""
 
     def cost_tag(self, key: str) -> str | None:
         """Active or Inactive; None: AWS has seen no such tag. Costs a cent a call."""

@@ -5,12 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ironburst.config.aws.models import AwsGroup, AwsPool
-from ironburst.doctor.aws.account import Reservation
+from ironburst.doctor.aws.account import IamQuestion, Reservation
 from ironburst.doctor.aws.site import PUBLISH, AwsSite, Reserved, markets_of, most, reserved, zones_of
 from ironburst.doctor.checks import CheckResult, State, answered
 
 CHECK = "capacity"
-SPOT_ROLE = "AWSServiceRoleForEC2Spot"
+SPOT_ROLE, SCALING_ROLE = "AWSServiceRoleForEC2Spot", "AWSServiceRoleForAutoScaling"
+KEY_ACTIONS = (
+    "CreateGrant",
+    "Decrypt",
+    "DescribeKey",
+    "GenerateDataKeyWithoutPlaintext",
+    "ReEncryptFrom",
+    "ReEncryptTo",
+)
+DEFAULT_KEY = "default key of EBS"
 
 
 def check(site: AwsSite) -> Iterator[CheckResult]:
@@ -18,6 +27,8 @@ def check(site: AwsSite) -> Iterator[CheckResult]:
     if any("spot" in markets_of(nodes) for _, nodes in site.nodes):
         yield from answered(CHECK, f"role {SPOT_ROLE}", _spot_role(site))
         yield from answered(CHECK, "interruption queue", _queues(site))
+    if site.nodes:
+        yield from answered(CHECK, DEFAULT_KEY, _default_key(site))
     for who, nodes in site.nodes:
         if held := reserved(nodes):
             yield from answered(CHECK, f"{held.id} of {who}", _reservation(site, who, nodes, held))
@@ -33,6 +44,43 @@ def _spot_role(site: AwsSite) -> Iterator[CheckResult]:
         yield CheckResult(
             CHECK, f"role {SPOT_ROLE}", "fail", "this account lacks it: EC2 refuses every spot launch", todo
         )
+
+
+def _default_key(site: AwsSite) -> Iterator[CheckResult]:
+    """Under a key of one's own a volume is made only for whom its policy or a grant lets use it; else the instance ends
+    at once, Client.InternalError. A policy isn't asked for.
+    """
+    key = site.account.default_key()
+    if key is None:
+        yield CheckResult(CHECK, DEFAULT_KEY, "ok", "AWS's own: everybody of the account may use it")
+        return
+    spot = any("spot" in markets_of(nodes) for _, nodes in site.nodes)
+    roles = [SPOT_ROLE] if spot else []
+    roles += [SCALING_ROLE] if site.account.role_named(SCALING_ROLE) else []
+    granted = site.account.grantees(key)
+    for name in roles:
+        what = f"{DEFAULT_KEY} for {name}"
+        if any(each.rpartition("/")[2] == name for each in granted):
+            yield CheckResult(CHECK, what, "ok", f"a grant of {key} lets it use it")
+            continue
+        seen = f"no grant of {key} lets it use it, and the key's policy isn't asked for: without either no node starts"
+        path = f"arn:{site.account.caller().partition}:iam::{site.account.caller().account}:role/aws-service-role"
+        service = "spot" if name == SPOT_ROLE else "autoscaling"
+        todo = (
+            f"aws kms create-grant --region {site.cloud.region} --key-id {key} --grantee-principal "
+            f"{path}/{service}.amazonaws.com/{name} --operations Decrypt Encrypt GenerateDataKey "
+            "GenerateDataKeyWithoutPlaintext CreateGrant DescribeKey ReEncryptFrom ReEncryptTo"
+        )
+        yield CheckResult(CHECK, what, "warn", seen, todo)
+    if role := site.account.role(site.name, "controller"):
+        for action in KEY_ACTIONS:
+            asked = site.account.simulate(role, IamQuestion(f"kms:{action}", key))
+            if asked.decision != "allowed":
+                seen = f"{asked.decision} for the controller, says IAM's simulator, which sees no key's policy"
+                todo = f"let {role} use {key} in the key's policy: {', '.join(KEY_ACTIONS)}"
+                yield CheckResult(CHECK, f"{DEFAULT_KEY} for the controller", "unknown", seen, todo)
+                return
+        yield CheckResult(CHECK, f"{DEFAULT_KEY} for the controller", "ok", f"its policies let it use {key}")
 
 
 def _queues(site: AwsSite) -> Iterator[CheckResult]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -32,6 +33,7 @@ FAMILIES: tuple[tuple[str, dict[str, str]], ...] = (
     (r"(g|gr|vt)\d+", {"on-demand": "L-DB2E81BA", "spot": "L-3819A6DF"}),
     (r"[acdhimrtz]\d+", {"on-demand": "L-1216C47A", "spot": "L-34B43A08"}),
 )
+INTERFACES, GP3_TIB = Code("vpc", "L-DF5E4CA3"), Code("ebs", "L-7A658B76")
 ADDRESSES, VPCS, NAT_GATEWAYS = Code("ec2", "L-0263D0A3"), Code("vpc", "L-F678F1CE"), Code("vpc", "L-FE5A380F")
 
 
@@ -91,8 +93,20 @@ def check(site: AwsSite) -> Iterator[CheckResult]:
         yield from answered(CHECK, f"vCPUs of the build type {build}", _add_build(site, build, by_code))
     for code, those in by_code.items():
         yield from answered(CHECK, f"EC2 quota {code}", _one(site, code, those))
+    yield from answered(CHECK, "network interfaces and disks", _parts(site))
     if not site.cloud.network.existing:
         yield from answered(CHECK, "VPCs, Elastic IPs and NAT gateways", _network(site))
+
+
+def _parts(site: AwsSite) -> Iterator[CheckResult]:
+    """What every node brings along: its network interfaces, and its root disk."""
+    used = site.account.in_use(site.name)
+    interfaces, gib = 0, 0
+    for _, nodes in site.nodes:
+        interfaces += most(nodes) * max(_interfaces(name) for name in nodes.types)
+        gib += most(nodes) * nodes.root_disk_gb
+    yield from _count(site, INTERFACES, used.interfaces, interfaces, "")
+    yield from _count(site, GP3_TIB, math.ceil(used.gp3_gib / 1024), math.ceil(gib / 1024), "")
 
 
 def _add_build(site: AwsSite, build: str, by_code: dict[str, list[VcpuNeed]]) -> Iterator[CheckResult]:
@@ -115,6 +129,14 @@ def _one(site: AwsSite, code: str, those: list[VcpuNeed]) -> Iterator[CheckResul
         yield CheckResult(CHECK, quota.name, "ok", seen)
     else:
         yield CheckResult(CHECK, quota.name, "fail", seen, increase(site.cloud.region, Code("ec2", code), need))
+
+
+def _interfaces(instance_type: str) -> int:
+    """One at least, where its cards aren't known."""
+    try:
+        return len(catalog.network_interfaces(instance_type))
+    except catalog.Unknown:
+        return 1
 
 
 def _network(site: AwsSite) -> Iterator[CheckResult]:

@@ -63,7 +63,10 @@ def questions(site: AwsSite, caller: Caller) -> list[IamQuestion]:
 
     rented = {f"ec2:ResourceTag/{CLUSTER_TAG}": site.name, f"ec2:ResourceTag/{LEASE_TAG}": LEASE}
     instance = arn("ec2", INSTANCE)
-    asked = [IamQuestion(f"ec2:{name}") for name in ("DescribeInstances", "DescribeInstanceStatus")]
+    asked = [
+        IamQuestion(f"ec2:{name}")
+        for name in ("DescribeInstances", "DescribeInstanceStatus", "DescribeSpotPriceHistory")
+    ]
     asked += [IamQuestion(f"ec2:{name}", instance, rented) for name in ("TerminateInstances", "GetConsoleOutput")]
     for pool in site.cloud.pools:
         parameter = image_parameter(site.name, pool.name)
@@ -157,7 +160,7 @@ def _request(
         place=zone.place.model_dump() | asked,
         image_id=image,
         user_data="{}",
-        max_usd_per_hour=published.price(kind, market) if market == "spot" else None,
+        max_usd_per_hour=published.spot_max_usd_per_hour.get(kind) if market == "spot" else None,
     )
 
 

@@ -1,14 +1,13 @@
 """The lab's IAM through boto3: who calls, what a refusal looks like, and for which resources a launch is asked."""
 
 import base64
-import datetime as dt
 import json
 
 import boto3
 import pytest
-from moto.sts.models import sts_backends
+from botocore.exceptions import ClientError
 
-from lab.aws import iam_calls
+from lab.aws import iam_calls, iam_late
 from lab.aws.iam_calls import Account
 from lab.aws.iam_policy import judge
 from lab.aws.testing import REGION, Clients, client, network, refused
@@ -59,9 +58,83 @@ def test_a_stolen_key_without_its_session_token_is_nobody(cloud, clients):
 def test_a_session_ends(cloud, clients):
     arn = role(clients, "r", trusts({"AWS": ROOT}), allow("ec2:DescribeInstances"))
     session = acting(cloud, assumed(clients, arn))
+    cloud.pass_by(3590)
     assert session("ec2").describe_instances()["Reservations"] == []
-    sts_backends[ACCOUNT]["aws"].assumed_roles[-1].expiration = dt.datetime(2020, 1, 1)
+    cloud.pass_by(20)
     assert refused(session("ec2").describe_instances) == ("RequestExpired", 400)
+    assert refused(session("sts").get_caller_identity) == ("ExpiredToken", 403)
+    assert refused(session("ssm").get_parameter, Name="/x") == ("ExpiredTokenException", 400)
+    assert refused(session("s3").list_buckets)[0] == "ExpiredToken"
+    again = acting(cloud, assumed(clients, arn))
+    assert again("ec2").describe_instances()["Reservations"] == []
+
+
+def test_a_session_is_no_longer_than_its_role_allows(cloud, clients):
+    arn = role(clients, "r", trusts({"AWS": ROOT}), allow("ec2:DescribeInstances"))
+
+    def taken(seconds):
+        return clients("sts").assume_role(RoleArn=arn, RoleSessionName="test", DurationSeconds=seconds)["Credentials"]
+
+    with pytest.raises(ClientError, match="exceeds the MaxSessionDuration set for this role") as error:
+        taken(10800)
+    assert error.value.response["Error"]["Code"] == "ValidationError"
+    clients("iam").update_role(RoleName="r", MaxSessionDuration=10800)
+    got = taken(10800)
+    assert got["Expiration"] > taken(3600)["Expiration"]
+    session = boto3.Session(got["AccessKeyId"], got["SecretAccessKey"], got["SessionToken"], region_name=REGION)
+    cloud.pass_by(10700)
+    assert acting(cloud, session)("ec2").describe_instances()["Reservations"] == []
+
+
+def test_a_role_that_a_role_took_ends_after_an_hour(cloud, clients):
+    first = role(clients, "first", trusts({"AWS": ROOT}), allow("sts:AssumeRole"))
+    second = role(clients, "second", trusts({"AWS": first}), allow("ec2:DescribeInstances"))
+    clients("iam").update_role(RoleName="second", MaxSessionDuration=43200)
+    sts = acting(cloud, assumed(clients, first))("sts")
+    with pytest.raises(ClientError, match="1 hour session limit for roles assumed by role chaining"):
+        sts.assume_role(RoleArn=second, RoleSessionName="test", DurationSeconds=3601)
+    assert sts.assume_role(RoleArn=second, RoleSessionName="test", DurationSeconds=3600)
+
+
+# ---- what IAM is told arrives late
+def test_a_new_profile_is_unknown_to_ec2_for_a_while(cloud, clients):
+    iam_late.late(iam_late.LATE_S)
+    role(clients, "node", TRUSTS_EC2)
+    clients("iam").create_instance_profile(InstanceProfileName="node")
+    clients("iam").add_role_to_instance_profile(InstanceProfileName="node", RoleName="node")
+    cloud.register_image("", "ami-0123456789abcdef0")
+    _, subnet = network(clients("ec2"))
+    asked = {
+        "ImageId": "ami-0123456789abcdef0",
+        "InstanceType": P5,
+        "MinCount": 1,
+        "MaxCount": 1,
+        "SubnetId": subnet,
+        "IamInstanceProfile": {"Name": "node"},
+    }
+    with pytest.raises(ClientError, match="Invalid IAM Instance Profile name") as error:
+        clients("ec2").run_instances(**asked)
+    assert error.value.response["Error"]["Code"] == "InvalidParameterValue"
+    cloud.pass_by(iam_late.LATE_S)
+    assert clients("ec2").run_instances(**asked)["Instances"]
+
+
+def test_a_new_policy_counts_after_a_while_and_one_taken_away_as_long(cloud, clients):
+    iam_late.late(iam_late.LATE_S)
+    arn = role(clients, "r", trusts({"AWS": ROOT}))
+    with pytest.raises(ClientError, match="AccessDenied"):
+        assumed(clients, arn)  # it isn't known yet itself
+    cloud.pass_by(iam_late.LATE_S)
+    session = acting(cloud, assumed(clients, arn))
+    look = json.dumps(allow("ec2:DescribeInstances"))
+    clients("iam").put_role_policy(RoleName="r", PolicyName="p", PolicyDocument=look)
+    assert refused(session("ec2").describe_instances) == ("UnauthorizedOperation", 403)
+    cloud.pass_by(iam_late.LATE_S)
+    assert session("ec2").describe_instances()["Reservations"] == []
+    clients("iam").delete_role_policy(RoleName="r", PolicyName="p")
+    assert session("ec2").describe_instances()["Reservations"] == []
+    cloud.pass_by(iam_late.LATE_S)
+    assert refused(session("ec2").describe_instances) == ("UnauthorizedOperation", 403)
 
 
 def test_a_user_may_nothing_until_a_policy_says_so(cloud, clients):

@@ -93,12 +93,13 @@ class Site:
         self.file = self.clone / f"stacks/Pulumi.{stack}.yaml"
         self.declared = declaration(cloud_url, stack)
 
-    def sign_in(self, role, subject):
-        """What a job gets from AWS for its token."""
+    def sign_in(self, role, subject, seconds):
+        """What a job gets from AWS for its token, for so long."""
         token = pki.token(KEY, iss=f"https://{ISSUER}", aud=AUDIENCE, sub=subject)
         sts = client(self.cloud_url, "sts", signature_version=UNSIGNED)
         try:
-            got = sts.assume_role_with_web_identity(RoleArn=role, RoleSessionName="ci", WebIdentityToken=token)
+            asked = {"RoleArn": role, "RoleSessionName": "ci", "DurationSeconds": seconds}
+            got = sts.assume_role_with_web_identity(**asked, WebIdentityToken=token)
         except ClientError as error:
             raise PermissionError(str(error)) from None
         keys = {"AWS_ACCESS_KEY_ID": "AccessKeyId", "AWS_SECRET_ACCESS_KEY": "SecretAccessKey"}
@@ -123,9 +124,9 @@ class Site:
         account = client(self.cloud_url, "sts").get_caller_identity()["Account"]
         who = {"Federated": f"arn:aws:iam::{account}:oidc-provider/{ISSUER}"}
         trust = {"Effect": "Allow", "Principal": who, "Action": "sts:AssumeRoleWithWebIdentity", "Condition": condition}
-        made = iam.create_role(RoleName=role, AssumeRolePolicyDocument=json.dumps(VERSION | {"Statement": trust}))[
-            "Role"
-        ]
+        trusts = json.dumps(VERSION | {"Statement": trust})
+        asked = {"RoleName": role, "MaxSessionDuration": 10800}  # as docs/how-to/ci.md says
+        made = iam.create_role(**asked, AssumeRolePolicyDocument=trusts)["Role"]
         everything = VERSION | {"Statement": {"Effect": "Allow", "Action": "*", "Resource": "*"}}
         iam.put_role_policy(RoleName=role, PolicyName="all", PolicyDocument=json.dumps(everything))
         return made["Arn"]

@@ -41,7 +41,7 @@ def forge(tmp_path):
         each.close()
 
 
-def sign_in(role, subject):
+def sign_in(role, subject, seconds):
     return {"AWS_SECRET_ACCESS_KEY": f"secret of {role} for {subject}"}
 
 
@@ -61,10 +61,18 @@ def test_a_token_is_for_who_has_the_right_to_one(forge):
 def test_a_token_says_who_the_job_is_and_credentials_are_masked(forge):
     asked = []
     made = forge(f"permissions: {{id-token: write}}\nenvironment: prod\n{SIGN_IN}")
-    made.sign_in = lambda role, subject: asked.append(subject) or sign_in(role, subject)
+    made.sign_in = lambda role, subject, s: asked.append((subject, s)) or sign_in(role, subject, s)
     _, result = ran(made)
-    assert result.conclusion == "success" and asked == ["repo:org/site:environment:prod"]
+    assert result.conclusion == "success" and asked == [("repo:org/site:environment:prod", 3600)]
     assert "AWS_SECRET_ACCESS_KEY=***" in result.log and "secret of" not in result.log
+
+
+def test_a_session_is_as_long_as_the_step_says(forge):
+    asked = []
+    longer = SIGN_IN.replace("us-east-1}", "us-east-1, role-duration-seconds: 10800}")
+    made = forge(f"permissions: {{id-token: write}}\n{longer}")
+    made.sign_in = lambda role, subject, s: asked.append(s) or sign_in(role, subject, s)
+    assert ran(made)[1].conclusion == "success" and asked == [10800]
 
 
 def test_a_fork_gets_no_token(forge):

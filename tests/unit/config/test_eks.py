@@ -96,6 +96,25 @@ def test_nodes_without_a_way_out_get_no_images(value):
     assert path == "cloud.network.egress" and message.endswith("write nat")
 
 
+@pytest.mark.parametrize(
+    ("name", "refused"),
+    [
+        ("lab-preview", True),
+        ("lab-preview-0a1b2c3", True),
+        ("ci/lab-preview-0a1b2c3", True),
+        ("lab-preview-team", False),
+    ],
+)
+def test_the_role_of_previews_is_no_admin(value, name, refused):
+    arn = f"arn:aws:iam::123456789012:role/{name}"
+    value["scheduler"]["eks"]["admins"] = [arn]
+    assert said(value) == []
+    value["cloud"]["ci"] = {"issuer": "gitlab.com", "preview": ["project_path:org/site:ref_type:branch:ref:x"]}
+    assert [path for path, message in said(value) if "would be cluster-admin" in message] == (
+        ["scheduler.eks.admins"] if refused else []
+    )
+
+
 def test_without_a_cloud_there_is_no_eks(value):
     del value["cloud"]
     path, message = only(value)

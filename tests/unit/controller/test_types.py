@@ -68,14 +68,18 @@ def test_the_next_type_is_tried_as_a_launch_of_its_own_at_its_own_price(world):
     assert any(f"on-demand {SMALL} in {ZONES[0]}" in text for text in world.events("refused"))
 
 
-def test_spot_offers_the_price_of_its_type(world):
+def test_spot_offers_the_ceiling_of_its_type(world):
+    pools = [
+        each.model_copy(update={"spot_max_usd_per_hour": {SMALL: 26.0, BIG: 33.0}}) for each in world.document.pools
+    ]
+    world.document = world.document.model_copy(update={"pools": pools})
     sold_out(world, SMALL, "spot")
     world.slurm.submit(limit_s=600)
     world.until(lambda: world.cloud.alive(), 120)
     offered = [
         (kind, request.max_usd_per_hour) for (kind, _), request in zip(tried(world), world.cloud.requests, strict=True)
     ]
-    assert offered == [(SMALL, 24.0), (SMALL, 24.0), (BIG, 30.0)]
+    assert offered == [(SMALL, 26.0), (SMALL, 26.0), (BIG, 33.0)]
     assert world.cloud.alive()[0].usd_per_hour == 30.0
 
 

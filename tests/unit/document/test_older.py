@@ -37,6 +37,7 @@ def test_a_cloud_is_the_one_of_its_region_and_a_place_is_aws_own():
         "capacity_reservation_id": None,
         "capacity_reservation_group_arn": None,
         "tags": {},
+        "volume_init_mb_s": None,
     }
     assert place(p5) == wanted
     assert place(block) == wanted | {"capacity_reservation_id": BLOCK}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from datetime import datetime
 
@@ -12,6 +13,7 @@ from ironburst.config.checks.common import At, Findings, owned_nodes, schedulers
 from ironburst.config.finding import Finding, path_of
 from ironburst.config.models import ClusterConfig
 from ironburst.config.scheduler_models import Kubernetes
+from ironburst.nodes import naming
 
 ZONES = 2  # EKS puts its interfaces into subnets of two zones at least
 SKEW = 3  # minor versions that a kubelet may be older than the API server
@@ -32,6 +34,19 @@ def hosted(config: ClusterConfig) -> Findings:
             message = "is made in AWS, and this stack has no cloud: declare it, with a group of nodes for the cluster"
             yield Finding(at("eks"), None, "eks-cloud", message)
         yield from _skew(config, at, each)
+        yield from _previewing_admin(config, at, each)
+
+
+def _previewing_admin(config: ClusterConfig, at: At, declared: Kubernetes) -> Findings:
+    """Pulumi draws seven characters behind the role's name."""
+    ours = re.compile(re.escape(naming.logical(config.name, "preview")) + "(-[0-9a-f]{7})?")
+    for arn in declared.eks.admins if declared.eks else ():
+        if config.cloud and config.cloud.ci and ours.fullmatch(arn.rpartition("/")[2]):
+            message = (
+                "is the role of CI's previews: whoever may open a pull request would be cluster-admin. Leave it out, "
+                "`pulumi up` lets it look"
+            )
+            yield Finding(at("eks", "admins"), arn, "eks-admins", message)
 
 
 def _nodes(config: ClusterConfig, at: At, declared: Kubernetes) -> Findings:
