@@ -22,7 +22,7 @@ of its launch along that are not handed over yet
 """
 
 
-class Rule(NamedTuple):
+class LeaseRule(NamedTuple):
     """One row: where all facts of `when` hold, the lease goes to the state `to` with `act` (empty: only that). `why` is
     for people; what is in braces is filled in by whoever acts.
     """
@@ -35,90 +35,92 @@ class Rule(NamedTuple):
 
 _OTHERS = "a job runs on its node: another instance has it, and nothing is ended under that"
 _UNWANTED = (
-    Rule("unneeded", State.LEAVING, "", "{unneeded}"),
-    Rule("unknown", State.LEAVING, "", "the scheduler doesn't know its nodes"),
+    LeaseRule("unneeded", State.LEAVING, "", "{unneeded}"),
+    LeaseRule("unknown", State.LEAVING, "", "the scheduler doesn't know its nodes"),
 )
 # Of the rows of its state the first that holds counts; the last one always holds.
-RULES: Mapping[State, tuple[Rule, ...]] = MappingProxyType(
+RULES: Mapping[State, tuple[LeaseRule, ...]] = MappingProxyType(
     {
         # until there are instances, the leases of a launch have their facts in common
         State.INTENDED: (
-            Rule("works", State.INTENDED, "", _OTHERS),
+            LeaseRule("works", State.INTENDED, "", _OTHERS),
             *_UNWANTED,
-            Rule("", State.INTENDED, "", "the scheduler is asked once for all launches"),
+            LeaseRule("", State.INTENDED, "", "the scheduler is asked once for all launches"),
         ),
         State.POWERING: (
-            Rule("works", State.POWERING, "", _OTHERS),
+            LeaseRule("works", State.POWERING, "", _OTHERS),
             *_UNWANTED,
-            Rule("powering_up", State.REQUESTED, "ask", "the scheduler powers its nodes up"),
-            Rule("overdue", State.LEAVING, "", "the scheduler never powered its nodes up"),
-            Rule("", State.POWERING, "", "the scheduler has its permits"),
+            LeaseRule("powering_up", State.REQUESTED, "ask", "the scheduler powers its nodes up"),
+            LeaseRule("overdue", State.LEAVING, "", "the scheduler never powered its nodes up"),
+            LeaseRule("", State.POWERING, "", "the scheduler has its permits"),
         ),
         State.REQUESTED: (
-            Rule("shown unneeded jobs", State.LAUNCHED, "adopt", "its instances exist, and jobs are there"),
-            Rule("shown unneeded", State.LEAVING, "adopt", "{unneeded}"),
-            Rule("shown", State.LAUNCHED, "adopt", "its instances exist"),
-            Rule("not_yet", State.REQUESTED, "", "the cloud gave no answer, and is asked again soon"),
-            Rule("unneeded", State.REQUESTED, "look", "the cloud gave no answer, and is not asked again"),
-            Rule("", State.REQUESTED, "ask", "the cloud gave no answer, and is asked the same again"),
+            LeaseRule("shown unneeded jobs", State.LAUNCHED, "adopt", "its instances exist, and jobs are there"),
+            LeaseRule("shown unneeded", State.LEAVING, "adopt", "{unneeded}"),
+            LeaseRule("shown", State.LAUNCHED, "adopt", "its instances exist"),
+            LeaseRule("not_yet", State.REQUESTED, "", "the cloud gave no answer, and is asked again soon"),
+            LeaseRule("unneeded", State.REQUESTED, "look", "the cloud gave no answer, and is not asked again"),
+            LeaseRule("", State.REQUESTED, "ask", "the cloud gave no answer, and is asked the same again"),
         ),
         State.LAUNCHED: (
-            Rule("jobs", State.READY, "", "it was handed over, and this ledger is older than that"),
-            Rule("gone by_cloud", State.LEAVING, "fail", "{gone}"),
-            Rule("gone", State.LEAVING, "suspect", "{gone}"),
-            Rule("unknown", State.LEAVING, "fail", "the scheduler doesn't know its node any more"),
-            Rule("registered", State.JOINED, "join", "registered {lasts_s:.0f} s after its launch, so its gate passed"),
-            Rule("given_up", State.LEAVING, "suspect", "the scheduler gave its node up ({states})"),
-            Rule(
+            LeaseRule("jobs", State.READY, "", "it was handed over, and this ledger is older than that"),
+            LeaseRule("gone by_cloud", State.LEAVING, "fail", "{gone}"),
+            LeaseRule("gone", State.LEAVING, "suspect", "{gone}"),
+            LeaseRule("unknown", State.LEAVING, "fail", "the scheduler doesn't know its node any more"),
+            LeaseRule(
+                "registered", State.JOINED, "join", "registered {lasts_s:.0f} s after its launch, so its gate passed"
+            ),
+            LeaseRule("given_up", State.LEAVING, "suspect", "the scheduler gave its node up ({states})"),
+            LeaseRule(
                 "overdue",
                 State.LEAVING,
                 "suspect",
                 "it did not join within {boot_s:.0f} s: it never booted, or its gate failed",
             ),
-            Rule("", State.LAUNCHED, "", "it boots"),
+            LeaseRule("", State.LAUNCHED, "", "it boots"),
         ),
         State.JOINED: (
-            Rule("jobs", State.READY, "", "it was handed over, and we died before we wrote it down"),
-            Rule("gone", State.LEAVING, "fail", "{gone}"),
-            Rule("going_down", State.LEAVING, "fail", "the scheduler took its node away before it was used"),
-            Rule("held", State.LEAVING, "give_up", "a person drained it ({reason}), and only a person lifts that"),
-            Rule("drained", State.LEAVING, "fail", "it was drained before it was used ({verdict})"),
-            Rule("", State.JOINED, "", "it waits behind its drain"),
+            LeaseRule("jobs", State.READY, "", "it was handed over, and we died before we wrote it down"),
+            LeaseRule("gone", State.LEAVING, "fail", "{gone}"),
+            LeaseRule("going_down", State.LEAVING, "fail", "the scheduler took its node away before it was used"),
+            LeaseRule("held", State.LEAVING, "give_up", "a person drained it ({reason}), and only a person lifts that"),
+            LeaseRule("drained", State.LEAVING, "fail", "it was drained before it was used ({verdict})"),
+            LeaseRule("", State.JOINED, "", "it waits behind its drain"),
         ),
         State.READY: (
-            Rule("gone by_cloud spot", State.INTERRUPTED, "take_back", "{gone}"),
-            Rule("gone", State.INTERRUPTED, "interrupt", "{gone}"),
-            Rule("lost", State.INTERRUPTED, "interrupt", "the scheduler lost its node (DOWN{because})"),
+            LeaseRule("gone by_cloud spot", State.INTERRUPTED, "take_back", "{gone}"),
+            LeaseRule("gone", State.INTERRUPTED, "interrupt", "{gone}"),
+            LeaseRule("lost", State.INTERRUPTED, "interrupt", "the scheduler lost its node (DOWN{because})"),
             # a person's doing, or Slurm's own SuspendTime
-            Rule("going_down", State.RELEASING, "", "the scheduler powers it down"),
-            Rule("drained", State.RELEASING, "", "drained: {verdict}"),
-            Rule("jobs", State.READY, "use", "a job is on it"),
-            Rule("", State.READY, "idle", "no job is on it"),
+            LeaseRule("going_down", State.RELEASING, "", "the scheduler powers it down"),
+            LeaseRule("drained", State.RELEASING, "", "drained: {verdict}"),
+            LeaseRule("jobs", State.READY, "use", "a job is on it"),
+            LeaseRule("", State.READY, "idle", "no job is on it"),
         ),
         State.RELEASING: (
-            Rule("off", State.LEAVING, "", "the scheduler powers it down, so its jobs have ended"),
-            Rule("gone", State.LEAVING, "", "{gone}"),
-            Rule("", State.RELEASING, "", "its jobs may end"),
+            LeaseRule("off", State.LEAVING, "", "the scheduler powers it down, so its jobs have ended"),
+            LeaseRule("gone", State.LEAVING, "", "{gone}"),
+            LeaseRule("", State.RELEASING, "", "its jobs may end"),
         ),
         State.INTERRUPTED: (
-            Rule("gone", State.LEAVING, "", "{gone}"),
-            Rule("down", State.LEAVING, "", "its node is down"),
-            Rule("overdue", State.LEAVING, "", "its jobs had their time to leave"),
-            Rule("jobs", State.INTERRUPTED, "", "its jobs go back to the queue"),
-            Rule("", State.LEAVING, "", "no job is on it"),
+            LeaseRule("gone", State.LEAVING, "", "{gone}"),
+            LeaseRule("down", State.LEAVING, "", "its node is down"),
+            LeaseRule("overdue", State.LEAVING, "", "its jobs had their time to leave"),
+            LeaseRule("jobs", State.INTERRUPTED, "", "its jobs go back to the queue"),
+            LeaseRule("", State.LEAVING, "", "no job is on it"),
         ),
-        State.LEAVING: (Rule("", State.LEAVING, "", "its instance is ended with all others"),),
+        State.LEAVING: (LeaseRule("", State.LEAVING, "", "its instance is ended with all others"),),
         State.TERMINATED: (
-            Rule("gone", State.ENDED, "", "its instance has ended"),
-            Rule("overdue", State.TERMINATED, "end_again", "its instance lives, though the call was accepted"),
-            Rule("", State.TERMINATED, "pay", "it is paid for until its instance is gone"),
+            LeaseRule("gone", State.ENDED, "", "its instance has ended"),
+            LeaseRule("overdue", State.TERMINATED, "end_again", "its instance lives, though the call was accepted"),
+            LeaseRule("", State.TERMINATED, "pay", "it is paid for until its instance is gone"),
         ),
-        State.ENDED: (Rule("", State.ENDED, "", "it is over"),),
+        State.ENDED: (LeaseRule("", State.ENDED, "", "it is over"),),
     }
 )
 
 
-def rule(state: State, facts: frozenset[str]) -> Rule:
+def rule(state: State, facts: frozenset[str]) -> LeaseRule:
     """The row that holds. There is one for every combination of facts (a test asks all of them)."""
     return next(row for row in RULES[state] if facts.issuperset(row.when.split()))
 

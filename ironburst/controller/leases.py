@@ -20,7 +20,7 @@ from ironburst.controller import (
 )
 from ironburst.controller.launching import leave
 from ironburst.controller.lease_states import MOVES, State
-from ironburst.controller.lease_table import OfLaunch, OfLease, Rule
+from ironburst.controller.lease_table import LeaseRule, OfLaunch, OfLease
 from ironburst.controller.lease_table import rule as rule_of
 from ironburst.controller.ledger import IllegalMove
 from ironburst.controller.records import LaunchRow, LeaseRow, Place
@@ -98,7 +98,7 @@ def _lease(site: Site, lease: LeaseRow, launch: LaunchRow, observation: Observat
     take(site, lease, rule, why)
 
 
-def take(site: Site, lease: LeaseRow, rule: Rule, why: str) -> None:
+def take(site: Site, lease: LeaseRow, rule: LeaseRule, why: str) -> None:
     """Carry out a row of the table."""
     columns: dict[str, Any] = {}
     if rule.to == State.READY:
