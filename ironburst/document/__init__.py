@@ -42,13 +42,12 @@ from ironburst.document.model import (
     PoolZone,
     Scheduler,
     Scratch,
-    SlurmMail,
     Software,
     Ssh,
     SubnetManager,
 )
 from ironburst.document.policy_model import BudgetDocument, Burst, Share, WaitTargetDocument
-from ironburst.document.slurm_node import SlurmNode
+from ironburst.document.slurm_node import SlurmMail, SlurmNode
 from ironburst.system import files
 
 __all__ = [

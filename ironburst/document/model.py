@@ -13,7 +13,7 @@ from ironburst.document.hall_model import HallDocument
 from ironburst.document.karpenter_model import KarpenterPool
 from ironburst.document.part import Part
 from ironburst.document.policy_model import BudgetDocument, Burst, Share
-from ironburst.document.slurm_node import SlurmNode
+from ironburst.document.slurm_node import SlurmMail, SlurmNode
 from ironburst.document.user_model import Users
 
 
@@ -131,13 +131,6 @@ class Ssh(Part):
         if kind != "cloud":
             return self.user
         return self.cloud_user or LOGIN_USERS.get((os or "").rstrip("0123456789"), self.user)
-
-
-class SlurmMail(Part):
-    """Where the head's mail goes."""
-
-    relay: str = Field(description="host or host:port")
-    sender: str
 
 
 class Scheduler(Hosted):

@@ -1,4 +1,4 @@
-"""Part of model.py: a node as Slurm gets it."""
+"""Part of model.py: what Slurm alone gets."""
 
 from __future__ import annotations
 
@@ -18,3 +18,10 @@ class SlurmNode(Part):
     cores_per_socket: int | None = None
     threads_per_core: int | None = None
     gpu_cores: list[str] = Field(default=[], description="cores near each GPU, as gres.conf has them; empty: unknown")
+
+
+class SlurmMail(Part):
+    """Where the head's mail goes."""
+
+    relay: str = Field(description="host or host:port")
+    sender: str

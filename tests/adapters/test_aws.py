@@ -287,7 +287,7 @@ def test_errors_by_what_to_do_next(aws, cloud, request_of, code, status, kind):
 
 
 def test_every_code_has_one_meaning():
-    groups = [value for name, value in vars(aws_errors).items() if name.isupper()]
+    groups = [value for name, value in vars(aws_errors).items() if name.isupper() and name != "MEANT"]
     assert len(groups) == 7 and sum(map(len, groups)) == len(set().union(*groups))
 
 

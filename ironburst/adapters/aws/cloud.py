@@ -37,12 +37,6 @@ _WARNING = "EC2 Spot Instance Interruption Warning"
 _IDS = 100  # that one call asks for; DescribeInstanceStatus takes no more
 _SQS = 10  # messages that one call receives or deletes, at most
 _BATCHES = 200  # received of one queue in one call of ours: 2,000 messages
-# codes of EC2 that say less than they know: code -> what to look at
-MEANT = {
-    "Client.InternalError": "look at the KMS key of its volumes, whom its policy and its grants let use it "
-    "(`ironburst doctor` does)",
-    "Client.VolumeLimitExceeded": "the account's quota of EBS storage is used up (`ironburst doctor` shows it)",
-}
 # what DescribeInstanceStatus puts before the description of an event that is over
 _OVER = ("[Completed]", "[Canceled]")
 
@@ -354,7 +348,7 @@ def _instance(raw: dict[str, Any]) -> Instance:
         launch=tags.get(LEASE, ""),
         token=raw.get("ClientToken") or "",
         launched_s=raw["LaunchTime"].timestamp(),
-        reason=_said((raw.get("StateReason") or {}).get("Code", "")),
+        reason=aws_errors.meant((raw.get("StateReason") or {}).get("Code", "")),
         pool=tags.get(POOL, ""),
         market=tags.get(naming.MARKET_TAG, ""),
         owner=tags.get(naming.OWNER_TAG, ""),
@@ -363,11 +357,6 @@ def _instance(raw: dict[str, Any]) -> Instance:
         instance_type=raw.get("InstanceType", ""),
         image_id=raw.get("ImageId", ""),
     )
-
-
-def _said(code: str) -> str:
-    """Why it ended, with what EC2 doesn't say of it."""
-    return f"{code}: {MEANT[code]}" if code in MEANT else code
 
 
 def _price(text: str) -> float | None:

@@ -188,3 +188,16 @@ def by_code(code: str, status: int, text: str) -> CloudError:
     if status == 429:
         return Throttled(text, code)
     return OutcomeUnknown(text, code) if status >= 500 else Refused(text, code)
+
+
+# codes of EC2 that say less than they know: code -> what to look at
+MEANT = {
+    "Client.InternalError": "look at the KMS key of its volumes, whom its policy and its grants let use it "
+    "(`ironburst doctor` does)",
+    "Client.VolumeLimitExceeded": "the account's quota of EBS storage is used up (`ironburst doctor` shows it)",
+}
+
+
+def meant(code: str) -> str:
+    """Why an instance ended, with what EC2 doesn't say of it."""
+    return f"{code}: {MEANT[code]}" if code in MEANT else code
