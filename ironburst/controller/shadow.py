@@ -64,9 +64,9 @@ class Shadow:
         for launch in decision.launches:
             self._would_rent(launch)
         self._told.tick_ended()
-        said = {"at_s": began, "took_s": self.clock.now() - began, "serial": document.serial}
-        said["prices_as_of"] = spot_prices.day(document)
-        self.ledger.note("last_tick", json.dumps(said))
+        took_s, day = self.clock.now() - began, spot_prices.day(document)
+        noted = {"at_s": began, "took_s": took_s, "serial": document.serial, "prices_as_of": day}
+        self.ledger.note("last_tick", json.dumps(noted))
         return Report.of(began, snapshot, decision, self.ledger, {}, after=mark)
 
     def tell(self, kind: str, text: str) -> None:

@@ -108,7 +108,7 @@ def _placed(each: PodSet, flavor: str, seen: Queued, free: dict[str, int]) -> bo
         rest, taken = each.count, dict[str, int]()
         for name in names:
             pods = min(rest, max(free[name], 0) // each.pod.gpus if each.pod.gpus else rest)
-            pods = min(pods, 1) if each.pod.one_per_node else pods
+            pods = min(pods, each.pod.most_per_node) if each.pod.most_per_node else pods
             rest, taken[name] = rest - pods, pods * each.pod.gpus
         if not rest:
             free.update({name: free[name] - gpus for name, gpus in taken.items()})
