@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import pytest
 
-from ironburst.adapters.kubernetes import Pool
+from ironburst.adapters.kubernetes import KubernetesPool
 from ironburst.adapters.kubernetes.taints import toleration
 from ironburst.ports import Resources
 from tests.adapters.kubernetes.test_pods import only
@@ -18,7 +18,7 @@ from tests.adapters.kubernetes.test_workloads import recorded
 from tests.adapters.kubernetes.test_workloads import seen as queued
 from tests.fakes.kube_objects import SITE, job, node, owner, pod, rented_taint, uid
 
-P5 = replace(SITE, pools=(Pool("burst-p5", ("p5-1", "p5-2", "p5-3"), Resources(8, 192, 2_000_000), "h100"),))
+P5 = replace(SITE, pools=(KubernetesPool("burst-p5", ("p5-1", "p5-2", "p5-3"), Resources(8, 192, 2_000_000), "h100"),))
 
 
 def asks(raw, **requests):
