@@ -36,7 +36,7 @@ def site(tmp_path, monkeypatch):
     monkeypatch.setenv("IRONBURST_DOCUMENT", str(path))
     monkeypatch.setenv("IRONBURST_LEDGER", str(tmp_path / "ledger.sqlite"))
     monkeypatch.delenv("IRONBURST_SLURM_PREFIX", raising=False)
-    monkeypatch.setattr(run.clouds.Connection, "follow", None)
+    monkeypatch.setattr(run.clouds.CloudConnection, "follow", None)
     monkeypatch.setattr(run, "SystemClock", lambda: clock)
     monkeypatch.setattr(cli.run.schedulers, "Slurm", lambda prefix: slurm)
     return type("Site", (), {"clock": clock, "slurm": slurm, "folder": tmp_path})
