@@ -334,7 +334,7 @@ def test_nobody_to_notify_no_notification(cluster, value):
 def test_ec2_has_another_name_in_china(partition, service):
     where = policies.Scope(partition, "cn-north-1", "123456789012")
     assert service in [each["Principal"]["Service"] for each in policies.assumed_by_ec2(partition)["Statement"]]
-    pools = policies.Pools([], [], [], [], False, [], [], [])
+    pools = policies.Pools([], [], [], False, [], [])
     (passed,) = [
         each for each in policies.launching(where, "lab", pools, [])["Statement"] if each["Sid"] == "PassNodeRole"
     ]
