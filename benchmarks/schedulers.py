@@ -6,7 +6,8 @@ whole queue and all nodes are rendered and read back by the adapter that the con
 waits, what was rented, and the moments at which each job began.
 
 The trace is played in what both can say: moments and time limits in whole minutes, jobs of more than one node in whole
-nodes. The three differ in nothing else: the home scheduler is ironburst.replay's, not kube-scheduler.
+nodes; of pods that are alike none is tried first (docs/adr/0100). The three differ in nothing else: the home scheduler
+is ironburst.replay's, not kube-scheduler.
 """
 
 from __future__ import annotations
@@ -82,6 +83,7 @@ def read_back(snapshot: Snapshot, found: list[Job], nodes: list[Node]) -> Snapsh
             start_s=at(job.start_s),
             end_s=at(job.end_s),
             priority=job.priority - TOP,
+            alike="",  # of pods that are alike one is tried first, which no trace says of Slurm's jobs
         )
         for job in found
     ]
