@@ -68,7 +68,10 @@ def test_tags_that_nobody_may_have(ec2, key, value, words):
 
 def test_tags_as_long_as_they_may_be(ec2):
     (made,) = run(ec2, **tagged("k" * 128, "v" * 256))
+    assert {"Key": "k" * 128, "Value": "v" * 256} in made["Tags"]
     ec2.delete_tags(Resources=[made["InstanceId"]], Tags=[{"Key": "k" * 128}])
+    (left,) = ec2.describe_instances()["Reservations"][0]["Instances"]
+    assert "k" * 128 not in {each["Key"] for each in left.get("Tags", [])}
 
 
 def test_a_tag_that_the_metadata_service_can_not_show(ec2):

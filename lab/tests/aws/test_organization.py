@@ -81,7 +81,7 @@ def test_a_role_may_what_its_policies_and_its_boundary_allow(cloud, clients, iam
 def test_a_reset_leaves_no_organization(cloud, iam):
     cloud.organization.append(no_role_without(BOUNDARY))
     cloud.reset()
-    iam.create_role(RoleName="r", AssumeRolePolicyDocument=TRUSTS_EC2)
+    assert iam.create_role(RoleName="r", AssumeRolePolicyDocument=TRUSTS_EC2)["Role"]["RoleName"] == "r"
 
 
 @pytest.mark.parametrize(

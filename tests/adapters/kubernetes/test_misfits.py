@@ -57,6 +57,7 @@ def test_others_than_the_misfits_are_rented_for_beside_them(world):
     world.submit("odd-2")
     world.submit("pair", 2)
     world.until(lambda: "pair" in world.started, HOUR, 30.0)
+    assert not {"odd-1", "odd-2"} & set(world.started)
 
 
 def test_what_is_known_to_start_is_not_lost_for_one_that_does_not(world):
@@ -67,3 +68,4 @@ def test_what_is_known_to_start_is_not_lost_for_one_that_does_not(world):
     world.submit("odd")
     world.submit("again", runs_s=HOUR)
     world.until(lambda: "again" in world.started, HOUR, 30.0)
+    assert "odd" not in world.started

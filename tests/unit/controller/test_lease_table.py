@@ -149,6 +149,7 @@ def test_a_gang_that_has_joined_in_part_is_ordered_to_end(gang):
     order_spool.put(gang.path, json.dumps({"verb": "stop", "now": True}))
     gang.tick()
     gang.until(lambda: not gang.cloud.alive(), 600)
+    assert gang.events("trouble") == []
 
 
 def test_a_gang_that_has_joined_in_part_has_a_scheduled_event(gang):
@@ -159,6 +160,7 @@ def test_a_gang_that_has_joined_in_part_has_a_scheduled_event(gang):
     ]
     gang.tick()
     gang.until(lambda: not gang.cloud.alive(), 600)
+    assert gang.events("trouble") == []
 
 
 def test_a_job_on_the_node_of_a_launch_that_was_not_made_goes_on(tmp_path):
