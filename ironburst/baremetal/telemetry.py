@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 
@@ -16,6 +16,7 @@ from ironburst.baremetal import makers, sensors
 from ironburst.baremetal.documents import Documents, Get, read
 from ironburst.baremetal.hardware import PowerSupply
 from ironburst.baremetal.power import power
+from ironburst.system import exposition
 
 
 @dataclass(frozen=True)
@@ -96,11 +97,11 @@ def metrics(
     """The samples of one look at all nodes, in Prometheus' text format; `now`: seconds of Unix time.
     `rack_limits_w` by (hall, rack).
     """
-    samples: dict[str, list[str]] = defaultdict(list)
+    samples: dict[str, list[tuple[Mapping[str, str | None], float]]] = defaultdict(list)
 
     def add(name: str, value: float | None, **labels: str | None) -> None:
         if value is not None:
-            samples[name].append(f"{name}{_labels(labels)} {value:g}")
+            samples[name].append((labels, value))
 
     racks: dict[tuple[str, str], list[float | None]] = defaultdict(list)
     for node, look in looks.items():
@@ -125,18 +126,5 @@ def metrics(
         add("ironburst_rack_power_watts", sum(each for each in watts if each is not None), hall=hall, rack=rack)
         add("ironburst_rack_power_unknown_nodes", watts.count(None), hall=hall, rack=rack)
         add("ironburst_rack_power_limit_watts", rack_limits_w.get((hall, rack)), hall=hall, rack=rack)
-    samples["ironburst_telemetry_timestamp_seconds"] = [f"ironburst_telemetry_timestamp_seconds {now:.3f}"]
-    return "".join(_family(name, samples[name]) for name in _HELP if samples[name])
-
-
-def _family(name: str, lines: Iterable[str]) -> str:
-    return f"# HELP {name} {_HELP[name]}\n# TYPE {name} gauge\n" + "".join(f"{line}\n" for line in lines)
-
-
-def _labels(labels: Mapping[str, str | None]) -> str:
-    said = [f'{name}="{_escaped(value)}"' for name, value in labels.items() if value is not None]
-    return "{" + ",".join(said) + "}" if said else ""
-
-
-def _escaped(value: str) -> str:
-    return value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+    add("ironburst_telemetry_timestamp_seconds", round(now, 3))
+    return exposition.text(exposition.Family(name, "gauge", told, samples[name]) for name, told in _HELP.items())

@@ -5,11 +5,16 @@ is answered with what may have been meant. argparse does neither (before Python 
 from __future__ import annotations
 
 import argparse
+import ipaddress
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any, NoReturn
+from contextlib import suppress
+from typing import Any, NoReturn, TypeAlias
 
 from ironburst.catalog.errors import nearest, suggested
+from ironburst.system.bad_input import BadInput
+
+Ip: TypeAlias = ipaddress.IPv4Address | ipaddress.IPv6Address
 
 CHOICES = re.compile(r"invalid choice: '(.*?)' \(choose from (.*)\)", re.DOTALL)
 """of argparse, with and without quotes around each"""
@@ -82,3 +87,15 @@ class Parser(argparse.ArgumentParser):
             formatter.end_section()
         formatter.add_text(self.epilog)
         return formatter.format_help()
+
+
+def address(option: str, text: str, like: str) -> tuple[Ip, int]:
+    """Of ADDRESS:PORT; `like`: one that may be written. Raises BadInput."""
+    host, _, port = text.rpartition(":")
+    host = {"localhost": "127.0.0.1"}.get(host, host.removeprefix("[").removesuffix("]"))
+    with suppress(ValueError):
+        if 0 <= int(port) < 65536:
+            return ipaddress.ip_address(host), int(port)
+    raise BadInput(
+        f"{option} {text!r}: write an IP address and a port, as in {like} or [::1]:{like.rpartition(':')[2]}"
+    )

@@ -4,25 +4,32 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import sqlite3
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from ironburst import document
 from ironburst.burst import explain
 from ironburst.cli import Subparsers, site_options
+from ironburst.cli.arguments import address
 from ironburst.cli.tick import as_json, lines
 from ironburst.controller import loop, order_spool, ownership, recorder, records, retention
 from ironburst.controller.ledger import Ledger
 from ironburst.controller.loop import SystemClock
+from ironburst.controller.metrics import Metrics
 from ironburst.controller.shadow import Shadow
 from ironburst.controller.tick import Controller, Report
 from ironburst.document import ClusterDocument, DocumentError, of_stack
 from ironburst.ports import SchedulerError
+from ironburst.system import exposition
 from ironburst.system.bad_input import BadInput
 from ironburst.system.signals import handled
 from ironburst.wiring import clouds, schedulers
 
+METRICS = "127.0.0.1:8643"
 _STALE = explain.duration(ownership.STALE_S)
 
 
@@ -46,6 +53,9 @@ def add_parser(subparsers: Subparsers) -> None:
     parser.add_argument(
         "--keep-mb", type=float, default=recorder.KEEP_MB, help="and up to this size (default: %(default)g)"
     )
+    told = "where Prometheus scrapes /metrics, an address of this host or of the site's own network; none: nowhere "
+    told += f"(default: $IRONBURST_METRICS, or {METRICS}; with --shadow none)"
+    parser.add_argument("--metrics", metavar="ADDRESS:PORT", help=told)
     told = (
         "decide, write down and explain, and rent nothing: no call of a cloud, no change in the queue. Its ledger is "
     )
@@ -67,6 +77,34 @@ class Declaration:
     def __call__(self) -> ClusterDocument:
         """The same at each call."""
         return self._document
+
+
+def _metrics_at(arguments: argparse.Namespace) -> tuple[str, int] | None:
+    """Where to; None: nowhere. Raises BadInput."""
+    default = "none" if arguments.shadow else os.environ.get("IRONBURST_METRICS") or METRICS
+    given = arguments.metrics or default
+    if given == "none":
+        return None
+    ip, port = address("--metrics", given, METRICS)
+    if ip.is_unspecified or ip.is_global:
+        why = "anybody could read what is rented and what it costs: write 127.0.0.1, or this host's address there"
+        raise BadInput(f"--metrics {given}: {why}")
+    return str(ip), port
+
+
+@contextmanager
+def _served(at: tuple[str, int] | None, ledger: Ledger) -> Iterator[Metrics]:
+    """What is scraped meanwhile. A port that is taken costs the metrics, not the controller."""
+    metrics, server = Metrics(ledger), None
+    try:
+        server = exposition.Server(*at, lambda: metrics.text) if at else None
+    except OSError as error:
+        print(f"ironburst: no metrics: {':'.join(map(str, at or ()))}: {error.strerror}", file=sys.stderr, flush=True)
+    try:
+        yield metrics
+    finally:
+        if server:
+            server.close()
 
 
 def _left(ledger: Ledger) -> str:
@@ -91,11 +129,13 @@ def run(arguments: argparse.Namespace) -> int:
         arguments.ledger = site_options.shadow_ledger_path(arguments)
     reader: document.Reader | Declaration
     reader = Declaration(arguments.config) if arguments.config else site_options.document_reader(arguments)
+    metrics_at = _metrics_at(arguments)
     declared, clock = reader(), SystemClock()
     connection, cloud = schedulers.SchedulerConnection(arguments), clouds.CloudConnection()
     queue = connection.follow(declared)
 
     def told(report: Report | Exception) -> None:
+        metrics.told(declared, report)
         if isinstance(report, Exception):
             print(f"ironburst: {loop.said(report)}", file=sys.stderr, flush=True)
         elif arguments.json:
@@ -104,7 +144,11 @@ def run(arguments: argparse.Namespace) -> int:
             print("\n".join(lines(report)), flush=True)
 
     ticks = recorder.Recorder(site_options.ticks_path(arguments), arguments.keep_days, arguments.keep_mb)
-    with handled(lambda *_: clock.stop()), site_options.own_ledger(arguments) as ledger:
+    with (
+        handled(lambda *_: clock.stop()),
+        site_options.own_ledger(arguments) as ledger,
+        _served(metrics_at, ledger) as metrics,
+    ):
         if arguments.shadow:
             if ledger.leases(open_only=False):
                 wrong = "is the ledger of a controller that rents: give another --ledger, or none"
@@ -116,6 +160,7 @@ def run(arguments: argparse.Namespace) -> int:
             controller = Controller(queue, cloud.follow(declared), ledger, clock, ticks)
 
         def read() -> ClusterDocument:
+            nonlocal declared
             declared = reader()
             if reader.stale:
                 controller.tell("stale", reader.stale)

@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import argparse
-import ipaddress
 import os
 import socket
 import sys
 from contextlib import suppress
 from pathlib import Path
-from typing import TypeAlias
 
 from ironburst.cli import Subparsers, site_options
+from ironburst.cli.arguments import Ip, address
 from ironburst.page import source
 from ironburst.system import files, secrets
 from ironburst.system.bad_input import BadInput
 
-Ip: TypeAlias = ipaddress.IPv4Address | ipaddress.IPv6Address
 LISTEN = "127.0.0.1:8642"
 SHORTEST = 16  # characters of a token: nobody guesses it
 
@@ -50,7 +48,7 @@ def add_parser(subparsers: Subparsers) -> None:
 @site_options.guarded
 def run(arguments: argparse.Namespace) -> int:
     """Write the page, or serve it until told to stop."""
-    listen = address(arguments.listen)
+    listen = address("--listen", arguments.listen, LISTEN)
     token = read_token(arguments.token_file)
     if token is None and not arguments.out and not listen[0].is_loopback:
         why = "anybody who reaches it could read who runs what: give --token-file FILE, or listen on 127.0.0.1"
@@ -94,16 +92,6 @@ def _serve(source: source.Source, token: str | None, ip: Ip, port: int) -> int:
         with suppress(KeyboardInterrupt):
             uvicorn.Server(config).run(sockets=[bound])
     return 0
-
-
-def address(text: str) -> tuple[Ip, int]:
-    """Of ADDRESS:PORT. Raises BadInput."""
-    host, _, port = text.rpartition(":")
-    host = {"localhost": "127.0.0.1"}.get(host, host.removeprefix("[").removesuffix("]"))
-    with suppress(ValueError):
-        if 0 <= int(port) < 65536:
-            return ipaddress.ip_address(host), int(port)
-    raise BadInput(f"--listen {text!r}: write an IP address and a port, as in {LISTEN} or [::1]:8642")
 
 
 def read_token(given: str | None) -> str | None:

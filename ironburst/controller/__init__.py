@@ -16,5 +16,6 @@
 - karpenter, karpenter_room: limits of Karpenter's pools; shares: guarantees follow the nodes in service
 - status_report, with burn and karpenter_status, and job_story: what the ledger has, for people and programs;
   declared_site: what a trace is played on
+- metrics: the same for Prometheus
 - recorder, logbook: each tick on disk (as changes) and in the ledger; private: modes of these files
 """

@@ -82,7 +82,7 @@ def gather(
         "halls": hall_events.said(ledger, document) if ledger else [],
         "closed": [asdict(place) for place in ledger.cool_downs(now_s)] if ledger else [],
         "orders": in_force(ledger, now_s) if ledger else [],
-        "money": {**_money(document, ledger, now_s), **burn.gather(document, ledger, now_s)},
+        "money": {**money(document, ledger, now_s), **burn.gather(document, ledger, now_s)},
     }
 
 
@@ -135,7 +135,8 @@ def _lease(document: ClusterDocument, lease: LeaseRow, on: list[Job], now_s: flo
     }
 
 
-def _money(document: ClusterDocument, ledger: Ledger | None, now_s: float) -> dict[str, Any]:
+def money(document: ClusterDocument, ledger: Ledger | None, now_s: float) -> dict[str, Any]:
+    """Of this month, and the ceilings that count now."""
     declared = order_book.budget(ledger, document, now_s) if ledger else document.budget
     none_declared = BudgetDocument(usd_per_month=0.0)  # what was spent is told all the same
     budget = spending.budget(ledger, declared or none_declared, now_s) if ledger else None

@@ -1,77 +1,82 @@
-"""The figures of Slurm and the controller: what is counted, what isn't understood, and what can't be asked."""
+"""The figures of Slurm: what is counted, what isn't understood, and what can't be asked."""
 
-import json
 import os
+import re
 import subprocess
 import sys
+from datetime import datetime
 
 import pytest
+import yaml
 from programs import PLAYBOOKS, load
 
+from tests import prometheus
+
 metrics = load("roles/metrics/files/ironburst-metrics.py")
-NODES = "home|dgx01|idle\nhome|dgx02|mixed+drain\nburst-p5|p5-1|idle~\nburst-p5|p5-2|idle~\n"
+# `sinfo --Node` of Slurm 24.11: the last column is when the reason was set
+NODES = """\
+home|dgx01|idle|Unknown
+home|dgx02|draining|2026-11-27T07:00:00
+big|dgx02|draining|2026-11-27T07:00:00
+burst-p5|p5-1|drained~|2026-11-20T07:00:00
+burst-p5|p5-2|idle+cloud+drain+powered_down|2026-11-20T07:00:00
+"""
 JOBS = """\
 home|RUNNING|None
 home|PENDING|Resources
 home|PENDING|Resources
 burst-p5|PENDING|ReqNodeNotAvail, UnavailableNodes:p5-1
 """
-STATUS = {
-    "leases": [{"state": "running", "market": "spot", "instance_type": "p5.48xlarge"}] * 2,
-    "money": {"spent_usd": 12.5, "committed_usd": 3.0, "usd_per_month": 2000.0},
-    "closed": [],
-    "serial": 7,
-    "last_tick": {"at_s": 1700000000.5},
-    "queue": [{"state": "PENDING", "code": "wait"}, {"state": "PENDING", "code": ""}, {"state": "RUNNING", "code": ""}],
-}
+NO_DBD = "sacctmgr: You are not running a supported accounting_storage plugin\n"
+
+
+@pytest.fixture(scope="module")
+def promtool(tmp_path_factory):
+    return prometheus.program("promtool", tmp_path_factory.mktemp("prometheus"))
 
 
 def values(lines):
     return dict(line.rsplit(" ", 1) for line in lines if not line.startswith("#"))
 
 
-def test_slurm_is_counted():
+@pytest.mark.parametrize("prefix", ["ironburst_slurm", "slurm"])  # those without are Slurm 25.11's own: until 0.3
+def test_slurm_is_counted(prefix):
     samples = values(metrics.slurm(NODES, JOBS))
-    assert samples['slurm_nodes{partition="home",state="idle"}'] == "1"
-    assert samples['slurm_nodes{partition="burst-p5",state="idle"}'] == "2"
-    assert samples['slurm_nodes_drained{partition="home"}'] == "1"
-    assert samples['slurm_jobs{partition="home",state="pending"}'] == "2"
-    assert samples['slurm_jobs_pending{reason="ReqNodeNotAvail"}'] == "1"
+    assert samples[prefix + '_nodes{partition="home",state="idle"}'] == "1"
+    assert samples[prefix + '_nodes{partition="burst-p5",state="idle"}'] == "2"
+    assert samples[prefix + '_nodes_drained{partition="home"}'] == "1"
+    assert samples[prefix + '_jobs{partition="home",state="pending"}'] == "2"
+    assert samples[prefix + '_jobs_pending{reason="ReqNodeNotAvail"}'] == "1"
+
+
+def test_a_drained_node_says_since_when_but_not_a_rented_one_that_is_off():
+    samples = values(metrics.slurm(NODES, JOBS))
+    name = "ironburst_slurm_node_drained_since_timestamp_seconds"
+    at = int(datetime(2026, 11, 27, 7).timestamp())
+    assert {key: value for key, value in samples.items() if key.startswith(name)} == {
+        f'{name}{{node="dgx02"}}': str(at)
+    }
 
 
 @pytest.mark.parametrize(
     ("nodes", "jobs"),
-    [("home|dgx01", JOBS), ("home|dgx01|purple", JOBS), (NODES, "home"), ("slurm_load_partitions: error", "")],
+    [
+        *(("home|dgx01|idle", JOBS), ("home|dgx01|purple|Unknown", JOBS), (NODES, "home")),
+        ("slurm_load_partitions: error", ""),
+    ],
 )
 def test_what_is_not_understood_is_no_figure(nodes, jobs):
     with pytest.raises(ValueError):
         metrics.slurm(nodes, jobs)
 
 
-def test_the_controller_is_counted():
-    samples = values(metrics.controller(STATUS))
-    assert samples['ironburst_leases{instance_type="p5.48xlarge",market="spot",state="running"}'] == "2"
-    assert (samples["ironburst_usd_spent"], samples["ironburst_usd_budget"], samples["ironburst_document_serial"]) == (
-        "12.5",
-        "2000.0",
-        "7",
-    )
-    assert (samples['ironburst_pending_jobs{code="wait"}'], samples['ironburst_pending_jobs{code="undecided"}']) == (
-        "1",
-        "1",
-    )
-    assert samples["ironburst_last_tick_seconds"] == "1700000000.5"
-    with pytest.raises(KeyError):
-        metrics.controller({key: value for key, value in STATUS.items() if key != "money"})
-
-
 def test_labels_are_escaped():
     assert metrics.line("a", 1, b='x"y\\z\n') == 'a{b="x\\"y\\\\z\\n"} 1'
 
 
-def run(tmp_path, *command):
+def run(tmp_path):
     program = PLAYBOOKS / "roles/metrics/files/ironburst-metrics.py"
-    argv = [sys.executable, str(program), "--folder", str(tmp_path / "out"), *command]
+    argv = [sys.executable, str(program), "--folder", str(tmp_path / "out")]
     done = subprocess.run(
         argv, env=os.environ | {"PATH": str(tmp_path / "bin")}, capture_output=True, text=True, timeout=30
     )
@@ -85,26 +90,76 @@ def folders(tmp_path):
     return tmp_path
 
 
-def tool(folder, name, text, status=0):
+def tool(folder, name, text, status=0, errors=""):
     path = folder / "bin" / name
-    path.write_text(f"#!/bin/sh\n/bin/cat <<'X'\n{text}X\nexit {status}\n")
+    path.write_text(f"#!/bin/sh\n/bin/cat <<'X'\n{text}X\n/bin/cat >&2 <<'X'\n{errors}X\nexit {status}\n")
     path.chmod(0o755)
 
 
-def test_a_source_that_does_not_answer_is_said(folders):
+def up(samples):
+    return {name.split('"')[1]: value for name, value in samples.items() if name.startswith("ironburst_slurm_up")}
+
+
+def test_without_slurms_commands_nothing_is_known_of_its_daemons(folders):
     done, samples = run(folders)
     assert done.returncode == 1 and "metrics: slurm:" in done.stderr
-    assert samples['ironburst_up{source="slurm"}'] == "0" and not any(name.startswith("slurm_") for name in samples)
+    assert samples['ironburst_up{source="slurm"}'] == "0" and not any("slurm_" in name for name in samples)
 
 
-def test_one_source_does_not_hide_the_other(folders):
+def test_all_answer(folders, promtool):
     tool(folders, "sinfo", NODES)
     tool(folders, "squeue", JOBS)
-    tool(folders, "ironburst", "oops\n", 2)
-    done, samples = run(folders, "--", "ironburst", "status", "--json")
-    assert done.returncode == 1
-    assert (samples['ironburst_up{source="slurm"}'], samples['ironburst_up{source="controller"}']) == ("1", "0")
-    tool(folders, "ironburst", json.dumps(STATUS) + "\n")
-    done, samples = run(folders, "--", "ironburst", "status", "--json")
-    assert done.returncode == 0 and samples['ironburst_up{source="controller"}'] == "1"
-    assert "ironburst_usd_spent" in samples
+    tool(folders, "sacctmgr", "hall1\n")
+    done, samples = run(folders)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert up(samples) == {"slurmctld": "1", "slurmdbd": "1"} and samples['ironburst_up{source="slurm"}'] == "1"
+    prometheus.check_metrics(promtool, (folders / "out/ironburst.prom").read_text())
+
+
+@pytest.mark.parametrize(
+    ("errors", "told"),
+    [(NO_DBD, {"slurmctld": "1"}), ("sacctmgr: error: Problem talking to the database: Connection refused\n", None)],
+)
+def test_no_slurmdbd_is_no_slurmdbd_that_is_down(folders, errors, told):
+    tool(folders, "sinfo", NODES)
+    tool(folders, "squeue", JOBS)
+    tool(folders, "sacctmgr", "", 1, errors)
+    done, samples = run(folders)
+    assert up(samples) == (told or {"slurmctld": "1", "slurmdbd": "0"}) and done.returncode == (told is None)
+
+
+def test_slurmctld_is_down(folders):
+    tool(folders, "sinfo", "", 1, "slurm_load_partitions: Unable to contact slurm controller (connect failure)\n")
+    tool(folders, "sacctmgr", "hall1\n")
+    done, samples = run(folders)
+    assert done.returncode == 1 and up(samples) == {"slurmctld": "0", "slurmdbd": "1"}
+    assert not any("slurm_nodes" in name or "slurm_jobs" in name for name in samples)
+
+
+# ---- DCGM's fields
+
+
+FIELDS = yaml.safe_load((PLAYBOOKS / "roles/metrics/defaults/main.yml").read_text())["metrics_dcgm_fields"]
+DCGM = re.compile(r"\bDCGM_(?:FI|EXP)_[A-Z0-9_]+[A-Z0-9]\b")
+
+
+def test_every_dcgm_name_that_is_asked_for_anywhere_is_exported():
+    """In code, rules, dashboards and docs; a file that only says what others have names it so."""
+    listed = {name for name, _, _ in FIELDS}
+    root = PLAYBOOKS.parent
+    tracked = subprocess.run(["git", "ls-files", "-z"], cwd=root, check=True, capture_output=True, text=True).stdout
+    asked = {}
+    for name in tracked.split("\0"):
+        path = root / name
+        if path.suffix in (".py", ".md", ".yml", ".yaml", ".json", ".j2") and not name.startswith("tests/"):
+            asked.update(dict.fromkeys(DCGM.findall(path.read_text(errors="replace")), name) if path.is_file() else {})
+    assert {name: where for name, where in asked.items() if name not in listed} == {}
+    assert len(listed) == len(FIELDS) >= 29
+
+
+def test_a_field_is_a_line_that_the_exporter_reads():
+    """Three columns of a CSV (dcgm-exporter's default-counters.csv): a comma in the help would be a fourth."""
+    for name, kind, told in FIELDS:
+        assert DCGM.fullmatch(name) and kind in ("gauge", "counter") and "," not in told
+        # DCGM's means of an interval, and codes, are no counters: rate() of them says nothing
+        assert kind == "gauge" or not name.startswith(("DCGM_FI_PROF_", "DCGM_EXP_"))

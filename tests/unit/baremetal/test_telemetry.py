@@ -82,7 +82,7 @@ def test_samples():
         f"ironburst_rack_power_watts{{{where}}} 3150",
         f"ironburst_rack_power_unknown_nodes{{{where}}} 1",
         f"ironburst_rack_power_limit_watts{{{where}}} 17000",
-        "ironburst_telemetry_timestamp_seconds 1.500",
+        "ironburst_telemetry_timestamp_seconds 1.5",
     } <= set(lines)
     assert not any('node_power_watts{hall="dc1",rack="a03",node="n2"' in line for line in lines)
 

@@ -1,21 +1,24 @@
 #!/usr/bin/python3
-"""ironburst-metrics --folder FOLDER [-- COMMAND...]: Slurm's and the controller's figures as a text file of the node
-exporter.
+"""ironburst-metrics --folder FOLDER: Slurm's figures as a text file of the node exporter.
 
-COMMAND prints what `ironburst status --json` prints. What can't be asked is told as `ironburst_up{source=...} 0`, never
-as old or invented figures. Python 3.6 (EL 8).
+What can't be asked is told as `ironburst_up{source="slurm"} 0`, never as old or invented figures; the controller's own
+are scraped from `ironburst run`. Python 3.6 (EL 8).
 """
 
 import argparse
 import collections
-import json
 import os
+import re
 import subprocess
 import sys
 import time
 
 FILE = "ironburst.prom"
 TIMEOUT = 30  # seconds a question may take
+FAILED = (OSError, ValueError, subprocess.TimeoutExpired)
+NO_DATABASE = "not running a supported accounting_storage plugin"  # a site without slurmdbd, in sacctmgr's words
+LABELS = ("partition", "state")
+OFF = re.compile("[~#%]$|power")  # Slurm's marks of a node that is powered down, or on its way
 NODE_STATES = (
     *("idle", "mixed", "allocated", "completing", "planned", "down", "error", "fail", "unknown", "future"),
     *("powered_down", "powering_up", "powering_down", "powered_off", "reserved", "blocked", "inval", "reboot"),
@@ -31,33 +34,57 @@ def line(name, value, **labels):
     return "%s%s %s" % (name, "{%s}" % quoted if quoted else "", repr(value) if isinstance(value, float) else value)
 
 
+def family(name, told, samples):
+    """Lines of one metric; none without samples."""
+    return ["# HELP %s %s" % (name, told), "# TYPE %s gauge" % name] + samples if samples else []
+
+
 def slurm(nodes, jobs):
-    """Samples of `sinfo --Node` (partition|node|state|gres|gresused) and `squeue` (partition|state|reason|nodes|tres)
-    listings.
+    """Samples of `sinfo --Node` (partition|node|state|since) and `squeue` (partition|state|reason) listings.
 
     Raises ValueError for a line that isn't understood.
     """
-    out = ["# TYPE slurm_nodes gauge", "# HELP slurm_nodes Nodes of a partition by state"]
-    drained = ["# TYPE slurm_nodes_drained gauge"]
     rows = [row.split("|") for row in nodes.splitlines() if row]
-    if any(len(row) != 3 for row in rows):
+    if any(len(row) != 4 for row in rows):
         raise ValueError("sinfo's listing is not understood")
-    for (partition, state), number in sorted(collections.Counter((row[0], state_of(row[2])) for row in rows).items()):
-        out.append(line("slurm_nodes", number, partition=partition, state=state))
-    for partition, number in sorted(collections.Counter(row[0] for row in rows if "drain" in row[2]).items()):
-        drained.append(line("slurm_nodes_drained", number, partition=partition))
-    rows = [row.split("|") for row in jobs.splitlines() if row]
-    if any(len(row) != 3 for row in rows):
+    queue = [row.split("|", 2) for row in jobs.splitlines() if row]
+    if any(len(row) != 3 for row in queue):
         raise ValueError("squeue's listing is not understood")
-    out += drained + ["# TYPE slurm_jobs gauge", "# HELP slurm_jobs Jobs by partition and state"]
-    for (partition, state), number in sorted(collections.Counter((row[0], row[1].lower()) for row in rows).items()):
-        out.append(line("slurm_jobs", number, partition=partition, state=state))
-    out.append("# TYPE slurm_jobs_pending gauge")
-    for reason, number in sorted(
-        collections.Counter(row[2].split(",")[0][:60] for row in rows if row[1] == "PENDING").items()
+    drained = [row for row in rows if "drain" in row[2]]
+    # a rented node that is off waits behind its drain, always
+    since = {node: since_s(text) for _, node, state, text in drained if not OFF.search(state)}
+    states = collections.Counter((row[0], state_of(row[2])) for row in rows)
+    kinds = collections.Counter((row[0], row[1].lower()) for row in queue)
+    reasons = collections.Counter(row[2].split(",")[0][:60] for row in queue if row[1] == "PENDING")
+    out = []
+    for name, told, counted in (
+        ("slurm_nodes", "Nodes of a partition by state", [(dict(zip(LABELS, key)), n) for key, n in states.items()]),
+        (
+            "slurm_nodes_drained",
+            "Nodes of a partition that take no new job",
+            [({"partition": key}, n) for key, n in collections.Counter(row[0] for row in drained).items()],
+        ),
+        ("slurm_jobs", "Jobs by partition and state", [(dict(zip(LABELS, key)), n) for key, n in kinds.items()]),
+        (
+            "slurm_jobs_pending",
+            "Jobs that wait by Slurm's reason",
+            [({"reason": key}, n) for key, n in reasons.items()],
+        ),
     ):
-        out.append(line("slurm_jobs_pending", number, reason=reason))
-    return out
+        # until 0.3: without ironburst_ they are Slurm 25.11's own, with another meaning
+        for full, say in (("ironburst_" + name, told), (name, "Deprecated: ironburst_%s" % name)):
+            out += family(full, say, sorted(line(full, n, **labels) for labels, n in counted))
+    name = "ironburst_slurm_node_drained_since_timestamp_seconds"
+    told = "Since when a node takes no new job"
+    return out + family(name, told, [line(name, at, node=node) for node, at in sorted(since.items()) if at is not None])
+
+
+def since_s(text):
+    """Of Slurm's local time; None: it doesn't say."""
+    try:
+        return int(time.mktime(time.strptime(text, "%Y-%m-%dT%H:%M:%S")))
+    except (ValueError, OverflowError):
+        return None
 
 
 def state_of(text):
@@ -69,79 +96,64 @@ def state_of(text):
     return base
 
 
-def controller(said):
-    """Samples of what `ironburst status --json` printed. Raises KeyError, TypeError where something is missing."""
-    out = ["# TYPE ironburst_leases gauge", "# HELP ironburst_leases Rented nodes by state, market and type"]
-    for (state, market, kind), number in sorted(
-        collections.Counter((x["state"], x["market"], x["instance_type"]) for x in said["leases"]).items()
-    ):
-        out.append(line("ironburst_leases", number, state=state, market=market, instance_type=kind))
-    money = said["money"]
-    out += [
-        "# TYPE ironburst_usd_spent gauge",
-        "# HELP ironburst_usd_spent Estimate of this month",
-        line("ironburst_usd_spent", float(money["spent_usd"])),
-    ]
-    out += ["# TYPE ironburst_usd_committed gauge", line("ironburst_usd_committed", float(money["committed_usd"]))]
-    if money["usd_per_month"] is not None:
-        out += ["# TYPE ironburst_usd_budget gauge", line("ironburst_usd_budget", float(money["usd_per_month"]))]
-    out += ["# TYPE ironburst_closed_offers gauge", line("ironburst_closed_offers", len(said["closed"]))]
-    out += ["# TYPE ironburst_document_serial gauge", line("ironburst_document_serial", said["serial"])]
-    if said["last_tick"]:
-        out += [
-            "# TYPE ironburst_last_tick_seconds gauge",
-            line("ironburst_last_tick_seconds", float(said["last_tick"]["at_s"])),
-        ]
-    out.append("# TYPE ironburst_pending_jobs gauge")
-    for code, number in sorted(
-        collections.Counter(
-            job["code"] or "undecided" for job in said["queue"] if job["state"].lower() == "pending"
-        ).items()
-    ):
-        out.append(line("ironburst_pending_jobs", number, code=code))
-    return out
-
-
 def ask(argv):
     """Output of a command. Raises OSError, TimeoutExpired, and ValueError if it failed."""
     pipe = subprocess.PIPE
-    options = {"stdin": subprocess.DEVNULL, "stdout": pipe, "stderr": pipe, "universal_newlines": True}
+    plain = {key: value for key, value in os.environ.items() if key != "SLURM_TIME_FORMAT"}
+    options = {"env": plain, "stdin": subprocess.DEVNULL, "stdout": pipe, "stderr": pipe, "universal_newlines": True}
     done = subprocess.run(argv, timeout=TIMEOUT, **options)
     if done.returncode:
         raise ValueError("%s: %s" % (argv[0], " ".join(done.stderr.split()) or "exit status %d" % done.returncode))
     return done.stdout
 
 
-def gather(command):
+def gather():
     """All lines of the file, and the problems met."""
-    sources = {
-        "slurm": lambda: slurm(
-            ask(["sinfo", "--noheader", "--Node", "--format=%R|%N|%T"]),
-            ask(["squeue", "--noheader", "--format=%P|%T|%r"]),
-        )
-    }
-    if command:
-        sources["controller"] = lambda: controller(json.loads(ask(command)))
-    out, problems = [], []
-    ups = ["# TYPE ironburst_up gauge", "# HELP ironburst_up Whether a source of figures answered"]
-    for source, samples in sources.items():
+    out, problems, up = [], [], {}
+    answers = []
+    for argv in (
+        ["sinfo", "--noheader", "--Node", "--format=%R|%N|%T|%H"],
+        ["squeue", "--noheader", "--format=%P|%T|%r"],
+    ):
         try:
-            out += samples()
-            ups.append(line("ironburst_up", 1, source=source))
-        except (OSError, ValueError, KeyError, TypeError, subprocess.TimeoutExpired) as error:
-            problems.append("%s: %s" % (source, error if str(error) else type(error).__name__))
-            ups.append(line("ironburst_up", 0, source=source))
-    out += ups + ["# TYPE ironburst_metrics_time_seconds gauge", line("ironburst_metrics_time_seconds", time.time())]
+            answers.append(ask(argv))
+            up["slurmctld"] = 1
+        except FAILED as error:
+            problems.append("slurm: %s" % (error if str(error) else type(error).__name__))
+            if not isinstance(error, OSError):  # a command that isn't there says nothing of the daemon
+                up["slurmctld"] = 0
+            break
+    try:
+        out += slurm(*answers) if len(answers) == 2 else []
+    except ValueError as error:
+        problems.append("slurm: %s" % error)
+    try:
+        ask(["sacctmgr", "--noheader", "--parsable2", "show", "cluster", "format=Cluster"])
+        up["slurmdbd"] = 1
+    except FAILED as error:
+        if not isinstance(error, OSError) and NO_DATABASE not in str(error):
+            problems.append("slurmdbd: %s" % (error if str(error) else type(error).__name__))
+            up["slurmdbd"] = 0
+    slurm_said = not any(problem.startswith("slurm:") for problem in problems)
+    for name, told, samples in (
+        (
+            "ironburst_slurm_up",
+            "Whether a daemon answers",
+            [({"daemon": key}, value) for key, value in sorted(up.items())],
+        ),
+        ("ironburst_up", "Whether a source of figures answered", [({"source": "slurm"}, int(slurm_said))]),
+        ("ironburst_metrics_time_seconds", "When these figures were asked for", [({}, time.time())]),
+    ):
+        out += family(name, told, [line(name, value, **labels) for labels, value in samples])
     return out, problems
 
 
 def main():
     """The exit status."""
-    parser = argparse.ArgumentParser(description="Slurm's and the controller's figures for the node exporter")
+    parser = argparse.ArgumentParser(description="Slurm's figures for the node exporter")
     parser.add_argument("--folder", required=True)
-    parser.add_argument("command", nargs="*")
     arguments = parser.parse_args()
-    lines, problems = gather(arguments.command)
+    lines, problems = gather()
     new = os.path.join(arguments.folder, ".%s.new" % FILE)  # the exporter reads only *.prom
     with open(new, "w") as file:
         file.write("\n".join(lines) + "\n")

@@ -1,0 +1,153 @@
+"""The controller's own metrics, for Prometheus: written at each tick's end, so that a scrape reads a text and waits for
+nothing. A controller that hangs goes on telling when its last tick ended.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from typing import Literal
+
+from ironburst.burst import Decision
+from ironburst.controller import burn, ownership, records, status_report
+from ironburst.controller.ledger import Ledger
+from ironburst.controller.tick import Report
+from ironburst.document import ClusterDocument, DocumentError
+from ironburst.ports import CloudError, SchedulerError
+from ironburst.system import exposition
+from ironburst.system.exposition import Family
+
+Samples = Iterable[tuple[Mapping[str, str | None], float]]
+
+_CLASSES: tuple[tuple[type[Exception], str], ...] = (
+    (SchedulerError, "scheduler"),
+    (CloudError, "cloud"),
+    (DocumentError, "document"),
+    (ownership.OwnedElsewhere, "owned_elsewhere"),
+)
+BUG = "bug"
+"""class of what a tick isn't expected to raise"""
+TOLD = ("trouble", "needs_a_person")
+"""kinds of events that count as errors, too, each as a class of its own"""
+
+
+class Metrics:
+    """`text` may be read from any thread; the rest is the ticking thread's."""
+
+    def __init__(self, ledger: Ledger):
+        self._ledger = ledger
+        self._ticks: Counter[str] = Counter(ok=0, failed=0)
+        self._errors: Counter[str] = Counter({name: 0 for _, name in _CLASSES} | {BUG: 0} | dict.fromkeys(TOLD, 0))
+        self._decisions: Counter[str] = Counter()
+        self._decided: dict[int, str] = {}  # code of each job that waits, at the last tick
+        self._now: list[Family] = []
+        self.text = ""
+        self._write()
+
+    def told(self, document: ClusterDocument, outcome: Report | Exception) -> None:
+        """A tick has ended, or failed: then the rest stays as it was known last. Never raises: a figure less is no
+        reason to count a tick as failed.
+        """
+        try:
+            if isinstance(outcome, Exception):
+                self._failed(outcome)
+            else:
+                self._ticked(document, outcome)
+            self._write()
+        except Exception:  # the ledger or the arithmetic
+            self._errors[BUG] += 1
+
+    def _failed(self, error: Exception) -> None:
+        self._ticks["failed"] += 1
+        self._errors[next((name for kind, name in _CLASSES if isinstance(error, kind)), BUG)] += 1
+
+    def _ticked(self, document: ClusterDocument, report: Report) -> None:
+        self._ticks["ok"] += 1
+        self._errors.update(event.kind for event in report.events if event.kind in TOLD)
+        self._count(report.decision)
+        self._now = list(_now(document, self._ledger, report))
+
+    def _count(self, decision: Decision) -> None:
+        """What is done counts each time; what a job waits for, once until it is another code."""
+        for name in ("launches", "assigns", "widen", "narrow", "releases"):
+            if done := len(getattr(decision, name)):
+                self._decisions[_DONE[name]] += done
+        decided = {each.job: each.code for each in (*decision.waits, *decision.infeasible)}
+        self._decisions.update(code for job, code in decided.items() if self._decided.get(job) != code)
+        self._decided = decided
+
+    def _write(self) -> None:
+        last = json.loads(self._ledger.noted("last_tick") or "null")
+        ended = [({}, last["at_s"] + last["took_s"])] if last else []
+        took = [({}, last["took_s"])] if last else []
+        began = [({}, last["at_s"])] if last else []
+        self.text = exposition.text(
+            (
+                _gauge("last_tick_timestamp_seconds", "When the last tick that went well ended", ended),
+                _gauge("last_tick_seconds", "Deprecated: when it began", began),  # until 0.3
+                _gauge("tick_duration_seconds", "How long that tick took", took),
+                _counter("ticks_total", "Ticks since the controller's start", "result", self._ticks),
+                _counter(
+                    "errors_total", "Ticks that failed, by what was out of reach, and events", "class", self._errors
+                ),
+                _counter("decisions_total", "What was decided, each thing once", "code", self._decisions),
+                *self._now,
+            )
+        )
+
+
+_DONE = {"launches": "launch", "assigns": "assign", "widen": "widen", "narrow": "narrow", "releases": "release"}
+
+
+def _gauge(name: str, told: str, samples: Samples) -> Family:
+    return Family(f"ironburst_{name}", "gauge", told, samples)
+
+
+def _counter(name: str, told: str, label: Literal["result", "class", "code"], counts: Counter[str]) -> Family:
+    samples = [({label: value}, float(number)) for value, number in sorted(counts.items())]
+    return Family(f"ironburst_{name}", "counter", told, samples)
+
+
+def _now(document: ClusterDocument, ledger: Ledger, report: Report) -> Iterable[Family]:
+    """How things are at the end of a tick."""
+    now_s, leases = report.at_s, ledger.leases()
+    kinds = Counter((lease.state.value, lease.market, lease.instance_type) for lease in leases)
+    yield _gauge("leases", "Rented nodes by state", [(_kind(*kind), n) for kind, n in sorted(kinds.items())])
+    idle = [lease for lease in leases if lease.state == records.READY and lease.idle_since_s is not None]
+    jobless = [({"node": lease.node}, now_s - (lease.idle_since_s or now_s)) for lease in idle]
+    told = "How long a rented node that is up and paid for has had no job"
+    yield _gauge("lease_without_job_seconds", told, [sample for sample in jobless if sample[1] > 0])
+    yield from _money(document, ledger, now_s)
+    yield _gauge("closed_offers", "Places that take no launch for now", [({}, len(ledger.cool_downs(now_s)))])
+    waits = Counter(each.code for each in (*report.decision.waits, *report.decision.infeasible))
+    waits["undecided"] = max(report.pending - waits.total(), 0)
+    codes = [({"code": code}, float(number)) for code, number in sorted(waits.items()) if number]
+    yield _gauge("pending_jobs", "Jobs that wait, by what was decided of them last", codes)
+    yield _gauge("document_serial", "Of the document that counts", [({}, document.serial)])
+
+
+def _kind(state: str, market: str, instance_type: str) -> dict[str, str | None]:
+    return {"state": state, "market": market, "instance_type": instance_type}
+
+
+def _money(document: ClusterDocument, ledger: Ledger, now_s: float) -> Iterable[Family]:
+    money = status_report.money(document, ledger, now_s)
+    yield _gauge("usd_spent", "Estimate of what this month has cost", [({}, money["spent_usd"])])
+    yield _gauge("usd_committed", "Estimate of what is set aside beyond that", [({}, money["committed_usd"])])
+    budget = money["usd_per_month"]
+    yield _gauge("usd_budget", "What this month may cost", [] if budget is None else [({}, budget)])
+    rate = burn.gather(document, ledger, now_s)["usd_per_hour"]
+    yield _gauge("usd_hour", "What an hour of all that is rented now costs", [({}, rate)])
+    ceilings = [({"ceiling": _called(each)}, each) for each in money["ceilings"]]
+    for name, key, told in (
+        ("usd_ceiling", "usd", "Most that may be spent under a ceiling"),
+        ("usd_ceiling_spent", "spent_usd", "Spent under it so far"),
+        ("usd_ceiling_committed", "committed_usd", "Set aside under it beyond that"),
+    ):
+        yield _gauge(name, told, [(labels, each[key]) for labels, each in ceilings])
+
+
+def _called(ceiling: Mapping[str, str]) -> str:
+    """month, day; one of an account's: account/month."""
+    return "/".join(filter(None, (ceiling["account"], ceiling["kind"])))
