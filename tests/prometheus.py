@@ -2,10 +2,15 @@
 
 import os
 import shutil
+import socket
 import subprocess
+import urllib.request
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+
+from lab.system import wait_for
 
 
 def program(name, folder):
@@ -14,14 +19,48 @@ def program(name, folder):
         return found
     if os.geteuid() or not shutil.which("apt-get"):
         pytest.skip(f"{name} is not on PATH, and unpacking Debian's needs root and apt-get")
+    if (unpacked := Path(folder) / "usr/bin" / name).exists():
+        return str(unpacked)
     get = ["apt-get", "-o", "APT::Sandbox::User=root", "download", "-qq", "prometheus"]
     if subprocess.run(get, cwd=folder, capture_output=True).returncode:
         pytest.skip(f"{name} is not on PATH, and Debian's package prometheus can't be had here")
     subprocess.run(["dpkg", "-x", *map(str, Path(folder).glob("*.deb")), folder], check=True)
-    return str(Path(folder) / "usr/bin" / name)
+    return str(unpacked)
 
 
 def check_metrics(promtool, text):
     """Fails for what `promtool check metrics` says of a text."""
     ran = subprocess.run([promtool, "check", "metrics"], input=text, capture_output=True, text=True)
     assert (ran.returncode, ran.stdout + ran.stderr) == (0, "")
+
+
+@contextmanager
+def serving(folder, openmetrics):
+    """The URL of a Prometheus that has these samples (text in the OpenMetrics format) and scrapes nothing."""
+    prometheus, promtool = program("prometheus", folder), program("promtool", folder)
+    (folder / "samples").write_text(openmetrics)
+    (folder / "prometheus.yml").write_text("global: {}\n")
+    make = [promtool, "tsdb", "create-blocks-from", "openmetrics", "samples", "data"]
+    subprocess.run(make, cwd=folder, check=True, capture_output=True)
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        at = f"127.0.0.1:{free.getsockname()[1]}"
+    argv = [prometheus, "--config.file=prometheus.yml", "--storage.tsdb.path=data", f"--web.listen-address={at}"]
+    with (folder / "log").open("w") as log:
+        process = subprocess.Popen(
+            [*argv, "--storage.tsdb.retention.time=100y"], cwd=folder, stdout=log, stderr=subprocess.STDOUT
+        )
+    try:
+        wait_for(lambda: _ready(at), 60, f"Prometheus: {(folder / 'log').read_text()[-500:]}")
+        yield f"http://{at}"
+    finally:
+        process.terminate()
+        process.wait(30)
+
+
+def _ready(at):
+    try:
+        with urllib.request.urlopen(f"http://{at}/-/ready", timeout=5) as answer:
+            return answer.status == 200
+    except OSError:
+        return False

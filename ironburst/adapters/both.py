@@ -54,6 +54,7 @@ class Both:
             unreadable=(*silent, *twice, *(text for each in found.values() for text in each.unreadable)),
             silent=tuple(self._down),
             comments={job: text for each in found.values() for job, text in each.comments.items()},
+            numbers={job: own for each in found.values() for job, own in each.numbers.items()},
             together={job: row for each in found.values() for job, row in each.together.items()},
             answered=frozenset({name for name, kind in self._nodes.items() if kind in found} | shown),
         )

@@ -12,11 +12,13 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from ironburst import document
+from ironburst.adapters.prometheus import Prometheus
 from ironburst.burst import explain
 from ironburst.cli import Subparsers, site_options
 from ironburst.cli.arguments import address
 from ironburst.cli.tick import as_json, lines
 from ironburst.controller import loop, order_spool, ownership, recorder, records, retention
+from ironburst.controller.job_runs import JobRuns
 from ironburst.controller.ledger import Ledger
 from ironburst.controller.loop import SystemClock
 from ironburst.controller.metrics import Metrics
@@ -157,7 +159,7 @@ def run(arguments: argparse.Namespace) -> int:
             print(f"ironburst: shadow: nothing is rented or changed; {arguments.ledger}", file=sys.stderr, flush=True)
         else:
             order_spool.prepare(ledger.path)
-            controller = Controller(queue, cloud.follow(declared), ledger, clock, ticks)
+            controller = Controller(queue, cloud.follow(declared), ledger, clock, ticks, job_runs=JobRuns(Prometheus))
 
         def read() -> ClusterDocument:
             nonlocal declared

@@ -5,13 +5,13 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import fields
+from dataclasses import asdict, fields
 from datetime import UTC, datetime
 from typing import Any
 
 from ironburst.burst import Job
 from ironburst.controller import records
-from ironburst.controller.records import JobRow, LeaseRow, storable
+from ironburst.controller.records import JobRow, LeaseRow, RunRow, storable
 from ironburst.nodes import naming
 
 _SEEN = [field.name for field in fields(JobRow) if field.name != "spot_losses"]
@@ -94,9 +94,44 @@ class JobRecords:
             called = f"{before.called or naming.called(id)}@{moment(before.submit_s)}"
             told = "UPDATE jobs SET job = ?, called = ?, state = 'LEFT_QUEUE' WHERE job = ?"
             self._db.execute(told, (free, called, id))
-            for table in ("decisions", "assignments", "events"):
+            for table in ("decisions", "assignments", "events", "job_runs"):
                 self._db.execute(f"UPDATE {table} SET job = ? WHERE job = ?", (free, id))
         return [id for id, _ in taken]
+
+    # ---- runs on GPUs
+    def add_run(self, run: RunRow) -> None:
+        """One that began; it may be known already."""
+        row = {name: storable(value) for name, value in asdict(run).items()}
+        query = f"INSERT OR IGNORE INTO job_runs ({', '.join(row)}) VALUES ({', '.join('?' * len(row))})"
+        self._db.execute(query, tuple(row.values()))
+
+    def set_run(self, run: RunRow) -> None:
+        """Its end, what it cost, and what it is known to have made of its GPUs."""
+        query = (
+            "UPDATE job_runs SET end_s = ?, usd = ?, ask_s = ?, asked = ?, figures = ? WHERE job = ? AND start_s = ?"
+        )
+        self._db.execute(query, (run.end_s, run.usd, run.ask_s, run.asked, run.figures, run.job, run.start_s))
+
+    def open_runs(self) -> list[RunRow]:
+        """Those that go on."""
+        return self._runs("end_s IS NULL")
+
+    def runs_to_ask(self, now_s: float, count: int) -> list[RunRow]:
+        """Those for which Prometheus is to be asked by now, no more than that many."""
+        return self._runs("ask_s <= ? ORDER BY ask_s LIMIT ?", now_s, count)
+
+    def runs_of(self, job: int) -> list[RunRow]:
+        """A job's, the oldest first."""
+        return self._runs("job = ? ORDER BY start_s", job)
+
+    def runs_between(self, from_s: float, to_s: float) -> list[RunRow]:
+        """Those that ended in a time."""
+        return self._runs("end_s >= ? AND end_s < ? ORDER BY end_s", from_s, to_s)
+
+    def _runs(self, where: str, *values: float) -> list[RunRow]:
+        if not self._rows("SELECT 1 FROM sqlite_master WHERE name = 'job_runs'"):
+            return []  # no controller of this version has opened it yet
+        return [records.of(RunRow, row) for row in self._rows(f"SELECT * FROM job_runs WHERE {where}", *values)]
 
     # ---- spot
     def lost_spot(self, lease: LeaseRow) -> None:

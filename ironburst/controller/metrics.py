@@ -7,7 +7,6 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from typing import Literal
 
 from ironburst.burst import Decision
 from ironburst.controller import burn, ownership, records, status_report
@@ -70,18 +69,18 @@ class Metrics:
 
     def _count(self, decision: Decision) -> None:
         """What is done counts each time; what a job waits for, once until it is another code."""
-        for name in ("launches", "assigns", "widen", "narrow", "releases"):
+        for name, code in _DONE.items():
             if done := len(getattr(decision, name)):
-                self._decisions[_DONE[name]] += done
-        decided = {each.job: each.code for each in (*decision.waits, *decision.infeasible)}
+                self._decisions[code] += done
+        decided = dict(_codes(decision))
         self._decisions.update(code for job, code in decided.items() if self._decided.get(job) != code)
         self._decided = decided
 
     def _write(self) -> None:
         last = json.loads(self._ledger.noted("last_tick") or "null")
-        ended = [({}, last["at_s"] + last["took_s"])] if last else []
-        took = [({}, last["took_s"])] if last else []
-        began = [({}, last["at_s"])] if last else []
+        ended, took, began = (
+            [_one(last["at_s"] + last["took_s"]), _one(last["took_s"]), _one(last["at_s"])] if last else [(), (), ()]
+        )
         self.text = exposition.text(
             (
                 _gauge("last_tick_timestamp_seconds", "When the last tick that went well ended", ended),
@@ -100,12 +99,22 @@ class Metrics:
 _DONE = {"launches": "launch", "assigns": "assign", "widen": "widen", "narrow": "narrow", "releases": "release"}
 
 
+def _codes(decision: Decision) -> Iterable[tuple[int, str]]:
+    """(job, code) of all that wait."""
+    yield from ((wait.job, wait.code) for wait in decision.waits)
+    yield from ((infeasible.job, infeasible.code) for infeasible in decision.infeasible)
+
+
+def _one(value: float) -> Samples:
+    return [({}, value)]
+
+
 def _gauge(name: str, told: str, samples: Samples) -> Family:
     return Family(f"ironburst_{name}", "gauge", told, samples)
 
 
-def _counter(name: str, told: str, label: Literal["result", "class", "code"], counts: Counter[str]) -> Family:
-    samples = [({label: value}, float(number)) for value, number in sorted(counts.items())]
+def _counter(name: str, told: str, label: str, counts: Counter[str]) -> Family:
+    samples: Samples = [({label: value}, float(number)) for value, number in sorted(counts.items())]
     return Family(f"ironburst_{name}", "counter", told, samples)
 
 
@@ -119,12 +128,12 @@ def _now(document: ClusterDocument, ledger: Ledger, report: Report) -> Iterable[
     told = "How long a rented node that is up and paid for has had no job"
     yield _gauge("lease_without_job_seconds", told, [sample for sample in jobless if sample[1] > 0])
     yield from _money(document, ledger, now_s)
-    yield _gauge("closed_offers", "Places that take no launch for now", [({}, len(ledger.cool_downs(now_s)))])
-    waits = Counter(each.code for each in (*report.decision.waits, *report.decision.infeasible))
+    yield _gauge("closed_offers", "Places that take no launch for now", _one(len(ledger.cool_downs(now_s))))
+    waits = Counter(code for _, code in _codes(report.decision))
     waits["undecided"] = max(report.pending - waits.total(), 0)
     codes = [({"code": code}, float(number)) for code, number in sorted(waits.items()) if number]
     yield _gauge("pending_jobs", "Jobs that wait, by what was decided of them last", codes)
-    yield _gauge("document_serial", "Of the document that counts", [({}, document.serial)])
+    yield _gauge("document_serial", "Of the document that counts", _one(document.serial))
 
 
 def _kind(state: str, market: str, instance_type: str) -> dict[str, str | None]:
@@ -133,12 +142,12 @@ def _kind(state: str, market: str, instance_type: str) -> dict[str, str | None]:
 
 def _money(document: ClusterDocument, ledger: Ledger, now_s: float) -> Iterable[Family]:
     money = status_report.money(document, ledger, now_s)
-    yield _gauge("usd_spent", "Estimate of what this month has cost", [({}, money["spent_usd"])])
-    yield _gauge("usd_committed", "Estimate of what is set aside beyond that", [({}, money["committed_usd"])])
+    yield _gauge("usd_spent", "Estimate of what this month has cost", _one(money["spent_usd"]))
+    yield _gauge("usd_committed", "Estimate of what is set aside beyond that", _one(money["committed_usd"]))
     budget = money["usd_per_month"]
-    yield _gauge("usd_budget", "What this month may cost", [] if budget is None else [({}, budget)])
+    yield _gauge("usd_budget", "What this month may cost", [] if budget is None else _one(budget))
     rate = burn.gather(document, ledger, now_s)["usd_per_hour"]
-    yield _gauge("usd_hour", "What an hour of all that is rented now costs", [({}, rate)])
+    yield _gauge("usd_hour", "What an hour of all that is rented now costs", _one(rate))
     ceilings = [({"ceiling": _called(each)}, each) for each in money["ceilings"]]
     for name, key, told in (
         ("usd_ceiling", "usd", "Most that may be spent under a ceiling"),

@@ -226,6 +226,29 @@ class JobRow:
 
 
 @dataclass(frozen=True)
+class RunRow:
+    """One run of a job on GPUs. `number`: Slurm's own; `slice`: it had parts of GPUs, whose figures are nobody's alone;
+    `figures`: as job_figures packs them.
+    """
+
+    job: int
+    start_s: float
+    number: int
+    called: str
+    user: str
+    account: str
+    nodes: str  # comma-separated
+    gpus: int  # of all its nodes together
+    slice: int
+    time_limit_s: float | None
+    end_s: float | None = None  # None: it goes on
+    usd: float | None = None  # an estimate; None: it goes on, or a price isn't known
+    ask_s: float | None = None  # when Prometheus is asked next; None: no more
+    asked: int = 0
+    figures: bytes | None = None  # None: nothing was measured, or not yet
+
+
+@dataclass(frozen=True)
 class EventRow:
     """Something that happened, for people."""
 

@@ -38,3 +38,10 @@ CREATE TABLE IF NOT EXISTS events (
 CREATE INDEX IF NOT EXISTS events_by_time ON events(at_s);
 CREATE INDEX IF NOT EXISTS events_of_job ON events(job) WHERE job IS NOT NULL;
 CREATE INDEX IF NOT EXISTS events_of_launch ON events(launch);
+-- runs of jobs on GPUs, and what they made of them: gzip'd JSON of job_figures. ask_s: when Prometheus is asked next; NULL: no more
+CREATE TABLE IF NOT EXISTS job_runs (
+  job INTEGER NOT NULL, start_s REAL NOT NULL, number INTEGER NOT NULL, called TEXT NOT NULL, user TEXT NOT NULL, account TEXT NOT NULL,
+  nodes TEXT NOT NULL, gpus INTEGER NOT NULL, slice INTEGER NOT NULL, time_limit_s REAL, end_s REAL, usd REAL, ask_s REAL,
+  asked INTEGER NOT NULL DEFAULT 0, figures BLOB, PRIMARY KEY (job, start_s));
+CREATE INDEX IF NOT EXISTS job_runs_to_ask ON job_runs(ask_s) WHERE ask_s IS NOT NULL;
+CREATE INDEX IF NOT EXISTS job_runs_by_end ON job_runs(end_s);

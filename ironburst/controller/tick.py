@@ -43,6 +43,7 @@ from ironburst.controller import (
 from ironburst.controller.apply import acts, apply, recheck
 from ironburst.controller.brake import Brake
 from ironburst.controller.heartbeat import Heartbeat
+from ironburst.controller.job_runs import JobRuns
 from ironburst.controller.ledger import Ledger
 from ironburst.controller.logbook import Logbook
 from ironburst.controller.recorder import Recorder
@@ -100,6 +101,7 @@ class Controller:
     clock: Clock
     recorder: Recorder | None = None
     karpenter: Karpenter | None = None
+    job_runs: JobRuns | None = None
     _said: bool = field(default=False, init=False)  # this process has told the next one what it knows
     _heartbeat: Heartbeat = field(default_factory=Heartbeat, init=False)
     _stuck: set[Path] = field(default_factory=set, init=False)  # orders that can't be taken off their spool
@@ -177,6 +179,8 @@ class Controller:
             raise
         for text in observation.unreadable:
             site.tell("trouble", text)
+        if self.job_runs:
+            self.job_runs.look(site, observation)  # before ids that are another job's now are set apart
         self._logbook.learn(document, observation, self.clock.now())
         waits_watch.look(site)
         shown = karpenter.look(site)

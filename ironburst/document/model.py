@@ -11,6 +11,7 @@ from ironburst.document.bridge import Bridge
 from ironburst.document.control_plane import ControlPlane
 from ironburst.document.hall_model import HallDocument
 from ironburst.document.karpenter_model import KarpenterPool
+from ironburst.document.monitoring import MonitoringDocument
 from ironburst.document.part import Part
 from ironburst.document.policy_model import BudgetDocument, Burst, Share
 from ironburst.document.slurm_node import SlurmMail, SlurmNode
@@ -358,6 +359,7 @@ class ClusterDocument(Part):
     images: ImagesDocument = ImagesDocument()
     shares: list[Share] = Field(default=[], description="empty: whoever comes first has the owned GPUs")
     users: Users = Users()
+    monitoring: MonitoringDocument = MonitoringDocument()
     names: str = Field(default="", description="how hosts find each other: hosts or dns; empty: not our matter")
 
     @property

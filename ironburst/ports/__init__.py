@@ -122,6 +122,8 @@ class Observation:
     comments: Mapping[int, str] = field(default_factory=dict)
     # tasks that it shows and comments together, by id, and what it calls all of those; empty: that isn't known
     together: Mapping[int, str] = field(default_factory=dict)
+    # of tasks of an array that have started, by id, the number that Slurm's programs on their nodes know them by
+    numbers: Mapping[int, int] = field(default_factory=dict)
 
     def node(self, name: str) -> Node | None:
         """None: the scheduler doesn't know it."""

@@ -74,3 +74,15 @@ def job_id(raw: dict[str, Any]) -> int:
     if array and task is not None:
         return naming.task_of_array(int(array), int(task))
     return int(number(raw["job_id"]) or 0)
+
+
+def numbers(answer: Any) -> dict[int, int]:
+    """Slurm's own number of each task that it has split off, by our id."""
+    found = {}
+    for raw in answer["jobs"]:
+        if isinstance(raw, dict) and not raw.get("array_task_string") and _number(raw, "array_job_id"):
+            try:
+                found[job_id(raw)] = _number(raw, "job_id")
+            except (KeyError, TypeError, ValueError, AttributeError):
+                continue  # told already, where the jobs are read
+    return {id: own for id, own in found.items() if own and own != id}

@@ -17,6 +17,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ironburst.adapters.slurm import answers as slurm_json
+from ironburst.adapters.slurm import arrays as slurm_arrays
 from ironburst.adapters.slurm import asked as slurm_asked
 from ironburst.adapters.slurm import bridge as slurm_bridge
 from ironburst.adapters.slurm import comments as slurm_comments
@@ -95,6 +96,7 @@ class Slurm:
             slurm_json.shares(queue),
             comments=slurm_comments.comments(queue),
             together=slurm_comments.together(queue),
+            numbers=slurm_arrays.numbers(queue),
         )
 
     def _with_exclusive(self, queue: Any) -> tuple[Any, list[str]]:

@@ -1,0 +1,249 @@
+"""What one run of a job made of its GPUs, by DCGM's series that have its number (hpc_job): a dozen queries, then sums.
+
+A GPU is told by its node and index. Means over GPUs are weighted by their samples, so that a node that ended early
+counts for as long as it was seen. What is asked for is in DCGM's fields of role metrics (a test holds both together).
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields
+from typing import Any, TypeAlias
+
+from ironburst.ports.measured import Measured
+
+Gpu: TypeAlias = tuple[str, str]
+"""(node, index)"""
+ByGpu: TypeAlias = dict[Gpu, float]
+
+BYTES = 1000
+"""of a run's figures in the ledger, at most"""
+IDLE = 0.01
+"""a GPU whose engines work less than that of an interval is idle in it"""
+_BY = "by (Hostname, gpu)"
+_ALIVE = "DCGM_FI_DEV_GPU_TEMP"  # every GPU says it at each scrape
+_J_PER_KWH = 3.6e6
+
+
+@dataclass(frozen=True)
+class GpuFigures:
+    """One GPU. Shares are 0 to 1; None: not measured there."""
+
+    node: str
+    gpu: str
+    busy: float | None = None  # its engines worked
+    sm: float | None = None  # SMs with work
+    tensor: float | None = None
+    dram: float | None = None
+    memory_mib: float | None = None  # at most
+    watts: float | None = None
+    nvlink_bytes: float | None = None  # a second, sent and received
+    kwh: float | None = None
+    idle: float | None = None  # share of time
+    unused: bool = False  # no kernel ran in any sample
+
+
+@dataclass(frozen=True)
+class Figures:
+    """A run's. `each`: its GPUs; of many only those that worked least (`gpus` counts all)."""
+
+    gpus: int  # that were measured
+    shared: int  # that had another job's number at the same time: left out
+    samples: int  # of the GPU that has most
+    from_s: float  # of the first and of the last sample
+    to_s: float
+    memory_total_mib: float | None = None
+    busy: float | None = None
+    sm: float | None = None
+    tensor: float | None = None
+    dram: float | None = None
+    memory_mib: float | None = None  # the most of any GPU
+    watts: float | None = None  # all GPUs together
+    nvlink_bytes: float | None = None  # mean of a GPU
+    kwh: float | None = None  # all GPUs together
+    idle: float | None = None
+    unused: int = 0
+    each: tuple[GpuFigures, ...] = field(default=())
+
+
+class _Series:
+    """A run's series between two moments."""
+
+    def __init__(self, measured: Measured, number: int, from_s: float, to_s: float):
+        self._measured, self._from_s, self._to_s = measured, from_s, to_s
+        self._of = f'{{hpc_job="{number}"}}'
+
+    def within(self, from_s: float, to_s: float) -> _Series:
+        """The same between others."""
+        other = _Series(self._measured, 0, from_s, to_s)
+        other._of = self._of
+        return other
+
+    def ask(self, expression: str) -> ByGpu:
+        """`{S}` in it are the run's labels, `{d}` the time between both moments. Raises MeasuredError."""
+        seconds = max(math.ceil(self._to_s - self._from_s), 1)
+        step = max(15, seconds // 1000)
+        text = expression.replace("{S}", self._of).replace("{d}", f"{seconds}s").replace("{step}", f"{step}s")
+        found = self._measured.query(text, self._to_s)
+        return {(each.labels.get("Hostname", ""), each.labels.get("gpu", "")): each.value for each in found}
+
+    def over_time(self, function: str, name: str) -> ByGpu:
+        """Of each GPU; a GPU that two Prometheus see counts once."""
+        return self.ask(f"max {_BY} ({function}_over_time({name}{{S}}[{{d}}]))")
+
+
+def measure(measured: Measured, number: int, from_s: float, to_s: float) -> Figures | None:
+    """Of the job with this number of Slurm's, between the start of a run and its end. None: there are no samples.
+    Raises MeasuredError.
+    """
+    run = _Series(measured, number, from_s, to_s)
+    counts = run.over_time("count", _ALIVE)
+    if not counts:
+        return None
+    at = f"timestamp({_ALIVE}{{S}})"
+    last = run.ask(f"max {_BY} (max_over_time({at}[{{d}}:{{step}}]))")
+    for gpu, at_s in run.ask(f"max {_BY} ({at})").items():
+        last[gpu] = max(last.get(gpu, at_s), at_s)
+    first = run.ask(f"min {_BY} (min_over_time({at}[{{d}}:{{step}}]))")
+    first_s = max(min(first.values(), default=from_s), from_s)
+    last_s = min(max(last.values(), default=to_s), to_s)
+    samples = max(counts.values())
+    every_s = (last_s - first_s) / (samples - 1) if samples > 1 else 0.0
+    seen = run.within(max(from_s, first_s - every_s), min(to_s, last_s + every_s))
+    others = f'max_over_time({_ALIVE}{{hpc_job!="",hpc_job!="{number}"}}[{{d}}])'
+    mine = f"max {_BY} (max_over_time({_ALIVE}{{S}}[{{d}}]))"
+    shared = run.within(first_s, last_s).ask(f"max {_BY} ({others}) and on (Hostname, gpu) {mine}")
+    gpus = sorted(counts.keys() - shared.keys(), key=_order)
+    asked = {name: ask(seen) for name, ask in _ASKED.items()}
+    each = [_gpu(gpu, asked) for gpu in gpus]
+    total = [value for gpu, value in _memory(seen).items() if gpu in gpus]
+    span = (float(first_s), float(last_s), max(total, default=None))
+    return _summed(each, [counts[gpu] for gpu in gpus], len(shared), int(samples), span)
+
+
+def _order(gpu: Gpu) -> tuple[str, int, str]:
+    return gpu[0], int(gpu[1]) if gpu[1].isdigit() else -1, gpu[1]
+
+
+def _mean(name: str) -> Callable[[_Series], ByGpu]:
+    return lambda series: series.over_time("avg", name)
+
+
+def _busy(series: _Series) -> ByGpu:
+    """By the profiling field; where that isn't measured, by the share of time in which a kernel ran."""
+    ran = series.over_time("avg", "DCGM_FI_DEV_GPU_UTIL")
+    return {gpu: percent / 100 for gpu, percent in ran.items()} | series.over_time(
+        "avg", "DCGM_FI_PROF_GR_ENGINE_ACTIVE"
+    )
+
+
+def _idle(series: _Series) -> ByGpu:
+    return series.ask(f"max {_BY} (avg_over_time((DCGM_FI_PROF_GR_ENGINE_ACTIVE{{S}} < bool {IDLE})[{{d}}:{{step}}]))")
+
+
+def _nvlink(series: _Series) -> ByGpu:
+    """DCGM's are means of the last interval, in bytes a second: gauges."""
+    names = ("DCGM_FI_PROF_NVLINK_TX_BYTES", "DCGM_FI_PROF_NVLINK_RX_BYTES")
+    sent, received = (series.over_time("avg", name) for name in names)
+    return {gpu: sent[gpu] + received[gpu] for gpu in sent.keys() & received.keys()}
+
+
+def _kwh(series: _Series) -> ByGpu:
+    """The counter is mJ since the driver was loaded: increase() goes on behind a reset."""
+    found = series.ask(f"max {_BY} (increase(DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION{{S}}[{{d}}]))")
+    return {gpu: mj / 1000 / _J_PER_KWH for gpu, mj in found.items()}
+
+
+def _memory(series: _Series) -> ByGpu:
+    """All that a GPU has, MiB."""
+    parts = [series.over_time("max", name) for name in ("DCGM_FI_DEV_FB_FREE", "DCGM_FI_DEV_FB_RESERVED")]
+    used = series.over_time("min", "DCGM_FI_DEV_FB_USED")  # most was free when least was used
+    return {gpu: mib + sum(part.get(gpu, 0.0) for part in parts) for gpu, mib in used.items()}
+
+
+_ASKED: Mapping[str, Callable[[_Series], ByGpu]] = {
+    "busy": _busy,
+    "sm": _mean("DCGM_FI_PROF_SM_ACTIVE"),
+    "tensor": _mean("DCGM_FI_PROF_PIPE_TENSOR_ACTIVE"),
+    "dram": _mean("DCGM_FI_PROF_DRAM_ACTIVE"),
+    "memory_mib": lambda series: series.over_time("max", "DCGM_FI_DEV_FB_USED"),
+    "watts": _mean("DCGM_FI_DEV_POWER_USAGE"),
+    "nvlink_bytes": _nvlink,
+    "kwh": _kwh,
+    "idle": _idle,
+    "unused": lambda series: series.over_time("max", "DCGM_FI_DEV_GPU_UTIL"),
+}
+
+
+def _gpu(gpu: Gpu, asked: Mapping[str, ByGpu]) -> GpuFigures:
+    found: dict[str, Any] = {name: values.get(gpu) for name, values in asked.items()}
+    return GpuFigures(*gpu, **found | {"unused": found["unused"] == 0})
+
+
+def _summed(
+    each: Sequence[GpuFigures],
+    counts: Sequence[float],
+    shared: int,
+    samples: int,
+    span: tuple[float, float, float | None],
+) -> Figures:
+    def mean(name: str) -> float | None:
+        known = [(getattr(gpu, name), n) for gpu, n in zip(each, counts, strict=True) if getattr(gpu, name) is not None]
+        return sum(value * n for value, n in known) / sum(n for _, n in known) if known else None
+
+    def known(name: str) -> list[float]:
+        return [value for gpu in each if (value := getattr(gpu, name)) is not None]
+
+    means = {name: mean(name) for name in ("busy", "sm", "tensor", "dram", "nvlink_bytes", "idle")}
+    sums = {name: sum(found) if (found := known(name)) else None for name in ("watts", "kwh")}
+    from_s, to_s, memory_total_mib = span
+    return Figures(
+        gpus=len(each),
+        shared=shared,
+        samples=samples,
+        from_s=from_s,
+        to_s=to_s,
+        memory_total_mib=memory_total_mib,
+        memory_mib=max(known("memory_mib"), default=None),
+        unused=sum(gpu.unused for gpu in each),
+        each=tuple(each),
+        **means,
+        **sums,
+    )
+
+
+# ---- in the ledger
+
+
+def packed(figures: Figures) -> bytes:
+    """At most BYTES: of too many GPUs those that worked most are left out."""
+    each = sorted(figures.each, key=lambda gpu: (gpu.busy is None, gpu.busy))
+    while True:
+        kept = sorted(each, key=lambda gpu: _order((gpu.node, gpu.gpu)))
+        rows = [[_rounded(value) for value in asdict(gpu).values()] for gpu in kept]
+        moments = {"from_s": round(figures.from_s), "to_s": round(figures.to_s)}
+        said = {key: _rounded(value) for key, value in asdict(figures).items()} | moments | {"each": rows}
+        data = gzip.compress(json.dumps(said, separators=(",", ":")).encode(), mtime=0)
+        if len(data) <= BYTES or not each:
+            return data
+        each = each[: len(each) * 3 // 4]
+
+
+def unpacked(data: bytes) -> Figures:
+    """The other way round; what a newer ironburst added is left out. Raises ValueError."""
+    try:
+        said: dict[str, Any] = json.loads(gzip.decompress(data))
+        names = [each.name for each in fields(GpuFigures)]
+        each = tuple(GpuFigures(**dict(zip(names, row, strict=False))) for row in said.pop("each"))
+        known = {name.name for name in fields(Figures)}
+        return Figures(**{key: value for key, value in said.items() if key in known}, each=each)
+    except (OSError, EOFError, TypeError, KeyError, AttributeError, ValueError) as error:
+        raise ValueError(f"figures of a job can't be read: {error}") from None
+
+
+def _rounded(value: Any) -> Any:
+    """To four digits: nothing is measured better."""
+    return float(f"{value:.4g}") if isinstance(value, float) else value
