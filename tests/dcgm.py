@@ -1,5 +1,5 @@
-"""GPUs under a load that is known at each second, as dcgm-exporter shows them to a Prometheus that scrapes at intervals:
-labels of 4.x (gpu, UUID, pci_bus_id, device, modelName, Hostname; hpc_job while a job's file is there), units of its
+"""GPUs under a load that is known at each second, as dcgm-exporter shows them to a Prometheus that scrapes: labels of
+4.x (gpu, UUID, pci_bus_id, device, modelName, Hostname; hpc_job while a job's file is there), units of its
 default-counters.csv. Written as OpenMetrics for `promtool tsdb create-blocks-from openmetrics`.
 """
 

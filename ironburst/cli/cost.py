@@ -17,7 +17,7 @@ from pathlib import Path
 
 from ironburst.adapters.slurm import accounting as slurm_accounting
 from ironburst.cli import site_options
-from ironburst.controller import karpenter_store, money
+from ironburst.controller import job_report, karpenter_store, money
 from ironburst.controller.ledger import Ledger
 from ironburst.controller.records import LeaseRow
 from ironburst.cost import bill, gathered, reconcile, shown
@@ -87,6 +87,23 @@ def run(arguments: argparse.Namespace) -> int:
         print(shown.page(said, gathered.by_day(document, rows, leases, runs, window, now_s)))
     else:
         print("\n".join(shown.lines(said, min(terminal.width(), shown.COLUMNS))))
+    return 0
+
+
+def efficiency(arguments: argparse.Namespace) -> int:
+    """Print what the jobs that ended in a window made of their GPUs, by account."""
+    given = {"--bill": arguments.bill, "--jobs": arguments.jobs, "--csv": arguments.csv, "--html": arguments.html}
+    given |= {"--shadow": arguments.shadow, "--by": arguments.by != "account"}
+    if wrong := [name for name, value in given.items() if value]:
+        raise BadInput(f"{wrong[0]} is of another report than --efficiency: give one of them")
+    now_s = time.time()
+    window = _window(arguments, now_s) or Window(_month(now_s), now_s)
+    with closing(site_options.open_ledger(arguments)) as ledger:
+        rows = job_report.by_account(ledger.runs_between(window.from_s, window.to_s))
+    if arguments.json:
+        print(json.dumps({"from_s": window.from_s, "to_s": window.to_s, "accounts": rows}))
+    else:
+        print("\n".join(job_report.account_lines(rows, terminal.width(), sys.stdout.isatty())))
     return 0
 
 

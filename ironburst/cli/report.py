@@ -44,6 +44,8 @@ def add_parser(subparsers: Subparsers) -> None:
     told = "home, pools and policy are this file's (default: the document's)"
     parser.add_argument("--config", type=Path, metavar="STACK_FILE", help=told)
     parser.add_argument("--scheduler", choices=tuple(SCHEDULERS), help="whose queue, where the site has both")
+    told = "by account: GPU-hours, how busy they were, how many were idle and what that cost; of jobs that ended then"
+    parser.add_argument("--efficiency", action="store_true", help=told)
     site_options.add(parser)
     cost.add_options(parser)
     trials.add_out(parser, "shadow")
@@ -56,6 +58,8 @@ def run(arguments: argparse.Namespace) -> int:
     out.
     """
     cost.check(arguments)
+    if arguments.efficiency:
+        return cost.efficiency(arguments)
     if not arguments.shadow:
         return cost.run(arguments)
     where = arguments.config or arguments.document or "the document"

@@ -17,5 +17,6 @@
 - status_report, with burn and karpenter_status, and job_story: what the ledger has, for people and programs;
   declared_site: what a trace is played on
 - metrics: the same for Prometheus
+- job_runs: which job had which GPUs and when; job_figures: what is asked of Prometheus then; job_report: for people
 - recorder, logbook: each tick on disk (as changes) and in the ledger; private: modes of these files
 """

@@ -75,7 +75,11 @@ class JobRuns:
         if self._open is None:
             self._open = {(run.job, run.start_s): run for run in site.ledger.open_runs()}
         known = dict(self._open)  # for a ledger that takes nothing now
-        running = {(job.id, job.start_s): job for job in observation.jobs if job.on and job.each.gpus and job.start_s}
+        running = {
+            (job.id, job.start_s): job
+            for job in observation.jobs
+            if job.on and job.start_s and (job.each.gpus or gpus.is_slice(job.gpu_type))
+        }
         new = [job for key, job in running.items() if key not in known and naming.scheduler_of(job.id) == "slurm"]
         over = [key for key in known if key not in running and not observation.unseen_job(key[0])]
         if new or over:

@@ -96,6 +96,7 @@ class JobRecords:
             self._db.execute(told, (free, called, id))
             for table in ("decisions", "assignments", "events", "job_runs"):
                 self._db.execute(f"UPDATE {table} SET job = ? WHERE job = ?", (free, id))
+            self._db.execute("UPDATE job_runs SET called = ? WHERE job = ?", (called, free))
         return [id for id, _ in taken]
 
     # ---- runs on GPUs
@@ -124,11 +125,17 @@ class JobRecords:
         """A job's, the oldest first."""
         return self._runs("job = ? ORDER BY start_s", job)
 
+    def runs_called(self, asked: str) -> list[RunRow]:
+        """Those of a job by what Slurm's users call it; of an array all of its tasks'."""
+        return self._runs(
+            "called = ?1 OR substr(called, 1, length(?1) + 1) = ?1 || '_' ORDER BY job DESC, start_s", asked
+        )
+
     def runs_between(self, from_s: float, to_s: float) -> list[RunRow]:
         """Those that ended in a time."""
         return self._runs("end_s >= ? AND end_s < ? ORDER BY end_s", from_s, to_s)
 
-    def _runs(self, where: str, *values: float) -> list[RunRow]:
+    def _runs(self, where: str, *values: float | str) -> list[RunRow]:
         if not self._rows("SELECT 1 FROM sqlite_master WHERE name = 'job_runs'"):
             return []  # no controller of this version has opened it yet
         return [records.of(RunRow, row) for row in self._rows(f"SELECT * FROM job_runs WHERE {where}", *values)]

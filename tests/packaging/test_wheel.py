@@ -45,6 +45,7 @@ MAIN_PATHS = (
     ("status --ledger ledger.sqlite", 2, "no ClusterDocument"),
     ("status --document cluster.json --ledger ledger.sqlite", 3, "squeue"),
     ("explain 1 --ledger ledger.sqlite", 2, "ledger.sqlite"),
+    ("job 1 --ledger ledger.sqlite", 2, "ledger.sqlite"),
     ("run --document document.json --ledger ledger.sqlite", 2, "document.json"),
     ("serve --document document.json", 2, "document.json"),
     ("serve --document cluster.json --ledger ledger.sqlite --out page.html", 0, ""),
