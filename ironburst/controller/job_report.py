@@ -70,41 +70,27 @@ def advice(run: RunRow, figures: Figures | None) -> list[tuple[str, str]]:
 
 
 def _advice(run: RunRow, figures: Figures) -> Iterator[tuple[str, str]]:
-    if unused := figures.unused:
-        yield (
-            (
-                f"{unused} of {figures.gpus} GPUs did nothing: does the program use GPUs, and as many as were asked for "
-                "(--gpus), one process for each?"
-            ),
-            f"{_JOBSTATS}, unused GPUs",
-        )
-    used = figures.gpus - unused
-    busy = figures.busy * figures.gpus / used if used and figures.busy is not None else None  # the unused add nothing
+    used = figures.gpus - figures.unused
+    busy, sm = (_of_used(figures, value) for value in (figures.busy, figures.sm))
+    if figures.unused:
+        what = f"{figures.unused} of {figures.gpus} GPUs did nothing: does the program use GPUs, as many as asked for"
+        yield f"{what} (--gpus), one process for each?", f"{_JOBSTATS}, unused GPUs"
     if busy is not None and busy < 0.15:
-        yield (
-            (
-                f"the GPUs that worked did so {busy:.0%} of the time: look for what they wait for, often the reading of "
-                "data (more workers, files on local disks)"
-            ),
-            f"{_JOBSTATS}, GPU_UTIL_RED (15%)",
-        )
-    if busy is not None and busy > 0.8 and figures.sm is not None and figures.sm * figures.gpus / used < 0.5:
-        yield (
-            (
-                f"the GPUs are busy, but {figures.sm * figures.gpus / used:.0%} of their SMs: the kernels are too small "
-                "for them (larger batches, CUDA graphs, torch.compile)"
-            ),
-            "NVIDIA, DCGM user guide: SM activity below 0.5 is likely ineffective use",
-        )
+        what = f"the {used} GPUs that worked did so {busy:.0%} of the time: look for what they wait for, often"
+        yield f"{what} the reading of data (more workers, files on local disks)", f"{_JOBSTATS}, GPU_UTIL_RED (15%)"
+    if busy is not None and busy > 0.8 and sm is not None and sm < 0.5:
+        what = f"the GPUs are busy, but {sm:.0%} of their SMs: the kernels are too small for them (larger batches,"
+        source = "NVIDIA, DCGM user guide: SM activity below 0.5 is likely ineffective use"
+        yield f"{what} CUDA graphs, torch.compile)", source
     if run.time_limit_s and run.end_s and (ran_s := run.end_s - run.start_s) < run.time_limit_s / 10:
-        limit = explain.duration(run.time_limit_s)
-        yield (
-            (
-                f"it used {explain.duration(ran_s)} of its limit of {limit}: if it ended by itself, a shorter --time "
-                "starts sooner"
-            ),
-            f"{_JOBSTATS}, TIME_EFFICIENCY_RED (10%)",
-        )
+        what = f"it used {explain.duration(ran_s)} of its limit of {explain.duration(run.time_limit_s)}: if it ended by"
+        yield f"{what} itself, a shorter --time starts sooner", f"{_JOBSTATS}, TIME_EFFICIENCY_RED (10%)"
+
+
+def _of_used(figures: Figures, mean: float | None) -> float | None:
+    """Mean of the GPUs that worked: the others add nothing to it."""
+    used = figures.gpus - figures.unused
+    return mean * figures.gpus / used if used and mean is not None else None
 
 
 # ---- for people
@@ -113,12 +99,8 @@ def _advice(run: RunRow, figures: Figures) -> Iterator[tuple[str, str]]:
 def lines(said: dict[str, Any], columns: int = terminal.UNLIMITED, colour: bool = False) -> list[str]:
     """What `gather` gathered."""
     if not said["runs"]:
-        return [
-            (
-                f"nothing is known of the GPUs of {said['asked']}: it had none of its own, or ran before `monitoring` was "
-                "declared"
-            )
-        ]
+        what = f"nothing is known of the GPUs of {said['asked']}: it had none of its own, or ran before"
+        return [f"{what} `monitoring` was declared"]
     out = []
     for number, run in enumerate(said["runs"]):
         out += [*([""] if number else []), *terminal.wrapped(_head(run), columns)]

@@ -101,7 +101,7 @@ class Controller:
     clock: Clock
     recorder: Recorder | None = None
     karpenter: Karpenter | None = None
-    job_runs: JobRuns | None = None
+    job_runs: JobRuns = field(default_factory=JobRuns)
     _said: bool = field(default=False, init=False)  # this process has told the next one what it knows
     _heartbeat: Heartbeat = field(default_factory=Heartbeat, init=False)
     _stuck: set[Path] = field(default_factory=set, init=False)  # orders that can't be taken off their spool
@@ -179,8 +179,7 @@ class Controller:
             raise
         for text in observation.unreadable:
             site.tell("trouble", text)
-        if self.job_runs:
-            self.job_runs.look(site, observation)  # before ids that are another job's now are set apart
+        self.job_runs.look(site, observation)  # before ids that are another job's now are set apart
         self._logbook.learn(document, observation, self.clock.now())
         waits_watch.look(site)
         shown = karpenter.look(site)
@@ -196,8 +195,7 @@ class Controller:
         for pool in document.pools:
             idle_store.tidy(self.ledger, pool.name, site.now)
         observation = lasting.believed(site, observation)
-        images = pool_images(site, self._images)
-        policy = policy_view.policy(document, observation.silent)
+        policy, images = policy_view.policy(document, observation.silent), pool_images(site, self._images)
         snapshot = policy_view.snapshot(site, observation, images)
         decision = decide(snapshot, policy)
         self._logbook.write(policy, snapshot, decision, observation)

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from ironburst.adapters.slurm import answers as slurm_json
+from ironburst.adapters.slurm import arrays as slurm_arrays
 from ironburst.adapters.slurm import occupancy as slurm_occupancy
 from ironburst.burst import Resources
 from ironburst.nodes import naming
@@ -305,6 +306,18 @@ def test_a_task_keeps_its_id_when_slurm_splits_it_off():
     before = {job.called: job.id for job in array("1-3")}
     after = {job.called: job.id for job in array("3", t1="RUNNING", t2="PENDING")}
     assert before == after
+
+
+def test_a_task_that_was_split_off_has_a_number_of_its_own():
+    """What its prolog has as SLURM_JOB_ID; those that still wait in the array's row have none."""
+    answer = load("24.11", "squeue")
+    raw = next(job for job in answer["jobs"] if job["job_id"] == 3)
+    figure = {"set": True, "infinite": False}
+    rest = raw | {"array_task_string": "2-3"}
+    split = raw | {"job_id": 307, "array_task_string": "", "array_task_id": figure | {"number": 1}}
+    whole = raw | {"job_id": 9, "array_job_id": figure | {"number": 0}, "array_task_id": {"set": False}}
+    found = slurm_arrays.numbers({"jobs": [rest, split, whole, "no row", {"array_job_id": figure | {"number": 5}}]})
+    assert found == {naming.task_of_array(3, 1): 307}
 
 
 @pytest.mark.parametrize(

@@ -43,7 +43,7 @@ def test_a_job_that_does_well_is_left_alone():
         ({"unused": 1}, "1 of 4 GPUs did nothing"),
         ({"busy": 0.1, "sm": 0.05}, "10% of the time"),
         ({"busy": 0.95, "sm": 0.3}, "30% of their SMs"),
-        ({"unused": 2, "busy": 0.06, "sm": 0.01}, "worked did so 12% of the time"),
+        ({"unused": 2, "busy": 0.06, "sm": 0.01}, "the 2 GPUs that worked did so 12% of the time"),
     ],
 )
 def test_advice_names_what_is_low_and_who_says_so(figures, words):
