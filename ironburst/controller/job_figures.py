@@ -134,10 +134,8 @@ def _mean(name: str) -> Callable[[_Series], ByGpu]:
 
 def _busy(series: _Series) -> ByGpu:
     """By the profiling field; where that isn't measured, by the share of time in which a kernel ran."""
-    ran = series.over_time("avg", "DCGM_FI_DEV_GPU_UTIL")
-    return {gpu: percent / 100 for gpu, percent in ran.items()} | series.over_time(
-        "avg", "DCGM_FI_PROF_GR_ENGINE_ACTIVE"
-    )
+    measured = f"max {_BY} (avg_over_time(DCGM_FI_PROF_GR_ENGINE_ACTIVE{{S}}[{{d}}]))"
+    return series.ask(f"{measured} or max {_BY} (avg_over_time(DCGM_FI_DEV_GPU_UTIL{{S}}[{{d}}])) / 100")
 
 
 def _idle(series: _Series) -> ByGpu:
@@ -147,8 +145,7 @@ def _idle(series: _Series) -> ByGpu:
 def _nvlink(series: _Series) -> ByGpu:
     """DCGM's are means of the last interval, in bytes a second: gauges."""
     names = ("DCGM_FI_PROF_NVLINK_TX_BYTES", "DCGM_FI_PROF_NVLINK_RX_BYTES")
-    sent, received = (series.over_time("avg", name) for name in names)
-    return {gpu: sent[gpu] + received[gpu] for gpu in sent.keys() & received.keys()}
+    return series.ask(" + ".join(f"max {_BY} (avg_over_time({name}{{S}}[{{d}}]))" for name in names))
 
 
 def _kwh(series: _Series) -> ByGpu:
@@ -158,10 +155,9 @@ def _kwh(series: _Series) -> ByGpu:
 
 
 def _memory(series: _Series) -> ByGpu:
-    """All that a GPU has, MiB."""
-    parts = [series.over_time("max", name) for name in ("DCGM_FI_DEV_FB_FREE", "DCGM_FI_DEV_FB_RESERVED")]
-    used = series.over_time("min", "DCGM_FI_DEV_FB_USED")  # most was free when least was used
-    return {gpu: mib + sum(part.get(gpu, 0.0) for part in parts) for gpu, mib in used.items()}
+    """All that a GPU has, MiB, at the end."""
+    names = ("DCGM_FI_DEV_FB_USED", "DCGM_FI_DEV_FB_FREE", "DCGM_FI_DEV_FB_RESERVED")
+    return series.ask(" + ".join(f"max {_BY} ({name}{{S}})" for name in names))
 
 
 _ASKED: Mapping[str, Callable[[_Series], ByGpu]] = {

@@ -109,7 +109,7 @@ def lines(said: dict[str, Any], columns: int = terminal.UNLIMITED, colour: bool 
             out += terminal.table(
                 _EACH, list(map(_row, run["figures"]["each"])), columns=columns, colour=colour, right=_EACH[1:]
             )
-            out += terminal.wrapped([f"  {each['text']} [{each['source']}]" for each in run["advice"]], columns)
+            out += terminal.wrapped([f"  advice: {each['text']} [{each['source']}]" for each in run["advice"]], columns)
     return out
 
 
@@ -143,10 +143,8 @@ def _summary(run: dict[str, Any], pue: float | None) -> Iterator[str]:
     idle = "" if found["idle"] is None else f", idle {found['idle']:.0%} of the time"
     unused = f"; {found['unused']} of {found['gpus']} never used" if found["unused"] else ""
     yield f"  GPUs busy    {_share(found['busy'])}{idle}{unused}"
-    yield (
-        f"  of that      SMs active {_share(found['sm'])}, tensor cores {_share(found['tensor'])}, memory "
-        f"{_share(found['dram'])}"
-    )
+    rest = f"tensor cores {_share(found['tensor'])}, memory interface {_share(found['dram'])}"
+    yield f"  SMs active   {_share(found['sm'])}, {rest}"
     if found["memory_mib"] is not None:
         of = f" of {_gib(found['memory_total_mib'])}" if found["memory_total_mib"] else ""
         yield f"  memory       {_gib(found['memory_mib'])}{of} at most, of the GPU that used most"

@@ -148,6 +148,19 @@ def test_a_node_that_ended_at_once_counts_up_to_its_last_sample(asked):
     assert whole.to_s == pytest.approx(END, abs=dcgm.EVERY_S) and whole.kwh == near(found.kwh)
 
 
+def test_without_the_profiling_fields_the_rest_is_told(asked):
+    """Where a profiler holds the counters, or on a GPU that DCGM can't profile."""
+    query = asked.query
+
+    class Unprofiled:
+        def query(self, expression, at_s):
+            return query(expression.replace("DCGM_FI_PROF_", "DCGM_FI_NOT_THERE_"), at_s)
+
+    found = measure(Unprofiled(), GANG, START, END)
+    assert found.busy == near(mean(RANKS, "busy", START, END)) and found.kwh == near(kwh(RANKS, START, END))
+    assert (found.sm, found.tensor, found.dram, found.nvlink_bytes, found.idle) == (None,) * 5
+
+
 def test_a_short_job_says_how_little_was_seen(asked):
     found = measure(asked, SHORT, START, START + 120)
     assert 3 <= found.samples <= 4 and found.kwh == pytest.approx(kwh(ENDED[2:], START, START + 120), rel=0.3)

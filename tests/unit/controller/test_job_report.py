@@ -1,7 +1,9 @@
 """What `ironburst job` and `report --efficiency` make of the ledger's runs: lines, advice with sources, sums."""
 
 import json
+import time
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -100,7 +102,7 @@ def test_a_job_and_its_ranks(ledger, capsys):
         "job 7 (alice, physics): 4 GPUs on gpu-001, gpu-002",
         "$40",
         "busy    90%",
-        "SMs active 70%",
+        "SMs active   70%",
         "58.6 GiB",
     ):
         assert words in text, text
@@ -115,6 +117,29 @@ def test_json_has_the_same_figures(ledger, capsys):
     (run,) = json.loads(said(capsys, "job", "7", "--json"))["runs"]
     assert (run["state"], run["figures"]["kwh"], run["usd"], run["complete"]) == ("measured", 2.4, 40.0, True)
     assert len(run["figures"]["each"]) == 4
+
+
+@pytest.fixture
+def utc(monkeypatch):
+    with monkeypatch.context() as patched:
+        patched.setenv("TZ", "UTC")
+        time.tzset()
+        yield
+    time.tzset()
+
+
+def test_the_page_shows_what_is_printed(ledger, utc):
+    rows = ((0.93, 0.71, 0.42, 640.0), (0.91, 0.70, 0.41, 630.0), (0.92, 0.71, 0.42, 635.0), (0.0, 0.0, 0.0, 75.0))
+    each = [
+        replace(gpu, busy=busy, sm=sm, tensor=tensor, watts=watts, kwh=watts / 1000, unused=not busy)
+        for gpu, (busy, sm, tensor, watts) in zip(EACH, rows, strict=True)
+    ]
+    each[3] = replace(each[3], memory_mib=520.0, nvlink_bytes=0.0)
+    means = {"busy": 0.69, "sm": 0.53, "tensor": 0.31, "dram": 0.27, "watts": 1980.0, "nvlink_bytes": 4.5e10}
+    figures = replace(GOOD, **means, kwh=1.98, idle=0.29, unused=1, each=tuple(each))
+    kept(ledger, replace(RUN, job=4711, called="4711", figures=packed(figures)))
+    page = (Path(__file__).parents[3] / "docs/how-to/researcher/job.md").read_text()
+    assert "\n".join(job_report.lines(job_report.gather(ledger, "4711"))) in page
 
 
 def test_cooling_counts_where_the_hall_says_how_much(ledger):

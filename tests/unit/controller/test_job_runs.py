@@ -88,7 +88,7 @@ def test_a_run_is_noted_and_asked_for_behind_its_end(world):
     assert job_runs.measured(run).busy == 0.5 and run.ask_s is None and set(world.urls) == {URL}
     asked = len(world.prometheus.asked)
     world.pass_by(7200, 60.0)
-    assert len(world.prometheus.asked) == asked < 25  # once, a dozen or two of queries
+    assert len(world.prometheus.asked) == asked == 16  # once, in so many queries
 
 
 def test_without_a_url_nothing_is_noted_or_asked(world):
