@@ -58,6 +58,10 @@ def add_parser(subparsers: Subparsers) -> None:
     told = "where Prometheus scrapes /metrics, an address of this host or of the site's own network; none: nowhere "
     told += f"(default: $IRONBURST_METRICS, or {METRICS}; with --shadow none)"
     parser.add_argument("--metrics", metavar="ADDRESS:PORT", help=told)
+    told = "where copies of the ledger are put, a file or a folder: how old the newest one is is a metric "
+    parser.add_argument("--backup", type=Path, metavar="PATH", help=told + "(default: $IRONBURST_BACKUP)")
+    told = "whose end is a metric, PEM; repeatable (default: those of $IRONBURST_CERTIFICATES, with colons between)"
+    parser.add_argument("--certificate", type=Path, action="append", metavar="FILE", help=told)
     told = (
         "decide, write down and explain, and rent nothing: no call of a cloud, no change in the queue. Its ledger is "
     )
@@ -95,9 +99,12 @@ def _metrics_at(arguments: argparse.Namespace) -> tuple[str, int] | None:
 
 
 @contextmanager
-def _served(at: tuple[str, int] | None, ledger: Ledger) -> Iterator[Metrics]:
+def _served(at: tuple[str, int] | None, ledger: Ledger, arguments: argparse.Namespace) -> Iterator[Metrics]:
     """What is scraped meanwhile. A port that is taken costs the metrics, not the controller."""
-    metrics, server = Metrics(ledger), None
+    named = os.environ.get("IRONBURST_CERTIFICATES", "").split(":")
+    certificates = arguments.certificate or [Path(name) for name in named if name]
+    backup = arguments.backup or (Path(name) if (name := os.environ.get("IRONBURST_BACKUP")) else None)
+    metrics, server = Metrics(ledger, backup, certificates), None
     try:
         server = exposition.Server(*at, lambda: metrics.text) if at else None
     except OSError as error:
@@ -149,7 +156,7 @@ def run(arguments: argparse.Namespace) -> int:
     with (
         handled(lambda *_: clock.stop()),
         site_options.own_ledger(arguments) as ledger,
-        _served(metrics_at, ledger) as metrics,
+        _served(metrics_at, ledger, arguments) as metrics,
     ):
         if arguments.shadow:
             if ledger.leases(open_only=False):

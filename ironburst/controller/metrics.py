@@ -6,7 +6,8 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 
 from ironburst.burst import Decision
 from ironburst.controller import burn, ownership, records, status_report
@@ -14,7 +15,7 @@ from ironburst.controller.ledger import Ledger
 from ironburst.controller.tick import Report
 from ironburst.document import ClusterDocument, DocumentError
 from ironburst.ports import CloudError, SchedulerError
-from ironburst.system import exposition
+from ironburst.system import certificates, exposition
 from ironburst.system.exposition import Family
 
 Samples = Iterable[tuple[Mapping[str, str | None], float]]
@@ -34,8 +35,9 @@ TOLD = ("trouble", "needs_a_person")
 class Metrics:
     """`text` may be read from any thread; the rest is the ticking thread's."""
 
-    def __init__(self, ledger: Ledger):
-        self._ledger = ledger
+    def __init__(self, ledger: Ledger, backup: Path | None = None, certificates: Sequence[Path] = ()):
+        """`backup`: where copies of the ledger are put, a file or a folder; `certificates`: PEM files."""
+        self._ledger, self._backup, self._certificates = ledger, backup, certificates
         self._ticks: Counter[str] = Counter(ok=0, failed=0)
         self._errors: Counter[str] = Counter({name: 0 for _, name in _CLASSES} | {BUG: 0} | dict.fromkeys(TOLD, 0))
         self._decisions: Counter[str] = Counter()
@@ -92,11 +94,36 @@ class Metrics:
                 ),
                 _counter("decisions_total", "What was decided, each thing once", "code", self._decisions),
                 *self._now,
+                _gauge(
+                    "ledger_backup_timestamp_seconds",
+                    "When the ledger was copied last; 0: there is no copy",
+                    _one(_newest_s(self._backup)) if self._backup else (),
+                ),
+                _gauge(
+                    "certificate_expiry_timestamp_seconds",
+                    "When a certificate ends; 0: it can't be read",
+                    [({"name": path.name}, _end_s(path)) for path in self._certificates],
+                ),
             )
         )
 
 
 _DONE = {"launches": "launch", "assigns": "assign", "widen": "widen", "narrow": "narrow", "releases": "release"}
+
+
+def _newest_s(path: Path) -> float:
+    """When a file, or the newest one of a folder, was written; 0: there is none that can be seen."""
+    try:
+        return max((each.stat().st_mtime for each in (path.iterdir() if path.is_dir() else [path])), default=0.0)
+    except OSError:
+        return 0.0
+
+
+def _end_s(path: Path) -> float:
+    try:
+        return certificates.end_s(path.read_text())
+    except (OSError, ValueError):
+        return 0.0
 
 
 def _codes(decision: Decision) -> Iterable[tuple[int, str]]:

@@ -1,6 +1,9 @@
 """What the controller says of itself to Prometheus, and that no scrape waits for it, nor it for a scrape."""
 
+import os
 import socket
+import ssl
+import subprocess
 import threading
 import urllib.error
 import urllib.request
@@ -10,7 +13,7 @@ import pytest
 from ironburst import cli
 from ironburst.controller.metrics import Metrics
 from ironburst.ports import CloudError, SchedulerError
-from ironburst.system import exposition
+from ironburst.system import certificates, exposition
 from tests import prometheus
 from tests.fakes.world import World
 
@@ -117,6 +120,75 @@ def test_a_ledger_that_takes_nothing_fails_no_tick_a_second_time(world):
     world.ledger.close()
     world.metrics.told(world.document, report)
     assert world.metrics.text == before
+
+
+def test_a_backup_and_certificates_say_when(world, tmp_path, promtool):
+    folder, pem = tmp_path / "backups", tmp_path / "head.pem"
+    world.metrics = Metrics(world.ledger, folder, [pem])
+    names = (
+        "ironburst_ledger_backup_timestamp_seconds",
+        'ironburst_certificate_expiry_timestamp_seconds{name="head.pem"}',
+    )
+    assert [world.said()[name] for name in names] == [0, 0]  # declared, and not there: that is old
+    folder.mkdir()
+    for name, at_s in (("new", 1_795_000_000), ("old", 1_794_000_000)):
+        (folder / name).touch()
+        os.utime(folder / name, (at_s, at_s))
+    make = [
+        "openssl",
+        "req",
+        "-x509",
+        "-newkey",
+        "ec",
+        "-pkeyopt",
+        "ec_paramgen_curve:P-256",
+        "-nodes",
+        "-subj",
+        "/CN=head",
+    ]
+    subprocess.run([*make, "-days", "90", "-keyout", os.devnull, "-out", pem], check=True, capture_output=True)
+    said = subprocess.run(
+        ["openssl", "x509", "-enddate", "-noout", "-in", pem], check=True, capture_output=True, text=True
+    )
+    world.tick()
+    assert [world.said()[name] for name in names] == [
+        1_795_000_000,
+        ssl.cert_time_to_seconds(said.stdout.partition("=")[2].strip()),
+    ]
+    prometheus.check_metrics(promtool, world.metrics.text)
+
+
+@pytest.mark.parametrize("days", [1, 20_000])  # UTCTime, and GeneralizedTime from 2050 on
+@pytest.mark.parametrize("key", [["ec", "-pkeyopt", "ec_paramgen_curve:P-256"], ["rsa:2048"]])
+def test_the_end_of_any_certificate_is_read_and_of_a_chain_the_first(tmp_path, days, key):
+    texts, ends = [], []
+    for number in (days, days + 30):
+        pem = tmp_path / f"{number}.pem"
+        make = [
+            "openssl",
+            "req",
+            "-x509",
+            "-newkey",
+            *key,
+            "-nodes",
+            "-subj",
+            f"/O={'x' * 60}/CN=n",
+            "-days",
+            str(number),
+        ]
+        subprocess.run([*make, "-keyout", os.devnull, "-out", pem], check=True, capture_output=True)
+        out = subprocess.run(
+            ["openssl", "x509", "-enddate", "-noout", "-in", pem], check=True, capture_output=True, text=True
+        )
+        texts.append(pem.read_text())
+        ends.append(ssl.cert_time_to_seconds(out.stdout.partition("=")[2].strip()))
+    assert certificates.end_s(texts[1]) == ends[1] and certificates.end_s("\n".join(reversed(texts))) == ends[0]
+
+
+@pytest.mark.parametrize("text", ["", "hello", "-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----"])
+def test_what_is_no_certificate_is_one_error(text):
+    with pytest.raises(ValueError):
+        certificates.end_s(text)
 
 
 # ---- the server
