@@ -21,7 +21,7 @@ from ironburst.system import exposition
 
 @dataclass(frozen=True)
 class Telemetry:
-    """One look at a node: power in W, temperatures in degrees Celsius by sensor. None: not said."""
+    """One look at a node: power in W, temperatures in degrees Celsius by sensor. None: not reported."""
 
     power_w: float | None
     inlet_c: float | None

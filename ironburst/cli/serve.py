@@ -47,7 +47,7 @@ def add_parser(subparsers: Subparsers) -> None:
 
 @site_options.guarded
 def run(arguments: argparse.Namespace) -> int:
-    """Write the page, or serve it until told to stop."""
+    """Write the page, or serve it until a signal asks to stop."""
     listen = address("--listen", arguments.listen, LISTEN)
     token = read_token(arguments.token_file)
     if token is None and not arguments.out and not listen[0].is_loopback:

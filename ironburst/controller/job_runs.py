@@ -65,11 +65,6 @@ class JobRuns:
         if self._asker is None and now_s >= self._away_until_s and (due := site.ledger.runs_to_ask(now_s, _AT_ONCE)):
             self._asker = _Asker(self._connect(url), due)
 
-    def wait(self, seconds: float) -> None:
-        """For what is being asked, at most so long."""
-        if self._asker:
-            self._asker.join(seconds)
-
     # ---- starts and ends
     def _note(self, site: Site, observation: Observation, now_s: float) -> None:
         if self._open is None:
@@ -135,10 +130,6 @@ class _Asker:
     def works(self) -> bool:
         """It isn't done yet."""
         return self._thread.is_alive()
-
-    def join(self, seconds: float) -> None:
-        """Wait for it."""
-        self._thread.join(seconds)
 
     def _ask(self, measured: Measured, due: tuple[RunRow, ...]) -> None:
         for run in due:
