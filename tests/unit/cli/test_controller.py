@@ -4,9 +4,11 @@ import json
 import os
 import re
 import signal
+import socket
 import sqlite3
 import threading
 import time
+import urllib.request
 from dataclasses import replace
 
 import pytest
@@ -321,6 +323,59 @@ def test_run_says_who_holds_the_site_and_waits_until_that_is_stale(claimed, monk
 def test_an_unknown_pool_can_not_be_reopened(site, capsys):
     assert cli.main(["tick", "--reopen", "p6"]) == 2
     assert capsys.readouterr().err == "ironburst: --reopen p6: there is no such pool; the document has: p5\n"
+
+
+def running(site, monkeypatch, during, *options):
+    """`ironburst run` until its third tick, in which `during` is called; the exit code."""
+    from ironburst.controller.loop import SystemClock
+
+    clock = SystemClock()
+    monkeypatch.setattr(run, "SystemClock", lambda: clock)
+    site.path.write_text(document(tick_s=1).model_dump_json())
+    calls, real = [], site.slurm.observe
+
+    def observe():
+        calls.append(1)
+        if len(calls) == 3:
+            during()
+            threading.Timer(0, os.kill, (os.getpid(), signal.SIGTERM)).start()
+        return real()
+
+    monkeypatch.setattr(site.slurm, "observe", observe)
+    return cli.main(["run", *options])
+
+
+@pytest.fixture
+def port():
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return free.getsockname()[1]
+
+
+@pytest.mark.parametrize("by", ["option", "environment"])
+def test_run_is_scraped_while_a_tick_goes_on(site, monkeypatch, port, by):
+    """The scrape comes in the middle of a tick, which waits for it here: it gets what the ticks before made."""
+    scraped, at = [], f"127.0.0.1:{port}"
+
+    def scrape():
+        with urllib.request.urlopen(f"http://{at}/metrics", timeout=20) as answer:
+            scraped.append(answer.read().decode())
+
+    if by == "environment":
+        monkeypatch.setenv("IRONBURST_METRICS", at)
+    assert running(site, monkeypatch, scrape, *(["--metrics", at] if by == "option" else [])) == 0
+    assert 'ironburst_ticks_total{result="ok"} 2\n' in scraped[0] and "ironburst_usd_spent 0\n" in scraped[0]
+    with pytest.raises(OSError):  # and nobody answers any more
+        socket.create_connection(("127.0.0.1", port), 5)
+
+
+def test_a_port_that_is_taken_costs_the_metrics_and_not_the_controller(site, monkeypatch, capsys):
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        at = f"127.0.0.1:{taken.getsockname()[1]}"
+        assert running(site, monkeypatch, lambda: None, "--metrics", at) == 0
+    assert f"ironburst: no metrics: {at}: Address already in use" in capsys.readouterr().err
 
 
 def test_run_ticks_until_sigterm_and_survives_an_unreachable_site(site, monkeypatch, capsys):
