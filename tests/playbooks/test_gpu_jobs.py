@@ -8,12 +8,19 @@ its gres_common.c, gres_mps.c, gres_shard.c. File names: dcgm-exporter's hpc.go 
 
 import os
 import re
+import shutil
+import socket
 import subprocess
 import sys
+import urllib.request
 from pathlib import Path
 
 import pytest
+import yaml
+from jinja2 import Template
 from programs import PLAYBOOKS, load
+
+from lab.system import wait_for
 
 FILES = PLAYBOOKS / "roles/node_health/files"
 PROGRAM = PLAYBOOKS / "roles/metrics/files/ironburst-gpu-jobs.py"
@@ -167,10 +174,20 @@ def test_what_nvidia_smi_does_not_say_gets_no_job(node, text, found):
     assert node.said() == found
 
 
-def test_a_driver_that_says_no_numbers_gets_no_job(node):
-    for bus in MINORS:
-        (node.folder / "gpus" / bus / "information").unlink()
-    assert node.start(41, "0,3") == "" and node.said() == {}
+QUERY = (Path(__file__).parents[1] / "unit/health/healthy/nvidia-smi-a100-sxm4-40gb-q-x").read_text()
+
+
+@pytest.mark.parametrize(("query", "found"), [(QUERY, {"0": ["41"]}), ("<nvidia_smi_log>", {}), ("", {})])
+def test_where_proc_says_no_numbers_nvidia_smi_is_asked(node, query, found):
+    """`nvidia-smi -q -x` of a machine with A100s; its first GPU's UUID is that of index 0."""
+    shutil.rmtree(node.folder / "gpus")
+    uuid = re.search(r"<uuid>(GPU-[^<]+)</uuid>", QUERY)[1]
+    (node.folder / "csv").write_text(f"0, 00000000:07:00.0, {uuid}\n")
+    (node.folder / "xml").write_text(query)
+    node.smi(
+        script=f'#!/bin/sh\ncase "$1" in -q) /bin/cat {node.folder}/xml ;; *) /bin/cat {node.folder}/csv ;; esac\n'
+    )
+    assert node.start(41, "0") == "" and node.said() == found
 
 
 def test_nvidia_smi_that_hangs_holds_no_job_up(node):
@@ -233,3 +250,69 @@ def test_it_runs_with_the_python_of_el8(node):
     node.python = str(python)
     node.start(41, "0,3")
     assert node.said() == {"3": ["41"], "1": ["41"]}
+
+
+# ---- the lab's exporter, which copies series as the real one does
+
+
+@pytest.fixture
+def exporter(node, tmp_path):
+    """Starts the stub with the fields that the role writes, and a GPU of the lab's for each of SMI's; scrapes it."""
+    started = []
+    template = Template((PLAYBOOKS / "roles/metrics/templates/dcgm-fields.csv.j2").read_text())
+    defaults = yaml.safe_load((PLAYBOOKS / "roles/metrics/defaults/main.yml").read_text())
+    (tmp_path / "fields.csv").write_text(template.render(metrics_dcgm_fields=defaults["metrics_dcgm_fields"]))
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        at = f"127.0.0.1:{free.getsockname()[1]}"
+
+    def start(*more):
+        stub = PLAYBOOKS.parent / "lab/packages/stubs/dcgm-exporter"
+        argv = [sys.executable, str(stub), "-f", str(tmp_path / "fields.csv"), "-a", at, *more]
+        env = os.environ | {"PATH": f"{node.folder}/bin:{os.environ['PATH']}"}
+        started.append(subprocess.Popen(argv, env=env, stderr=subprocess.PIPE, text=True))
+        return started[-1]
+
+    def scrape():
+        with urllib.request.urlopen(f"http://{at}/metrics", timeout=20) as answer:
+            return answer.read().decode()
+
+    def answers():
+        try:
+            return scrape()
+        except OSError:
+            return None
+
+    start.scrape, start.answers = scrape, answers
+    yield start
+    for process in started:
+        process.kill()
+        process.communicate()
+
+
+def test_a_job_is_a_label_of_its_gpus_series_from_prolog_to_epilog(node, exporter, tmp_path):
+    node.smi("".join(f"{line}, NVIDIA H100 80GB HBM3\n" for line in SMI.splitlines()))
+    exporter("--hpc-job-mapping-dir", str(node.jobs))
+    wait_for(exporter.answers, 60, "the exporter")
+    busy = re.compile(r'^DCGM_FI_PROF_GR_ENGINE_ACTIVE\{gpu="(\d)".*hpc_job="(\d+)"\} ([\d.]+)$', re.MULTILINE)
+    assert busy.findall(exporter.scrape()) == []
+    node.smi(SMI)
+    node.start(41, "0,3")
+    node.smi("".join(f"{line}, NVIDIA H100 80GB HBM3\n" for line in SMI.splitlines()))
+    text = exporter.scrape()
+    assert busy.findall(text) == [("1", "41", "0.95"), ("3", "41", "0.95")]
+    (node.jobs / "1").write_text("41\n42\n")  # a foreign prolog
+    assert [job for gpu, job, _ in busy.findall(exporter.scrape()) if gpu == "1"] == ["41", "42"]
+    (node.jobs / "1").write_text("41\n")
+    node.stop(41)
+    assert busy.findall(exporter.scrape()) == []
+    fields = (tmp_path / "fields.csv").read_text()
+    assert set(re.findall(r"^# TYPE (DCGM_\w+)", text, re.MULTILINE)) == set(
+        re.findall(r"^(DCGM_\w+)", fields, re.MULTILINE)
+    ) - {"DCGM_EXP_XID_ERRORS_COUNT"}  # without an error it has no series
+
+
+@pytest.mark.parametrize("more", [("--hpc-jobs", "/x"), ("--hpc-job-mapping-dir",)])
+def test_the_stub_refuses_what_the_real_one_refuses(exporter, more):
+    process = exporter(*more)
+    assert process.wait(30) == 1 and "flag provided but not defined" in process.stderr.read()

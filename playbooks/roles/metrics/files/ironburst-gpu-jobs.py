@@ -14,6 +14,7 @@ import os
 import re
 import subprocess
 import sys
+import xml.etree.ElementTree as ET
 
 JOBS, SLICES, GPUS = "/run/ironburst/gpu-jobs", "/run/ironburst/slices", "/proc/driver/nvidia/gpus"
 SMI = ["nvidia-smi", "--query-gpu=index,pci.bus_id,uuid", "--format=csv,noheader"]
@@ -39,10 +40,10 @@ def indices(text):
     return found
 
 
-def asked():
-    """SMI's answer; empty: there is none."""
+def asked(argv):
+    """nvidia-smi's answer; empty: there is none."""
     try:
-        process = subprocess.Popen(SMI, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, universal_newlines=True)
+        process = subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, universal_newlines=True)
         try:
             return process.communicate(timeout=TIMEOUT)[0]
         except subprocess.TimeoutExpired:
@@ -73,12 +74,24 @@ def minors(folder):
     return {int(found.group(1)): bus(name) for name, found in said.items() if found}
 
 
-def gpus(environment, answer, slices, gpu_folder):
+def minors_by_smi(text):
+    """{number of the device file: UUID} from `nvidia-smi -q -x`: slower, and where /proc has no such folder."""
+    try:
+        found = [
+            (gpu.findtext("minor_number", ""), gpu.findtext("uuid", "")) for gpu in ET.fromstring(text).findall("gpu")
+        ]
+    except ET.ParseError:
+        return {}
+    return {int(minor): uuid for minor, uuid in found if INDEX.match(minor)}
+
+
+def gpus(environment, slices):
     """Indices of the whole GPUs that a prolog's environment names; `slices`: the devices' UUIDs by Slurm's number, of a
     node that has slices; empty: of others.
     """
     named = environment.get("SLURM_JOB_GPUS") or environment.get("CUDA_VISIBLE_DEVICES") or ""
-    index, by_minor, listed = indices(answer), minors(gpu_folder), slices.split()
+    index, listed = indices(asked(SMI)), slices.split()
+    by_minor = minors(GPUS) or minors_by_smi(asked(["nvidia-smi", "-q", "-x"])) if index and not listed else {}
     found = []
     for each in named.split(","):
         each = each.strip()
@@ -97,7 +110,7 @@ def start(environment, jobs=JOBS):
     os.makedirs(jobs, mode=0o755, exist_ok=True)
     os.chmod(jobs, 0o755)
     shared = any(environment.get(name) for name in SHARED)
-    for gpu in gpus(environment, asked(), read(SLICES), GPUS):
+    for gpu in gpus(environment, read(SLICES)):
         path = os.path.join(jobs, gpu)
         if shared:
             remove(path)
