@@ -72,21 +72,18 @@ class Figures:
 class _Series:
     """A run's series between two moments."""
 
-    def __init__(self, measured: Measured, number: int, from_s: float, to_s: float):
-        self._measured, self._from_s, self._to_s = measured, from_s, to_s
-        self._of = f'{{hpc_job="{number}"}}'
+    def __init__(self, measured: Measured, labels: str, from_s: float, to_s: float):
+        self._measured, self._labels, self._from_s, self._to_s = measured, labels, from_s, to_s
 
     def within(self, from_s: float, to_s: float) -> _Series:
         """The same between others."""
-        other = _Series(self._measured, 0, from_s, to_s)
-        other._of = self._of
-        return other
+        return _Series(self._measured, self._labels, from_s, to_s)
 
     def ask(self, expression: str) -> ByGpu:
         """`{S}` in it are the run's labels, `{d}` the time between both moments. Raises MeasuredError."""
         seconds = max(math.ceil(self._to_s - self._from_s), 1)
         step = max(15, seconds // 1000)
-        text = expression.replace("{S}", self._of).replace("{d}", f"{seconds}s").replace("{step}", f"{step}s")
+        text = expression.replace("{S}", self._labels).replace("{d}", f"{seconds}s").replace("{step}", f"{step}s")
         found = self._measured.query(text, self._to_s)
         return {(each.labels.get("Hostname", ""), each.labels.get("gpu", "")): each.value for each in found}
 
@@ -95,11 +92,14 @@ class _Series:
         return self.ask(f"max {_BY} ({function}_over_time({name}{{S}}[{{d}}]))")
 
 
-def measure(measured: Measured, number: int, from_s: float, to_s: float) -> Figures | None:
-    """Of the job with this number of Slurm's, between the start of a run and its end. None: there are no samples.
-    Raises MeasuredError.
+def measure(measured: Measured, number: int, nodes: Sequence[str], from_s: float, to_s: float) -> Figures | None:
+    """Of the job with this number of Slurm's on these nodes, between the start of a run and its end. None: there are no
+    samples. Raises MeasuredError.
     """
-    run = _Series(measured, number, from_s, to_s)
+    # another cluster in the same Prometheus counts its jobs, too; a host may call itself by its whole name
+    names = "|".join(node.replace(".", "[.]") for node in nodes)
+    where = f'Hostname=~"({names})([.].+)?"'
+    run = _Series(measured, f'{{hpc_job="{number}",{where}}}', from_s, to_s)
     counts = run.over_time("count", _ALIVE)
     if not counts:
         return None
@@ -113,7 +113,7 @@ def measure(measured: Measured, number: int, from_s: float, to_s: float) -> Figu
     samples = max(counts.values())
     every_s = (last_s - first_s) / (samples - 1) if samples > 1 else 0.0
     seen = run.within(max(from_s, first_s - every_s), min(to_s, last_s + every_s))
-    others = f'max_over_time({_ALIVE}{{hpc_job!="",hpc_job!="{number}"}}[{{d}}])'
+    others = f'max_over_time({_ALIVE}{{hpc_job!="",hpc_job!="{number}",{where}}}[{{d}}])'
     mine = f"max {_BY} (max_over_time({_ALIVE}{{S}}[{{d}}]))"
     shared = run.within(first_s, last_s).ask(f"max {_BY} ({others}) and on (Hostname, gpu) {mine}")
     gpus = sorted(counts.keys() - shared.keys(), key=_order)

@@ -25,6 +25,8 @@ Key: TypeAlias = tuple[int, float]
 """(job, start)"""
 SETTLE_S = 60.0
 """behind an end: scrapes and what is pushed have arrived by then"""
+SHORT_S = 30.0
+"""a run that is over before the next scrape has no samples: tasks of arrays by the thousand aren't asked for"""
 KEPT_S = 15 * 86400.0
 """Prometheus' own retention where nothing is said: later there is nothing to ask for"""
 AGAIN_S = (600.0, 3600.0, 6 * 3600.0, 86400.0)
@@ -93,7 +95,7 @@ class JobRuns:
         """Between the last look and now; where Slurm said when, then."""
         guessed_s = (self._looked_s + now_s) / 2 if self._looked_s else now_s
         end_s = max(min(self._ends.get((run.job, run.start_s), guessed_s), now_s), run.start_s)
-        ask_s = None if run.slice else end_s + SETTLE_S
+        ask_s = None if run.slice or end_s - run.start_s < SHORT_S else end_s + SETTLE_S
         site.ledger.set_run(replace(run, end_s=end_s, usd=_usd(site, run, end_s), ask_s=ask_s))
 
     # ---- answers
@@ -135,7 +137,8 @@ class _Asker:
         for run in due:
             found = None
             try:
-                found = job_figures.measure(measured, run.number, run.start_s, run.end_s or run.start_s)
+                nodes, end_s = run.nodes.split(","), run.end_s or run.start_s
+                found = job_figures.measure(measured, run.number, nodes, run.start_s, end_s)
             except QueryRefused as error:  # of this one: too much to load
                 self.refused = str(error)
             except MeasuredError as error:

@@ -63,6 +63,9 @@ SHARED = [
     Gpu("gpu-004", 1, [Load(START, END, (MIXED, OTHER), 0.2, 0.1, 0.1, 4000, 200.0)]),
     Gpu("gpu-004", 2, [Load(START, END, (), 0.9, 0.6, 0.3, 4000, 600.0)]),
 ]
+# another cluster in the same Prometheus, whose Slurm counts its jobs, too; its hosts call themselves by whole names
+ELSEWHERE = [Gpu("gpu-001.other.example.org", 0, [Load(START, END, (4711,), 0.3, 0.2, 0.1, 800, 250.0)])]
+ELSEWHERE += [Gpu("other-1", 0, [Load(START, END, (GANG,), 1.0, 1.0, 1.0, 70_000, 700.0)])]
 # a rented node that ended at once; a job too short to say much
 LOST, SHORT = 1005, 1006
 GONE_S = END - 900
@@ -76,9 +79,13 @@ ENDED = [
 @pytest.fixture(scope="module")
 def asked(tmp_path_factory):
     folder = tmp_path_factory.mktemp("prometheus")
-    samples = dcgm.openmetrics([*RANKS, *AGAIN, *SHARED, *ENDED], T0, T0 + 4 * HOUR)
+    samples = dcgm.openmetrics([*RANKS, *AGAIN, *SHARED, *ELSEWHERE, *ENDED], T0, T0 + 4 * HOUR)
     with prometheus.serving(folder, samples) as url:
         yield Prometheus(url)
+
+
+def nodes(gpus):
+    return sorted({gpu.node for gpu in gpus})
 
 
 def near(value):
@@ -95,7 +102,7 @@ def mean(gpus, name, from_s, to_s):
 
 
 def test_a_gang(asked):
-    found = measure(asked, GANG, START, END)
+    found = measure(asked, GANG, nodes(RANKS), START, END)
     assert (found.gpus, found.shared, found.unused) == (8, 0, 1)
     for name in ("busy", "sm", "tensor"):
         assert getattr(found, name) == near(mean(RANKS, name, START, END)), name
@@ -108,7 +115,7 @@ def test_a_gang(asked):
 
 
 def test_its_ranks_side_by_side(asked):
-    each = measure(asked, GANG, START, END).each
+    each = measure(asked, GANG, nodes(RANKS), START, END).each
     assert [(gpu.node, gpu.gpu) for gpu in each] == [(gpu.node, str(gpu.index)) for gpu in RANKS]
     for found, gpu in zip(each, RANKS, strict=True):
         assert found.busy == near(mean([gpu], "busy", START, END)), gpu
@@ -118,7 +125,7 @@ def test_its_ranks_side_by_side(asked):
 
 @pytest.mark.parametrize(("span", "gpu"), [(FIRST, AGAIN[0]), (SECOND, AGAIN[1])])
 def test_each_run_of_a_requeued_job_has_its_own(asked, span, gpu):
-    found = measure(asked, REQUEUED, *span)
+    found = measure(asked, REQUEUED, ["gpu-003"], *span)
     assert [(each.node, each.gpu) for each in found.each] == [(gpu.node, str(gpu.index))]
     assert found.busy == near(mean([gpu], "busy", *span)) and found.kwh == near(kwh([gpu], *span))
     assert found.unused == 0
@@ -126,25 +133,25 @@ def test_each_run_of_a_requeued_job_has_its_own(asked, span, gpu):
 
 def test_an_end_that_is_told_late_adds_nothing_of_the_next_job(asked):
     """A controller that was away sees the end when it is back; the series say when it was."""
-    found = measure(asked, REQUEUED, SECOND[0], SECOND[1] + 1800)
+    found = measure(asked, REQUEUED, ["gpu-003"], SECOND[0], SECOND[1] + 1800)
     assert found.kwh == near(kwh([AGAIN[1]], *SECOND)) and found.busy == near(0.9)
 
 
 def test_a_gpu_with_two_jobs_is_nobodys(asked):
-    found = measure(asked, MIXED, START, END)
+    found = measure(asked, MIXED, ["gpu-004"], START, END)
     assert (found.gpus, found.shared) == (1, 1)
     assert found.kwh == near(kwh(SHARED[:1], START, END)) and found.busy == near(0.8)
-    alone = measure(asked, OTHER, START, END)
+    alone = measure(asked, OTHER, ["gpu-004"], START, END)
     assert (alone.gpus, alone.shared, alone.kwh, alone.busy, alone.each) == (0, 1, None, None, ())
 
 
 def test_a_node_that_ended_at_once_counts_up_to_its_last_sample(asked):
-    found = measure(asked, LOST, START, END)
+    found = measure(asked, LOST, ["p5-1", "p5-2"], START, END)
     lost, lasting = found.each
     assert lost.kwh == near(kwh(ENDED[:1], START, GONE_S)) and lasting.kwh == near(kwh(ENDED[1:2], START, END))
     seen = GONE_S - START, END - START
     assert found.busy == near((0.7 * seen[0] + 0.9 * seen[1]) / sum(seen))
-    whole = measure(asked, LOST, START, END + 600)  # Slurm gives a node up minutes later
+    whole = measure(asked, LOST, ["p5-1", "p5-2"], START, END + 600)  # Slurm gives a node up minutes later
     assert whole.to_s == pytest.approx(END, abs=dcgm.EVERY_S) and whole.kwh == near(found.kwh)
 
 
@@ -156,18 +163,20 @@ def test_without_the_profiling_fields_the_rest_is_told(asked):
         def query(self, expression, at_s):
             return query(expression.replace("DCGM_FI_PROF_", "DCGM_FI_NOT_THERE_"), at_s)
 
-    found = measure(Unprofiled(), GANG, START, END)
+    found = measure(Unprofiled(), GANG, nodes(RANKS), START, END)
     assert found.busy == near(mean(RANKS, "busy", START, END)) and found.kwh == near(kwh(RANKS, START, END))
     assert (found.sm, found.tensor, found.dram, found.nvlink_bytes, found.idle) == (None,) * 5
 
 
 def test_a_short_job_says_how_little_was_seen(asked):
-    found = measure(asked, SHORT, START, START + 120)
+    found = measure(asked, SHORT, ["gpu-005"], START, START + 120)
     assert 3 <= found.samples <= 4 and found.kwh == pytest.approx(kwh(ENDED[2:], START, START + 120), rel=0.3)
 
 
-def test_nobodys_number(asked):
-    assert measure(asked, 4711, START, END) is None
+def test_nobodys_number_and_a_hosts_whole_name(asked):
+    assert measure(asked, 4712, ["gpu-001"], START, END) is None
+    assert measure(asked, 4711, ["gpu-0"], START, END) is None
+    assert measure(asked, 4711, ["gpu-001"], START, END).busy == near(0.3)
 
 
 def test_a_query_that_is_refused_is_told_from_a_prometheus_that_is_away(asked):

@@ -1,5 +1,6 @@
 """Runs of jobs: noted in the ledger, asked for when they are over, and no tick waits for the answer."""
 
+import json
 import re
 import socket
 import time
@@ -7,12 +8,15 @@ from dataclasses import replace
 
 import pytest
 
+from ironburst import cli
 from ironburst.adapters.prometheus import Prometheus
 from ironburst.controller import job_runs
 from ironburst.controller.job_runs import JobRuns
 from ironburst.document.monitoring import MonitoringDocument
 from ironburst.nodes import naming
 from ironburst.ports.measured import MeasuredError, QueryRefused, Sample
+from tests import dcgm, prometheus
+from tests.dcgm import Gpu, Load
 from tests.fakes.world import World
 
 URL = "http://prometheus:9090"
@@ -232,3 +236,33 @@ def test_a_run_costs_its_part_of_its_nodes(world):
     lease = next(each for each in world.ledger.leases(open_only=False) if each.node == run.nodes)
     assert run.usd == pytest.approx(lease.usd_per_hour * (run.end_s - run.start_s) / 3600)
     assert world.runs(job - 1)[0].usd is None  # what home's GPUs cost isn't declared
+
+
+def test_a_run_that_no_scrape_can_have_seen_is_not_asked_for(world):
+    job, _ = ran(world, runs_s=20.0)
+    world.pass_by(900, 30.0)
+    (run,) = world.runs(job)
+    assert (run.ask_s, run.asked, world.prometheus.asked) == (None, 0, [])
+
+
+def test_from_the_queue_to_what_is_printed(tmp_path, monkeypatch, capsys):
+    """The whole way: Slurm's queue, a real Prometheus with the exporter's series, the ledger, `ironburst job`."""
+    world = Measured(tmp_path, home=1)
+    monkeypatch.setenv("IRONBURST_LEDGER", str(world.path))
+    world.prometheus.raises = MeasuredError("not yet")
+    job, began = ran(world, runs_s=1800.0)
+    load = Load(int(began), int(began) + 1800, (job,), 0.8, 0.6, 0.3, 40_000, 500.0)
+    gpus = [
+        Gpu("dgx01", index, [load] if index else [replace(load, busy=0.0, sm=0.0, watts=80.0)]) for index in range(8)
+    ]
+    folder = tmp_path / "prometheus"
+    folder.mkdir()
+    with prometheus.serving(folder, dcgm.openmetrics(gpus, int(began) - 600, int(began) + 3600)) as url:
+        world.controller.job_runs = JobRuns(lambda _: Prometheus(url))
+        world.pass_by(300, 30.0)
+    assert cli.main(["job", str(job), "--json"]) == 0
+    (run,) = json.loads(capsys.readouterr().out)["runs"]
+    assert (run["state"], run["figures"]["gpus"], run["figures"]["unused"], run["complete"]) == ("measured", 8, 1, True)
+    assert run["figures"]["kwh"] == pytest.approx((7 * 500 + 80) * 1800 / 3.6e6, rel=0.02)
+    assert run["figures"]["busy"] == pytest.approx(0.8 * 7 / 8, rel=0.02)
+    assert [each["text"][:6] for each in run["advice"]] == ["1 of 8"]
