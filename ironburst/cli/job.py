@@ -36,7 +36,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Print it."""
     try:
         pue = site_options.read_document(arguments).monitoring.pue
-    except (BadInput, DocumentError):  # for one factor alone
+    except (BadInput, DocumentError):  # only for the PUE
         if arguments.document:
             raise
         pue = None

@@ -144,7 +144,7 @@ def run(arguments: argparse.Namespace) -> int:
     queue = connection.follow(declared)
 
     def told(report: Report | Exception) -> None:
-        metrics.told(declared, report)
+        metrics.ended(declared, report)
         if isinstance(report, Exception):
             print(f"ironburst: {loop.said(report)}", file=sys.stderr, flush=True)
         elif arguments.json:

@@ -1,7 +1,7 @@
 """What one run of a job made of its GPUs, by DCGM's series that have its number (hpc_job): a dozen queries, then sums.
 
-A GPU is told by its node and index. Means over GPUs are weighted by their samples, so that a node that ended early
-counts for as long as it was seen. What is asked for is in DCGM's fields of role metrics (a test holds both together).
+A GPU is identified by its node and index. Means over GPUs are weighted by their samples, so that a node that ended
+early counts for as long as it was seen. What is asked for is in DCGM's fields of role metrics (a test compares both).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ BYTES = 1000
 IDLE = 0.01
 """a GPU whose engines work less than that of an interval is idle in it"""
 _BY = "by (Hostname, gpu)"
-_ALIVE = "DCGM_FI_DEV_GPU_TEMP"  # every GPU says it at each scrape
+_ALIVE = "DCGM_FI_DEV_GPU_TEMP"  # every GPU has it at each scrape
 _J_PER_KWH = 3.6e6
 
 

@@ -33,7 +33,7 @@ def gather(ledger: Ledger, asked: str, pue: float | None = None) -> dict[str, An
         found = [run for job in job_story.numbers(ledger, asked) for run in ledger.runs_of(job)]
     if not found:
         for job in job_story.numbers(ledger, asked):
-            job_story.gather(ledger, job, 0.0)  # says that it was never seen
+            job_story.gather(ledger, job, 0.0)  # raises that it was never seen
     return {"asked": asked, "pue": pue, "runs": [_run(run) for run in found]}
 
 
@@ -155,7 +155,7 @@ def _summary(run: dict[str, Any], pue: float | None) -> Iterator[str]:
             if pue is None or found["kwh"] is None
             else f" ({found['kwh'] * pue:.3g} with the hall's PUE of {pue:g})"
         )
-        yield f"  power        {found['watts'] / 1000:.3g} kW{energy} of the GPUs alone{cooled}"
+        yield f"  power        {found['watts'] / 1000:.3g} kW{energy} of the GPUs only{cooled}"
     if found["nvlink_bytes"]:
         yield f"  NVLink       {found['nvlink_bytes'] / 1e9:.3g} GB/s a GPU, both ways"
     if len(found["each"]) < found["gpus"]:

@@ -51,7 +51,7 @@ class JobRuns:
     def __init__(self, connect: Callable[[str], Measured] | None = None):
         self._connect = connect
         self._open: dict[Key, RunRow] | None = None  # runs that go on; None: not looked into the ledger yet
-        self._ends: dict[Key, float] = {}  # of those that complete: when they ended, as Slurm says
+        self._ends: dict[Key, float] = {}  # of those that complete: when they ended, according to Slurm
         self._looked_s = 0.0
         self._asker: _Asker | None = None
         self._away_until_s, self._away_s = 0.0, 0.0
@@ -92,7 +92,7 @@ class JobRuns:
         self._open, self._looked_s = known, now_s
 
     def _end(self, site: Site, run: RunRow, now_s: float) -> None:
-        """Between the last look and now; where Slurm said when, then."""
+        """Between the last look and now, or according to Slurm."""
         guessed_s = (self._looked_s + now_s) / 2 if self._looked_s else now_s
         end_s = max(min(self._ends.get((run.job, run.start_s), guessed_s), now_s), run.start_s)
         ask_s = None if run.slice or end_s - run.start_s < SHORT_S else end_s + SETTLE_S
@@ -120,7 +120,7 @@ class JobRuns:
 
 
 class _Asker:
-    """A few runs, in a thread that a hung Prometheus holds up alone."""
+    """A few runs, in a thread of its own: a hung Prometheus delays nothing else."""
 
     def __init__(self, measured: Measured, due: Iterable[RunRow]):
         self.answers: list[tuple[RunRow, Figures | None]] = []

@@ -28,7 +28,7 @@ _CLASSES: tuple[tuple[type[Exception], str], ...] = (
 )
 BUG = "bug"
 """class of what a tick isn't expected to raise"""
-TOLD = ("trouble", "needs_a_person")
+REPORTED = ("trouble", "needs_a_person")
 """kinds of events that count as errors, too, each as a class of its own"""
 
 
@@ -39,14 +39,14 @@ class Metrics:
         """`backup`: where copies of the ledger are put, a file or a folder; `certificates`: PEM files."""
         self._ledger, self._backup, self._certificates = ledger, backup, certificates
         self._ticks: Counter[str] = Counter(ok=0, failed=0)
-        self._errors: Counter[str] = Counter({name: 0 for _, name in _CLASSES} | {BUG: 0} | dict.fromkeys(TOLD, 0))
+        self._errors: Counter[str] = Counter({name: 0 for _, name in _CLASSES} | {BUG: 0} | dict.fromkeys(REPORTED, 0))
         self._decisions: Counter[str] = Counter()
         self._decided: dict[int, str] = {}  # code of each job that waits, at the last tick
         self._now: list[Family] = []
         self.text = ""
         self._write()
 
-    def told(self, document: ClusterDocument, outcome: Report | Exception) -> None:
+    def ended(self, document: ClusterDocument, outcome: Report | Exception) -> None:
         """A tick has ended, or failed: then the rest stays as it was known last. Never raises: a figure less is no
         reason to count a tick as failed.
         """
@@ -65,7 +65,7 @@ class Metrics:
 
     def _ticked(self, document: ClusterDocument, report: Report) -> None:
         self._ticks["ok"] += 1
-        self._errors.update(event.kind for event in report.events if event.kind in TOLD)
+        self._errors.update(event.kind for event in report.events if event.kind in REPORTED)
         self._count(report.decision)
         self._now = list(_now(document, self._ledger, report))
 

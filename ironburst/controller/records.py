@@ -227,7 +227,7 @@ class JobRow:
 
 @dataclass(frozen=True)
 class RunRow:
-    """One run of a job on GPUs. `number`: Slurm's own; `slice`: it had parts of GPUs, whose figures are nobody's alone;
+    """One run of a job on GPUs. `number`: Slurm's own; `slice`: it had parts of GPUs, whose figures belong to nobody;
     `figures`: as job_figures packs them.
     """
 

@@ -1,4 +1,4 @@
-"""When certificates end: the standard library says so of authorities alone, and a DER library is another dependency."""
+"""When certificates end. The standard library reads only those of authorities; a DER library is another dependency."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def _elements(data: bytes) -> list[tuple[int, bytes]]:
     found, at = [], 0
     while at < len(data):
         length, begin = data[at + 1], at + 2
-        if length >= 0x80:  # the long form: so many bytes of length follow
+        if length >= 0x80:  # the long form: a number of bytes of length follows
             begin += length - 0x80
             length = int.from_bytes(data[at + 2 : begin])
         if begin + length > len(data):

@@ -79,7 +79,7 @@ class _Handler(BaseHTTPRequestHandler):
     server_version, sys_version = "ironburst", ""
 
     def do_GET(self) -> None:
-        """`/metrics` alone."""
+        """Only `/metrics`."""
         found = self.path.partition("?")[0] == "/metrics"
         body = (type(self).read() if found else "see /metrics\n").encode()
         self.send_response(200 if found else 404)

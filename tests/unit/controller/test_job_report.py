@@ -106,7 +106,7 @@ def test_a_job_and_its_ranks(ledger, capsys):
         "58.6 GiB",
     ):
         assert words in text, text
-    assert "2.4 kW, 2.4 kWh of the GPUs alone, without cooling" in text
+    assert "2.4 kW, 2.4 kWh of the GPUs only, without cooling" in text
     rows = [line.split() for line in text.splitlines() if line.startswith("  gpu-00")]
     assert [row[:3] for row in rows] == [[each.node, each.gpu, "90%"] for each in EACH]
     assert "score" not in text

@@ -32,7 +32,7 @@ class Watched(World):
     def tick(self, times=1):
         for _ in range(times):
             report = super().tick()
-            self.metrics.told(self.document, report)
+            self.metrics.ended(self.document, report)
         return report
 
     def said(self):
@@ -99,7 +99,7 @@ def test_errors_have_classes_and_the_last_good_tick_stays(world):
     good = world.said()["ironburst_last_tick_timestamp_seconds"]
     for error in (SchedulerError("away"), CloudError("away"), CloudError("away"), ValueError("a bug")):
         world.clock.at += 60
-        world.metrics.told(world.document, error)
+        world.metrics.ended(world.document, error)
     said = world.said()
     errors = {
         name: said[f'ironburst_errors_total{{class="{name}"}}'] for name in ("scheduler", "cloud", "document", "bug")
@@ -118,7 +118,7 @@ def test_a_ledger_that_takes_nothing_fails_no_tick_a_second_time(world):
     report = world.tick()
     before = world.metrics.text
     world.ledger.close()
-    world.metrics.told(world.document, report)
+    world.metrics.ended(world.document, report)
     assert world.metrics.text == before
 
 

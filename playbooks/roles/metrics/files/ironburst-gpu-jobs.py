@@ -4,7 +4,7 @@ prolog and epilog.
 
 A file a GPU, named by its index as nvidia-smi and DCGM count; in it the job's number. Slurm's numbers are those of the
 device files (/dev/nvidia3), which needn't be in that order: they are translated by the PCI bus id. A GPU that jobs
-share (shards, MPS) and a slice have no file: their figures are nobody's alone. `start` replaces what a job left behind
+share (shards, MPS) and a slice have no file: their figures belong to nobody. `start` replaces what a job left behind
 on its GPUs, `stop` takes its own files, and /run is empty after a boot. Exit status 0 always: no job fails for this.
 Python 3.6 (EL 8).
 """
@@ -63,7 +63,7 @@ def read(path):
 
 
 def minors(folder):
-    """{number of the device file: PCI bus id}, as the driver says."""
+    """{number of the device file: PCI bus id}, according to the driver."""
     try:
         names = os.listdir(folder)
     except OSError:
@@ -115,7 +115,7 @@ def start(environment, jobs=JOBS):
         if shared:
             remove(path)
             continue
-        new = os.path.join(jobs, ".%s.new" % gpu)  # DCGM's exporter reads names of digits alone
+        new = os.path.join(jobs, ".%s.new" % gpu)  # DCGM's exporter reads only names of digits
         with open(new, "w") as file:
             file.write(job + "\n")
         os.chmod(new, 0o644)

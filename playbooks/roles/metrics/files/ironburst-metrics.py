@@ -1,8 +1,8 @@
 #!/usr/bin/python3
 """ironburst-metrics --folder FOLDER: Slurm's figures as a text file of the node exporter.
 
-What can't be asked is told as `ironburst_up{source="slurm"} 0`, never as old or invented figures; the controller's own
-are scraped from `ironburst run`. Python 3.6 (EL 8).
+What can't be asked is reported as `ironburst_up{source="slurm"} 0`, never as old or invented figures; the controller's
+own are scraped from `ironburst run`. Python 3.6 (EL 8).
 """
 
 import argparse
