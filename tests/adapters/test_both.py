@@ -1,5 +1,7 @@
 """Two schedulers as one: what goes where, and what is told where that isn't plain."""
 
+from dataclasses import replace
+
 import pytest
 
 from ironburst.adapters.both import Both
@@ -43,6 +45,13 @@ def both(sides):
 def test_each_scheduler_is_told_of_its_own_nodes(both, sides, method):
     getattr(both, method)(["g5-1", "p5-1"])
     assert sides["slurm"].calls == [(method, ["p5-1"])] and sides["kubernetes"].calls == [(method, ["g5-1"])]
+
+
+def test_what_one_alone_knows_of_its_jobs_is_there(both, sides):
+    seen = sides["slurm"].observe()
+    sides["slurm"].observe = lambda: replace(seen, numbers={-5: 307}, comments={-5: "c"}, together={-5: "1_[2]"})
+    found = both.observe()
+    assert (found.numbers, found.comments, found.together) == ({-5: 307}, {-5: "c"}, {-5: "1_[2]"})
 
 
 def test_what_is_said_with_it_goes_along(both, sides):
