@@ -15,9 +15,9 @@ from ironburst.system import files, secrets
 from ironburst.system.bad_input import BadInput
 
 EPILOG = """\
-It writes ironburst-alerts.yml (rules), targets/*.json (for file_sd: owned nodes; rented ones are none), prometheus.yml, and \
-of a stack with `monitoring` alertmanager.yml, which has the secrets in clear and is readable only by you. Nothing \
-is asked or started.
+It writes ironburst-alerts.yml (rules), targets/*.json (for file_sd: owned nodes; rented ones are none), \
+prometheus.yml, and of a stack with `monitoring` alertmanager.yml, which has the secrets in clear and is readable only \
+by you. Nothing is asked or started.
 
 exit codes:
   0  written
