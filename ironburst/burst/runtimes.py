@@ -79,7 +79,7 @@ def relevant(experience: Experience, jobs: Iterable[Job]) -> Experience:
 
 
 def estimate(experience: Experience, job: Job, ran_s: float = 0.0) -> Estimate | None:
-    """How long it runs in all, given that it has run for `ran_s` already. None: it has no limit and nobody declared it."""
+    """How long it runs in all, given that it has run for `ran_s` already. None: no limit, and nobody declared it."""
     return _estimate(experience, job, ran_s, {})
 
 

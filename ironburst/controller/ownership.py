@@ -63,7 +63,7 @@ class Said:
     stopped: bool = False  # it was told to stop, and does nothing more: another one need not wait
 
     def same_place(self, other: Said) -> bool:
-        """The same ledger's path of the same running host: its lock is ours, so the process that wrote this has ended."""
+        """The same ledger's path of the same running host: its lock is ours, so who wrote this has ended."""
         return bool(self.boot) and (self.boot, self.host, self.ledger) == (other.boot, other.host, other.ledger)
 
 
