@@ -41,6 +41,9 @@ def add_parser(subparsers: Subparsers) -> None:
     parser.add_argument("--to", type=Path, required=True, metavar="FOLDER", help="it is made if need be")
     told = "where Prometheus finds it (default: %(default)s)"
     parser.add_argument("--alertmanager", default="localhost:9093", metavar="HOST:PORT", help=told)
+    told = "where Prometheus finds the controller's metrics: what `ironburst run --metrics` was told (default: "
+    told += "%(default)s, for a Prometheus on the head)"
+    parser.add_argument("--controller", default=targets.CONTROLLER, metavar="HOST:PORT", help=told)
     parser.set_defaults(func=run)
 
 
@@ -52,7 +55,7 @@ def run(arguments: argparse.Namespace) -> int:
         "ironburst-alerts.yml": (rules.text(), 0o644),
         "prometheus.yml": (_yaml(targets.prometheus(config.name, str(folder), arguments.alertmanager)), 0o644),
     }
-    for job, found in targets.of(config).items():
+    for job, found in targets.of(config, arguments.controller).items():
         its[f"targets/{job}.json"] = (json.dumps(found, indent=2) + "\n", 0o644)
     if config.monitoring:
 

@@ -9,15 +9,17 @@ from typing import Any
 
 from ironburst.config.models import ClusterConfig, Nodes
 
-NODE, DCGM, CONTROLLER = 9100, 9400, 8643
-"""ports, as role metrics and `ironburst run` have them"""
+NODE, DCGM = 9100, 9400
+"""ports, as role metrics has them"""
+CONTROLLER = "127.0.0.1:8643"
+"""where `ironburst run` has its metrics, unless told otherwise"""
 JOBS = ("node", "dcgm", "ironburst")
 Targets = list[dict[str, Any]]
 """[{"targets": ["address:port"], "labels": {"node": ..., "hall": ..., "rack": ..., "role": ...}}]"""
 
 
-def of(config: ClusterConfig) -> dict[str, Targets]:
-    """{job: its targets}; every job is there, if with none. `role` is head, login or gpu."""
+def of(config: ClusterConfig, controller: str = CONTROLLER) -> dict[str, Targets]:
+    """{job: its targets}; every job is there, if with none. `role` is head, login or gpu; `controller`: host:port."""
     found: dict[str, Targets] = {job: [] for job in JOBS}
     head = config.scheduler.head_node
     for hall, nodes, name, address in _owned(config):
@@ -26,7 +28,7 @@ def of(config: ClusterConfig) -> dict[str, Targets]:
         if nodes.role == "gpu":
             found["dcgm"].append({"targets": [f"{address}:{DCGM}"], "labels": labels})
         if name == head and config.cloud and config.cloud.pools:
-            found["ironburst"].append({"targets": [f"{address}:{CONTROLLER}"], "labels": labels})
+            found["ironburst"].append({"targets": [controller], "labels": labels})
     return found
 
 

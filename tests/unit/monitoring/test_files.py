@@ -26,6 +26,8 @@ def test_targets_are_the_owned_nodes_of_the_declaration():
     named = {job: [each["labels"]["node"] for each in its] for job, its in found.items()}
     assert named == {"node": ["head", "dgx01", "dgx02"], "dcgm": ["dgx01", "dgx02"], "ironburst": ["head"]}
     assert found["node"][0]["labels"]["role"] == "head" and found["node"][0]["targets"][0].endswith(":9100")
+    assert found["ironburst"][0]["targets"] == ["127.0.0.1:8643"], "as ironburst run listens"
+    assert targets.of(from_value(declared()), "10.0.0.5:1")["ironburst"][0]["targets"] == ["10.0.0.5:1"]
     assert {each["labels"]["hall"] for each in found["dcgm"]} == {"hall-a"}
 
 
