@@ -7,7 +7,6 @@ import sys
 import time
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
-from importlib import resources
 from pathlib import Path
 
 from ironburst.adapters.redfish.client import BmcAccess, BmcError, read_telemetry
@@ -15,6 +14,7 @@ from ironburst.baremetal import telemetry
 from ironburst.baremetal.telemetry import Look, Place
 from ironburst.cli import Subparsers, site_options
 from ironburst.config import declared_halls, halls
+from ironburst.monitoring import rules
 from ironburst.system import files
 from ironburst.system.bad_input import BadInput
 from ironburst.wiring.site_doctor import accesses
@@ -29,8 +29,7 @@ exit codes:
   2  bad input: the declaration, or a file that can't be written
 
 example:
-  ironburst hall metrics stacks/Pulumi.prod.yaml --textfile /var/lib/ironburst/metrics/hall.prom
-  ironburst hall metrics --alerts > /etc/prometheus/rules/ironburst-hall.yml"""
+  ironburst hall metrics stacks/Pulumi.prod.yaml --textfile /var/lib/ironburst/metrics/hall.prom"""
 
 
 def add_parser(verbs: Subparsers) -> None:
@@ -48,15 +47,19 @@ def add_parser(verbs: Subparsers) -> None:
     option("--textfile", type=Path, metavar="FILE", help="write there at once (default: stdout)")
     option("--at-once", type=int, default=16, metavar="N", help="BMCs at the same time (default: 16)")
     option("--seconds", type=float, default=20.0, metavar="S", help="for one BMC (default: 20)")
-    option("--alerts", action="store_true", help="print Prometheus' alert rules for these metrics, and read nothing")
+    option("--alerts", action="store_true", help="goes in 0.3: `ironburst monitoring` writes the rules")
     parser.set_defaults(func=run)
 
 
 @site_options.guarded
 def run(arguments: argparse.Namespace) -> int:
     """Read, write; the exit code."""
-    if arguments.alerts:
-        print(resources.files("ironburst.baremetal").joinpath("alerts.yaml").read_text(encoding="utf-8"), end="")
+    if arguments.alerts:  # until 0.3
+        print(
+            "ironburst: --alerts goes in 0.3: `ironburst monitoring STACK_FILE --to FOLDER` writes them",
+            file=sys.stderr,
+        )
+        print(rules.text(), end="")
         return 0
     if arguments.stack_file is None:
         raise BadInput("hall metrics needs a stack file, or --alerts")

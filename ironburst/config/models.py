@@ -17,6 +17,7 @@ from ironburst.config.bridge_models import Bridge
 from ironburst.config.firmware_models import FirmwareMinimum
 from ironburst.config.hall_models import Chassis, Cord, Facilities, Rack
 from ironburst.config.install_models import Install, NodeNames
+from ironburst.config.monitoring_models import Monitoring
 from ironburst.config.node_settings import NodeSettings
 from ironburst.config.scheduler_models import Kubernetes, Scheduler, Slurm
 from ironburst.config.shares_models import Share
@@ -359,10 +360,9 @@ class ClusterConfig(Strict):
     )
     shares: list[Share] = Field(default=[], description="teams that share the owned GPUs; none: whoever comes first")
     burst: Burst = Burst()
-    filesystem: Filesystem | None = Field(
-        default=None, description="the shared file system; none: somebody else mounts it"
-    )
+    filesystem: Filesystem | None = Field(default=None, description="shared; none: somebody else mounts it")
     metrics: bool = Field(default=False, description="exporters for Prometheus on every node")
+    monitoring: Monitoring = Monitoring()
     allow: list[Allowance] = Field(
         default=[], description="what `ironburst plan` would refuse and somebody answers for, for some days"
     )

@@ -114,9 +114,17 @@ def secret_references(config: ClusterConfig, stack_file: Path | None = None) -> 
         references[path_of("ssh", "sudo_password")] = config.ssh.sudo_password
     if config.users and config.users.directory and config.users.directory.bind_password:
         references[path_of("users", "directory", "bind_password")] = config.users.directory.bind_password
+    references |= _of_monitoring(config)
     for path, reference in references.items():
         if not secrets.in_a_store(reference):
             try:
                 secrets.resolve(reference, near=stack_file)
             except secrets.SecretError as error:
                 yield Finding(path, reference, "secret", str(error))
+
+
+def _of_monitoring(config: ClusterConfig) -> dict[str, str]:
+    found = {path_of("monitoring", "tell", n, "secret"): each.secret for n, each in enumerate(config.monitoring.tell)}
+    if config.monitoring.relay:
+        found[path_of("monitoring", "relay", "password")] = config.monitoring.relay.password
+    return {path: reference for path, reference in found.items() if reference}

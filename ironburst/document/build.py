@@ -42,6 +42,7 @@ from ironburst.document import (
 from ironburst.document.build_policy import budget, burst, share
 from ironburst.document.build_scheduler import HostedCluster, declared_node, scheduler, told
 from ironburst.document.build_users import users
+from ironburst.document.monitoring import MonitoringDocument
 from ironburst.nodes import naming
 from ironburst.software.solve import Solution
 
@@ -130,6 +131,7 @@ def build(config: ClusterConfig, observed: Observed, solution: Solution | None =
         karpenter=karpenter,
         budget=budget(config),
         burst=burst(config),
+        monitoring=MonitoringDocument(url=config.monitoring.url, pue=config.monitoring.pue),
         filesystem=Filesystem(**config.filesystem.model_dump()) if config.filesystem else None,
         subnet_managers={hall.name: _subnet_managers(hall) for hall in config.halls if hall.subnet_managers},
         topology=halls.slurm_topology(config),

@@ -65,6 +65,7 @@ MAIN_PATHS = (
     ("size --config stack.yaml --owned-usd-per-gpu-hour 1 jobs.csv", 0, "own"),
     ("shares --document cluster.json", 2, "declares no `shares`"),
     ("doctor stack.yaml", 3, "credentials"),
+    ("monitoring stack.yaml --to watched", 0, "no alertmanager.yml"),
     ("lab status", 2, "it comes with a checkout"),
 )
 # what reaches a scheduler, of a site with a cluster

@@ -31,8 +31,8 @@ NO_DBD = "sacctmgr: You are not running a supported accounting_storage plugin\n"
 
 
 @pytest.fixture(scope="module")
-def promtool(tmp_path_factory):
-    return prometheus.program("promtool", tmp_path_factory.mktemp("prometheus"))
+def promtool():
+    return prometheus.program("promtool")
 
 
 def values(lines):

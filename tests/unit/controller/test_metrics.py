@@ -45,8 +45,8 @@ def world(tmp_path):
 
 
 @pytest.fixture(scope="module")
-def promtool(tmp_path_factory):
-    return prometheus.program("promtool", tmp_path_factory.mktemp("prometheus"))
+def promtool():
+    return prometheus.program("promtool")
 
 
 def rented(world):

@@ -1,0 +1,88 @@
+"""What a person writes of who is told of alerts. Part of models.py's declaration."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field, model_validator
+
+from ironburst.config.software_models import Strict
+from ironburst.config.types import Mail, SecretRef
+
+
+class Relay(Strict):
+    """The site's mail server, as Alertmanager sends by it."""
+
+    host: str = Field(
+        pattern=r"^[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?:[0-9]{1,5}$",
+        description="host:port",
+        examples=["mail.example.org:587"],
+    )
+    sender: Mail = Field(description="whom the mail is from", examples=["ironburst@example.org"])
+    user: str | None = Field(default=None, min_length=1, description="that it signs in as; none: as nobody")
+    password: SecretRef | None = Field(default=None, description="of `user`")
+    tls: bool = Field(default=True, description="no: STARTTLS isn't asked for, and what is sent can be read on the way")
+
+    @model_validator(mode="after")
+    def _both(self) -> Relay:
+        if bool(self.user) != bool(self.password):
+            raise ValueError("has one of user and password without the other: write both, or none")
+        if self.password and not self.tls:
+            raise ValueError("would send its password unencrypted: leave out `tls: false`, or user and password")
+        return self
+
+
+class Told(Strict):
+    """Who is told of what: by mail, or by a service."""
+
+    audience: Literal["operators", "money"] = Field(description="operators: machines; money: spending")
+    severity: Literal["page", "ticket"] | None = Field(
+        default=None, description="page: wakes somebody; ticket: the next working day; none: both"
+    )
+    mail: list[Mail] = Field(default=[], description="addresses")
+    service: Literal["slack", "teams", "pagerduty", "webhook"] | None = Field(
+        default=None,
+        description="whose format is sent; webhook: Alertmanager's own JSON; teams: a workflow's, from Alertmanager "
+        "0.28 on (Debian 13)",
+    )
+    secret: SecretRef | None = Field(
+        default=None, description="the service's URL, which is its password; of pagerduty the integration key"
+    )
+
+    @model_validator(mode="after")
+    def _one_way(self) -> Told:
+        if bool(self.mail) == bool(self.service):
+            raise ValueError("needs one way: either mail, or a service with its secret; declare two ways as two items")
+        if bool(self.service) != bool(self.secret):
+            raise ValueError("has one of service and secret without the other: write both, or mail instead")
+        return self
+
+
+class Monitoring(Strict):
+    """The site's Prometheus, and who is told when an alert fires: `ironburst monitoring` writes it for your Alertmanager."""
+
+    url: str = Field(
+        default="",
+        pattern=r"^(https?://[^/?#@\s]+(/[^?#\s]*)?)?$",
+        description="of Prometheus, or of what answers as it does (Mimir, VictoriaMetrics), as the controller reaches "
+        "it: it is asked at each job's end what the job made of its GPUs (`ironburst job`); empty: nobody is asked",
+        examples=["http://10.0.0.10:9090", "https://mimir.example.com/prometheus"],
+    )
+    pue: float | None = Field(
+        default=None,
+        ge=1,
+        le=3,
+        description="energy of the hall over that of its machines, of a year; null: unknown, so kWh are without cooling",
+        examples=[1.25],
+    )
+    relay: Relay | None = Field(default=None, description="needed where somebody is told by mail")
+    tell: list[Told] = Field(default=[], description="none: no alertmanager.yml is written")
+
+    @model_validator(mode="after")
+    def _heard(self) -> Monitoring:
+        if any(each.mail for each in self.tell) and not self.relay:
+            raise ValueError("tells somebody by mail and has no relay: declare relay, the mail server of the site")
+        pages = [each for each in self.tell if each.audience == "operators" and each.severity != "ticket"]
+        if self.tell and not pages:
+            raise ValueError("tells no operators of pages: nobody would wake; add an item with audience: operators")
+        return self

@@ -1,0 +1,123 @@
+"""What `ironburst monitoring` writes of a stack, and what it refuses."""
+
+import json
+from pathlib import Path
+
+import pytest
+import yaml
+
+from ironburst.cli import main
+from ironburst.config.load import from_value
+from ironburst.config.monitoring_models import Monitoring
+from ironburst.monitoring import receivers, rules, targets
+
+ROOT = Path(__file__).parents[3]
+RELAY = {"host": "mail.example.org:587", "sender": "ironburst@example.org"}
+OPERATORS = {"audience": "operators", "mail": ["ops@example.org"]}
+
+
+def declared(stack="lab", **changed):
+    value = yaml.safe_load((ROOT / f"stacks/Pulumi.{stack}.yaml").read_text())["config"]["ironburst:cluster"]
+    return value | changed
+
+
+def test_targets_are_the_owned_nodes_of_the_declaration():
+    found = targets.of(from_value(declared()))
+    named = {job: [each["labels"]["node"] for each in its] for job, its in found.items()}
+    assert named == {"node": ["head", "dgx01", "dgx02"], "dcgm": ["dgx01", "dgx02"], "ironburst": ["head"]}
+    assert found["node"][0]["labels"]["role"] == "head" and found["node"][0]["targets"][0].endswith(":9100")
+    assert found["ironburst"][0]["targets"] == ["127.0.0.1:8643"], "as ironburst run listens"
+    assert targets.of(from_value(declared()), "10.0.0.5:1")["ironburst"][0]["targets"] == ["10.0.0.5:1"]
+    assert {each["labels"]["hall"] for each in found["dcgm"]} == {"hall-a"}
+
+
+def test_what_is_not_managed_or_not_there_is_no_target():
+    value = declared(cloud=None, budget=None)
+    for nodes in value["halls"][0]["nodes"]:
+        if nodes["names"] != "head":
+            nodes["managed"] = False
+    found = targets.of(from_value(value))
+    assert [each["labels"]["node"] for each in found["node"]] == ["head"]
+    assert found["dcgm"] == [] and found["ironburst"] == [], "nobody rents, so no controller is silent"
+
+
+def settings(*tell, **more):
+    return receivers.alertmanager(Monitoring.model_validate({"tell": list(tell)} | more), lambda given: f"<{given}>")
+
+
+@pytest.mark.parametrize(
+    ("service", "section", "key"),
+    [
+        ("slack", "slack_configs", "api_url"),
+        ("teams", "msteamsv2_configs", "webhook_url"),
+        ("pagerduty", "pagerduty_configs", "routing_key"),
+        ("webhook", "webhook_configs", "url"),
+    ],
+)
+def test_each_service_gets_its_secret_where_alertmanager_wants_it(service, section, key):
+    made = settings({"audience": "operators", "service": service, "secret": "env:X"})
+    assert made["receivers"][1][section][0][key] == "<env:X>"
+
+
+def test_routes_are_by_audience_and_severity_and_nobody_gets_the_rest():
+    made = settings(OPERATORS | {"severity": "page"}, OPERATORS | {"audience": "money"}, relay=RELAY)
+    assert made["route"]["receiver"] == "nobody" and made["receivers"][0] == {"name": "nobody"}
+    routes = {each["receiver"]: each["matchers"] for each in made["route"]["routes"]}
+    assert routes == {
+        "operators-0": ['audience="operators"', 'severity=~"page"'],
+        "money-1": ['audience="money"', 'severity=~"page|ticket"'],
+    }
+    assert all(each["continue"] for each in made["route"]["routes"]), "two items of one audience both hear"
+
+
+def test_inhibitions_name_rules_that_are_there_and_labels_that_both_have():
+    known = rules.every()
+    for stopped, by, _ in receivers.INHIBITED:
+        assert {*stopped.split("|"), by} <= set(known)
+        assert known[by]["labels"]["audience"] == "operators"
+        assert by not in stopped.split("|"), "no alert silences itself"
+
+
+@pytest.mark.parametrize(
+    ("monitoring", "words"),
+    [
+        ({"tell": [OPERATORS]}, "no relay"),
+        ({"tell": []}, "at least 1"),
+        ({"relay": RELAY, "tell": [OPERATORS | {"audience": "money"}]}, "nobody would wake"),
+        ({"relay": RELAY, "tell": [OPERATORS | {"severity": "ticket"}]}, "nobody would wake"),
+        ({"relay": RELAY, "tell": [OPERATORS | {"service": "slack", "secret": "env:X"}]}, "needs one way"),
+        ({"tell": [{"audience": "operators"}]}, "needs one way"),
+        ({"tell": [{"audience": "operators", "service": "slack"}]}, "one of service and secret without the other"),
+        ({"tell": [{"audience": "operators", "service": "slack", "secret": "https://hooks.slack.com/x"}]}, "secret"),
+        ({"relay": RELAY | {"user": "x"}, "tell": [OPERATORS]}, "one of user and password without the other"),
+        ({"relay": RELAY | {"user": "x", "password": "env:P", "tls": False}, "tell": [OPERATORS]}, "unencrypted"),
+        ({"relay": RELAY | {"host": "mail.example.org"}, "tell": [OPERATORS]}, "host"),
+    ],
+)
+def test_what_is_declared_wrongly_is_one_sentence(tmp_path, capsys, monitoring, words):
+    file = tmp_path / "Pulumi.x.yaml"
+    file.write_text(yaml.safe_dump({"config": {"ironburst:cluster": declared(monitoring=monitoring)}}))
+    assert main(["monitoring", str(file), "--to", str(tmp_path / "out")]) == 2
+    shown = capsys.readouterr()
+    assert words in shown.err and "monitoring" in shown.err and "Traceback" not in shown.err
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_secret_that_is_not_there_writes_nothing(tmp_path, capsys):
+    tell = [{"audience": "operators", "service": "slack", "secret": f"file:{tmp_path}/none"}]
+    file = tmp_path / "Pulumi.x.yaml"
+    file.write_text(yaml.safe_dump({"config": {"ironburst:cluster": declared(monitoring={"tell": tell})}}))
+    assert main(["monitoring", str(file), "--to", str(tmp_path / "out")]) == 2
+    assert f"{tmp_path}/none" in capsys.readouterr().err and not (tmp_path / "out").exists()
+
+
+def test_without_receivers_the_rest_is_written(tmp_path, capsys):
+    file = ROOT / "stacks/Pulumi.lab.yaml"
+    assert main(["monitoring", str(file), "--to", str(tmp_path / "out")]) == 0
+    assert "declares no `monitoring`" in capsys.readouterr().out
+    assert sorted(each.name for each in (tmp_path / "out").iterdir()) == [
+        "ironburst-alerts.yml",
+        "prometheus.yml",
+        "targets",
+    ]
+    assert json.loads((tmp_path / "out/targets/dcgm.json").read_text())
