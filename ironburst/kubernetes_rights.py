@@ -79,9 +79,10 @@ def answering(check: str, teams: tuple[str, ...] = ()) -> tuple[RbacRule, ...]:
         RbacRule(KUEUE, ("clusterqueues",), ("get", "patch"), teams),
         RbacRule(KUEUE, ("cohorts",), ("get", "patch"), ("ironburst",)),
     )
-    kept = ("workloads", "clusterqueues", "cohorts", "resourceflavors", "admissionchecks")
+    kept = ("workloads", "clusterqueues", "localqueues", "cohorts", "resourceflavors", "admissionchecks")
     return (
         RbacRule(KUEUE, kept, ("list", "watch")),
+        RbacRule("", ("events",), ("create",)),  # who holds quota that others wait for
         RbacRule(KUEUE, ("workloads/status",), ("get", "patch")),
         RbacRule(KUEUE, ("admissionchecks/status",), ("get", "patch"), (check,)),
         *(quotas if teams else ()),

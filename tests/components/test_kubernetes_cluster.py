@@ -247,6 +247,7 @@ TEAM = {
     "quota": {"requests.cpu": "1000", "requests.memory": "8Ti", "pods": "500"},
     "limit_range": {"default_request": {"cpu": "1", "memory": "4Gi"}, "max": {"memory": "1Ti"}},
     "open_to": ["monitoring"],
+    "time_limit": "8h",
 }
 """As Kubernetes' documentation of multi-tenancy has it: quota, limit range, network policy and roles by namespace"""
 
@@ -262,6 +263,7 @@ def test_a_teams_namespace_comes_from_its_share(cluster, declared):
     assert set(its) == {"Namespace", "RoleBinding", "ResourceQuota", "LimitRange", "NetworkPolicy"}
     labels = its["Namespace"]["metadata"]["labels"]
     assert labels[TEAM_LABEL] == "vision" and labels["pod-security.kubernetes.io/enforce"] == "baseline"
+    assert its["Namespace"]["metadata"]["annotations"] == {"ironburst.io/time-limit": "8h"}
     assert its["RoleBinding"]["roleRef"]["name"] == "edit"
     assert [each["name"] for each in its["RoleBinding"]["subjects"]] == ["oidc:vision"]
     assert its["ResourceQuota"]["spec"] == {"hard": TEAM["quota"]}

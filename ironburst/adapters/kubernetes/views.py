@@ -144,14 +144,14 @@ class GroupView:
 
 
 @dataclass(frozen=True, slots=True)
-class NamespaceView:
-    """A Namespace."""
+class DefaultView:
+    """What a Namespace, or a LocalQueue of Kueue, says for all of its pods."""
 
     key: str
     uid: str
     version: int
     error: str = ""
-    aside_s: float | None = None  # by its annotation: of its pods that say nothing themselves
+    aside_s: float | None = None  # by its annotation: of those that have no limit of their own
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,7 +36,7 @@ def seen(raw_pods, jobs=(), nodes=(), groups=(), claims=(), volumes=(), namespac
         keyed(map(objects.read_group, groups)),
         keyed(map(objects.read_claim, claims)),
         keyed(objects.read_volume(raw, site) for raw in volumes),
-        namespaces=keyed(map(objects.read_namespace, namespaces)),
+        namespaces=keyed(map(objects.read_default, namespaces)),
         classes=keyed(objects.read_storage_class(raw, site) for raw in classes),
     )
 

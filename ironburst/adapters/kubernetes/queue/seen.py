@@ -12,9 +12,9 @@ from ironburst.adapters.kubernetes.gangs import Gang, grouped
 from ironburst.adapters.kubernetes.site import KubernetesSite
 from ironburst.adapters.kubernetes.views import (
     ClaimView,
+    DefaultView,
     GroupView,
     JobView,
-    NamespaceView,
     NodeView,
     ObjectView,
     PodView,
@@ -50,7 +50,7 @@ def kinds(site: KubernetesSite) -> list[Kind]:
             ("/apis/storage.k8s.io/v1/storageclasses",),
             partial(objects.read_storage_class, site=site),
         ),
-        Kind("namespaces", ("/api/v1/namespaces",), objects.read_namespace),
+        Kind("namespaces", ("/api/v1/namespaces",), objects.read_default),
         Kind("nodes", ("/api/v1/nodes",), partial(objects.read_node, ours=site.ours)),
     ]
 
@@ -65,7 +65,7 @@ class Objects:
     groups: Mapping[str, GroupView]
     claims: Mapping[str, ClaimView]
     volumes: Mapping[str, VolumeView]
-    namespaces: Mapping[str, NamespaceView] = field(default_factory=dict, kw_only=True)
+    namespaces: Mapping[str, DefaultView] = field(default_factory=dict, kw_only=True)
     classes: Mapping[str, StorageClassView] = field(default_factory=dict, kw_only=True)  # of storage
 
     @cached_property
