@@ -49,6 +49,7 @@ CLUSTER = (
     RbacRule("storage.k8s.io", ("storageclasses",), ("list", "watch")),
     RbacRule("", ("resourcequotas",), ("get", "patch"), ("ironburst-guaranteed", "ironburst-over-quota")),
     RbacRule("batch", ("jobs",), ("list", "watch")),
+    RbacRule("resource.k8s.io", ("deviceclasses", "resourceslices", "resourceclaims"), ("list", "watch")),
     RbacRule("scheduling.k8s.io", ("podgroups",), ("list", "watch")),
     # rented nodes join: a ValidatingAdmissionPolicy bounds what Secrets may be made
     RbacRule("certificates.k8s.io", ("certificatesigningrequests",), ("list",)),

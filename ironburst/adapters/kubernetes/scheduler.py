@@ -15,6 +15,7 @@ from functools import partial
 from typing import Any, TypeVar, cast
 
 from ironburst.adapters.kubernetes import (
+    devices,
     evictions,
     instances,
     joining,
@@ -102,7 +103,7 @@ class Kubernetes:
         """By their names in Objects: {name there: kind}."""
         if not self._names.known:
             self._read()
-        copies = self._names.declared(cast(Mapping[str, Any], self._cache.copies(self._first_s)))
+        copies = self._names.declared(devices.counted(cast(Mapping[str, Any], self._cache.copies(self._first_s))))
         return {name: copies[kind] for name, kind in kept.items()}
 
     def _read(self) -> NodesRecord:

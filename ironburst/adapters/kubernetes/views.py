@@ -40,6 +40,7 @@ class PodView:
     limit_s: float | None = None  # its own activeDeadlineSeconds
     aside_s: float | None = None  # by its annotation: money is set aside for so long, and then anew
     gpus: int = 0
+    claims_devices: bool = False  # and asks for no GPU beside: how many it has, its claims say
     milli_cpus: int = 0
     memory: int = 0  # bytes
     owner: Owner | None = None

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 
-from ironburst.adapters.kubernetes import objects, pods, taints
+from ironburst.adapters.kubernetes import devices, objects, pods, taints
 from ironburst.adapters.kubernetes.cache import Kind
 from ironburst.adapters.kubernetes.gangs import Gang, grouped
 from ironburst.adapters.kubernetes.site import KubernetesSite
@@ -52,6 +52,7 @@ def kinds(site: KubernetesSite) -> list[Kind]:
         ),
         Kind("namespaces", ("/api/v1/namespaces",), objects.read_default),
         Kind("nodes", ("/api/v1/nodes",), partial(objects.read_node, ours=site.ours)),
+        *devices.kinds(site.ours),
     ]
 
 
