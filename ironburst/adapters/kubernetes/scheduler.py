@@ -91,7 +91,8 @@ class Kubernetes:
         kept, seen = self._read(), self.objects()
         jobs = self._jobs(seen)
         bound = [pod for pod in seen.pods.values() if pod.node]
-        shown = nodes.nodes_of(seen.nodes, bound, kept, self._site, self._client.now())
+        has = queue.for_jobs(seen, self._site)
+        shown = nodes.nodes_of(seen.nodes, bound, kept, self._site, self._client.now(), has)
         counted = {gang.id: kind for gang in seen.gangs[0] if (kind := gang.pods[0].share)}
         return Observation(tuple(jobs), tuple(shown), kept.permits, queue.unreadable(seen), counted)
 
