@@ -37,11 +37,12 @@ class Namespaces(pulumi.ComponentResource):
         self.register_outputs({})
 
     def _namespace(self, label: str, name: str, declared: shares_models.TeamNamespace) -> None:
-        limit = {"annotations": {TIME_LIMIT: duration_text(declared.time_limit)}} if declared.time_limit else {}
         named: Any = {"name": name, "labels": {TEAM_LABEL: name, **secured(declared.pod_security)}}
+        if declared.time_limit:
+            named["annotations"] = {TIME_LIMIT: duration_text(declared.time_limit)}
         made = kubernetes.core.v1.Namespace(
             label,
-            metadata={**named, **limit},
+            metadata=named,
             # its pods and volumes are the team's: a share that goes takes none of them along
             opts=pulumi.ResourceOptions(parent=self, retain_on_delete=True),
         )

@@ -32,6 +32,7 @@ from ironburst.adapters.kubernetes.kueue_views import GROUP, PENDING, READY, VER
 from ironburst.adapters.kubernetes.queue import KEPT, Objects
 from ironburst.adapters.kubernetes.scheduler import Kubernetes
 from ironburst.adapters.kubernetes.site import KubernetesPool, KubernetesSite
+from ironburst.adapters.kubernetes.views import ObjectView
 from ironburst.adapters.kubernetes.workloads import Queued
 from ironburst.nodes import naming
 from ironburst.ports import Claim, Job, Observation, Quota, SchedulerError, TeamShare
@@ -106,7 +107,7 @@ class Kueue(Kubernetes):
     def observe(self) -> Observation:
         """Also what went wrong with the last answers."""
         found, seen = super().observe(), self.objects()
-        views = (*seen.workloads.values(), *seen.local_queues.values())
+        views: list[ObjectView] = [*seen.workloads.values(), *seen.local_queues.values()]
         bad = [each.error for each in views if each.error]
         self._blockers = blockers(seen, found.jobs)
         said = (*workloads.misdeclared(seen, naming.check_controller(self._site.name)), *bad, *self._trouble)
