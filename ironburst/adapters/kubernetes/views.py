@@ -53,6 +53,7 @@ class PodView:
     reason: str = ""  # the scheduler's words
     begins: str = ""  # bound: what its containers wait for, kubelet's word first; empty: they work
     alike: str = ""  # what decides where it may start: pods.alike
+    replica: str = ""  # several pods that its operator adds and takes away as one; empty: it is one by itself
     origin: str = ""  # what its controller's other pods of the same images share; empty: it has none
     priority: int = 0
     account: str = ""

@@ -26,6 +26,7 @@ _ON_ANY_NODE = ("emptyDir", "configMap", "secret", "projected", "downwardAPI", "
 _SETS = "leaderworkerset.sigs.k8s.io"
 _JOBSET = "jobset.sigs.k8s.io"
 _KUEUE = "kueue.x-k8s.io"
+_REPLICA = "ray.io/worker-group-replica-name"  # of KubeRay's groups of several hosts
 _CLASSES = "deviceclass.resource.kubernetes.io/"  # of resources that are claimed from devices of this class
 _STARTS = ("ContainerCreating", "PodInitializing")  # kubelet's words while nothing is wrong yet
 _MOST_REASON = 200  # characters: it names a reason for every kind of node
@@ -93,6 +94,7 @@ def _fields(raw: Json, site: KubernetesSite) -> Json:
         "leader_set": _leader_set(labels, notes),
         "jobset": labels.get(f"{_JOBSET}/jobset-name", ""),
         "jobset_jobs": int(labels.get(f"{_JOBSET}/global-replicas") or notes.get(f"{_JOBSET}/global-replicas") or 0),
+        "replica": labels.get(_REPLICA, ""),
         "index": notes.get("batch.kubernetes.io/job-completion-index", ""),
         "gone_s": moment(meta.get("deletionTimestamp")),
         "waits": waits or wrong,
