@@ -294,6 +294,22 @@ def test_a_kubeconfig_that_does_not_resolve_is_one_sentence(cluster, declared, m
         cluster(declared, again=True)
 
 
+@pytest.mark.parametrize("repository", ["https://charts.example.org/gpus", "oci://registry.example.org/charts"])
+def test_a_hall_without_internet_has_its_own_charts(cluster, declared, repository):
+    every = {"plugin": "device-plugin", "dcgm_exporter": True, "network_operator": True, "dra": "compute-domains"}
+    declared["scheduler"]["gpu_support"] = {**every, "chart_repository": repository}
+    releases = [each.inputs for each in cluster(declared).all("helm.sh/v3:Release")]
+    assert len(releases) == 4
+    for inputs in releases:
+        own = catalog.chart(inputs["name"])
+        name = own.chart.rpartition("/")[2]
+        assert inputs["version"] == own.version
+        if repository.startswith("oci"):
+            assert inputs["chart"] == f"{repository}/{name}" and "repositoryOpts" not in inputs
+        else:
+            assert inputs["chart"] == name and inputs["repositoryOpts"] == {"repo": repository}
+
+
 def test_charts_are_installed_at_the_catalogues_versions(cluster, declared):
     declared["scheduler"]["gpu_support"] = {"plugin": "device-plugin", "dcgm_exporter": True}
     recording = cluster(declared)
