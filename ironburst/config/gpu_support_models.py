@@ -79,7 +79,7 @@ class GpuSupport(FabricPlugin):
     chart_repository: str | None = Field(
         default=None,
         pattern=r"^(https?|oci)://[^\s@/]+(/[^\s@/]+)*$",
-        description="where `pulumi up` loads the charts from, each under its own name: a chart repository that asks for "
+        description="where `pulumi up` loads the charts from, under their names: a chart repository that asks for "
         "no password (https://), or a registry (oci://), where `helm registry login` has signed in; none: the vendors'",
         examples=["oci://registry.example.org/charts"],
     )
