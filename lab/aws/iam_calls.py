@@ -19,7 +19,7 @@ from moto.secretsmanager.models import secretsmanager_backends
 
 from lab.aws.capacity import stash
 from lab.aws.iam_policy import Check
-from lab.aws.launch_spec import Params, spec_of, zone_of
+from lab.aws.launch_spec import Params, market_of, spec_of, zone_of
 
 Keys = dict[str, list[str]]
 # what a resource id begins with -> its type in an ARN; images and snapshots have no account there
@@ -155,7 +155,7 @@ def run_instances(where: Account, p: Params) -> list[Check]:
     tags, used = {kind: own for kind, own in asked_tags(spec).items() if kind in BORN}, spec.get("LaunchTemplate")
     template = where.ec2_arn("launch-template", used["Id"]) if used else ""
     subnet, zone = zone_of(where.ec2, spec)
-    market = (spec.get("InstanceMarketOptions") or {}).get("MarketType") or "on-demand"
+    market = market_of(spec)
 
     def common(*parameters: str) -> Keys:
         """`parameters`: whose presence in the request overrides the template."""

@@ -7,8 +7,8 @@ import copy
 import pytest
 
 from ironburst.adapters.kubernetes import scheduler
+from tests.adapters.kubernetes.seen import jobs_of, only
 from tests.adapters.kubernetes.test_launchers import P5, asks, at_home, kept_together, ray
-from tests.adapters.kubernetes.test_pods import jobs_of, only
 from tests.fakes.kube_objects import node, pod, rented_taint, uid
 from tests.fakes.kube_world import PODS, KubeWorld, fill_home
 

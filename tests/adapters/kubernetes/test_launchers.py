@@ -12,7 +12,7 @@ import pytest
 from ironburst.adapters.kubernetes import KubernetesPool, queue
 from ironburst.adapters.kubernetes.taints import toleration
 from ironburst.ports import Resources
-from tests.adapters.kubernetes.test_pods import only, seen
+from tests.adapters.kubernetes.seen import only, seen
 from tests.adapters.kubernetes.test_workloads import SITE as KUEUES
 from tests.adapters.kubernetes.test_workloads import recorded
 from tests.adapters.kubernetes.test_workloads import seen as queued
