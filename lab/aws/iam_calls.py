@@ -43,6 +43,8 @@ TYPES = {
     "vgw": "vpn-gateway",
     "cgw": "customer-gateway",
     "vpn": "vpn-connection",
+    "tgw": "transit-gateway",
+    "tgw-attach": "transit-gateway-attachment",
 }
 WITHOUT_ACCOUNT = {"image", "snapshot"}
 BORN = {"instance", "volume", "network-interface", "spot-instances-request"}
@@ -78,6 +80,7 @@ ON_NAMED = {
     "DisableVgwRoutePropagation": "RouteTableId GatewayId",
     "DeleteCustomerGateway": "CustomerGatewayId",
     "DeleteVpnConnection": "VpnConnectionId",
+    **{f"{verb}TransitGatewayVpcAttachment": "TransitGatewayAttachmentId" for verb in ("Delete", "Modify")},
 }
 """EC2's actions: the parameters that name what they are on, each of which is asked for"""
 
@@ -107,7 +110,7 @@ class Account:
 
     def existing(self, action: str, resource_id: str, *keys: Keys) -> Check:
         """On an EC2 resource by its id, with its tags. One that isn't there has none."""
-        kind = TYPES.get(resource_id.partition("-")[0], "unknown")
+        kind = TYPES.get(resource_id.rpartition("-")[0], "unknown")
         tags = self.ec2.tags.get(resource_id, {})
         own = {f"{prefix}:ResourceTag/{key}": [value] for key, value in tags.items() for prefix in ("ec2", "aws")}
         if kind == "image" and (image := self.ec2.amis.get(resource_id)):

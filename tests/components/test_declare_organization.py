@@ -104,3 +104,30 @@ def test_a_role_with_the_printed_rights_declares_the_lab_and_gives_it_back(engin
     assert {kind: set(names) - {"up-roles", "up-resources"} for kind, names in after.items()} == {
         kind: set(names) for kind, names in before.items()
     }
+
+
+@pytest.mark.parametrize("kind", ["transit-gateway", "direct-connect", "vpn"])
+def test_the_printed_rights_are_enough_for_a_link_to_a_hall(engine, cloud, company, kind):
+    engine.settings["aws:endpoints"][0]["directconnect"] = cloud.url
+
+    def linked(cluster):
+        declared(cluster)
+        cluster["cloud"]["network"]["hall_link"] = {"kind": kind, "hall": "hall-a", **far_end(cloud, kind)}
+
+    company(linked)
+    before = leftovers.leftovers(cloud.url)
+    done(engine("stack", "init"))
+    done(engine("up", "--yes", "--skip-preview"))
+    done(engine("preview", "--expect-no-changes"))
+    done(engine("destroy", "--yes", "--skip-preview"))
+    assert leftovers.leftovers(cloud.url) == before
+
+
+def far_end(cloud, kind):
+    """What somebody else has made: a network team's gateway, or the hall's router."""
+    if kind == "transit-gateway":
+        return {"gateway_id": client(cloud.url).create_transit_gateway()["TransitGateway"]["TransitGatewayId"]}
+    if kind == "direct-connect":
+        made = client(cloud.url, "directconnect").create_direct_connect_gateway(directConnectGatewayName="hall-a")
+        return {"gateway_id": made["directConnectGateway"]["directConnectGatewayId"]}
+    return {"peer_address": "203.0.113.10", "peer_asn": 65010}
