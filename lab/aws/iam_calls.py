@@ -338,6 +338,26 @@ def event_rule(action: str) -> Callable[[Account, Params], list[Check]]:
     return asked
 
 
+def cluster(action: str) -> Callable[[Account, Params], list[Check]]:
+    """Of EKS: a cluster by its name, or an entry of one; what is tagged, by its ARN. Of a new cluster nothing is known
+    to IAM, and its role is passed on.
+    """
+
+    def asked(where: Account, p: Params) -> list[Check]:
+        name, who = p.get("clusterName") or p.get("name"), p.get("principalArn")
+        arn = where.arn("eks", f"cluster/{name}")
+        if who and action != "CreateAccessEntry":
+            kind, _, called = str(who).rpartition(":")[2].partition("/")
+            arn = where.arn("eks", f"access-entry/{name}/{kind}/{where.account}/{called.rpartition('/')[2]}/*")
+        tags = tagging({key: str(value) for key, value in (p.get("tags") or {}).items()})
+        if action != "CreateCluster":
+            return [where.check(f"eks:{action}", p.get("resourceArn") or arn, tags)]
+        passed = {"iam:PassedToService": ["eks.amazonaws.com"]}
+        return [where.check("eks:CreateCluster", "*", tags), where.check("iam:PassRole", p["roleArn"], passed)]
+
+    return asked
+
+
 def placement_group(where: Account, p: Params) -> list[Check]:
     known = stash(where.ec2, "groups").get(p["GroupName"], {})
     tags = {tag["Key"]: tag["Value"] for tag in known.get("Tags", [])}
@@ -408,6 +428,12 @@ ON_QUEUES = (
     *("ReceiveMessage", "GetQueueAttributes", "GetQueueUrl", "PurgeQueue", "CreateQueue", "DeleteQueue"),
     *("SetQueueAttributes", "ListQueueTags", "TagQueue", "UntagQueue"),
 )
+OF_EKS = (
+    *("CreateCluster", "DescribeCluster", "DeleteCluster", "UpdateClusterConfig", "UpdateClusterVersion"),
+    *("DescribeUpdate", "CreateAccessEntry", "DescribeAccessEntry", "UpdateAccessEntry", "DeleteAccessEntry"),
+    *("AssociateAccessPolicy", "DisassociateAccessPolicy", "ListAssociatedAccessPolicies", "ListTagsForResource"),
+    *("TagResource", "UntagResource"),
+)
 ON_RULES = (
     *("PutRule", "DeleteRule", "DescribeRule", "PutTargets", "RemoveTargets", "ListTargetsByRule"),
     *("ListTagsForResource", "TagResource", "UntagResource"),
@@ -439,6 +465,7 @@ CALLS: dict[tuple[str, str], Asked] = {
     ("ec2", "DeletePlacementGroup"): placement_group,
     **{("budgets", name): budgets(right) for name, right in OF_BUDGETS.items()},
     **{("events", name): event_rule(name) for name in ON_RULES},
+    **{("eks", name): cluster(name) for name in OF_EKS},
     ("iam", "SimulatePrincipalPolicy"): simulated,
     **{("iam", name): of_role(name) for name in ON_ROLES},
     **{("iam", name): of_profile(name) for name in ON_PROFILES},

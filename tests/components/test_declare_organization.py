@@ -25,28 +25,38 @@ def declared(cluster):
     cluster["cloud"] |= {"iam": {"permissions_boundary": BOUNDARY, "path": PATH}, "tags": {"CostCenter": "4711"}}
 
 
-@pytest.fixture
-def company(engine, cloud):
-    """`company(change)`: a session of a role with the printed rights of the declaration so changed."""
+def organize(cloud):
+    """The account is a company's."""
     iam = client(cloud.url, "iam")
     allow_spot(iam)
     iam.create_policy(PolicyName="gpu", Path="/security/", PolicyDocument=json.dumps(ANYTHING))
-    role = iam.create_role(RoleName="deployer", AssumeRolePolicyDocument=TRUST)["Role"]["Arn"]
+    iam.create_role(RoleName="deployer", AssumeRolePolicyDocument=TRUST)
     cloud.organization += [no_role_without(BOUNDARY), no_launch_without("CostCenter")]
+
+
+def deploys(cloud, settings):
+    """A session of a role with the printed rights of these settings of a stack, which get its keys."""
+    iam, config = client(cloud.url, "iam"), load.from_value(settings["ironburst:cluster"])
+    for name, policy in up_policies.policies_of(config, config.cloud, sizes.where(config.cloud)).items():
+        assert sizes.size(policy) <= 6_144
+        made = iam.create_policy(PolicyName=name, PolicyDocument=json.dumps(policy))["Policy"]["Arn"]
+        iam.attach_role_policy(RoleName="deployer", PolicyArn=made)
+    session = assumed(Clients(cloud.url), iam.get_role(RoleName="deployer")["Role"]["Arn"])
+    keys = session.get_credentials()
+    settings |= {"aws:accessKey": keys.access_key, "aws:secretKey": keys.secret_key, "aws:token": keys.token}
+    return Clients(cloud.url, session)
+
+
+@pytest.fixture
+def company(engine, cloud):
+    """`company(change)`: a session of a role with the printed rights of the declaration so changed."""
+    organize(cloud)
 
     def deployer(change):
         engine.declare(change)
-        config = load.from_value(engine.settings["ironburst:cluster"])
-        for name, policy in up_policies.policies_of(config, config.cloud, sizes.where(config.cloud)).items():
-            assert sizes.size(policy) <= 6_144
-            made = iam.create_policy(PolicyName=name, PolicyDocument=json.dumps(policy))["Policy"]["Arn"]
-            iam.attach_role_policy(RoleName="deployer", PolicyArn=made)
-        session = assumed(Clients(cloud.url), role)
-        keys = session.get_credentials()
-        engine.settings["aws:accessKey"], engine.settings["aws:secretKey"] = keys.access_key, keys.secret_key
-        engine.settings["aws:token"] = keys.token
+        mine = deploys(cloud, engine.settings)
         engine.declare(lambda cluster: None)
-        return Clients(cloud.url, session)
+        return mine
 
     return deployer
 

@@ -181,5 +181,6 @@ def test_a_companys_account_with_sessions_that_are_nearly_over(site, cloud):  # 
     left_s = -1
     site.push("third", "another owner", lambda c: c["cloud"]["tags"].update(owner="research"))
     pull, _ = site.forge.pull_request("third", "Another owner")
-    assert "expired" in ended(site.forge.merge(pull), up="failure")
+    assert "pulumi preview: exit code 1" in ended(site.forge.merge(pull), up="failure")
+    assert "expired" in (site.of("up-up") / "plan.md").read_text()
     assert document.read(site.document).serial == 1
