@@ -149,7 +149,7 @@ def node_pools(user: str) -> Spec:
 def tokens(user: str) -> Spec:
     """Of Secrets, new bootstrap tokens that rented nodes join with: to authenticate, in our group, for a time. The
     data is compared as it is kept, in base64, which the language can't decode. Nor does it know the time of day: a
-    token that is good for years can't be told from one for an hour.
+    token that is good for years can't be distinguished from one for an hour.
     """
     needed = ("token-id", "token-secret", "expiration", "usage-bootstrap-authentication", "auth-extra-groups")
     names = ", ".join(map(_text, (*needed, "description")))

@@ -33,7 +33,7 @@ REGISTERED = ("controller_role_arn",)
 
 class InCloud:
     """`outputs`: of OUTPUTS, what there is; `observed`: the fields of document.build.Observed; `estimates`: worst
-    cases, as sentences; `hosted`: what KubernetesCluster is told of a cluster that was made here, None: none was.
+    cases, as sentences; `hosted`: what KubernetesCluster gets of a cluster that was made here, None: none was.
     """
 
     outputs: dict[str, pulumi.Output[Any]]

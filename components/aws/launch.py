@@ -15,7 +15,7 @@ def interfaces(
     layout: Sequence[NetworkInterface], subnet_id: pulumi.Input[str], security_group_id: pulumi.Input[str]
 ) -> list[aws.ec2.LaunchTemplateNetworkInterfaceArgs]:
     """The interfaces of a launch template, none with a public address. EC2 refuses the very mention of a public address
-    beside a second interface, so it is said only where there is one; the subnets give none.
+    beside a second interface, so it is set only where there is one; the subnets give none.
     """
     alone: dict[str, Any] = {"associate_public_ip_address": "false"} if len(layout) == 1 else {}
     return [

@@ -22,7 +22,7 @@ _NAMED = 3  # pods in a sentence
 
 
 class Queue(Scheduler, Protocol):
-    """Slurm, with slurm-bridge's jobs in its queue, told in the controller's words (slurm_bridge.read_jobs)."""
+    """Slurm, with slurm-bridge's jobs in its queue, in the controller's terms (slurm_bridge.read_jobs)."""
 
     pools: Pools  # the nodes of each burst partition, as declared
     pods: Mapping[int, tuple[str, ...]]  # NAMESPACE/NAME of slurm-bridge's jobs, as the queue was last seen
@@ -189,7 +189,7 @@ class Bridged:
 
     # ---- jobs
     def place(self, job: int, partitions: Sequence[str], excluded: Sequence[str], *, begin_now: bool = False) -> None:
-        """slurm-bridge writes the partitions of its jobs again, so theirs are said by the nodes that are excluded."""
+        """slurm-bridge writes the partitions of its jobs again, so theirs follow from the nodes that are excluded."""
         if job in self._slurm.pods:
             names = slurm_bridge.excluded(self._slurm.pools, partitions, excluded)
             self._slurm.exclude(job, names, begin_now=begin_now)

@@ -103,7 +103,7 @@ class Pulumi:
         return self._operate("up", *DO)
 
     def refresh(self, preview_only: bool = False) -> Result:
-        """`preview_only`: only look; `Result.changed` tells whether there is drift."""
+        """`preview_only`: only look; `Result.changed` is whether there is drift."""
         return self._look("refresh", "--preview-only") if preview_only else self._operate("refresh", *DO)
 
     def destroy(self) -> Result:

@@ -114,7 +114,7 @@ def _near(name: str, names: Mapping[str, Any]) -> str | None:
 
 
 def check(declared: Mapping[str, Setting] | None, bios: Bios | None) -> Iterator[Mismatch]:
-    """What is not in force; what the BMC doesn't say counts as not said."""
+    """What is not in force; what the BMC doesn't report counts as not reported."""
     given = declared or {}
     now = bios.in_force if bios else {}
     observed = {name: now[name] for name in given if name in now}
@@ -179,7 +179,7 @@ def _limit(entry: Any, at: str) -> float | None:
 
 
 def faults(declared: Mapping[str, Setting], bios: Bios, known: Mapping[str, Attribute] | None) -> list[tuple[str, str]]:
-    """What can't be set, as (setting, sentence with what is allowed). Without a registry (None) names alone are
+    """What can't be set, as (setting, sentence with what is allowed). Without a registry (None) only names are
     compared, with what is there. What is in force already is no fault.
     """
     found = []

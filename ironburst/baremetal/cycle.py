@@ -34,7 +34,7 @@ class Console(Protocol):
         """What it shows now."""
 
     def insert(self, url: str) -> None:
-        """Put the medium in, or tell what is to be loaded over HTTP."""
+        """Put the medium in, or name what is to be loaded over HTTP."""
 
     def eject(self) -> None:
         """Take out whatever medium there is."""
@@ -60,7 +60,7 @@ class WantedInstall:
 
 @dataclass(frozen=True)
 class Standing:
-    """Where a node stands, and why. `installed`: the mark that its host has said it is; None: not reported."""
+    """Where a node stands, and why. `installed`: the mark by which its host reported that it is; None: not reported."""
 
     state: State
     why: str
@@ -71,8 +71,8 @@ def advance(
     wanted: WantedInstall | None, known: NodeFacts, console: Console, installed: str | None, pause: Callable[[], None]
 ) -> Standing:
     """Act until the next step is not ours: at once, or after some looks. `known`: the facts that do not change
-    meanwhile (asked, hardware, record, time); `installed`: what the host said right before; `pause`: between two looks
-    at something that takes a moment. Raises ConsoleError.
+    meanwhile (asked, hardware, record, time); `installed`: what the host reported right before; `pause`: between two
+    looks at something that takes a moment. Raises ConsoleError.
     """
     done: dict[Action, int] = {}
     last: Action = ""

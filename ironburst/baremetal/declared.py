@@ -75,7 +75,7 @@ def _gpus(nodes: Nodes) -> dict[str, Any]:
 
 
 def minimum(each: FirmwareMinimum) -> dict[str, str]:
-    """As the provider is told of it."""
+    """As the provider gets it."""
     return {
         "component": each.component,
         "atLeast": each.at_least,

@@ -73,7 +73,7 @@ def _fits(component: Component, pattern: str) -> bool:
 
 
 def check(minimums: Iterable[Minimum], observed: Hardware) -> Iterator[Mismatch]:
-    """What is below its minimum; what can't be known of it counts as not said."""
+    """What is below its minimum; what can't be known of it counts as not reported."""
     for row in rows(minimums, observed.components):
         if row.order != "reached":
             version = row.component.version if row.component else None

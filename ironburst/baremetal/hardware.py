@@ -117,7 +117,7 @@ class Hardware:
     `macs` are lower case and sorted; `memory_gib` is the total in GiB; `power_state` is Redfish's ("On", "Off",
     "PoweringOn"...); `free_sockets` for memory are those that it lists as empty;
     `psus_needed` of the power supplies carry the load; `firmware` is (name, version), `components`
-    the same with what a minimum knows it by; `unread` tells what of its documents couldn't be read, in sentences.
+    the same with what a minimum knows it by; `unread` lists what of its documents couldn't be read, in sentences.
     """
 
     serial: str | None

@@ -16,7 +16,7 @@ class RedfishLink:
     """A link of a document, `at` a path of its properties, `to` one or many of another kind.
 
     `needed`: without what is behind it there is no inventory. `sensors`: followed only where readings are asked for.
-    `unless` this property is said: not followed. `places`: where it may be below the document, if no link says it.
+    `unless` this property is present: not followed. `places`: where it may be below the document, if no link says it.
     `only` members whose path ends so. `cheap`: of a part of another chassis only where the list has its members inside
     ($expand).
     """

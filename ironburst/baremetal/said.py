@@ -14,7 +14,7 @@ NOTHING = frozenset({"n/a", "na", "not available", "not specified", "default str
 
 
 def dig(document: Any, at: str) -> Any:
-    """The property at a path such as "Links/Chassis"; None: not said."""
+    """The property at a path such as "Links/Chassis"; None: not reported."""
     for name in at.split("/"):
         if not isinstance(document, dict):
             return None

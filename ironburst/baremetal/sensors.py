@@ -13,7 +13,7 @@ from ironburst.baremetal.said import dicts, number, text
 
 
 def readings(documents: Documents) -> list[Sensor]:
-    """Each reading once: a sensor that several kinds of documents tell of is the first one's."""
+    """Each reading once: a sensor that several kinds of documents report is the first one's."""
     found: list[Sensor] = []
     for source in (_thermal, _sensors, _metrics, _power_control):
         said = {_key(each) for each in found}
@@ -23,7 +23,7 @@ def readings(documents: Documents) -> list[Sensor]:
 
 def inlet_c(found: list[Sensor]) -> float | None:
     """The air that comes in, in degrees Celsius. By name first: Dell's and Supermicro's inlet has the context
-    SystemBoard, and all 120 temperatures of a DGX H100, and all of Gigabyte's, have Intake: where that tells nothing
+    SystemBoard, and all 120 temperatures of a DGX H100, and all of Gigabyte's, have Intake: where that shows nothing
     apart, none is the inlet. GPUs, supplies and boards have inlets of their own, which are warmer.
     """
     of_node = [

@@ -20,7 +20,7 @@ from ironburst.baremetal.power import power
 
 @dataclass(frozen=True)
 class Telemetry:
-    """One look at a node: power in W, temperatures in degrees Celsius by sensor. None: not said."""
+    """One look at a node: power in W, temperatures in degrees Celsius by sensor. None: not reported."""
 
     power_w: float | None
     inlet_c: float | None

@@ -223,15 +223,15 @@ class Seen:
 
 @dataclass(frozen=True)
 class Limits:
-    """In seconds: what was learned may be shown so much later (`settle`); the machine's start takes no longer."""
+    """In seconds: what was learned may be shown that much later (`settle`); the machine's start takes no longer."""
 
     settle: float = 180.0
     start: float = 3600.0
 
 
 def own(seen: Seen, note: UpdateNote | None, image: Image, ignored: frozenset[str] = frozenset()) -> Task | None:
-    """The task of this update, by what the BMC answered, or as a new one of which nothing else is said. Without a note
-    (it was lost, or somebody else's) by the image. `ignored`: ended ones that somebody has looked at.
+    """The task of this update, by what the BMC answered, or as a new one of which nothing else is reported. Without a
+    note (it was lost, or somebody else's) by the image. `ignored`: ended ones that somebody has looked at.
     """
     listed = [each for each in seen.tasks if each.path not in ignored]
     if note is None:

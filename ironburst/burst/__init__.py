@@ -9,7 +9,7 @@
 - eligibility: jobs that can't be rented for; offers: where a job can go, by expected cost; slots: what is rented
 - renting: where a late job goes: reuse or launches, as refusals, headroom and commitments (the money) allow
 - handover: a job's way to rented nodes and back; unstarted: jobs that don't start there; drains: who drained a node
-- release: which nodes are given back, by idle and idle_log; backoff: how long a place that refused is left alone
+- release: which nodes are given back, by idle and idle_log; backoff: how long a place that refused isn't tried again
 - orders: what a person halted or limited; user_limits: what one user's jobs may have
 - answers: the message for each job, with its alternatives; explain and sentence: the words
 - waits_kept: whether waits are still as wanted

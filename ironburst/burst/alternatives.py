@@ -15,7 +15,7 @@ BEST = 3
 
 
 def run_s(job: Job) -> float | None:
-    """How long a job runs as far as its cost is told: its limit, unless it is known better."""
+    """How long a job runs in the figures of its cost: its limit, unless it is known better."""
     return job.time_limit_s if job.run_s is None else job.run_s
 
 

@@ -1,4 +1,4 @@
-"""How long a place that refused is left alone."""
+"""How long a place that refused isn't tried again."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ class Commitments:
         self._headroom, self._users = Headroom(snapshot.budget), UserLimits(snapshot)
 
     def payer(self, job: Job) -> str:
-        """Whose ceiling pays for it beside the common ones; empty: they alone."""
+        """Whose ceiling pays for it beside the common ones; empty: only they."""
         return self._budget.payer(job.account) if self._budget else ""
 
     def until_s(self, job: Job, pool: Pool, boot: bool) -> float:

@@ -13,7 +13,7 @@
    A job that stays at home keeps its place before those behind it.
 4. Rented nodes that nobody counts on are given back (release).
 
-What is decided is data; what is said of it is put beside it in one place (answers).
+What is decided is data; its sentences are put beside it in one place (answers).
 """
 
 from __future__ import annotations

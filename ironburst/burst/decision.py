@@ -101,7 +101,7 @@ class Wait:
     `rent_s`: when it is to be rented for if all goes as expected (None: not expected); idle leases are kept for it a
     boot time ahead.
     `start_s`: when it is expected to start by what was decided (None: not known); `usd`: what that costs, if it runs
-    for `run_s` (None: nobody knows; its limit, unless told); `alternatives`: the best three of what was not done.
+    for `run_s` (None: nobody knows; its limit, unless declared); `alternatives`: the best three of what was not done.
     """
 
     job: int

@@ -1,8 +1,8 @@
 """Whose a drain is: ours, a program's, or a person's, which only a person lifts. By its reason.
 
 A program's verdict is about a machine. A rented one goes with its lease, and the next one of that name is another, so
-only a person's words outlive a lease. Slurm notes who set a reason, and that tells little: slurmctld signs as
-SlurmUser, also what others said before; slurmd, slurmstepd and every health check are root, as is the person who uses
+only a person's words outlive a lease. Slurm notes who set a reason, and that shows little: slurmctld signs as
+SlurmUser, also what others wrote before; slurmd, slurmstepd and every health check are root, as is the person who uses
 sudo. So words count first, then SlurmUser. Root's words that no program is known to say are a person's: a name that is
 held is seen and lifted, while a person's drain that was lost is neither.
 
@@ -52,7 +52,7 @@ HELD = "held: "  # the head's SuspendProgram puts it before a person's words whe
 
 
 def by_person(reason: str, reason_by: str) -> bool:
-    """Whether neither we nor a program said so. `reason_by`: the user that the scheduler names; empty: unknown. It is
+    """Whether neither we nor a program wrote it. `reason_by`: the user that the scheduler names; empty: unknown. It is
     not the one who spoke first where slurmctld added something.
     """
     first = first_words(reason)

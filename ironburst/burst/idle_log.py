@@ -2,7 +2,7 @@
 
 A gap begins when the last job leaves a rented node and ends when the node is handed to a job again,
 or, after it was given back, when its pool next launches a node. One that a person, the provider or a
-failure ended tells nothing and is dropped.
+failure ended shows nothing and is dropped.
 """
 
 from __future__ import annotations

@@ -72,7 +72,7 @@ def holds(room: Floats, need: Floats) -> Floats:
 
 def ceiling(problem: Problem, value: Floats) -> tuple[Floats, Integers]:
     """(what no pattern of each type is worth more than, the weights that say so): by weak duality of the knapsack. With
-    some weights no pod is worth more than so much for a unit of weight, and the whole node weighs 1.
+    some weights no pod is worth more than a given amount for a unit of weight, and the whole node weighs 1.
     """
     worth = np.where(problem.most > 0, value, 0.0)[:, None, :] / problem.weight
     best = worth.max(axis=2, initial=0.0)

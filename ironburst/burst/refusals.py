@@ -48,7 +48,9 @@ class Refusal:
 
 
 def too_few_names(pool: Pool, free: int, needs: int, others: Mapping[str, Sequence[str]]) -> Obstacle:
-    """So many of its nodes can be launched, and the job needs more. `others`: what keeps the rest, with their names."""
+    """The number of its nodes that can be launched; the job needs more. `others`: what keeps the rest, with their
+    names.
+    """
     text = f"{free} of its {explain.plural(len(pool.nodes), 'node')} free to rent, it needs {needs}"
     why = "; ".join(f"{len(names)} {words}" for words, names in others.items())
     return Obstacle("max_nodes", f"pool {pool.name} has {text}" + (f" ({why})" if why else ""))
@@ -85,7 +87,7 @@ def all_zones_closed(offer: str, cool_downs: Sequence[CoolDown]) -> Obstacle:
 
 
 def dearer_closed(count: int, obstacles: Sequence[Obstacle]) -> Obstacle:
-    """So many more offers, none of them open, in one clause."""
+    """The number of further offers, none of them open, in one clause."""
     text = f"{explain.plural(count, 'dearer offer')} beside them: closed, too"
     return Obstacle("closed", text, Refusal(tuple(obstacles)).look_again_s)
 

@@ -14,7 +14,7 @@ run time / limit of the same user, account, queue, or all.
 
 What a decision counts on is `expected_s`: a waiting job takes the median of its group, a running one ends early
 (docs/adr/0017). Renting can't be undone, and home is predicted again and again: one look at which ends that nobody
-knows seem late would be enough to rent. Told run times leave no doubt: with them nothing is earlier.
+knows seem late would be enough to rent. Declared run times leave no doubt: with them nothing is earlier.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ def relevant(experience: Experience, jobs: Iterable[Job]) -> Experience:
 
 
 def estimate(experience: Experience, job: Job, ran_s: float = 0.0) -> Estimate | None:
-    """How long it runs in all, given that it has run for `ran_s` already. None: it has no limit and nobody told."""
+    """How long it runs in all, given that it has run for `ran_s` already. None: no limit, and nobody declared it."""
     return _estimate(experience, job, ran_s, {})
 
 

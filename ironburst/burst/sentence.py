@@ -29,7 +29,7 @@ _AT_HOME = frozenset(("home_soon", "home_sooner"))
 
 @dataclass(frozen=True)
 class Asked:
-    """The job, as far as the sentence tells of it."""
+    """The job, as far as the sentence names it."""
 
     job: int | str  # as people call it
     nodes: int

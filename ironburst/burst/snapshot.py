@@ -122,7 +122,7 @@ class Job:
         return self.time_min_s or self.time_limit_s or 0.0
 
     def takes(self, total: Resources) -> Resources:
-        """What others don't get of a node with so much while it is there."""
+        """What others don't get of a node with that much while it is there."""
         return total if self.exclusive == "node" else self.each
 
 

@@ -25,7 +25,7 @@ class UserLimits:
                     self._gpus[job.user][job.id] = job.nodes * job.each.gpus
 
     def over(self, job: Job, usd: float) -> Obstacle | None:
-        """What keeps it from rented nodes that set so much money aside; None: nothing."""
+        """What keeps it from rented nodes that set that much money aside; None: nothing."""
         if (limit := self._limits.get(job.user)) is None:
             return None
         gpus = sum(count for id, count in self._gpus[job.user].items() if id != job.id)

@@ -27,8 +27,8 @@ def _known() -> dict[str, GpuLabels]:
 
 
 def node_labels(model: str, count: int) -> dict[str, str]:
-    """Labels of a node with so many GPUs of a model of the catalogue, whole and not shared; those that are known. Empty
-    for another model.
+    """Labels of a node with this number of GPUs of a model of the catalogue, whole and not shared; those that are
+    known. Empty for another model.
     """
     found, gpu = _known().get(model), gpus().get(model)
     if gpu is None:

@@ -161,7 +161,7 @@ _BOARDS = {
 
 def nvswitch_pci_ids() -> tuple[str, ...]:
     """PCI ids ("10de:22a3") by which NVSwitches are recognised.
-    NVLink5 switches have none: text in the bridge's VPD tells them.
+    NVLink5 switches have none: text in the bridge's VPD identifies them.
     """
     rows = table("nvswitch_pci.csv").rows
     return tuple(

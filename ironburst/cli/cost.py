@@ -1,6 +1,6 @@
 """`ironburst report --from …`: GPU-hours and dollars by account, user, job, pool or day; the bill beside the estimates.
 
-What is said and how it looks: ironburst.cost.gathered and .shown
+What is shown and how it looks: ironburst.cost.gathered and .shown
 """
 
 from __future__ import annotations

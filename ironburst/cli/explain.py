@@ -37,7 +37,7 @@ def add_parser(subparsers: Subparsers) -> None:
 
 @site_options.guarded
 def run(arguments: argparse.Namespace) -> int:
-    """Tell one job's story; to users who may not read the ledger, what Slurm shows of it."""
+    """Print one job's story; to users who may not read the ledger, what Slurm shows of it."""
     if arguments.mine or not arguments.job:
         if not arguments.mine or arguments.job:
             raise BadInput("write one job, or --mine for all of your own")

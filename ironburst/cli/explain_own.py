@@ -35,7 +35,9 @@ _NOTHING = "nothing is said of it yet: it came or changed just now, or nobody re
 
 
 def one(asked: str, as_json: bool) -> int:
-    """Tell of a job, or of all parts of one, or of one's own of that name. Raises BadInput or SchedulerError."""
+    """Print the state of a job, or of all parts of one, or of one's own of that name. Raises BadInput or
+    SchedulerError.
+    """
     ask, now_s = Slurm().show, time.time()
     number = _NUMBER.fullmatch(asked)
     found = _numbered(ask, now_s, asked, number) if number else _named(ask, now_s, asked)

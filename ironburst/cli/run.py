@@ -84,7 +84,7 @@ def _left(ledger: Ledger) -> str:
 
 @site_options.guarded
 def run(arguments: argparse.Namespace) -> int:
-    """Tick until told to stop."""
+    """Tick until a signal asks to stop."""
     if arguments.config and not arguments.shadow:
         raise BadInput("--config is for --shadow: what is rented is declared by a published document")
     if arguments.shadow:

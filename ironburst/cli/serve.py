@@ -49,7 +49,7 @@ def add_parser(subparsers: Subparsers) -> None:
 
 @site_options.guarded
 def run(arguments: argparse.Namespace) -> int:
-    """Write the page, or serve it until told to stop."""
+    """Write the page, or serve it until a signal asks to stop."""
     listen = address(arguments.listen)
     token = read_token(arguments.token_file)
     if token is None and not arguments.out and not listen[0].is_loopback:

@@ -2,7 +2,7 @@
 
 Exit codes of status, explain, tick, run and reap: 0 done; 1 a crash, which is a bug; 2 bad input (an option, the
 document, the ledger, a job that nobody knows); 3 the scheduler or the cloud can't be reached or refused; 4 another
-controller holds the lock; of status alone 5: the controller hasn't ticked for long.
+controller holds the lock; only of status 5: the controller hasn't ticked for long.
 """
 
 from __future__ import annotations

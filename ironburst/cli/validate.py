@@ -1,4 +1,4 @@
-"""`ironburst validate STACK_FILE`: everything that can be said of a declaration
+"""`ironburst validate STACK_FILE`: everything that can be checked of a declaration
 without a cloud and without the Pulumi CLI.
 """
 

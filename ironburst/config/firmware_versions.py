@@ -1,7 +1,7 @@
 """Versions of firmware: a maker's own texts. Pure.
 
 Two are compared only where both have the same of the forms below, and the same family where the form names one; of all
-others it is said that they can't be compared.
+others it is reported that they can't be compared.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ ChartName = Literal["device-plugin", "gpu-operator", "dcgm-exporter", "network-o
 
 
 class GpuSharing(Strict):
-    """Several pods on one GPU, on nodes with the label nvidia.com/device-plugin.config=shared alone. They ask for
+    """Several pods on one GPU, on nodes with the label nvidia.com/device-plugin.config=shared only. They ask for
     nvidia.com/gpu.shared, which nothing is rented for.
     """
 

@@ -1,5 +1,5 @@
 """Stack files as text: what YAML takes in silence and people don't mean is refused (a key twice, 010), and what it
-refuses is said in plain words with the line.
+refuses is reported in plain words with the line.
 """
 
 from __future__ import annotations

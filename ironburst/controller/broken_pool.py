@@ -1,7 +1,7 @@
 """Pools whose nodes are launched and never join: a broken image, link or join program.
 
 Each such node is paid for a whole boot, and the next one would fail alike. After MOST in a row the pool is closed until
-a person or a new document reopens it, and a person is told, with the last words of the node's console.
+a person or a new document reopens it, which is reported, with the last lines of the node's console.
 A node that joins ends the row. The count is in the ledger.
 """
 

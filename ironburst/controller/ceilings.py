@@ -70,7 +70,7 @@ def enforce_blindly(site: Site) -> None:
 
 
 def end_blindly(site: Site, unpayable: Ending) -> None:
-    """End instances under their jobs, and tell a person."""
+    """End instances under their jobs, and report it."""
     accepted, _ = going.terminate(site, [lease for lease, _ in unpayable.values()])
     with site.ledger.transaction():
         for lease, why in [item for item in unpayable.values() if item[0].instance_id in accepted]:

@@ -14,7 +14,7 @@ _STEP_S = 30.0  # what may be put right without us doubting a clock
 
 
 class LastTick(NamedTuple):
-    """When the last tick began, by the clock and by the host's uptime. An older ironburst wrote the clock alone."""
+    """When the last tick began, by the clock and by the host's uptime. An older ironburst wrote only the clock."""
 
     at_s: float
     boot: str = ""

@@ -34,7 +34,7 @@ def taken_back(ledger: Ledger, place: Place, seconds: float, now_s: float, seria
 
 def joined(ledger: Ledger, place: Place) -> None:
     """`place.nodes` nodes of a launch there joined: forget what refused that many or fewer.
-    Not what a person reopens; and how often nodes were taken back only time tells.
+    Not what a person reopens; and how often nodes were taken back only time shows.
     """
     with ledger.transaction():
         for row in ledger.all_cool_downs():

@@ -43,7 +43,7 @@ def note(site: Site, lease: LeaseRow, words: str) -> None:
 
 
 def look(site: Site, observation: Observation) -> None:
-    """Tell of a pool that is about to be empty by what people drained."""
+    """Report a pool that is about to be empty by what people drained."""
     nodes = {node.name: node for node in observation.nodes}
     for pool in site.document.pools:
         held = [nodes[name] for name in pool.nodes if name in nodes and nodes[name].held_by_person]

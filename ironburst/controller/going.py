@@ -123,7 +123,7 @@ def end(site: Site, leases: list[LeaseRow]) -> None:
 
 def terminate(site: Site, leases: Iterable[LeaseRow]) -> tuple[set[str], set[str]]:
     """End the instances of leases; one that can't be ended keeps no other. The ids of those that the cloud was told to
-    end, and of those that cost no more by its word. What stays and costs is told to a person.
+    end, and of those that cost no more by its word. What stays and costs is reported.
     """
     of = {lease.instance_id: lease for lease in leases if lease.instance_id}
     accepted, ended, refused = terminate_each(site, of)

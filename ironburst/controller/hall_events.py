@@ -1,6 +1,6 @@
 """What many nodes of a hall have at once is one event of the hall: a cooling or feed incident, a leaf switch, the file
 server (docs/adr/0092). It is reported once. Nodes that still work (slower) go on, and are drained last; what the
-event drained is given back when it is over. A drain of any other cause, and of a node alone, is left to people.
+event drained is given back when it is over. A drain of any other cause, and of a single node, is left to people.
 
 The nodes' gates say their causes in the reasons of their drains, and the answers go there (ironburst.health.shared).
 """

@@ -50,7 +50,9 @@ class Heartbeat:
     _told: set[str] = field(default_factory=set, init=False)  # leases
 
     def beat(self, site: Site, observation: Observation) -> None:
-        """Tell the rented nodes that have registered, if it is time to. Trouble is written down, and stops nothing."""
+        """Send the heartbeat to the rented nodes that have registered, if it is time to. Trouble is written down, and
+        stops nothing.
+        """
         nodes = {
             lease.node: lease
             for lease in site.ledger.leases()

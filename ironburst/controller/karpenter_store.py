@@ -69,7 +69,7 @@ class Claim:
 
 @dataclass(frozen=True)
 class NodePoolLimit:
-    """So many nodes a NodePool was let have from a moment on."""
+    """The number of nodes that a NodePool may have from a moment on."""
 
     from_s: float
     nodes: int

@@ -143,7 +143,7 @@ def give_up(site: Site, lease: LeaseRow, why: str) -> None:
 
 
 def taken_back(site: Site, lease: LeaseRow, why: str) -> None:
-    """`interrupt`, by the cloud: its place is left alone for a while, for longer each time."""
+    """`interrupt`, by the cloud: its place isn't tried for a while, for longer each time."""
     place = Place(lease.pool, lease.zone, lease.market, 1, lease.instance_type)
     seconds = float(site.document.burst.cool_down_s)
     cool_downs.taken_back(site.ledger, place, seconds, site.now, site.document.serial)

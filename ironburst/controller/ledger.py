@@ -281,7 +281,7 @@ class Ledger(JobRecords):
         return True
 
     def backdate(self, seconds: float) -> None:
-        """Every lease that is paid for now began so much earlier, and ends so much earlier."""
+        """Every lease that is paid for now began that much earlier, and ends that much earlier."""
         self._db.execute(
             "UPDATE leases SET from_s = from_s - ?1, committed_until_s = committed_until_s - ?1"
             " WHERE from_s IS NOT NULL AND state NOT IN ('terminated', 'ended')",

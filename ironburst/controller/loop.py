@@ -1,4 +1,4 @@
-"""Tick after tick until told to stop."""
+"""Tick after tick until asked to stop."""
 
 from __future__ import annotations
 

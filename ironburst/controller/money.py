@@ -27,7 +27,7 @@ class Spent:
 
 
 def spent(leases: Iterable[LeaseRow], rates: Paid, now_s: float) -> Spent:
-    """What leases had cost by then. A call without an answer isn't counted: if it happened, its instance tells."""
+    """What leases had cost by then. A call without an answer isn't counted: if it happened, its instance shows it."""
     leases, this_month, this_day = list(leases), month(now_s), day(now_s)
     return Spent(
         this_month[0], within(leases, rates, this_month, now_s), this_day[0], within(leases, rates, this_day, now_s)

@@ -226,7 +226,7 @@ def _told(site: Site, order: Order, ends: list[LeaseRow], back: dict[int, Job], 
 
 def enforce_blindly(site: Site) -> None:
     """The scheduler is out of reach: what no ceiling can pay for, and what was ordered to end with its jobs, ends all
-    the same; so does what is the cloud's alone by now.
+    the same; so does what is only the cloud's by now.
     """
     ceilings.enforce_blindly(site)
     order = order_book.halting(site.ledger, site.now)

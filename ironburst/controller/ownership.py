@@ -63,7 +63,7 @@ class Said:
     stopped: bool = False  # it was told to stop, and does nothing more: another one need not wait
 
     def same_place(self, other: Said) -> bool:
-        """The same ledger's path of the same running host: its lock is ours, so who said this has ended."""
+        """The same ledger's path of the same running host: its lock is ours, so who wrote this has ended."""
         return bool(self.boot) and (self.boot, self.host, self.ledger) == (other.boot, other.host, other.ledger)
 
 
@@ -77,8 +77,8 @@ def owner_of(ledger: Ledger) -> Owner:
 
 
 def claim(site: Site, *, first: bool) -> Said | None:
-    """Claim the site. The `first` claim of a process says nothing yet, and keeps what was said (`say` follows).
-    Returns what was said that this ledger may not know: by another owner, or since this ledger was copied.
+    """Claim the site. The `first` claim of a process writes no figures yet, and keeps those that were written (`say`
+    follows). Returns what was written that this ledger may not know: by another owner, or since this ledger was copied.
     Raises OwnedElsewhere, or SchedulerError.
     """
     owner, now = _here(site.ledger) if first else owner_of(site.ledger), site.now

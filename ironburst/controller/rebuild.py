@@ -1,7 +1,7 @@
 """A ledger that knows less than the world: lost, restored from a copy, or overtaken by what the cloud shows.
 
 A rented node that answers is what it is, whatever the ledger says: the instance at its address gets the lease, from the
-instance's own tags and launch time. What the predecessor had spent is taken over from what it said last.
+instance's own tags and launch time. What the predecessor had spent is taken over from its last record.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ _UNUSED = "no lease"  # why a burst node is drained until it is handed over
 
 
 def run(site: Site, observation: Observation, heard: Said | None) -> None:
-    """Give instances without a lease theirs. `heard`: what was said that the ledger may not know; then its leases are
-    compared with the cloud, and its spending against what was said. Raises CloudError or SchedulerError where that
+    """Give instances without a lease theirs. `heard`: what was written that the ledger may not know; then its leases
+    are compared with the cloud, and its spending with what was written. Raises CloudError or SchedulerError where that
     can't be done, without instances or without a scheduler that gives no answer.
     """
     if heard is not None and site.unlisted:

@@ -121,7 +121,7 @@ class Recorder:
 
 
 def ticks(folder: Path | str, damaged: Callable[[RecordError], None] | None = None) -> Iterator[RecordedTick]:
-    """The ticks of a folder (or of one file), oldest first. Raises RecordError at a damaged one; or tells `damaged`
+    """The ticks of a folder (or of one file), oldest first. Raises RecordError at a damaged one; or calls `damaged`
     and goes on with the next file.
     """
     folder = Path(folder)

@@ -1,7 +1,7 @@
 """Rented nodes whose jobs have no end of their own, as services have none: money is set aside for them anew, hour by
 hour, as long as every ceiling can pay for the hour (docs/adr/0100).
 
-Where one can't, nothing ends at once: a person is told, and when the time that was set aside is over the lease is among
+Where one can't, nothing ends at once: it is reported, and when the time that was set aside is over the lease is among
 the first that go (ironburst.controller.ceilings).
 """
 

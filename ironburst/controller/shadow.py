@@ -1,8 +1,8 @@
 """A controller that only looks: it decides, writes down and explains, and asks nothing of scheduler or cloud.
 
-It decides from the queue as it is, so what it would have rented doesn't take a job out of it: a job is told once that
-it would be rented for, and decided on until it starts at home. What would have become of the queue and the money is a
-simulation of the jobs that were seen (`ironburst report --shadow`).
+It decides from the queue as it is, so what it would have rented doesn't take a job out of it: a job is reported once
+that it would be rented for, and decided on until it starts at home. What would have become of the queue and the money
+is a simulation of the jobs that were seen (`ironburst report --shadow`).
 """
 
 from __future__ import annotations

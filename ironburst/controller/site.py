@@ -33,7 +33,7 @@ class Told:
 
 @dataclass
 class Site:
-    """The declaration, the ports, the ledger, and what the cloud said at the tick's start."""
+    """The declaration, the ports, the ledger, and what the cloud answered at the tick's start."""
 
     document: ClusterDocument
     scheduler: Scheduler

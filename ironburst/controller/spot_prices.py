@@ -1,5 +1,5 @@
-"""What spot costs now, by instance type and zone: the cloud is asked now and then, and the ledger keeps what it said.
-As long as it has said nothing, the document's prices count, with the day that they are of.
+"""What spot costs now, by instance type and zone: the cloud is asked now and then, and the ledger keeps what it
+answered. As long as it has answered nothing, the document's prices count, with the day that they are of.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _KEY = "spot_prices"
 
 @dataclass(frozen=True)
 class SpotPrices:
-    """`usd`: (instance type, zone) -> USD an hour, as the cloud said it at `asked_s`; `tried_s`: when it was asked last
+    """`usd`: (instance type, zone) -> USD an hour, as the cloud gave it at `asked_s`; `tried_s`: when it was asked last
     for `types`, with the error `failed` if it didn't answer.
     """
 
@@ -90,7 +90,7 @@ def _note(ledger: Ledger, known: SpotPrices) -> None:
 
 
 def priced(document: ClusterDocument, known: SpotPrices) -> ClusterDocument:
-    """The document with what the cloud said. A pool's node counts as in the dearest of its zones, until it has one; but
+    """The document with the cloud's prices. A pool's node counts as in the dearest of its zones, until it has one; but
     never more than what is paid at most.
     """
     if not known.usd:
@@ -126,7 +126,7 @@ def _at_most(pool: PoolDocument, instance_type: str, usd: float) -> float:
 
 
 def of_lease(known: SpotPrices, pool: PoolDocument, lease: LeaseRow) -> float | None:
-    """What an hour of a spot node costs now, in its zone; None: the cloud hasn't said, or it is no spot node."""
+    """What an hour of a spot node costs now, in its zone; None: the cloud hasn't answered, or it is no spot node."""
     usd = known.usd.get((lease.instance_type, lease.zone or "")) if lease.market == "spot" else None
     return None if usd is None else _at_most(pool, lease.instance_type, usd)
 

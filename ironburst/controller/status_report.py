@@ -184,7 +184,7 @@ def _job(job: Job, decided: DecisionRow | None) -> dict[str, Any]:
 
 
 def lines(said: dict[str, Any], columns: int = terminal.UNLIMITED, colour: bool = False) -> list[str]:
-    """What `gather` gathered, for people, in so many columns."""
+    """What `gather` gathered, for people, in this number of columns."""
     last = said["last_tick"]
     ago = f"last tick {explain.duration(said['at_s'] - last['at_s'])} ago" if last else "no controller has run yet"
     several = len(said["schedulers"]) > 1

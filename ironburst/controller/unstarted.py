@@ -1,4 +1,4 @@
-"""Rented nodes whose job doesn't start: it gives them up, and a person is told (ironburst.burst.unstarted)."""
+"""Rented nodes whose job doesn't start: they are given up, which is reported (ironburst.burst.unstarted)."""
 
 from __future__ import annotations
 

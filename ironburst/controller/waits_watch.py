@@ -32,7 +32,7 @@ def note(ledger: Ledger, document: ClusterDocument, runs: Iterable[tuple[Job, fl
 
 
 def look(site: Site) -> None:
-    """Tell people when the waits are no longer those that are wanted."""
+    """Report when the waits are no longer those that are wanted."""
     if text := said(site.ledger, site.document, site.now):
         site.tell("waits", text)
 

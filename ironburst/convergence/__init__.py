@@ -1,4 +1,4 @@
-"""Turn declared hosts into nodes: validate, leave busy nodes alone, run the roles, keep a receipt.
+"""Turn declared hosts into nodes: validate, leave busy nodes as they are, run the roles, keep a receipt.
 
 - converge: the steps; model: what they work with and report; outcomes: what became of each host; receipts: what is kept
 - drift: which hosts are as their receipts say, by inputs (digests) and host_facts (the probe); watch: what it looks at

@@ -33,7 +33,7 @@ class Comparison:
 
     @property
     def drifted(self) -> bool:
-        """Whether the host itself told that it is otherwise, while its inputs are the same."""
+        """Whether the host itself reported that it is otherwise, while its inputs are the same."""
         return self.same_inputs and self.facts is not None and bool(self.drift)
 
 

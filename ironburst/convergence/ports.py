@@ -15,7 +15,7 @@ from typing import Any, Protocol
 
 @dataclass(frozen=True)
 class Connection:
-    """How Ansible reaches a host (its own connection variables), so that ssh alone can, too."""
+    """How Ansible reaches a host (its own connection variables), so that plain ssh can, too."""
 
     address: str
     user: str | None = None

@@ -47,7 +47,7 @@ class JobRun(NamedTuple):
 
     @property
     def gpus_a_node(self) -> float:
-        """Accounting tells the sum alone: each node has an equal part of it."""
+        """Accounting has only the sum: each node has an equal part of it."""
         return self.gpus / len(self.nodes) if self.nodes else 0.0
 
 

@@ -18,7 +18,7 @@ TODO: Mapping[str, str] = {
 
 @dataclass(frozen=True)
 class Bmc:
-    """The result of one login. `said`: one sentence where it isn't ok."""
+    """The result of one login. `said`: the message where it isn't ok."""
 
     node: str
     outcome: Literal["ok", "unreachable", "refused", "untrusted", "broken", "secret"]

@@ -23,7 +23,7 @@ class Hosted(Part):
 
     @property
     def signs_in(self) -> dict[str, str]:
-        """What a rented node is told to sign in with, by its role in the cloud; empty: it joins with a token."""
+        """What a rented node signs in with, by its role in the cloud; empty: it joins with a token."""
         return {"eks": self.eks} if self.eks else {}
 
 

@@ -56,7 +56,7 @@ class CloudInstance(BaseModel, frozen=True):
 
 
 class Observed(BaseModel, frozen=True):
-    """What only the cloud can tell: ids and addresses, by declared name."""
+    """What only the cloud knows: ids and addresses, by declared name."""
 
     instances: dict[str, CloudInstance] = {}
     pool_zones: dict[str, list[PoolZone]] = {}

@@ -1,4 +1,4 @@
-"""Part of model.py: what Slurm alone gets."""
+"""Part of model.py: what only Slurm gets."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ironburst.document.part import Part
 
 class SlurmNode(Part):
     """What Slurm gets for a node: CPUs=, RealMemory= (MiB) and, where they are known, its sockets, cores and threads.
-    With threads alone Slurm counts each core as a socket: right for what a job gets, not for where.
+    With only threads Slurm counts each core as a socket: right for what a job gets, not for where.
     """
 
     cpus: int

@@ -49,7 +49,7 @@ class SlurmAccount(Part):
 
 
 class Users(Part):
-    """What `users` of the declaration became. Which hosts are told is their roles' matter: users."""
+    """What `users` of the declaration became. Which hosts get them is their roles' matter: users."""
 
     people: list[User] = Field(default=[])
     groups: dict[str, int] = Field(default={}, description="gid by name, with the groups of one user's own")

@@ -26,7 +26,7 @@ class CappedNode:
     rest_w: float
 
     def limit(self, each_w: int) -> int:
-        """Of each of its GPUs, where the hall's is so much."""
+        """Of each of its GPUs, where the hall's is that much."""
         return int(min(max(each_w, self.least_w), self.most_w))
 
     def draws(self, each_w: int) -> float:

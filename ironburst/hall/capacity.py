@@ -79,8 +79,8 @@ def _is_limited(rack: Rack) -> bool:
 
 
 def place(hall: Hall, like: Device, count: int) -> Placement:
-    """So many more machines, rack by rack: what one takes of a circuit or of the room's cooling is gone for the next
-    rack. Cables, and places of cords, are planned by nobody.
+    """The number of further machines, rack by rack: what one takes of a circuit or of the room's cooling is gone for
+    the next rack. Cables, and places of cords, are planned by nobody.
     """
     rooms, left = [], count
     for rack in hall.racks:

@@ -58,7 +58,7 @@ def rails(hall: Hall) -> Iterator[Violation]:
 
 
 def oversubscription(hall: Hall) -> Iterator[Violation]:
-    """HAL-011: each leaf has as much bandwidth upwards as the declared ratio asks for; one tier alone has none."""
+    """HAL-011: each leaf has as much bandwidth upwards as the declared ratio asks for; a single tier has none."""
     down: dict[str, float] = defaultdict(float)
     up: dict[str, float] = defaultdict(float)
     for below, _, above, cable in links(hall):
@@ -94,7 +94,7 @@ def subnet_manager(hall: Hall) -> Iterator[Violation]:
 
 def tree(hall: Hall) -> tuple[TreeSwitch, ...]:
     """Slurm's tree, where a node is below one switch: leaves that the same nodes are cabled to (a rail each) are one
-    switch of it, and so are spines above the same leaves. GPU nodes alone; those without a cable to a leaf are in none.
+    switch of it, and so are spines above the same leaves. Only GPU nodes; those without a cable to a leaf are in none.
     """
     order = {device.name: n for n, device in enumerate(hall.devices)}
     above: dict[str, set[str]] = defaultdict(set)

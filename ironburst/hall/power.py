@@ -164,7 +164,7 @@ def balance(hall: Hall) -> Iterator[Violation]:
 
 
 def supplies(hall: Hall) -> Iterator[Violation]:
-    """HW-003: a node's supplies carry it with the planned redundancy, and those of one feed alone."""
+    """HW-003: a node's supplies carry it with the planned redundancy, and so do those of a single feed."""
     by_device: dict[str, dict[str, int]] = defaultdict(lambda: defaultdict(int))
     for cord in cords(hall):
         by_device[cord.device][cord.feed] += 1

@@ -177,7 +177,7 @@ def _switch(description: str, hall: Hall) -> str:
 
 def lldp(host: str, text: str, hall: Hall | None = None) -> Links:
     """Of `lldpctl -f json` on `host`: the neighbour of each interface. A switch's port is its number, 9 of swp9, 9/1 of
-    swp9s1; its own name where that doesn't tell two apart. Of several neighbours those of the hall count. Raises
+    swp9s1; its own name where that doesn't distinguish two. Of several neighbours those of the hall count. Raises
     NotUnderstood.
     """
     try:

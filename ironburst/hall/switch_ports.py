@@ -14,13 +14,13 @@ _SLOTTED = ("Ethernet", "Eth", "ethernet-")
 
 
 def number(name: str, system: str = "") -> str:
-    """7 or 7/1 of a switch's own name of a port; the name itself where it doesn't tell. `system`: what the switch says
-    of itself in LLDP (its system description), for makers write alike what isn't.
+    """7 or 7/1 of a switch's own name of a port; the name itself where it doesn't show that. `system`: what the switch
+    says of itself in LLDP (its system description), for makers write alike what isn't.
 
     The part behind a colon is a part with all (Juniper, Dell, HPE, Aruba, Huawei), and so is the third number of
     Ethernet1/7/1 (Cisco, Arista, Onyx, SONiC, Nokia's ethernet-1/7/1), but of Dell's ethernet1/1/7. Arista's fixed
     switches write Ethernet7/1 for the first lane of port 7, split or not. SONiC's own names count lanes of the whole
-    switch (Ethernet56), and how many a port has isn't said.
+    switch (Ethernet56), and how many a port has isn't shown.
     """
     if alias := _ALIAS.fullmatch(name):
         return f"{alias[1]}/{ord(alias[2].lower()) - ord('a') + 1}"

@@ -76,7 +76,7 @@ def _health(lines: Sequence[str]) -> List[Finding]:
 
 
 class Discovered(NamedTuple):
-    """One GPU of `discovery -l`: its id, and Name, PCI Bus ID and Device UUID as far as they are told."""
+    """One GPU of `discovery -l`: its id, and Name, PCI Bus ID and Device UUID as far as they are shown."""
 
     number: int
     told: Dict[str, str]

@@ -42,7 +42,7 @@ GPU_IDS = "GPU Device IDs Detected"
 
 
 class Test(NamedTuple):
-    """One test: its section, its status, GPU -> status where told, and the warnings it gave."""
+    """One test: its section, its status, GPU -> status where shown, and the warnings it gave."""
 
     section: str
     name: str
@@ -62,7 +62,7 @@ class Test(NamedTuple):
 
 
 class Diagnostic(NamedTuple):
-    """A whole output. metadata: DCGM's version, driver and GPU ids, as far as they are told."""
+    """A whole output. metadata: DCGM's version, driver and GPU ids, as far as they are shown."""
 
     tests: List[Test]
     sections: List[str]

@@ -1,6 +1,6 @@
 """Fabric manager: `systemctl status|show|is-active nvidia-fabricmanager`, its journal, /var/log/fabricmanager.log, or
 the fabric's state as nvidia-smi has it (`-q`, or `--query-gpu=...fabric.state,fabric.status`). It must be running now,
-and must have said so without an error since.
+and must have reported it without an error since.
 """
 
 import re

@@ -44,7 +44,7 @@ LINK_STATE = re.compile(
 
 class PciDevice(NamedTuple):
     """One PCI device. kind: its class as 4 hexadecimal digits, or the words where they are not known; device: its id, 4
-    hexadecimal digits, where it is told; details: the lines of the long form.
+    hexadecimal digits, where it is shown; details: the lines of the long form.
     """
 
     address: str

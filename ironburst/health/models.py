@@ -120,7 +120,7 @@ def nvlinks(model: Optional[Model], gpus: int) -> int:
 
 
 def named_as_declared(names: Iterable[str], expected: Expectation) -> List[Finding]:
-    """Whether GPUs of these product names are of the declared model, where the output tells no memory; none: nothing is
+    """Whether GPUs of these product names are of the declared model, where the output shows no memory; none: nothing is
     declared.
     """
     model = expected.gpu_model

@@ -97,7 +97,7 @@ class NcclRun(NamedTuple):
 
     @property
     def collective(self) -> Optional[str]:
-        """all_reduce, all_gather ..., where the program is known, or its factor tells that it is no all_reduce."""
+        """all_reduce, all_gather ..., where the program is known, or its factor shows that it is no all_reduce."""
         named = next((name for name in FACTORS if name in self.program), None)
         return named or ("another collective" if not self.program and not self._may_be_all_reduce else None)
 

@@ -1,6 +1,6 @@
-"""What is good for each field that nvidia-smi tells of a GPU: a table of rules by the names of --query-gpu.
+"""What is good for each field that nvidia-smi shows of a GPU: a table of rules by the names of --query-gpu.
 
-A field that is not in RULES is only held not to tell of a lost GPU. A value that is not available must be so for every
+A field that is not in RULES is only checked not to show a lost GPU. A value that is not available must be so for every
 GPU of this name, and never for the fields in NEVER.
 """
 

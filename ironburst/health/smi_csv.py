@@ -1,6 +1,6 @@
 """nvidia-smi --query-gpu=... --format=csv[,noheader][,nounits]: any columns, and the four that the gate itself asks.
 
-Without a header the columns are those named by the expectation (`--columns`), or are told by their values; a column of
+Without a header the columns are those named by the expectation (`--columns`), or are known by their values; a column of
 bare numbers that could be anything is refused, it could count errors.
 """
 
@@ -66,7 +66,7 @@ BY_UNIT = {
 
 
 class SmiGpu(NamedTuple):
-    """One GPU as GPU_LIST tells it; memory in MiB."""
+    """One GPU as GPU_LIST shows it; memory in MiB."""
 
     number: int
     name: str

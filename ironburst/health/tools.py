@@ -43,7 +43,7 @@ class Outcome(NamedTuple):
 
 
 def answer(command: str, outcome: Outcome) -> str:
-    """The output of a command that ran. Raises Unreadable if it did not, failed, or said nothing."""
+    """The output of a command that ran. Raises Unreadable if it did not, failed, or printed nothing."""
     if outcome.error:
         raise Unreadable(f"{command} {outcome.error}")
     if outcome.returncode != 0:

@@ -1,7 +1,7 @@
 """Xid and SXid messages of the kernel log, and what to do about each: data of xid_actions.csv with its exceptions.
 
 An Xid without a row blocks the node, and so does any line of the kernel that speaks of an Xid and is not understood:
-nobody has said that it is harmless.
+no source calls it harmless.
 """
 
 import re

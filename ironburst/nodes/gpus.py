@@ -18,8 +18,8 @@ def is_slice(type: str) -> bool:
 
 
 def whole(tres: str) -> int:
-    """Whole GPUs of Slurm's list of resources (cpu=8,gres/gpu:a100=4,gres/gpu=4): the total, where it is said, else the
-    sum of the types; without slices. Raises ValueError.
+    """Whole GPUs of Slurm's list of resources (cpu=8,gres/gpu:a100=4,gres/gpu=4): the total, where it is shown, else
+    the sum of the types; without slices. Raises ValueError.
     """
     counts: dict[str, int] = {}
     for part in tres.split(","):

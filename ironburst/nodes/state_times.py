@@ -24,7 +24,7 @@ MINUTE, HOUR = 60.0, 3600.0
 
 
 class Then(StrEnum):
-    """What is done when a state has lasted too long. An event tells of each."""
+    """What is done when a state has lasted too long. Each has an event."""
 
     TELL = "told"
     RENT = "it is believed no more, and rented for like any other"

@@ -15,7 +15,7 @@ WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM = 480, 190, 40, 10, 10, 24
 
 @dataclass(frozen=True)
 class Span:
-    """So many GPUs from one moment to another."""
+    """A number of GPUs from one moment to another."""
 
     from_s: float
     to_s: float

@@ -43,7 +43,7 @@ class Source(Protocol):
 
 
 def app(source: Source, token: str | None, *, local: bool) -> ASGIApp:
-    """`token`: that is asked for, None: of nobody; `local`: bound to loopback, so asked for under its names alone."""
+    """`token`: that is asked for, None: of nobody; `local`: bound to loopback, so asked for only under its names."""
 
     def asked(request: Request) -> str:
         return request.query_params.get("q", "")[:200]

@@ -36,7 +36,7 @@ class Drift:
 
     @property
     def any(self) -> bool:
-        """Is there drift, or can't it be said?"""
+        """Whether there is drift, or that isn't known."""
         return bool(self.hosts or self.resources or self.failed)
 
 

@@ -86,7 +86,7 @@ class Refused(CloudError):
 
 
 class Malformed(Refused):
-    """Our request itself is wrong, and the same one always will be: close the pool, tell a person."""
+    """Our request itself is wrong, and the same one always will be: close the pool, report it."""
 
 
 class TokenMismatch(Refused):
@@ -210,7 +210,7 @@ class Scheduler(Protocol):
         """
 
     def beat(self, nodes: Mapping[str, int], at_s: float) -> None:
-        """Tell these nodes that the controller lives, and for how many seconds each is paid; `at_s` makes this
+        """Send these nodes a sign that the controller lives, and for how many seconds each is paid; `at_s` makes this
         heartbeat another one than the last.
         """
 
@@ -315,7 +315,7 @@ class Cloud(Protocol):
 
     def instances(self, cluster: str) -> list[Instance]:
         """Every instance that a controller of this cluster launched, ended ones as long as the provider shows them. One
-        may be missing: only `described` tells whether it is known.
+        may be missing: only `described` shows whether it is known.
         """
 
     def described(self, ids: Sequence[str]) -> list[Instance]:

@@ -1,4 +1,4 @@
-"""Places that refused a launch and are left alone for a while, as the controller leaves them. Pure."""
+"""Places that refused a launch and aren't tried for a while, as the controller does. Pure."""
 
 from __future__ import annotations
 

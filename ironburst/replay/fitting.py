@@ -2,9 +2,9 @@
 history. Pure.
 
 The history is cut into parts, one after the other, of equally many jobs. For each such number
-(`Limits.hours_per_gpu_hour`) every part is played alone through `burst.decide`, from empty nodes on. Every part has to
-keep the waits: in a quiet one nearly every long wait is a limit, a busy one shows what the queue makes of them. What is
-reported of a part was reached with what those before it gave: never on what it was fitted to.
+(`Limits.hours_per_gpu_hour`) every part is played by itself through `burst.decide`, from empty nodes on. Every part has
+to keep the waits: in a quiet one nearly every long wait is a limit, a busy one shows what the queue makes of them. What
+is reported of a part was reached with what those before it gave: never on what it was fitted to.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Reached(NamedTuple):
 
 @dataclass(frozen=True)
 class Tried:
-    """One number. `whole`: of all jobs; `parts`: of each part alone."""
+    """One number. `whole`: of all jobs; `parts`: of each part by itself."""
 
     hours: float | None  # for each GPU-hour; None: limits that weren't fitted
     whole: Reached
@@ -58,7 +58,7 @@ class Checked:
 
     @property
     def reached(self) -> Reached:
-        """On this part alone."""
+        """Only on this part."""
         return self.tried.parts[self.part]
 
 

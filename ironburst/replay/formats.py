@@ -1,5 +1,5 @@
 """The formats of traces: how a line of each becomes a job, or the reason why it doesn't.
-A file's columns tell its format.
+A file's format is known by its columns.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class TraceError(ValueError):
 
 
 class TraceJob(NamedTuple):
-    """One job as it was recorded; NaN and the empty string where the file doesn't tell."""
+    """One job as it was recorded; NaN and the empty string where the file doesn't have it."""
 
     submit_s: float
     duration_s: float

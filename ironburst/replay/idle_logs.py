@@ -40,7 +40,7 @@ class IdleLogs:
             self._logs[lease.pool.name] = idle_log.given_back(log, lease.id, terms, lease.usd_per_hour, now_s)
 
     def launched(self, pool: str, nodes: int, now_s: float) -> None:
-        """So many nodes are rented again."""
+        """This number of nodes is rented again."""
         self._logs[pool] = idle_log.launched(self._logs[pool], nodes, now_s)
 
     def tidy(self, pool: str, leases: Iterable[LiveLease], now_s: float) -> None:

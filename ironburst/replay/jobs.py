@@ -87,6 +87,6 @@ class Jobs:
             self.experience = runtimes.learn(self.experience, job, self.left_s[job.id])
 
     def lose_nodes(self, number: int, left_s: float) -> None:
-        """It was interrupted, and has so much left to run: what it saved counts off its limit."""
+        """It was interrupted, and has this much left to run: what it saved counts off its limit."""
         self.limit_s[number] = max(LEAST_S, self.limit_s[number] - (self.left_s[number] - left_s))
         self.left_s[number] = left_s

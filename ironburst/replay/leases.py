@@ -123,7 +123,7 @@ class LeasedRun:
 
     @classmethod
     def of(cls, job: Job, leases: list[LiveLease], start_s: float, end_s: float) -> LeasedRun:
-        """Of a job that was pending. `end_s`: when it ends, which the policy isn't told."""
+        """Of a job that was pending. `end_s`: when it ends, which the policy doesn't know."""
         limit_s = job.time_limit_s or 0.0
         seen = Job(
             id=job.id,

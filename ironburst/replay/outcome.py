@@ -73,7 +73,7 @@ class Played:
     the pool `pool` (empty: at home); `usd`: its share of what the leases cost while jobs were on them; `interruptions`:
     how often it lost its nodes.
     `not_rented`: {job: why nothing was rented for it when it was late (a code of burst.Wait or burst.Infeasible), as it
-    was said last}, of those that ran at home.
+    was last given}, of those that ran at home.
     `bills`: the leases, in the order of their end; `prepaid_usd`: for prepaid pools, used or not. `decisions`: how
     often the policy was asked; `refusals`: how often the provider had no capacity.
     """

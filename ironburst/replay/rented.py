@@ -88,7 +88,7 @@ class Rented:
         return lost
 
     def wants_decision(self) -> bool:
-        """Whether a decision was wanted by now; it is told once."""
+        """Whether a decision was wanted by now; it is reported once."""
         if self.now_s < self._decision_s:
             return False
         self._decision_s = math.inf

@@ -1,4 +1,4 @@
-"""The jobs that a controller saw, as a trace: what its recorded ticks tell of them. Pure."""
+"""The jobs that a controller saw, as a trace: what its recorded ticks show of them. Pure."""
 
 from __future__ import annotations
 

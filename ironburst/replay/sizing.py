@@ -116,7 +116,7 @@ class Sizing:
 
 
 def sample(trace: Trace, jobs: int) -> Trace:
-    """So many jobs in a row, or all: the stretch whose load (GPU-hours submitted
+    """A number of jobs in a row, or all: the stretch whose load (GPU-hours submitted
     an hour) is closest to the whole trace's.
     """
     if len(trace) <= jobs:

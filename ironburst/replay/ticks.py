@@ -113,9 +113,9 @@ class Side:
 
 @dataclass(frozen=True)
 class Hours:
-    """Hours over the jobs. `sooner`, `later`: both rented for it, the replay so much before or after. `saved`: only the
-    replay rented, so much before the job really started (less a boot); `unknown`: jobs of which a snapshot can't tell
-    it: only the record rented for them, or they were never seen to start.
+    """Hours over the jobs. `sooner`, `later`: both rented for it, the replay this much before or after. `saved`: only
+    the replay rented, this much before the job really started (less a boot); `unknown`: jobs of which a snapshot can't
+    show it: only the record rented for them, or they were never seen to start.
     """
 
     sooner_h: float = 0.0
@@ -157,7 +157,7 @@ def acts_of(decision: Decision) -> dict[int, Act]:
 
 
 def differ(recorded: Act, replayed: Act) -> bool:
-    """Whether something else is done. Why a job waits may be told otherwise: that is no difference."""
+    """Whether something else is done. The reason why a job waits may read otherwise: that is no difference."""
     return recorded.kind != replayed.kind or (recorded.kind != WAIT and recorded.what != replayed.what)
 
 

@@ -1,6 +1,6 @@
 """Traces of jobs, read from files: what was submitted, when, how large, and how long it ran.
 
-A file's columns tell its format (ironburst.replay.formats):
+A file's format is known by its columns (ironburst.replay.formats):
 
 - plain: submit_s, duration_s, num_gpus; if there: vc (or queue), user, limit_s, deadline_s. It is taken as it stands.
 - sacct: JobIDRaw, Submit, Start, ElapsedRaw, AllocTRES, split by a bar. Slurm's accounting (`formats.sacct`).

@@ -1,7 +1,7 @@
 """What a scheduler that holds the shares does: which jobs start, and which work over quota ends for them.
 
-The schedulers do this themselves (ironburst.shares.slurm, .kubernetes, .kueue say how they are told). This is what
-they are compared with: the same rules, on nodes with GPUs and nothing else.
+The schedulers do this themselves (ironburst.shares.slurm, .kubernetes, .kueue write what they need for it). This is
+what they are compared with: the same rules, on nodes with GPUs and nothing else.
 """
 
 from __future__ import annotations

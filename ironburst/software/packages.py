@@ -206,7 +206,7 @@ def slurm_sources(os: str, slurm: str, facts: Facts) -> list[str]:
 
 def kubernetes_packages(os: str, role: str, kubernetes: str | None, facts: Facts) -> list[Package]:
     """Kubernetes for `role`, kubernetes_node or kubernetes_head, of the declared version: "1.36" is any of that minor
-    version, "1.36.3" is that one alone.
+    version, "1.36.3" is only that one.
     """
     if kubernetes is None:
         return []

@@ -152,7 +152,7 @@ def nodes_of(document: ClusterDocument) -> kubernetes.KubernetesNodes:
 
 
 def home_nodes(cluster: str, declared: Declared, region: str | None) -> kubernetes.KubernetesNodes:
-    """The same by the document's part that names the cluster alone, for Ansible: its rented nodes aren't known for
+    """The same by the document's part that names only the cluster, for Ansible: its rented nodes aren't known for
     such. Raises SchedulerError.
     """
     from ironburst.adapters import kubernetes

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import pytest
 
+from ironburst.adapters.redfish import power
 from ironburst.adapters.redfish.bios import PASSING, RedfishBios
 from ironburst.adapters.redfish.client import BmcAccess
 from ironburst.baremetal import bios_cycle
@@ -54,6 +55,7 @@ class Story:
 def quick(monkeypatch):
     sleep = time.sleep
     monkeypatch.setattr(time, "sleep", lambda seconds: sleep(min(seconds, 0.003)))
+    monkeypatch.setattr(power, "SWITCH_S", 1.0)  # by the clock: a switch that only says so is waited for
     monkeypatch.setattr(bios_cycle, "SETTLED_LOOKS", 6)
 
 

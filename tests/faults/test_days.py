@@ -19,7 +19,8 @@ def test_a_full_day(capsys):
         print(f"\na day of 2,000 jobs and every fault, seed {seed} (DAY_SEED)", flush=True)
     outcome = full_days.one(seed)
     assert outcome.wrong == {name: [] for name in full_days.ZEROES}, f"DAY_SEED={seed}"
-    assert outcome.jobs >= 2000 and outcome.rented > 50 and outcome.launches > 50
+    # a launch is one call for all nodes of a gang, and they serve further jobs: 20 to 42 on the days of seeds 1 and 2
+    assert outcome.jobs >= 2000 and outcome.rented > 100 and outcome.launches >= 15
     assert set(FAULTS) <= set(outcome.faults), "each fault happened"
     assert sum(name.startswith("killed at") for name in outcome.faults) == 2 * full_days.CRASHES
     assert outcome.faults["the controller died"] == 2 * full_days.CRASHES

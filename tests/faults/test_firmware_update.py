@@ -14,6 +14,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 
 from ironburst.adapters import firmware_image
+from ironburst.adapters.redfish import power
 from ironburst.adapters.redfish.client import BmcAccess
 from ironburst.adapters.redfish.update import RedfishUpdate
 from ironburst.adapters.redfish.update_record import UpdateRecord
@@ -132,6 +133,7 @@ class Story:
 def quick(monkeypatch):
     sleep = time.sleep
     monkeypatch.setattr(time, "sleep", lambda seconds: sleep(min(seconds, 0.003)))
+    monkeypatch.setattr(power, "SWITCH_S", 1.0)  # by the clock: a switch that only says so is waited for
 
 
 @contextlib.contextmanager

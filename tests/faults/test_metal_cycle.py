@@ -12,6 +12,7 @@ import pytest
 from pulumi.provider.experimental import provider as sdk
 
 from ironburst.adapters.redfish import cycle as metal_cycle
+from ironburst.adapters.redfish import power
 from ironburst.baremetal import install_scripts
 from ironburst.baremetal.install_scripts import Target
 from lab.bmc import Fault, Machine, write_fault
@@ -118,6 +119,7 @@ def quick(monkeypatch):
     """No waiting for wall time, and no ssh: the emulated machine answers for its host."""
     sleep = time.sleep
     monkeypatch.setattr(time, "sleep", lambda seconds: sleep(min(seconds, 0.003)))
+    monkeypatch.setattr(power, "SWITCH_S", 1.0)  # by the clock: a switch that only says so is waited for
     monkeypatch.setenv("LAB_BMC_PASSWORD", PASSWORD)
 
 

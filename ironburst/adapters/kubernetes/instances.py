@@ -58,7 +58,7 @@ def joined(
     nodes: Mapping[str, NodeView], permits: Collection[str], site: KubernetesSite
 ) -> tuple[dict[str, str], list[str]]:
     """(node with a permit -> the object that is it from now on, sentences of those that nobody asked for). `nodes`: by
-    declared names where they have one. Two that claim the same name are both left out: one alone can have been
+    declared names where they have one. Two that claim the same name are both left out: only one can have been
     launched. Pure.
     """
     claims: dict[str, list[str]] = {}

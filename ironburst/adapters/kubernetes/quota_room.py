@@ -4,7 +4,7 @@ Kueue never looks at the other flavors again once it has reserved one (0.19.2, t
 was held). `Retry` gives the quota back, and it looks again, from the first flavor on: half a second later it has
 started at home. So Retry is answered where home has room, by what Kueue itself says is reserved, and by the GPUs that
 are free on each of home's nodes: quota knows nothing of drained ones, nor that 4 and 4 are no 8, and who starts at home
-by quota alone waits there for good. Where that was wrong, the workload is held again a moment later. Not counted: what
+only by quota waits there for good. Where that was wrong, the workload is held again a moment later. Not counted: what
 preemption would free, fair sharing, taints, affinity.
 """
 

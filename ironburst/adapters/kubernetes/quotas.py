@@ -1,5 +1,5 @@
 """The teams' quotas, as far as they change with what is in service: ResourceQuotas of their namespaces, or their queues
-of Kueue. Who applies `ironburst shares --for` makes them; the controller may change these alone, by name.
+of Kueue. Who applies `ironburst shares --for` makes them; the controller may change only these, by name.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """What the controller keeps in the cluster: the nodes that it asked for (a ConfigMap), and whose the site is (a Lease).
 
-Every write is conditional on what was read (resourceVersion). The age of a claim is by the API server's clock alone:
-when the server wrote it down (managedFields), and when it answers (the Date of its answer).
+Every write is conditional on what was read (resourceVersion). The age of a claim is measured only by the API server's
+clock: when the server wrote it down (managedFields), and when it answers (the Date of its answer).
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ ANOTHER = "(none of ironburst's)"
 
 @dataclass(frozen=True)
 class InstallRecord:
-    """What is remembered of a node: the mark that its host said last, and since when (seconds since 1970) an
+    """What is remembered of a node: the mark that its host reported last, and since when (seconds since 1970) an
     installation goes on. A record is only ever a reason to do less.
     """
 

@@ -260,7 +260,7 @@ def _reason(raw: dict[str, Any]) -> str:
 
 def base_state(words: list[str]) -> str:
     """What matters of a job's state and its flags: one that still holds nodes is on them, whatever else it is.
-    STAGE_OUT alone holds none any more; SIGNALING and RESIZING come beside RUNNING, which it is.
+    Only STAGE_OUT holds none any more; SIGNALING and RESIZING come beside RUNNING, which it is.
     """
     known = (*_FLAGS, "PENDING", "RUNNING", "SUSPENDED")
     return next((word for word in known if word in words), words[0])

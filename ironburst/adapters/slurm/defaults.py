@@ -1,4 +1,4 @@
-"""What a waiting job will get, where squeue alone doesn't say it: that follows from the nodes of its partition.
+"""What a waiting job will get, where squeue doesn't show it: that follows from the nodes of its partition.
 
 - It asks for GPUs and names no memory: its partition's share for each (DefMemPerGPU). slurmctld 24.11 shows such a job
   with all of a node's memory in `tres_req_str`, and the share in `memory_per_tres` as `gpu:125` (what a user asked for

@@ -1,4 +1,4 @@
-"""What Slurm tells an ordinary user of jobs: squeue of those in the queue, sacct of those that have ended; of both with
+"""What Slurm shows an ordinary user of jobs: squeue of those in the queue, sacct of those that have ended; of both with
 the administrator's comment, which the controller writes.
 
 Columns: sacct(1) of Slurm 24.11.

@@ -172,8 +172,8 @@ def fabric(*names: str) -> tuple[str, int]:
 
 
 def pod_resources(fabric: str, links: int) -> dict[str, int]:
-    """What a Kubernetes node with so many links of a fabric offers to pods, by the fabric's device plugin: {name of the
-    extended resource: number}.
+    """What a Kubernetes node with this number of links of a fabric offers to pods, by the fabric's device plugin: {name
+    of the extended resource: number}.
     """
     return {"vpc.amazonaws.com/efa": links} if fabric == "efa" else {}
 

@@ -124,7 +124,7 @@ class AwsPool(Pool):
         return given | {"markets": ["capacity-block"]} if implied else given
 
     def spans(self, spot_max_nodes: int) -> bool:
-        """Whether a job may have several of its nodes; on spot no more than so many."""
+        """Whether a job may have several of its nodes; on spot at most this number."""
         return self.max_nodes > 1 and (set(self.markets) != {"spot"} or spot_max_nodes > 1)
 
     @property

@@ -1,4 +1,4 @@
-"""The roles that a stack makes, and what each may: of the declaration alone, so that `ironburst validate` counts what
+"""The roles that a stack makes, and what each may: only from the declaration, so that `ironburst validate` counts what
 `up` makes.
 """
 

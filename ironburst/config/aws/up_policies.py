@@ -1,6 +1,6 @@
 """The policies of the role that does `up`: what a stack needs, and no way to a right that its boundary doesn't have.
 
-Roles are made and changed with the boundary alone, below the path, and passed on to the services that run them. In EC2
+Roles are made and changed only with the boundary, below the path, and passed on to the services that run them. In EC2
 it makes what it wants in its region, and changes and takes away what has the stack's tag; all else is by name. Pure.
 """
 

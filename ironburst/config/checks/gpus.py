@@ -48,7 +48,7 @@ def _at_home(config: ClusterConfig) -> dict[str, catalog.Gpu]:
 
 
 def untyped(config: ClusterConfig) -> Findings:
-    """Jobs that name no GPU type get none of less than home's, unless that is declared. Told until it is decided."""
+    """Jobs that name no GPU type get none of less than home's, unless declared. Reported until it is decided."""
     named, pools = config.burst.untyped_jobs_may_use, config.cloud.pools if config.cloud else []
     for n, name in enumerate(named or []):
         if name not in (known := [pool.name for pool in pools]):

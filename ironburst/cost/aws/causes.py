@@ -1,4 +1,4 @@
-"""Why a bill and the ledger's estimates differ: the known causes, and the lines that tell one by what they are for.
+"""Why a bill and the ledger's estimates differ: the known causes, and the lines that show one by what they are for.
 
 Codes in usage types: "Understand your usage reports" of EC2 and VPC (BoxUsage, SpotUsage, EBS:, PublicIPv4:,
 DataTransfer-, NatGateway-, VpcEndpoint-), each behind a region's code (USE1-BoxUsage:p5.48xlarge). A usage type that

@@ -59,7 +59,7 @@ class Names:
 
     def take(self, given: str, or_else: Iterable[str] = ()) -> str:
         """As it is declared: of a host or a rack small letters, digits and -, of a label . and _, too. `or_else`: what
-        tells it apart where the name is taken already.
+        distinguishes it where the name is taken already.
         """
         cleaned = label if self._label else host
         base = cleaned(given)

@@ -79,7 +79,7 @@ class Thing:
         return number
 
     def of(self, *keys: str) -> Thing:
-        """The related object, as far as it is told there. It must be there."""
+        """The related object, as far as it is given there. It must be there."""
         number, value = self.ref(*keys), self.get(*keys)
         if number is None or not isinstance(value, dict):
             raise self.wrong(keys[0], value, "an object with its id")

@@ -136,7 +136,9 @@ class Live:
         self.publish(self.declared)
         self.head.root(
             "pkill -CONT slurmctld; pkill -CONT slurmdbd; squeue -h -u alice -o '%i %j' | "
-            "awk '$2 != \"fill\" { print $1 }' | xargs -r scancel; true"
+            "awk '$2 != \"fill\" { print $1 }' | xargs -r scancel; "
+            # a drain that a person set outlives the lease
+            "sinfo -h -N -t drain -o %N | sort -u | xargs -r -I{} scontrol update nodename={} state=resume; true"
         )
         self._fill()
         self._forget_refusals()

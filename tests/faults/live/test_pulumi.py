@@ -47,7 +47,7 @@ class Second:
         lock = folder / "stacks" / "lab.lock.yaml"
         if lock.exists():
             shutil.copy(lock, lock.with_name(f"{NAME}.lock.yaml"))
-        self.run("stack", "init", NAME)
+        self.run("stack", "init")
 
     def argv(self, *words):
         argv = self.live.inside.argv(str(binary.path()), *words, "--stack", NAME, "--non-interactive")

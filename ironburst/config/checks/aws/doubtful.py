@@ -1,4 +1,4 @@
-"""What is legal and rarely meant in AWS: told as a warning."""
+"""What is legal and rarely meant in AWS: reported as a warning."""
 
 from __future__ import annotations
 
