@@ -25,7 +25,7 @@ class Blocker(NamedTuple):
 
     holder: WorkloadView
     behind: tuple[WorkloadView, ...]
-    said: str
+    message: str
 
     @property
     def told(self) -> tuple[WorkloadView, ...]:
@@ -46,11 +46,11 @@ def blockers(seen: Queued, jobs: Iterable[Job]) -> list[Blocker]:
         flavors = sorted(seen.cloud(now))
         words = re.compile(rf"in flavor ({'|'.join(map(re.escape, flavors))})(,|$)")
         if behind := sorted((each for each in waiting if words.search(each.said)), key=called):
-            found.append(Blocker(now, tuple(behind), _said(job, flavors, behind)))
+            found.append(Blocker(now, tuple(behind), _message(job, flavors, behind)))
     return found
 
 
-def _said(job: Job, flavors: list[str], behind: list[WorkloadView]) -> str:
+def _message(job: Job, flavors: list[str], behind: list[WorkloadView]) -> str:
     why = f"it insists on {job.demands}" if job.demands else "it has no time limit"
     todo = f"give it one, or its LocalQueue or namespace the annotation {TIME_LIMIT}"
     more = f" and {len(behind) - 3} more" if len(behind) > 3 else ""
@@ -78,7 +78,7 @@ def event(of: WorkloadView, blocker: Blocker, now_s: float) -> Json:
         },
         "type": "Warning",
         "reason": REASON,
-        "message": blocker.said[:1024],
+        "message": blocker.message[:1024],
         "source": {"component": "ironburst"},
         "firstTimestamp": at,
         "lastTimestamp": at,

@@ -111,7 +111,7 @@ class Kueue(Kubernetes):
         bad = [each.error for each in views if each.error]
         self._blockers = blockers(seen, found.jobs)
         said = (*workloads.misdeclared(seen, naming.check_controller(self._site.name)), *bad, *self._trouble)
-        return replace(found, unreadable=(*found.unreadable, *said, *(each.said for each in self._blockers)))
+        return replace(found, unreadable=(*found.unreadable, *said, *(each.message for each in self._blockers)))
 
     # ---- answers that nobody decides
     def claim(self, owner: str, said: str, stale_s: float) -> Claim:
