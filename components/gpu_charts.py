@@ -66,7 +66,9 @@ def releases(declared: GpuSupport) -> list[Release]:
         after = tuple(each.chart.name for each in found if needs & set(catalog.chart_facts(each.chart.name).crds))
         its = makers[name](declared) if name in makers else {"tolerations": ON_GPU_NODES}  # a fabric's device plugin
         values = _merged(its, _from_registry(name, declared), declared.values.get(name, {}))
-        found.append(Release(catalog.chart(name), values, after))
+        chart = catalog.chart(name)
+        chart = chart.kept_in(declared.chart_repository) if declared.chart_repository else chart
+        found.append(Release(chart, values, after))
     return found
 
 

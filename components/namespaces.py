@@ -7,7 +7,8 @@ import pulumi
 import pulumi_kubernetes as kubernetes
 
 from ironburst.config import shares_models
-from ironburst.nodes.naming import TEAM_LABEL, logical
+from ironburst.config.types import duration_text
+from ironburst.nodes.naming import TEAM_LABEL, TIME_LIMIT, logical
 
 RBAC = "rbac.authorization.k8s.io"
 NAME = "ironburst-team"
@@ -36,9 +37,12 @@ class Namespaces(pulumi.ComponentResource):
         self.register_outputs({})
 
     def _namespace(self, label: str, name: str, declared: shares_models.TeamNamespace) -> None:
+        named: Any = {"name": name, "labels": {TEAM_LABEL: name, **secured(declared.pod_security)}}
+        if declared.time_limit:
+            named["annotations"] = {TIME_LIMIT: duration_text(declared.time_limit)}
         made = kubernetes.core.v1.Namespace(
             label,
-            metadata={"name": name, "labels": {TEAM_LABEL: name, **secured(declared.pod_security)}},
+            metadata=named,
             # its pods and volumes are the team's: a share that goes takes none of them along
             opts=pulumi.ResourceOptions(parent=self, retain_on_delete=True),
         )

@@ -49,6 +49,7 @@ CLUSTER = (
     RbacRule("storage.k8s.io", ("storageclasses",), ("list", "watch")),
     RbacRule("", ("resourcequotas",), ("get", "patch"), ("ironburst-guaranteed", "ironburst-over-quota")),
     RbacRule("batch", ("jobs",), ("list", "watch")),
+    RbacRule("resource.k8s.io", ("deviceclasses", "resourceslices", "resourceclaims"), ("list", "watch")),
     RbacRule("scheduling.k8s.io", ("podgroups",), ("list", "watch")),
     # rented nodes join: a ValidatingAdmissionPolicy bounds what Secrets may be made
     RbacRule("certificates.k8s.io", ("certificatesigningrequests",), ("list",)),
@@ -79,9 +80,10 @@ def answering(check: str, teams: tuple[str, ...] = ()) -> tuple[RbacRule, ...]:
         RbacRule(KUEUE, ("clusterqueues",), ("get", "patch"), teams),
         RbacRule(KUEUE, ("cohorts",), ("get", "patch"), ("ironburst",)),
     )
-    kept = ("workloads", "clusterqueues", "cohorts", "resourceflavors", "admissionchecks")
+    kept = ("workloads", "clusterqueues", "localqueues", "cohorts", "resourceflavors", "admissionchecks")
     return (
         RbacRule(KUEUE, kept, ("list", "watch")),
+        RbacRule("", ("events",), ("create",)),  # who holds quota that others wait for
         RbacRule(KUEUE, ("workloads/status",), ("get", "patch")),
         RbacRule(KUEUE, ("admissionchecks/status",), ("get", "patch"), (check,)),
         *(quotas if teams else ()),

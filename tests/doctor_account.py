@@ -26,6 +26,7 @@ from tests.lab_cloud import TRUSTS_EC2
 WHERE = policies.Scope("aws", REGION, ACCOUNT)
 STACK = Path(__file__).parents[1] / "stacks" / "Pulumi.lab.yaml"
 LAB = read_value(STACK)
+LAB["cloud"]["price"] = {"p5.48xlarge": {"on_demand": 50.0}}  # of today
 IMAGE, GROUPS_IMAGE, SECRET = "ami-0123456789abcdef0", "ami-0ba5e0000000000a1", "ironburst/lab/munge-key"
 P_ON_DEMAND, P5_SPOT, STANDARD = "L-417A185B", "L-C4BD4855", "L-1216C47A"
 ADMINISTRATOR = boto3.Session("lab", "lab", region_name=REGION)  # one for all tests: it reads the SDK's models once

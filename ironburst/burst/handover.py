@@ -12,7 +12,7 @@ from functools import cached_property
 
 from ironburst.burst import explain
 from ironburst.burst.decision import Assign, Narrow, Widen
-from ironburst.burst.slots import Room, Slot, usable
+from ironburst.burst.slots import Slot, room_of, usable
 from ironburst.burst.snapshot import Job, Lease, Snapshot
 from ironburst.nodes import naming
 
@@ -92,7 +92,7 @@ class Handover:
     def _has_room(self, lease: Lease, job: Job) -> bool:
         if (pool := self._pools.get(lease.pool)) is None:
             return False
-        return Room.of(pool.each, self._on.get(lease.node, ())).fits(job)
+        return room_of(lease, pool, self._nodes.get(lease.node), self._on.get(lease.node, ())).fits(job)
 
     def _own_exclusions(self, job: Job) -> tuple[str, ...]:
         """The nodes that its user excludes, not we for it."""

@@ -73,7 +73,7 @@ class Reuse:
         payer, run_s = self._commitments.payer(job), self._offers.run_s(job)
         for group in self._with_room(job):
             # jobs of one payer share a node; who takes an unused one over pays from then on
-            mine = [slot for slot in group if slot.account == payer or slot.free == slot.pool.each]
+            mine = [slot for slot in group if slot.account == payer or slot.free == slot.room.total]
             if len(mine) >= job.nodes:
                 longer = [(slot.longer_usd(job, run_s), slot) for slot in mine]
                 longer.sort(key=lambda priced: (priced[0], priced[1].coming, priced[1].free.gpus, priced[1].node))

@@ -107,6 +107,7 @@ class Slots:
                 _slot(
                     lease,
                     pools[lease.pool].of_type(lease.instance_type),
+                    nodes.get(lease.node),
                     on.get(lease.node, ()),
                     pending,
                     snapshot.now_s,
@@ -173,12 +174,22 @@ def jobs_on(jobs: Iterable[Job]) -> dict[str, list[Job]]:
     return by_node
 
 
-def _slot(lease: Lease, pool: Pool, there: Sequence[Job], pending: Mapping[int, Job], now_s: float) -> Slot:
+def room_of(lease: Lease, pool: Pool, node: Node | None, there: Iterable[Job]) -> Room:
+    """On a lease's node beside these jobs. One that is there has what its scheduler says, never more than its type."""
+    has = pool.of_type(lease.instance_type).each
+    if node is not None and lease.state != "coming" and node.total.gpus:
+        has = has.at_most(node.total)
+    return Room.of(has, there)
+
+
+def _slot(
+    lease: Lease, pool: Pool, node: Node | None, there: Sequence[Job], pending: Mapping[int, Job], now_s: float
+) -> Slot:
     """`there`: the jobs on its node."""
     coming = lease.state == "coming"
     began_s = now_s if lease.paid_from_s is None else lease.paid_from_s
     ready_s = max(now_s, began_s + boot_s(pool)) if coming else now_s
-    room, busy_until_s = Room.of(pool.each, there), 0.0
+    room, busy_until_s = room_of(lease, pool, node, there), 0.0
     for job in there:
         busy_until_s = max(busy_until_s, job.end_s or 0.0)
         if job.pending:

@@ -29,6 +29,10 @@ class Resources:
         """Whether `other` has at least as much of each."""
         return self.gpus <= other.gpus and self.cpus <= other.cpus and self.memory_mb <= other.memory_mb
 
+    def at_most(self, other: Resources) -> Resources:
+        """Of each no more than `other` has."""
+        return Resources(min(self.gpus, other.gpus), min(self.cpus, other.cpus), min(self.memory_mb, other.memory_mb))
+
     def __sub__(self, other: Resources) -> Resources:
         return Resources(self.gpus - other.gpus, self.cpus - other.cpus, self.memory_mb - other.memory_mb)
 

@@ -2,7 +2,7 @@
 
 import functools
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ironburst.catalog.errors import look_up
 from ironburst.catalog.tables import Row, filled, table
@@ -21,6 +21,13 @@ class Chart:
     kubernetes_min: str | None
     kubernetes_max: str | None
     source: str
+
+    def kept_in(self, repository: str) -> "Chart":
+        """The same from a repository of one's own, `https://` or `oci://`, which has it under its own name."""
+        name = self.chart.rpartition("/")[2]
+        if repository.startswith("oci://"):
+            return replace(self, chart=f"{repository}/{name}", repository=None)
+        return replace(self, chart=name, repository=repository)
 
 
 @dataclass(frozen=True)

@@ -11,8 +11,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from ironburst.cli import Subparsers, waiting
-from ironburst.config import load, yaml_file
-from ironburst.config.finding import ConfigError
+from ironburst.config import load, prices, yaml_file
+from ironburst.config.finding import ConfigError, Finding, path_of
+from ironburst.config.models import ClusterConfig
 from ironburst.config.stack import load_valid
 
 
@@ -41,7 +42,7 @@ def run(arguments: argparse.Namespace) -> int:
     try:
         with waiting.told("checking the stack file"):
             stack = load_valid(arguments.stack_file, now=datetime.now(UTC), resolve_secrets=not arguments.no_secrets)
-        findings, valid = stack.warnings, True
+        findings, valid = [*stack.warnings, *_prices(stack.config)], True
     except ConfigError as error:
         findings, valid = error.findings, False
     places = _places(arguments.stack_file)
@@ -62,6 +63,12 @@ def run(arguments: argparse.Namespace) -> int:
             print(f"{file}:{line}" if line else file, f"{finding.severity}: {said}", sep=": ", file=sys.stderr)
         print(f"{arguments.stack_file}: {'valid' if valid else 'not valid'}")
     return 0 if valid else 2
+
+
+def _prices(config: ClusterConfig) -> list[Finding]:
+    """A warning of old ones, in one line; nobody but validate says so each time."""
+    said = prices.aged(config.cloud, datetime.now(UTC).date()) if config.cloud else ""
+    return [Finding(path_of("cloud", "price"), None, "price-age", said, "warning")] if said else []
 
 
 def _places(path: Path) -> dict[str, tuple[Path, int]]:

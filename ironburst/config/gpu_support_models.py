@@ -76,6 +76,13 @@ class GpuSupport(FabricPlugin):
         "REGISTRY/nvidia/k8s); none: the vendors' registries",
         examples=["registry.example.org/mirror"],
     )
+    chart_repository: str | None = Field(
+        default=None,
+        pattern=r"^(https?|oci)://[^\s@/]+(/[^\s@/]+)*$",
+        description="where `pulumi up` loads the charts from, under their names: a chart repository that asks for "
+        "no password (https://), or a registry (oci://), where `helm registry login` has signed in; none: the vendors'",
+        examples=["oci://registry.example.org/charts"],
+    )
     pull_secrets: list[Name] = Field(
         default=[], description="Secrets with the registry's credentials, that you make in the namespace ironburst-gpu"
     )

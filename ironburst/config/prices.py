@@ -8,6 +8,7 @@ from datetime import date
 from ironburst import catalog
 from ironburst.catalog.aws.prices import Market
 from ironburst.config.cloud_models import Cloud, Group
+from ironburst.system.local_time import PRICES_OLD_DAYS, age_days
 
 
 def price(cloud: Cloud, instance_type: str, market: Market) -> catalog.Price | None:
@@ -51,3 +52,24 @@ def fixed_usd_per_gpu_hour(cloud: Cloud, group: Group) -> float | None:
 def oldest(prices: Iterable[catalog.Price | None]) -> date | None:
     """The date that is printed with a sum of prices; None: all are declared, or unknown."""
     return min((each.as_of for each in prices if each and each.as_of), default=None)
+
+
+def aged(cloud: Cloud, today: date) -> str:
+    """One sentence where ceilings and estimates count on list prices that are too old; empty: they don't. Spot's is
+    none of these: the controller asks for it, and an old one counts only until it is answered.
+    """
+    types = {each.instance_type for each in cloud.groups if not each.paid_before}
+    for pool in cloud.pools:
+        bounded = {name for name in pool.types if spot_max(cloud, name) is not None}
+        types |= set(pool.types) if "on-demand" in pool.markets else set()
+        types |= set(pool.types) - bounded if "spot" in pool.markets else set()  # on demand is what bounds it then
+    known = {name: price(cloud, name, "on-demand") for name in sorted(types)}
+    old = {name: each.as_of for name, each in known.items() if each and each.as_of}
+    if not old or (days := age_days(min(old.values()), today)) <= PRICES_OLD_DAYS:
+        return ""
+    names = ", ".join(list(old)[:3]) + (f" and {len(old) - 3} more" if len(old) > 3 else "")
+    return (
+        f"ceilings and estimates count with the catalogue's on-demand prices of {min(old.values())}, {days} days old "
+        f"({names}): declare on_demand of these as your bill has it (`ironburst report --bill`); spot is asked for by "
+        "the controller"
+    )

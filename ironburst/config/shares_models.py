@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from pydantic import Field, model_validator
 
 from ironburst.config.software_models import Strict
-from ironburst.config.types import Account, Name, Range
+from ironburst.config.types import Account, Duration, Name, Range
 
 Quantity = Annotated[str, Field(pattern=r"^\d+(\.\d+)?(m|k|[KMGTPE]i?)?$")]
 Amounts = dict[str, Quantity]
@@ -38,6 +38,11 @@ class TeamNamespace(Strict):
         examples=[{"requests.cpu": "1000", "requests.memory": "8Ti", "pods": "500"}],
     )
     limit_range: LimitRange | None = Field(default=None, description="none: containers say their requests themselves")
+    time_limit: Duration | None = Field(
+        default=None,
+        description="for how long money is set aside at first for its pods and workloads that have no limit; none: "
+        "nothing is rented for these",
+    )
     network: Literal["open", "same-namespace"] = Field(
         default="same-namespace",
         description="a NetworkPolicy: who may connect to its pods. Pods on their host's network are free of it, and "

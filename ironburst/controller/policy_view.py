@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -60,10 +60,22 @@ def pool_of(site: Site, lease: LeaseRow) -> Pool | None:
     return pool(site, declared) if declared else None
 
 
-def pools(site: Site, images: dict[str, PoolImage], silent: Sequence[str] = ()) -> tuple[Pool, ...]:
+def pools(site: Site, images: dict[str, PoolImage], observation: Observation) -> tuple[Pool, ...]:
     """All declared pools, in the document's order, but those of silent schedulers."""
-    asked = (each for each in site.document.pools if site.document.scheduler_of(each).kind not in silent)
-    return tuple(pool(site, declared, images[declared.name].obstacle) for declared in asked)
+    asked = (each for each in site.document.pools if site.document.scheduler_of(each).kind not in observation.silent)
+    shown = {node.name: node.total for node in observation.nodes}
+    return tuple(_as_shown(pool(site, declared, images[declared.name].obstacle), shown) for declared in asked)
+
+
+def _as_shown(pool: Pool, shown: Mapping[str, Resources]) -> Pool:
+    """Its nodes have for jobs what their scheduler says: Kubernetes' kubelet and DaemonSets keep a part. The most that
+    one of them has: others may have less because of what runs there.
+    """
+    whole = [shown[name] for name in pool.nodes if name in shown and shown[name].gpus == pool.each.gpus]
+    if not whole:
+        return pool
+    most = Resources(pool.each.gpus, max(each.cpus for each in whole), max(each.memory_mb for each in whole))
+    return replace(pool, each=pool.each.at_most(most))
 
 
 def pool(site: Site, declared: PoolDocument, obstacle: str = "") -> Pool:
@@ -148,7 +160,7 @@ def snapshot(site: Site, observation: Observation, images: dict[str, PoolImage])
         now_s=now,
         jobs=_jobs(site, observation),
         nodes=_with_gpus(observation.nodes, site.document),
-        pools=pools(site, images, observation.silent),
+        pools=pools(site, images, observation),
         leases=tuple(
             _lease(site, lease, observation, joined[lease.launch], money.rates_of(lease, rates)[-1]) for lease in leases
         ),

@@ -32,6 +32,8 @@ BAD_GPU_TAINT = "ironburst.io/bad-gpu"
 SITE_LABEL = "ironburst.io/site"
 TEAM_LABEL = "ironburst.io/team"  # of a team's namespace and own nodes
 """of Kubernetes nodes: home's value, and one for each pool"""
+TIME_LIMIT = "ironburst.io/time-limit"
+"""annotation of a pod, or of a namespace or LocalQueue for its pods without a limit: for how long money is set aside"""
 CLUSTER_LABEL = "ironburst.io/cluster"
 """of what Karpenter launches in a budget of ours: the stack's name"""
 NODE_LABEL = "ironburst.io/node"

@@ -145,7 +145,7 @@ class Cloud:
         self._cancel_timers()
         moto_api_backend.reset()
         clock.reset()
-        iam_late.late(0.0)
+        iam_late.late()
         own = self.capacity.block_offerings, self.capacity.groups, self.capacity.spot_usd
         for table in (self.capacity, *own, self.layer.faults, self.calls, self.hosts, self._credentials):
             table.clear()

@@ -19,7 +19,7 @@ from moto.secretsmanager.models import secretsmanager_backends
 
 from lab.aws.capacity import stash
 from lab.aws.iam_policy import Check
-from lab.aws.launch_spec import Params, spec_of, zone_of
+from lab.aws.launch_spec import Params, market_of, spec_of, zone_of
 
 Keys = dict[str, list[str]]
 # what a resource id begins with -> its type in an ARN; images and snapshots have no account there
@@ -43,6 +43,8 @@ TYPES = {
     "vgw": "vpn-gateway",
     "cgw": "customer-gateway",
     "vpn": "vpn-connection",
+    "tgw": "transit-gateway",
+    "tgw-attach": "transit-gateway-attachment",
 }
 WITHOUT_ACCOUNT = {"image", "snapshot"}
 BORN = {"instance", "volume", "network-interface", "spot-instances-request"}
@@ -78,6 +80,7 @@ ON_NAMED = {
     "DisableVgwRoutePropagation": "RouteTableId GatewayId",
     "DeleteCustomerGateway": "CustomerGatewayId",
     "DeleteVpnConnection": "VpnConnectionId",
+    **{f"{verb}TransitGatewayVpcAttachment": "TransitGatewayAttachmentId" for verb in ("Delete", "Modify")},
 }
 """EC2's actions: the parameters that name what they are on, each of which is asked for"""
 
@@ -107,7 +110,7 @@ class Account:
 
     def existing(self, action: str, resource_id: str, *keys: Keys) -> Check:
         """On an EC2 resource by its id, with its tags. One that isn't there has none."""
-        kind = TYPES.get(resource_id.partition("-")[0], "unknown")
+        kind = TYPES.get(resource_id.rpartition("-")[0], "unknown")
         tags = self.ec2.tags.get(resource_id, {})
         own = {f"{prefix}:ResourceTag/{key}": [value] for key, value in tags.items() for prefix in ("ec2", "aws")}
         if kind == "image" and (image := self.ec2.amis.get(resource_id)):
@@ -155,7 +158,7 @@ def run_instances(where: Account, p: Params) -> list[Check]:
     tags, used = {kind: own for kind, own in asked_tags(spec).items() if kind in BORN}, spec.get("LaunchTemplate")
     template = where.ec2_arn("launch-template", used["Id"]) if used else ""
     subnet, zone = zone_of(where.ec2, spec)
-    market = (spec.get("InstanceMarketOptions") or {}).get("MarketType") or "on-demand"
+    market = market_of(spec)
 
     def common(*parameters: str) -> Keys:
         """`parameters`: whose presence in the request overrides the template."""
@@ -335,6 +338,26 @@ def event_rule(action: str) -> Callable[[Account, Params], list[Check]]:
     return asked
 
 
+def cluster(action: str) -> Callable[[Account, Params], list[Check]]:
+    """Of EKS: a cluster by its name, or an entry of one; what is tagged, by its ARN. Of a new cluster nothing is known
+    to IAM, and its role is passed on.
+    """
+
+    def asked(where: Account, p: Params) -> list[Check]:
+        name, who = p.get("clusterName") or p.get("name"), p.get("principalArn")
+        arn = where.arn("eks", f"cluster/{name}")
+        if who and action != "CreateAccessEntry":
+            kind, _, called = str(who).rpartition(":")[2].partition("/")
+            arn = where.arn("eks", f"access-entry/{name}/{kind}/{where.account}/{called.rpartition('/')[2]}/*")
+        tags = tagging({key: str(value) for key, value in (p.get("tags") or {}).items()})
+        if action != "CreateCluster":
+            return [where.check(f"eks:{action}", p.get("resourceArn") or arn, tags)]
+        passed = {"iam:PassedToService": ["eks.amazonaws.com"]}
+        return [where.check("eks:CreateCluster", "*", tags), where.check("iam:PassRole", p["roleArn"], passed)]
+
+    return asked
+
+
 def placement_group(where: Account, p: Params) -> list[Check]:
     known = stash(where.ec2, "groups").get(p["GroupName"], {})
     tags = {tag["Key"]: tag["Value"] for tag in known.get("Tags", [])}
@@ -405,6 +428,12 @@ ON_QUEUES = (
     *("ReceiveMessage", "GetQueueAttributes", "GetQueueUrl", "PurgeQueue", "CreateQueue", "DeleteQueue"),
     *("SetQueueAttributes", "ListQueueTags", "TagQueue", "UntagQueue"),
 )
+OF_EKS = (
+    *("CreateCluster", "DescribeCluster", "DeleteCluster", "UpdateClusterConfig", "UpdateClusterVersion"),
+    *("DescribeUpdate", "CreateAccessEntry", "DescribeAccessEntry", "UpdateAccessEntry", "DeleteAccessEntry"),
+    *("AssociateAccessPolicy", "DisassociateAccessPolicy", "ListAssociatedAccessPolicies", "ListTagsForResource"),
+    *("TagResource", "UntagResource"),
+)
 ON_RULES = (
     *("PutRule", "DeleteRule", "DescribeRule", "PutTargets", "RemoveTargets", "ListTargetsByRule"),
     *("ListTagsForResource", "TagResource", "UntagResource"),
@@ -436,6 +465,7 @@ CALLS: dict[tuple[str, str], Asked] = {
     ("ec2", "DeletePlacementGroup"): placement_group,
     **{("budgets", name): budgets(right) for name, right in OF_BUDGETS.items()},
     **{("events", name): event_rule(name) for name in ON_RULES},
+    **{("eks", name): cluster(name) for name in OF_EKS},
     ("iam", "SimulatePrincipalPolicy"): simulated,
     **{("iam", name): of_role(name) for name in ON_ROLES},
     **{("iam", name): of_profile(name) for name in ON_PROFILES},

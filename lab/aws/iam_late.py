@@ -1,12 +1,13 @@
 """IAM as the rest of AWS knows it: a change of a policy, and a new role or instance profile, arrive after a while.
 
-At once unless a test says `late(LATE_S)`: else everything that makes a role and uses it would wait.
+At once unless a test says `late(LATE_S)`, or LAB_IAM_LATE_S does for all: README.md says why.
 """
 
 from __future__ import annotations
 
 import datetime as dt
 import functools
+import os
 from collections.abc import Callable
 from typing import Any
 
@@ -18,10 +19,11 @@ from lab.aws import clock
 LATE_S = 30.0
 """that IAM's changes took where they were measured"""
 CHANGES = tuple(f"{verb}_{who}_policy" for verb in ("put", "delete", "attach", "detach") for who in ("role", "user"))
-_late = dt.timedelta()
+AT_FIRST_S = float(os.environ.get("LAB_IAM_LATE_S") or 0.0)
+_late = dt.timedelta(seconds=AT_FIRST_S)
 
 
-def late(seconds: float) -> None:
+def late(seconds: float = AT_FIRST_S) -> None:
     """From now on changes arrive so late."""
     global _late
     _late = dt.timedelta(seconds=seconds)

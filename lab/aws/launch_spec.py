@@ -88,3 +88,8 @@ def primary_first(nics: list[Params]) -> None:
         raise Ec2Error(
             "InvalidParameterValue", "Each network interface requires a unique combination of card and device index."
         )
+
+
+def market_of(spec: Params) -> str:
+    """Of a merged request: spot, capacity-block or on-demand."""
+    return str((spec.get("InstanceMarketOptions") or {}).get("MarketType") or "on-demand")

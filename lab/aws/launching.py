@@ -20,7 +20,7 @@ from lab.aws.capacity import Capacity, stash
 from lab.aws.faults import Ec2Error
 from lab.aws.fleet import create_fleet
 from lab.aws.images import need_available
-from lab.aws.launch_spec import Params, primary_first, spec_of, zone_of
+from lab.aws.launch_spec import Params, market_of, primary_first, spec_of, zone_of
 from lab.aws.placement import need_group
 
 Action = Callable[[Any, Params], Any]
@@ -77,7 +77,7 @@ class Launcher:
                 )
         if str(p.get("DryRun", "")).lower() == "true":  # EC2 looks at what is named, not at capacity or quotas
             check(backend, spec, zone_of(backend, spec)[1])
-            check_tags(spec, (spec.get("InstanceMarketOptions") or {}).get("MarketType") or "on-demand")
+            check_tags(spec, market_of(spec))
             limits.launch(backend, spec, zone_of(backend, spec)[1])
             instance_profile(backend, spec.get("IamInstanceProfile"))
             raise Ec2Error("DryRunOperation", "Request would have succeeded, but DryRun flag is set.", 412)
@@ -91,7 +91,7 @@ class Launcher:
 
         Whatever can be refused is refused before the first instance exists."""
         nics, (subnet, zone) = spec.get("NetworkInterfaces", []), zone_of(backend, spec)
-        market = (spec.get("InstanceMarketOptions") or {}).get("MarketType") or "on-demand"
+        market = market_of(spec)
         check(backend, spec, zone)
         check_tags(spec, market)
         limits.launch(backend, spec, zone)

@@ -12,7 +12,13 @@ from moto.s3.models import s3_backends
 from lab.aws.iam_calls import Account, Keys
 from lab.aws.iam_policy import Check
 
-OF_OTHER_NAME = {"HeadBucket": "ListBucket"}
+OF_OTHER_NAME = {
+    "HeadBucket": "ListBucket",
+    "SelectObject": "GetObject",
+    "GetPublicAccessBlock": "GetBucketPublicAccessBlock",
+    "PutPublicAccessBlock": "PutBucketPublicAccessBlock",
+    "DeletePublicAccessBlock": "PutBucketPublicAccessBlock",
+}
 """calls that IAM knows by another's action"""
 LISTED_BY = ("prefix", "delimiter", "max-keys")
 

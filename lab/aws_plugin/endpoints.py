@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -19,6 +20,7 @@ from lab.provider.fence import OutsideLab, in_lab
 from lab.provider.schema import Problem, parse_tree, problems
 from lab.provider.wire import UNKNOWN, Props
 
+KEYS = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN")
 ALIASES = {"events": ("events", "eventbridge", "cloudwatchevents")}
 # The skip* switches and s3UsePathStyle change nothing here: the stand-in never makes those checks, and asks S3 by path.
 SETTINGS = (
@@ -99,13 +101,14 @@ class Clients:
         key = (service, region or self.region)
         with self._lock:
             if key not in self._made:
-                # Fixed credentials and no proxies: neither the environment nor ~/.aws is read.
+                # No proxies; nothing of ~/.aws, and of the environment only what __main__ has left there.
+                access, secret, token = (os.environ.get(name) for name in KEYS)
                 made = boto3.session.Session(region_name=key[1]).client(
                     service,
                     endpoint_url=self.endpoint(service),
-                    aws_access_key_id=self.config.get("accessKey") or "lab",
-                    aws_secret_access_key=self.config.get("secretKey") or "lab",
-                    aws_session_token=self.config.get("token"),
+                    aws_access_key_id=self.config.get("accessKey") or access or "lab",
+                    aws_secret_access_key=self.config.get("secretKey") or secret or "lab",
+                    aws_session_token=self.config.get("token") or token,
                     config=Config(
                         proxies={},
                         retries={"mode": "standard", "total_max_attempts": 5},

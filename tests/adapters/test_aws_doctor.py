@@ -6,14 +6,16 @@ from pathlib import Path
 
 import boto3
 import pytest
+import yaml
 
 from ironburst import cli
+from ironburst.config.load import KEY
 from ironburst.doctor.aws import billing, capacity, identity, images, link, orphans, quotas, rights, secret, zones
 from ironburst.doctor.aws import examine as aws
 from lab.aws.cloud import ACCOUNT
 from lab.aws.testing import REGION
 from tests.adapters.aws_doctor_faults import BROKEN, by_transit, in_reservation, linked, of_no_state, own_key
-from tests.doctor_account import IMAGE, P_ON_DEMAND, STACK, Made, spelled
+from tests.doctor_account import IMAGE, LAB, P_ON_DEMAND, STACK, Made, spelled
 from tests.lab_cloud import user
 
 CHECKS = (identity, quotas, zones, images, rights, link, secret, billing, capacity, orphans)
@@ -191,21 +193,37 @@ def published(made, tmp_path):
     return str(path)
 
 
-def test_the_verb_says_ok_with_0_and_findings_with_3(made, published, capsys):
-    assert cli.main(["doctor", str(STACK), "--aws", "--document", published]) == 0
+@pytest.fixture
+def stack(tmp_path):
+    """The lab's, with prices of today."""
+    path = tmp_path / "Pulumi.lab.yaml"
+    whole = yaml.safe_load(STACK.read_text())
+    whole["config"][KEY] = LAB
+    path.write_text(yaml.safe_dump(whole))
+    return str(path)
+
+
+def test_prices_that_are_too_old_are_told_in_one_line(made):
+    found = next(billing.check(made.site(change=lambda value: value["cloud"].pop("price"))))
+    assert (found.state, found.looked_at) == ("warn", "prices")
+    assert "on-demand prices of 2026-" in found.seen and "days old" in found.seen and "report --bill" in found.todo
+
+
+def test_the_verb_says_ok_with_0_and_findings_with_3(made, published, stack, capsys):
+    assert cli.main(["doctor", stack, "--aws", "--document", published]) == 0
     said = capsys.readouterr().out
     assert re.search(r"^\d+ ok$", said.splitlines()[-1]) and "->" not in said
     made.given("quotas")[P_ON_DEMAND] = 0
-    assert cli.main(["doctor", str(STACK), "--document", published]) == 3
+    assert cli.main(["doctor", stack, "--document", published]) == 3
     said = capsys.readouterr().out
     assert "fail     quotas: Running On-Demand P instances: 0 vCPUs" in said and "         -> ask for it" in said
     assert said.splitlines()[-1].endswith("1 fail")
 
 
-def test_the_verb_as_json(made, published, capsys, monkeypatch):
+def test_the_verb_as_json(made, published, stack, capsys, monkeypatch):
     monkeypatch.setenv("IRONBURST_DOCUMENT", published)
     made.given("cost tags").clear()
-    assert cli.main(["doctor", str(STACK), "--aws", "--json"]) == 3
+    assert cli.main(["doctor", stack, "--aws", "--json"]) == 3
     said = json.loads(capsys.readouterr().out)
     assert said["ok"] is False and set(said["findings"][0]) == {"check", "looked_at", "state", "seen", "todo"}
     assert [each["check"] for each in said["findings"] if each["state"] != "ok"] == ["billing"]

@@ -78,6 +78,7 @@ SCHEMAS = {
     ),
     "ClusterQueue": (ANY, ANY),
     "Cohort": (ANY, ANY),
+    "LocalQueue": (ANY, ANY),
     "ResourceFlavor": (ANY, ANY),
 }
 
@@ -97,7 +98,7 @@ def _crd(kind, spec, status):
         "metadata": {"name": f"{plural}.{GROUP}"},
         "spec": {
             "group": GROUP,
-            "scope": "Namespaced" if kind == "Workload" else "Cluster",
+            "scope": "Namespaced" if kind in ("Workload", "LocalQueue") else "Cluster",
             "names": {"kind": kind, "plural": plural, "singular": kind.lower(), "listKind": f"{kind}List"},
             "versions": [version],
         },

@@ -16,6 +16,7 @@ from lab.aws.testing import client
 from tests import planes
 from tests.components.projects import ROOT, done, project
 from tests.components.test_declare import IMAGE, cloud
+from tests.components.test_declare_organization import declared, deploys, organize
 from tests.unit.kubernetes_stack import on_eks
 
 __all__ = ["cloud"]
@@ -80,5 +81,21 @@ def test_a_cluster_of_eks_comes_with_what_belongs_into_it_and_goes(engine, cloud
     assert json.loads(outputs["kubeconfig"])["users"][0]["user"]["exec"]["command"] == "aws"
     done(engine("preview", "--expect-no-changes"))
     done(engine("refresh", "--preview-only", "--expect-no-changes"))
+    done(engine("destroy", "--yes", "--skip-preview"))
+    assert leftovers.leftovers(cloud.url) == before
+
+
+def test_the_printed_rights_are_enough_for_a_cluster(engine, cloud, tmp_path):
+    """In a company's account, for whoever does `up` with these rights alone."""
+    organize(cloud)
+    path = tmp_path / "project/stacks/Pulumi.lab.yaml"
+    stack = yaml.safe_load(path.read_text())
+    declared(stack["config"]["ironburst:cluster"])
+    deploys(cloud, stack["config"])
+    path.write_text(yaml.safe_dump(stack))
+    before = leftovers.leftovers(cloud.url)
+    done(engine("stack", "init"))
+    done(engine("up", "--yes", "--skip-preview"))
+    done(engine("preview", "--expect-no-changes"))
     done(engine("destroy", "--yes", "--skip-preview"))
     assert leftovers.leftovers(cloud.url) == before

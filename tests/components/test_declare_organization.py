@@ -25,28 +25,38 @@ def declared(cluster):
     cluster["cloud"] |= {"iam": {"permissions_boundary": BOUNDARY, "path": PATH}, "tags": {"CostCenter": "4711"}}
 
 
-@pytest.fixture
-def company(engine, cloud):
-    """`company(change)`: a session of a role with the printed rights of the declaration so changed."""
+def organize(cloud):
+    """The account is a company's."""
     iam = client(cloud.url, "iam")
     allow_spot(iam)
     iam.create_policy(PolicyName="gpu", Path="/security/", PolicyDocument=json.dumps(ANYTHING))
-    role = iam.create_role(RoleName="deployer", AssumeRolePolicyDocument=TRUST)["Role"]["Arn"]
+    iam.create_role(RoleName="deployer", AssumeRolePolicyDocument=TRUST)
     cloud.organization += [no_role_without(BOUNDARY), no_launch_without("CostCenter")]
+
+
+def deploys(cloud, settings):
+    """A session of a role with the printed rights of these settings of a stack, which get its keys."""
+    iam, config = client(cloud.url, "iam"), load.from_value(settings["ironburst:cluster"])
+    for name, policy in up_policies.policies_of(config, config.cloud, sizes.where(config.cloud)).items():
+        assert sizes.size(policy) <= 6_144
+        made = iam.create_policy(PolicyName=name, PolicyDocument=json.dumps(policy))["Policy"]["Arn"]
+        iam.attach_role_policy(RoleName="deployer", PolicyArn=made)
+    session = assumed(Clients(cloud.url), iam.get_role(RoleName="deployer")["Role"]["Arn"])
+    keys = session.get_credentials()
+    settings |= {"aws:accessKey": keys.access_key, "aws:secretKey": keys.secret_key, "aws:token": keys.token}
+    return Clients(cloud.url, session)
+
+
+@pytest.fixture
+def company(engine, cloud):
+    """`company(change)`: a session of a role with the printed rights of the declaration so changed."""
+    organize(cloud)
 
     def deployer(change):
         engine.declare(change)
-        config = load.from_value(engine.settings["ironburst:cluster"])
-        for name, policy in up_policies.policies_of(config, config.cloud, sizes.where(config.cloud)).items():
-            assert sizes.size(policy) <= 6_144
-            made = iam.create_policy(PolicyName=name, PolicyDocument=json.dumps(policy))["Policy"]["Arn"]
-            iam.attach_role_policy(RoleName="deployer", PolicyArn=made)
-        session = assumed(Clients(cloud.url), role)
-        keys = session.get_credentials()
-        engine.settings["aws:accessKey"], engine.settings["aws:secretKey"] = keys.access_key, keys.secret_key
-        engine.settings["aws:token"] = keys.token
+        mine = deploys(cloud, engine.settings)
         engine.declare(lambda cluster: None)
-        return Clients(cloud.url, session)
+        return mine
 
     return deployer
 
@@ -104,3 +114,30 @@ def test_a_role_with_the_printed_rights_declares_the_lab_and_gives_it_back(engin
     assert {kind: set(names) - {"up-roles", "up-resources"} for kind, names in after.items()} == {
         kind: set(names) for kind, names in before.items()
     }
+
+
+@pytest.mark.parametrize("kind", ["transit-gateway", "direct-connect", "vpn"])
+def test_the_printed_rights_are_enough_for_a_link_to_a_hall(engine, cloud, company, kind):
+    engine.settings["aws:endpoints"][0]["directconnect"] = cloud.url
+
+    def linked(cluster):
+        declared(cluster)
+        cluster["cloud"]["network"]["hall_link"] = {"kind": kind, "hall": "hall-a", **far_end(cloud, kind)}
+
+    company(linked)
+    before = leftovers.leftovers(cloud.url)
+    done(engine("stack", "init"))
+    done(engine("up", "--yes", "--skip-preview"))
+    done(engine("preview", "--expect-no-changes"))
+    done(engine("destroy", "--yes", "--skip-preview"))
+    assert leftovers.leftovers(cloud.url) == before
+
+
+def far_end(cloud, kind):
+    """What somebody else has made: a network team's gateway, or the hall's router."""
+    if kind == "transit-gateway":
+        return {"gateway_id": client(cloud.url).create_transit_gateway()["TransitGateway"]["TransitGatewayId"]}
+    if kind == "direct-connect":
+        made = client(cloud.url, "directconnect").create_direct_connect_gateway(directConnectGatewayName="hall-a")
+        return {"gateway_id": made["directConnectGateway"]["directConnectGatewayId"]}
+    return {"peer_address": "203.0.113.10", "peer_asn": 65010}

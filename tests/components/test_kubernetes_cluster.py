@@ -247,6 +247,7 @@ TEAM = {
     "quota": {"requests.cpu": "1000", "requests.memory": "8Ti", "pods": "500"},
     "limit_range": {"default_request": {"cpu": "1", "memory": "4Gi"}, "max": {"memory": "1Ti"}},
     "open_to": ["monitoring"],
+    "time_limit": "8h",
 }
 """As Kubernetes' documentation of multi-tenancy has it: quota, limit range, network policy and roles by namespace"""
 
@@ -262,6 +263,7 @@ def test_a_teams_namespace_comes_from_its_share(cluster, declared):
     assert set(its) == {"Namespace", "RoleBinding", "ResourceQuota", "LimitRange", "NetworkPolicy"}
     labels = its["Namespace"]["metadata"]["labels"]
     assert labels[TEAM_LABEL] == "vision" and labels["pod-security.kubernetes.io/enforce"] == "baseline"
+    assert its["Namespace"]["metadata"]["annotations"] == {"ironburst.io/time-limit": "8h"}
     assert its["RoleBinding"]["roleRef"]["name"] == "edit"
     assert [each["name"] for each in its["RoleBinding"]["subjects"]] == ["oidc:vision"]
     assert its["ResourceQuota"]["spec"] == {"hard": TEAM["quota"]}
@@ -290,6 +292,22 @@ def test_a_kubeconfig_that_does_not_resolve_is_one_sentence(cluster, declared, m
     monkeypatch.delenv("ADMIN_KUBECONFIG")
     with pytest.raises(pulumi.RunError, match=r"scheduler.admin_kubeconfig: .*set the environment variable"):
         cluster(declared, again=True)
+
+
+@pytest.mark.parametrize("repository", ["https://charts.example.org/gpus", "oci://registry.example.org/charts"])
+def test_a_hall_without_internet_has_its_own_charts(cluster, declared, repository):
+    every = {"plugin": "device-plugin", "dcgm_exporter": True, "network_operator": True, "dra": "compute-domains"}
+    declared["scheduler"]["gpu_support"] = {**every, "chart_repository": repository}
+    releases = [each.inputs for each in cluster(declared).all("helm.sh/v3:Release")]
+    assert len(releases) == 4
+    for inputs in releases:
+        own = catalog.chart(inputs["name"])
+        name = own.chart.rpartition("/")[2]
+        assert inputs["version"] == own.version
+        if repository.startswith("oci"):
+            assert inputs["chart"] == f"{repository}/{name}" and "repositoryOpts" not in inputs
+        else:
+            assert inputs["chart"] == name and inputs["repositoryOpts"] == {"repo": repository}
 
 
 def test_charts_are_installed_at_the_catalogues_versions(cluster, declared):

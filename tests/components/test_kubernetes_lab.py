@@ -68,15 +68,7 @@ MADE = [
 ]
 
 
-@pytest.fixture(scope="module")
-def plane():
-    with planes.running("comps") as plane:
-        yield plane
-
-
-@pytest.fixture(scope="module")
-def api(plane):
-    return plane.api()
+plane, api = planes.fixtures("comps")
 
 
 @pytest.fixture(scope="module")

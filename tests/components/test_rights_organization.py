@@ -13,7 +13,7 @@ from ironburst.ports import Refused
 from ironburst.ports.images import Build
 from lab.aws.organization import no_launch_without
 from lab.aws.testing import REGION
-from tests.components.test_rights import FOREIGN, P5, WHERE, Site
+from tests.components.rights_account import FOREIGN, P5, WHERE, Site
 from tests.lab_cloud import assumed, clients, server
 
 __all__ = ["clients", "server"]

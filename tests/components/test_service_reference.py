@@ -8,10 +8,14 @@ from pathlib import Path
 
 import pytest
 import yaml
+from moto.s3.responses import ACTION_MAP
 
+import lab.aws
 from ironburst.config import load
 from ironburst.config.aws import policies, roles, sizes, up_policies
 from ironburst.config.aws.data_models import DataSet
+from lab.aws import s3_calls
+from lab.aws.iam_calls import CALLS, OF_BUDGETS
 from tests.components.conftest import STACKS
 from tests.pki import issue
 from tests.unit.kubernetes_stack import on_eks
@@ -139,3 +143,38 @@ def test_what_aws_does_not_know_is_found(actions, resource, key, words):
 def test_the_reference_says_where_and_when_it_was_read():
     assert reference()["source"].startswith("https://docs.aws.amazon.com/service-authorization/")
     assert str(reference()["read"]) == "2026-08-22"
+
+
+# ---- the stand-in's own
+
+
+def named(actions):
+    """Of moto's nested map of S3's calls."""
+    return {name for each in actions.values() for name in (named(each) if isinstance(each, dict) else [each])}
+
+
+def asked_by_the_lab():
+    """Actions that the lab's IAM judges by, and whatever else it writes in their form: condition keys."""
+    calls = {
+        f"{service}:{OF_BUDGETS.get(name, name) if service == 'budgets' else name.removesuffix('Batch')}"
+        for service, name in CALLS
+    }
+    text = "".join(path.read_text() for path in sorted(Path(lab.aws.__file__).parent.glob("*.py")))
+    services = "|".join(sorted({action.partition(":")[0] for action in reference()["actions"]}))
+    calls |= {f"s3:{s3_calls.OF_OTHER_NAME.get(name, name)}" for name in named(ACTION_MAP)}
+    return calls | set(re.findall(rf'"((?:{services}):[A-Z]\w+)"', text))
+
+
+def test_what_the_lab_judges_by_is_known_to_aws():
+    """A misspelt action, or a key that AWS doesn't have, would make a policy good in the lab alone."""
+    known = {
+        *reference()["actions"],
+        *reference()["others"],
+        *reference()["keys"],
+        "kms:ViaService",
+    }  # one of KMS's own, of any action
+    for action in reference()["actions"].values():
+        known |= {*action["keys"], *(key for keys in action.get("types", {}).values() for key in keys)}
+    asked = asked_by_the_lab()
+    assert {"ec2:RunInstances", "budgets:ViewBudget", "s3:GetObject", "iam:PassedToService"} <= asked
+    assert sorted(asked - known) == []

@@ -41,6 +41,9 @@ RESOURCES = {  # group/version resource: kind, namespaced, fields that can be se
     ),
     "policy/v1 poddisruptionbudgets": ("PodDisruptionBudget", True, ("metadata.name",)),
     "scheduling.k8s.io/v1alpha2 podgroups": ("PodGroup", True, ("metadata.name",)),
+    "resource.k8s.io/v1 deviceclasses": ("DeviceClass", False, ("metadata.name",)),
+    "resource.k8s.io/v1 resourceslices": ("ResourceSlice", False, ("metadata.name", "spec.nodeName", "spec.driver")),
+    "resource.k8s.io/v1 resourceclaims": ("ResourceClaim", True, ("metadata.name",)),
 }
 PATH = re.compile(r"^/(?:api/(v1)|apis/([^/]+/[^/]+))(?:/namespaces/([^/]+)(?=/))?/([^/]+)(?:/([^/]+))?(?:/([^/]+))?$")
 MERGE, JSON_PATCH = "application/merge-patch+json", "application/json-patch+json"

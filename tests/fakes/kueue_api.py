@@ -17,6 +17,7 @@ API = "kueue.x-k8s.io/v1beta2"
 WORKLOADS, QUEUES, FLAVORS, CHECKS = (
     f"{API} {plural}" for plural in ("workloads", "clusterqueues", "resourceflavors", "admissionchecks")
 )
+LOCAL_QUEUES = f"{API} localqueues"
 CHECK = "ironburst-lab"
 KINDS = {
     WORKLOADS: ("Workload", True, ("metadata.name",)),
@@ -24,6 +25,8 @@ KINDS = {
     FLAVORS: ("ResourceFlavor", False, ("metadata.name",)),
     CHECKS: ("AdmissionCheck", False, ("metadata.name",)),
     f"{API} cohorts": ("Cohort", False, ("metadata.name",)),
+    LOCAL_QUEUES: ("LocalQueue", True, ("metadata.name",)),
+    "v1 events": ("Event", True, ("metadata.name",)),
 }
 
 

@@ -1,10 +1,11 @@
 """Kubernetes as the scheduler (ironburst.ports.Scheduler): docs/adr/0033, and 0038 where Kueue is the queue.
 
 - client, cache: requests, and a copy of a cluster's objects; objects, pods, views: what is kept of them;
-  quantities: units
+  devices: GPUs of a DRA driver; quantities: units
 - site, taints, affinity: burst pools, and which pods may run there; gangs, queue: pods as jobs; nodes: Node objects;
   evictions: a job's pods, all or none
-- scheduler: the port for kube-scheduler; kueue: for Kueue, with kueue_views, workloads, check_states and quota_room
+- scheduler: the port for kube-scheduler; kueue: for Kueue, with kueue_views, workloads, check_states, quota_room
+  and blockers
 - joining, instances: how rented nodes join, and on EKS; record: what the controller keeps in the cluster
 - quotas: the teams' quotas; karpenter: NodePools and NodeClaims; bridged: beside slurm-bridge
 - service: home nodes out of service, for a converge

@@ -1,8 +1,8 @@
 """Pods that start together, and which they are. Pure.
 
 In this order: a native PodGroup with a gang policy; a group of a LeaderWorkerSet; all pods of a JobSet; an Indexed Job
-that starts all of its indexes; all pods of a controller that isn't known here (an operator's own kind). Every other pod
-is by itself.
+that starts all of its indexes; all pods of a controller that isn't known here (an operator's own kind), but for those
+that it adds when the others have started. Every other pod is by itself.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ class Gang:
     group: GroupView | None = None
     jobs: tuple[JobView, ...] = ()  # that its pods belong to
     remade: bool = False  # its controller makes its pods anew when they are evicted
+    beside: tuple[PodView, ...] = ()  # pods with GPUs that ran before its own were added
 
     @cached_property
     def id(self) -> int:
@@ -68,10 +69,16 @@ class Gang:
         return [pod for pod in self.pods if pod.node and (pod.uid not in launchers or pod.node in site.pool_of)]
 
 
+# kinds of keys whose size their controllers say; others add pods to what runs
+_KNOWN = ("podgroup", "leaderworkerset", "jobset", "job", "pod")
+_MADE_WITHIN_S = 60.0  # an operator's first pods
+
+
 @dataclass
 class _Members:
     name: str
     pods: list[PodView] = field(default_factory=list)
+    beside: tuple[PodView, ...] = ()
 
 
 def grouped(
@@ -93,6 +100,8 @@ def grouped(
         if job.template and not job.jobset and (job.together or job.parallelism == 1):
             key, name = _key(job.template, of_uid, of_key)
             members.setdefault(key, _Members(name, [job.template]))
+    for key in [key for key in members if key.split(" ", 1)[0] not in _KNOWN]:
+        members |= _grown(key, members[key])
     gangs = [_gang(key, each, of_uid, of_set, of_key) for key, each in members.items()]
     counted = Counter(gang.id for gang in gangs)
     return gangs, frozenset(id for id, count in counted.items() if count > 1)
@@ -123,6 +132,26 @@ def _key(pod: PodView, jobs: Mapping[str, JobView], groups: Mapping[str, GroupVi
     return f"pod {pod.uid}", pod.key
 
 
+def _grown(key: str, of: _Members) -> dict[str, _Members]:
+    """Without the pods with GPUs that were added later, and these: each by itself, or with those of its replica. They
+    start beside what runs: a RayCluster's autoscaler adds one when somebody waits for it, and takes it away again.
+    """
+    workers = [pod for pod in of.pods if pod.gpus]
+    started_s = min((pod.started_s for pod in workers if pod.node and pod.started_s is not None), default=None)
+    if started_s is None:
+        return {key: of}
+    since_s = max(started_s, min(pod.created_s for pod in workers) + _MADE_WITHIN_S)
+    late = {pod.uid for pod in workers if pod.created_s > since_s}
+    found = {key: _Members(of.name, [pod for pod in of.pods if pod.uid not in late])}
+    beside = tuple(pod for pod in found[key].pods if pod.gpus and pod.node)
+    for pod in of.pods:
+        if pod.uid in late:
+            own, name = (pod.replica, pod.replica) if pod.replica else (pod.uid, pod.name)
+            its = found.setdefault(f"{key} grown {own}", _Members(f"{pod.namespace}/{name}", beside=beside))
+            its.pods.append(pod)
+    return found
+
+
 def _gang(
     key: str,
     members: _Members,
@@ -145,7 +174,8 @@ def _gang(
         size = max(size, sum(job.parallelism - job.succeeded for job in jobs) + missing)
     elif kind == "job" and jobs and jobs[0].together:
         size = max(size, jobs[0].parallelism - jobs[0].succeeded)
-    return Gang(key, members.name, tuple(pods), size, group, jobs, _remade(kind, pods, of_uid))
+    remade = _remade(kind, pods, of_uid)
+    return Gang(key, members.name, tuple(pods), size, group, jobs, remade, members.beside)
 
 
 def _remade(kind: str, pods: list[PodView], jobs: Mapping[str, JobView]) -> bool:

@@ -23,6 +23,7 @@ from ironburst.adapters.kubernetes import (
     taints,
     workloads,
 )
+from ironburst.adapters.kubernetes.blockers import Blocker, blockers, event
 from ironburst.adapters.kubernetes.cache import FIRST_S, Cache, Kind
 from ironburst.adapters.kubernetes.client import ApiError, Client, checked
 from ironburst.adapters.kubernetes.gangs import Gang
@@ -31,6 +32,7 @@ from ironburst.adapters.kubernetes.kueue_views import GROUP, PENDING, READY, VER
 from ironburst.adapters.kubernetes.queue import KEPT, Objects
 from ironburst.adapters.kubernetes.scheduler import Kubernetes
 from ironburst.adapters.kubernetes.site import KubernetesPool, KubernetesSite
+from ironburst.adapters.kubernetes.views import ObjectView
 from ironburst.adapters.kubernetes.workloads import Queued
 from ironburst.nodes import naming
 from ironburst.ports import Claim, Job, Observation, Quota, SchedulerError, TeamShare
@@ -44,8 +46,10 @@ _KEPT = {
     "cohorts": "cohorts",
     "flavors": "resourceflavors",
     "checks": "admissionchecks",
+    "local_queues": "localqueues",
 }
 _HOME, _LOST, _CHANGED = "there is room at home", "its rented nodes are gone", "it gets other rented nodes"
+_EVENT_S = 3600.0  # an API server keeps an Event for an hour
 _AGAIN_S = (60.0, 3600.0)  # the first pause after a Retry for home that didn't bring it there, and the longest
 
 
@@ -57,6 +61,7 @@ def kueue_kinds(site: KubernetesSite) -> list[Kind]:
         Kind("cohorts", (f"{_API}/cohorts",), kueue_views.read_queue),
         Kind("resourceflavors", (f"{_API}/resourceflavors",), partial(kueue_views.read_flavor, site=site)),
         Kind("admissionchecks", (f"{_API}/admissionchecks",), kueue_views.read_check),
+        Kind("localqueues", (f"{_API}/localqueues",), objects.read_default),
     ]
 
 
@@ -82,6 +87,8 @@ class Kueue(Kubernetes):
         self._clock = clock
         self._sent: dict[str, tuple[float, int]] = {}  # uids of workloads sent home in vain: when, how often
         self._trouble: tuple[str, ...] = ()  # sentences of the last round of answers
+        self._blockers: list[Blocker] = []  # as last observed
+        self._told: dict[tuple[str, str], float] = {}  # uids of a holder and of whom an Event says so: when
 
     # ---- reading
     def objects(self) -> Queued:
@@ -100,10 +107,11 @@ class Kueue(Kubernetes):
     def observe(self) -> Observation:
         """Also what went wrong with the last answers."""
         found, seen = super().observe(), self.objects()
-        bad = [each.error for each in seen.workloads.values() if each.error]
+        views: list[ObjectView] = [*seen.workloads.values(), *seen.local_queues.values()]
+        bad = [each.error for each in views if each.error]
+        self._blockers = blockers(seen, found.jobs)
         said = (*workloads.misdeclared(seen, naming.check_controller(self._site.name)), *bad, *self._trouble)
-        said += tuple(workloads.blocking(seen, found.jobs))
-        return replace(found, unreadable=(*found.unreadable, *said))
+        return replace(found, unreadable=(*found.unreadable, *said, *(each.message for each in self._blockers)))
 
     # ---- answers that nobody decides
     def claim(self, owner: str, said: str, stale_s: float) -> Claim:
@@ -115,7 +123,7 @@ class Kueue(Kubernetes):
 
     def _answers(self) -> list[str]:
         found: list[str] = []
-        for act in (self._stand_by, self._take_back, self._send_home):
+        for act in (self._stand_by, self._take_back, self._send_home, self._tell):
             try:
                 act(self.objects())
             except SchedulerError as error:
@@ -155,6 +163,23 @@ class Kueue(Kubernetes):
             self._sent[each.uid] = self._clock(), self._sent.get(each.uid, (0.0, 0))[1] + 1
 
         self._each(due, send)
+
+    def _tell(self, seen: Queued) -> None:
+        """Those who wait behind a holder of quota, and its user, see it by `kubectl describe`."""
+        del seen
+        pairs = {(by.holder.uid, of.uid): (by, of) for by in self._blockers for of in by.told}
+        now_s = self._clock()
+        self._told = {key: at_s for key, at_s in self._told.items() if key in pairs and now_s - at_s < _EVENT_S}
+        for key, (by, of) in pairs.items():
+            if key in self._told:
+                continue
+            path = f"/api/v1/namespaces/{checked(of.key.partition('/')[0])}/events"
+            try:
+                self._client.create(path, event(of, by, self.now()))
+            except ApiError as error:
+                if error.status != 409:  # it is there, from before
+                    raise
+            self._told[key] = now_s
 
     def _due(self, each: WorkloadView) -> bool:
         at_s, times = self._sent.get(each.uid, (-float("inf"), 0))

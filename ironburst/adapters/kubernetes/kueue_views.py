@@ -64,6 +64,7 @@ class WorkloadView:
     finished: bool = False
     priority: int = 0
     limit_s: float | None = None  # what is left of maximumExecutionTimeSeconds
+    queue: str = ""  # its LocalQueue
     cluster_queue: str = ""  # where quota is reserved for it
     reserved_s: float | None = None  # since when; None: it waits for quota
     admitted_s: float | None = None
@@ -165,6 +166,7 @@ def _workload(raw: Json, site: KubernetesSite) -> Json:
         "finished": "Finished" in on,
         "priority": int(spec.get("priority") or 0),
         "limit_s": None if limit is None else max(float(limit) - spent, 0.0),
+        "queue": spec.get("queueName") or "",
         "cluster_queue": admission.get("clusterQueue") or "",
         "reserved_s": on.get("QuotaReserved"),
         "admitted_s": on.get("Admitted"),

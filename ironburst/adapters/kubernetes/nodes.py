@@ -19,6 +19,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 
 from ironburst.adapters.kubernetes import taints
 from ironburst.adapters.kubernetes.site import GPU, KubernetesPool, KubernetesSite
@@ -45,25 +46,39 @@ class NodesRecord:
 
 
 def nodes_of(
-    nodes: Mapping[str, NodeView], pods: Iterable[PodView], record: NodesRecord, site: KubernetesSite, now_s: float
+    nodes: Mapping[str, NodeView],
+    pods: Iterable[PodView],
+    record: NodesRecord,
+    site: KubernetesSite,
+    now_s: float,
+    new: Mapping[str, Resources] = MappingProxyType({}),
 ) -> list[Node]:
     """All Node objects, and the declared nodes that have none. `pods`: those that are bound. `now_s`: by the API
-    server's clock, as its own times are.
+    server's clock, as its own times are. `new`: what a new node has for jobs, by partition; none: as declared.
     """
     on: dict[str, list[PodView]] = {}
     for pod in pods:
         on.setdefault(pod.node, []).append(pod)
-    found = [_node(node, on.get(name, ()), name in record.up, site, now_s) for name, node in nodes.items()]
-    return found + [_absent(name, pool, record) for name, pool in site.pool_of.items() if name not in nodes]
+    has = {pool.partition: new.get(pool.partition, pool.each) for pool in site.pools}
+    found = [_node(node, on.get(name, ()), name in record.up, site, now_s, has) for name, node in nodes.items()]
+    gone = [(name, pool) for name, pool in site.pool_of.items() if name not in nodes]
+    return found + [_absent(name, pool, record, has[pool.partition]) for name, pool in gone]
 
 
-def _absent(name: str, pool: KubernetesPool, record: NodesRecord) -> Node:
+def _absent(name: str, pool: KubernetesPool, record: NodesRecord, has: Resources) -> Node:
     coming = ("NOT_RESPONDING", "POWERING_UP") if name in record.up else ("POWERED_DOWN",)
     states = tuple(sorted(("CLOUD", "DRAIN", "IDLE", *coming)))
-    return Node(name, (pool.partition,), pool.each, states, _UNUSED)
+    return Node(name, (pool.partition,), has, states, _UNUSED)
 
 
-def _node(view: NodeView, on: Iterable[PodView], asked_for: bool, site: KubernetesSite, now_s: float) -> Node:
+def _node(
+    view: NodeView,
+    on: Iterable[PodView],
+    asked_for: bool,
+    site: KubernetesSite,
+    now_s: float,
+    new: Mapping[str, Resources],
+) -> Node:
     name, pool = view.key, site.pool_of.get(view.key)
     if view.error:
         return Node(name, (pool.partition,) if pool else (), Resources(0), ("UNKNOWN",))
@@ -79,7 +94,7 @@ def _node(view: NodeView, on: Iterable[PodView], asked_for: bool, site: Kubernet
     if pool:
         flags |= {"CLOUD"}
         if "POWERING_UP" in flags:
-            total = pool.each
+            total = new[pool.partition]
     partitions = (pool.partition,) if pool else (site.home_partition,) if _of_home(view) else ()
     silent_s = view.ready_since_s if base == "DOWN" else None
     return Node(name, partitions, total, tuple(sorted({base, *flags})), reason, view.address, silent_s=silent_s)

@@ -12,9 +12,9 @@ from ironburst.adapters.kubernetes.quantities import duration, moment, quantity,
 from ironburst.adapters.kubernetes.site import DRAIN, GATE, GPU, TIME_LIMIT, KubernetesSite
 from ironburst.adapters.kubernetes.views import (
     ClaimView,
+    DefaultView,
     GroupView,
     JobView,
-    NamespaceView,
     NodeView,
     PodView,
     StorageClassView,
@@ -150,14 +150,15 @@ def read_group(raw: Json) -> GroupView:
         return GroupView(**names, error=_error("PodGroup", names, error))
 
 
-def read_namespace(raw: Json) -> NamespaceView:
-    """A Namespace."""
+def read_default(raw: Json) -> DefaultView:
+    """A Namespace, or a LocalQueue of Kueue."""
     names = _names(raw)
     text = (raw["metadata"].get("annotations") or {}).get(TIME_LIMIT)
     try:
-        return NamespaceView(**names, aside_s=duration(text) if text is not None else None)
+        return DefaultView(**names, aside_s=duration(text) if text is not None else None)
     except ValueError as error:
-        return NamespaceView(**names, error=f"namespace {names['key']}: its annotation {TIME_LIMIT}: {error}")
+        kind = "queue" if "/" in names["key"] else "namespace"
+        return DefaultView(**names, error=f"{kind} {names['key']}: its annotation {TIME_LIMIT}: {error}")
 
 
 def read_claim(raw: Json) -> ClaimView:

@@ -15,6 +15,7 @@ from functools import partial
 from typing import Any, TypeVar, cast
 
 from ironburst.adapters.kubernetes import (
+    devices,
     evictions,
     instances,
     joining,
@@ -90,7 +91,8 @@ class Kubernetes:
         kept, seen = self._read(), self.objects()
         jobs = self._jobs(seen)
         bound = [pod for pod in seen.pods.values() if pod.node]
-        shown = nodes.nodes_of(seen.nodes, bound, kept, self._site, self._client.now())
+        has = queue.for_jobs(seen, self._site)
+        shown = nodes.nodes_of(seen.nodes, bound, kept, self._site, self._client.now(), has)
         counted = {gang.id: kind for gang in seen.gangs[0] if (kind := gang.pods[0].share)}
         return Observation(tuple(jobs), tuple(shown), kept.permits, queue.unreadable(seen), counted)
 
@@ -102,7 +104,7 @@ class Kubernetes:
         """By their names in Objects: {name there: kind}."""
         if not self._names.known:
             self._read()
-        copies = self._names.declared(cast(Mapping[str, Any], self._cache.copies(self._first_s)))
+        copies = self._names.declared(devices.counted(cast(Mapping[str, Any], self._cache.copies(self._first_s))))
         return {name: copies[kind] for name, kind in kept.items()}
 
     def _read(self) -> NodesRecord:

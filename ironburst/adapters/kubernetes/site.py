@@ -17,8 +17,7 @@ NOT_READY = naming.NOT_READY_TAINT  # of a rented node when it registers; it goe
 GATE = naming.GATE_CONDITION
 DRAIN = "ironburst.io/drain"  # annotation: why we cordoned a node
 BEAT = "ironburst.io/beat"  # annotation: the controller's heartbeat
-# annotation of a pod, or of a namespace for all of its pods: for how long money is set aside for one without a limit
-TIME_LIMIT = "ironburst.io/time-limit"
+TIME_LIMIT = naming.TIME_LIMIT
 
 
 @dataclass(frozen=True)

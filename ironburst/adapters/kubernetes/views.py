@@ -40,6 +40,7 @@ class PodView:
     limit_s: float | None = None  # its own activeDeadlineSeconds
     aside_s: float | None = None  # by its annotation: money is set aside for so long, and then anew
     gpus: int = 0
+    claims_devices: bool = False  # and asks for no GPU beside: how many it has, its claims say
     milli_cpus: int = 0
     memory: int = 0  # bytes
     owner: Owner | None = None
@@ -52,6 +53,7 @@ class PodView:
     reason: str = ""  # the scheduler's words
     begins: str = ""  # bound: what its containers wait for, kubelet's word first; empty: they work
     alike: str = ""  # what decides where it may start: pods.alike
+    replica: str = ""  # several pods that its operator adds and takes away as one; empty: it is one by itself
     origin: str = ""  # what its controller's other pods of the same images share; empty: it has none
     priority: int = 0
     account: str = ""
@@ -144,14 +146,14 @@ class GroupView:
 
 
 @dataclass(frozen=True, slots=True)
-class NamespaceView:
-    """A Namespace."""
+class DefaultView:
+    """What a Namespace, or a LocalQueue of Kueue, says for all of its pods."""
 
     key: str
     uid: str
     version: int
     error: str = ""
-    aside_s: float | None = None  # by its annotation: of its pods that say nothing themselves
+    aside_s: float | None = None  # by its annotation: of those that have no limit of their own
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,7 +24,7 @@ import hashlib
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from ironburst.adapters.kubernetes import queue
@@ -40,8 +40,8 @@ from ironburst.adapters.kubernetes.kueue_views import (
     WorkloadView,
 )
 from ironburst.adapters.kubernetes.queue import Objects
-from ironburst.adapters.kubernetes.site import SITE_KEY, TIME_LIMIT, KubernetesSite
-from ironburst.adapters.kubernetes.views import JobView, Owner, PodView
+from ironburst.adapters.kubernetes.site import SITE_KEY, KubernetesSite
+from ironburst.adapters.kubernetes.views import DefaultView, JobView, Owner, PodView
 from ironburst.ports import Job
 
 DELAYS = "kueue.x-k8s.io/provisioning-request"  # check controller for which Kueue waits with the topology
@@ -59,6 +59,7 @@ class Queued(Objects):
     flavors: Mapping[str, FlavorView]
     checks: Mapping[str, CheckView]
     check: str
+    local_queues: Mapping[str, DefaultView] = field(default_factory=dict, kw_only=True)
 
     @cached_property
     def known(self) -> dict[str, WorkloadView]:
@@ -116,9 +117,12 @@ class Queued(Objects):
         for flavor in set(each.flavors.values()):
             pools &= self.flavors[flavor].pools if flavor in self.flavors else frozenset()
         owner = next((Owner("Job", job.name, job.uid) for job in jobs), None)
+        of_queue = self.local_queues.get(f"{each.pod.namespace}/{of.queue}")
         return replace(
             each.pod,
             owner=owner,
+            limit_s=min((limit for limit in (each.pod.limit_s, of.limit_s) if limit is not None), default=None),
+            aside_s=of_queue.aside_s if of_queue and each.pod.aside_s is None else each.pod.aside_s,
             waits=waits,
             reason=f"Kueue: {of.said or waits or _held(answer)}",
             pools=pools,
@@ -237,29 +241,6 @@ def _beside(job: Job) -> Job:
         return job
     demand = "a start beside Kueue's queue (no label kueue.x-k8s.io/queue-name)"
     return replace(job, demands="; ".join(filter(None, (demand, job.demands))))
-
-
-def blocking(seen: Queued, jobs: Iterable[Job]) -> Iterable[str]:
-    """Sentences on workloads that hold quota of the cloud, that nothing is ever rented for, and that others wait for by
-    Kueue's own words. `jobs`: as `jobs_of` has them.
-    """
-    waiting = [each for each in seen.workloads.values() if each.reserved_s is None and each.active and each.said]
-    keys = {gang.id: gang.key for gang in seen.gangs[0]} if waiting else {}
-    for job in jobs:
-        now = seen.known.get(keys.get(job.id, ""))
-        if now is None or not job.pending or job.held or not (job.demands or job.time_limit_s is None):
-            continue
-        flavors = sorted(seen.cloud(now))
-        words = re.compile(rf"in flavor ({'|'.join(map(re.escape, flavors))})(,|$)")
-        behind = sorted(called(each) for each in waiting if words.search(each.said))
-        if behind:
-            why = f"it insists on {job.demands}" if job.demands else "it has no time limit"
-            todo = "delete it" if job.demands else f"give it one, or its namespace the annotation {TIME_LIMIT}"
-            more = f" and {len(behind) - 3} more" if len(behind) > 3 else ""
-            yield (
-                f"workload {job.name} holds quota of flavor {', '.join(flavors)}, and nothing is rented for it: {why}. "
-                f"{', '.join(behind[:3])}{more} wait for that quota: {todo}"
-            )
 
 
 def misdeclared(seen: Queued, controller: str) -> Iterable[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ironburst.config import prices
 from ironburst.doctor.aws.site import AwsSite
 from ironburst.doctor.checks import CheckResult, answered
 from ironburst.nodes.naming import POOL_TAG, logical
@@ -16,7 +17,10 @@ ACTIVATE = (
 
 
 def check(site: AwsSite) -> Iterator[CheckResult]:
-    """Where a budget and pools are declared, `up` makes an alarm."""
+    """Where a budget and pools are declared, `up` makes an alarm. Prices that are too old are bad for any ceiling."""
+    if said := prices.aged(site.cloud, site.now.date()):
+        seen, _, todo = said.partition(": ")
+        yield CheckResult(CHECK, "prices", "warn", seen, todo)
     if site.config.budget and site.cloud.pools:
         yield from answered(CHECK, f"tag {POOL_TAG}", _tag(site))
         yield from answered(CHECK, "budget alarm", _budget(site))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 from botocore.exceptions import ClientError
 
 from lab.aws_plugin.resources.launch_template import DISK, EBS, MARKET, METADATA, RESERVATION
@@ -30,6 +32,7 @@ RUN = (
     "instanceInitiatedShutdownBehavior metadataOptions capacityReservationSpecification instanceMarketOptions "
     "cpuOptions monitoring placement iamInstanceProfile launchTemplate blockDeviceMappings imageId securityGroupIds"
 )
+PROPAGATION_S, AGAIN_S = 120.0, 0.2  # that the official plugin tries a new profile for, and our pause
 # Not a replacement, but EC2 stops and starts the machine for it, under its jobs: the stand-in refuses it at preview.
 RESTARTS = "instanceType userData"
 RESTART_REFUSED = (
@@ -87,8 +90,16 @@ def create_instance(aws: Aws, new: Props) -> str:
     if volume_tags := tag_list(new.get("volumeTags")):
         specs.append({"ResourceType": "volume", "Tags": volume_tags})
     asked = run_parameters(aws, new)
-    made = aws.ec2.run_instances(MinCount=1, MaxCount=1, **asked, **({"TagSpecifications": specs} if specs else {}))
-    return made["Instances"][0]["InstanceId"]
+    more = {"TagSpecifications": specs} if specs else {}
+    until_s = time.monotonic() + PROPAGATION_S
+    while True:
+        try:
+            made = aws.ec2.run_instances(MinCount=1, MaxCount=1, **asked, **more)
+            return made["Instances"][0]["InstanceId"]
+        except ClientError as error:  # a new profile is known to EC2 only after a while
+            if "Invalid IAM Instance Profile" not in str(error) or time.monotonic() > until_s:
+                raise
+            time.sleep(AGAIN_S)
 
 
 def running(aws: Aws, rid: str) -> bool:

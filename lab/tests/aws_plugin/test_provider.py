@@ -15,6 +15,7 @@ from pulumi import _types
 from pulumi.runtime.proto import provider_pb2 as pb
 from pulumi.runtime.proto import status_pb2
 
+from lab.aws import clock, iam_late
 from lab.aws.cloud import Cloud
 from lab.aws.testing import Clients
 from lab.aws_plugin.harness import Engine, config
@@ -26,6 +27,8 @@ from lab.provider.fence import in_lab
 from lab.provider.harness import Held, Refused, urn_of
 from lab.provider.schema import elements, is_policy
 from lab.provider.wire import SECRET, SIG, UNKNOWN, is_secret, plain, rewrap, secret
+from lab.system import wait_for
+from tests.lab_cloud import TRUSTS_EC2
 
 VPC, SUBNET, TEMPLATE = "aws:ec2/vpc:Vpc", "aws:ec2/subnet:Subnet", "aws:ec2/launchTemplate:LaunchTemplate"
 INSTANCE, PARAMETER, GROUP = (
@@ -425,6 +428,30 @@ def test_creating_an_instance_waits_until_it_runs(lab: Lab) -> None:
         for i in r["Instances"]
     ]
     assert states == ["terminated"] and lab.engine.read(held) is None
+
+
+def test_an_instance_waits_until_ec2_knows_its_new_profile(lab: Lab) -> None:
+    iam = lab.aws("iam")
+    iam.create_role(RoleName="late", AssumeRolePolicyDocument=TRUSTS_EC2)
+    iam_late.late(3600.0)
+    try:
+        iam.create_instance_profile(InstanceProfileName="late")
+        iam.add_role_to_instance_profile(InstanceProfileName="late", RoleName="late")
+        asked = {"ami": lab.image, "instanceType": "t3.micro", "iamInstanceProfile": "late"}
+
+        def tries() -> int:
+            return len([action for action, _ in lab.cloud.calls if action == "RunInstances"])
+
+        before = tries()
+        with ThreadPoolExecutor(1) as pool:
+            made = pool.submit(lab.engine.create, INSTANCE, "late", asked)
+            wait_for(lambda: tries() > before + 1, 30, "another try")
+            assert not made.done()
+            lab.cloud.pass_by(3600.0)
+            lab.engine.delete(made.result(timeout=30))
+    finally:
+        iam_late.late()
+        clock.reset()
 
 
 def test_an_instance_that_dies_at_boot_says_why(lab: Lab) -> None:

@@ -72,6 +72,7 @@ class Site:
             "HOME": str(folder),
             "PYTHONPATH": f".:{ROOT}",
             "AWS_ENDPOINT_URL": cloud_url,
+            "LAB_AWS_ENVIRONMENT": "1",  # `up` calls AWS as the job's own role
             "LAB_NODES": str(self.nodes),
             "IRONBURST_STATE": str(folder / "receipts"),
         }

@@ -4,11 +4,15 @@ The jobs' own commands run, on lab/ci (a stand-in for GitHub) and the lab's AWS.
 nor their secrets: `converge --check` says so, which is what the tests ask of it.
 """
 
+import json
 import shutil
 
 import pytest
 
 from ironburst import document
+from ironburst.config import load
+from ironburst.config.aws import sizes, up_policies
+from lab.aws.organization import no_launch_without, no_role_without
 from lab.aws.testing import client
 from lab.ci.forge import Forge, git
 from lab.tests.ci.sites import ROOT, Site, ended, first_up
@@ -128,3 +132,55 @@ def test_nothing_runs_before_ci_is_switched_on_and_nothing_of_a_fork(bare):
     assert {each.job.workflow: each.conclusion for each in results} == ours
     (preview,) = [each for each in bare.pull_request("other", "Ours")[1] if each.job.workflow == "preview"]
     assert preview.conclusion == "failure", "it was started, where there is nothing to preview"
+
+
+BOUNDARY, HOUR_S = "arn:aws:iam::123456789012:policy/security/gpu", 3600
+ANYTHING = {"Version": "2012-10-17", "Statement": [{"Effect": "Allow", "Action": "*", "Resource": "*"}]}
+
+
+@pytest.mark.slow
+def test_a_companys_account_with_sessions_that_are_nearly_over(site, cloud):  # noqa: F811
+    """Its organization refuses roles without the boundary and launches without a cost centre, CI has the printed rights
+    alone, and by the time that a job calls AWS all but five minutes of its session are over.
+    """
+    iam = client(cloud.url, "iam")
+    iam.create_policy(PolicyName="gpu", Path="/security/", PolicyDocument=json.dumps(ANYTHING))
+    cloud.organization += [no_role_without(BOUNDARY), no_launch_without("CostCenter")]
+
+    def declared(cluster):
+        cluster["cloud"] |= {
+            "iam": {"permissions_boundary": BOUNDARY, "path": "/ironburst/"},
+            "tags": {"CostCenter": "4711"},
+        }
+
+    site.push("main", "first", declared)
+    first_up(site)
+    iam.delete_role_policy(RoleName="up", PolicyName="all")
+    config = load.from_value(site.declared["config"]["ironburst:cluster"])
+    for name, policy in up_policies.policies_of(config, config.cloud, sizes.where(config.cloud)).items():
+        made = iam.create_policy(PolicyName=name, PolicyDocument=json.dumps(policy))["Policy"]["Arn"]
+        iam.attach_role_policy(RoleName="up", PolicyArn=made)
+    left_s, signed = 300, []
+
+    def sign_in(role, subject, seconds):
+        got = site.sign_in(role, subject, seconds)
+        signed.append(seconds)
+        cloud.pass_by(seconds - left_s)
+        return got
+
+    site.forge.sign_in, site.forge.approve = sign_in, lambda environment: True
+    # a tag goes onto all that there is: many calls of AWS
+    site.push("more", "an owner", lambda c: c["cloud"]["tags"].update(owner="platform"))
+    pull, results = site.forge.pull_request("more", "An owner")
+    ended(results, preview="success")
+    ended(site.forge.merge(pull), up="success")
+    assert len(client(cloud.url).describe_vpcs(Filters=[{"Name": "tag:owner", "Values": ["platform"]}])["Vpcs"]) == 1
+    assert document.read(site.document).serial == 1 and set(signed) == {HOUR_S, 3 * HOUR_S}
+    made = [role for role in iam.list_roles()["Roles"] if role["RoleName"].startswith("staging-")]
+    assert made and {role["Path"] for role in made} == {"/ironburst/"}
+    left_s = -1
+    site.push("third", "another owner", lambda c: c["cloud"]["tags"].update(owner="research"))
+    pull, _ = site.forge.pull_request("third", "Another owner")
+    assert "pulumi preview: exit code 1" in ended(site.forge.merge(pull), up="failure")
+    assert "expired" in (site.of("up-up") / "plan.md").read_text()
+    assert document.read(site.document).serial == 1

@@ -25,15 +25,7 @@ GRACE_S = 8
 NAMESPACE = "/api/v1/namespaces/default"
 
 
-@pytest.fixture(scope="module")
-def plane():
-    with planes.running("kube", Options(users={"watcher": ["watchers"]}, grace_s=GRACE_S, toleration_s=5)) as plane:
-        yield plane
-
-
-@pytest.fixture(scope="module")
-def api(plane):
-    return plane.api()
+plane, api = planes.fixtures("kube", Options(users={"watcher": ["watchers"]}, grace_s=GRACE_S, toleration_s=5))
 
 
 @pytest.fixture

@@ -3,13 +3,11 @@ do with a DeviceTaintRule for it (which ironburst-kubelet writes: tests/playbook
 driver isn't there: the slice is written by hand, with the names and attributes that it gives its devices.
 """
 
-import os
-
 import pytest
 
+from ironburst.adapters.kubernetes import Access, Client, Kubernetes, KubernetesSite
 from lab.kubernetes.access import Refused
 from lab.kubernetes.commands import Options
-from lab.kubernetes.control_plane import ControlPlane
 from lab.kubernetes.nodes import NodeSpec
 from lab.system import wait_for
 from tests import planes
@@ -18,24 +16,29 @@ pytestmark = [pytest.mark.slow, planes.BUILT]
 GROUP, VERSION, PODS = "/apis/resource.k8s.io", "v1beta2", "/api/v1/namespaces/default/pods"
 RULES, CLAIMS = f"{GROUP}/{VERSION}/devicetaintrules", f"{GROUP}/v1/namespaces/default/resourceclaims"
 DRIVER, LIMIT_S = "gpu.nvidia.com", 60
+SELECTS = {"selectors": [{"cel": {"expression": f"device.driver == '{DRIVER}'"}}]}
+STANDS_FOR = {"extendedResourceName": "nvidia.com/gpu"}
 TAINT = {"key": "ironburst.io/bad-gpu", "value": "Xid-79", "effect": "NoSchedule"}
 
 
 @pytest.fixture(scope="module")
-def api():
-    plane = ControlPlane(f"t-taints-{os.getpid()}")
+def plane():
     served = {f"resource.k8s.io/{VERSION}": "true"}
-    plane.up(Options(feature_gates={"DRADeviceTaintRules": True}, runtime_config=served), tied=True)
+    options = Options(feature_gates={"DRADeviceTaintRules": True}, runtime_config=served)
+    with planes.running("taints", options) as plane:
+        yield plane
+
+
+@pytest.fixture(scope="module")
+def api(plane):
     api = plane.api()
     plane.add_node(NodeSpec("gpu-1"))
-    selects = {"selectors": [{"cel": {"expression": f"device.driver == '{DRIVER}'"}}]}
-    api.call("POST", f"{GROUP}/v1/deviceclasses", {"metadata": {"name": DRIVER}, "spec": selects})
+    api.call("POST", f"{GROUP}/v1/deviceclasses", {"metadata": {"name": DRIVER}, "spec": SELECTS})
     pool = {"name": "gpu-1", "generation": 1, "resourceSliceCount": 1}
     devices = [{"name": f"gpu-{n}", "attributes": {"uuid": {"string": f"GPU-{n}"}}} for n in range(2)]
     spec = {"driver": DRIVER, "nodeName": "gpu-1", "pool": pool, "devices": devices}
     api.call("POST", f"{GROUP}/v1/resourceslices", {"metadata": {"name": "gpu-1"}, "spec": spec})
-    yield api
-    plane.down()
+    return api
 
 
 def one(device):
@@ -113,3 +116,42 @@ def test_a_gpu_is_not_found_by_its_uuid_and_such_a_rule_is_for_all_of_them(api):
     kept = rule(api, "wide", {"driver": DRIVER, "selectors": [uuid]}, effect="None")
     assert kept["deviceSelector"] == {"driver": DRIVER}  # it takes the field, and forgets it
     api.call("DELETE", f"{RULES}/wide")
+
+
+def test_a_pod_that_asks_as_ever_gets_devices_and_the_adapter_counts_them(plane, api):
+    """NVIDIA's DeviceClass stands for nvidia.com/gpu: no device plugin, no claim in the pod. And a node that announces
+    GPUs takes such a pod, too, as a rented one does.
+    """
+    api.call("POST", f"{GROUP}/v1/deviceclasses", {"metadata": {"name": "as-ever"}, "spec": {**SELECTS, **STANDS_FOR}})
+    plane.add_node(NodeSpec("gpu-2"))
+    pool = {"name": "gpu-2", "generation": 1, "resourceSliceCount": 1}
+    devices = [{"name": f"gpu-{n}", "attributes": {"type": {"string": "gpu"}}} for n in range(2)]
+    spec = {"driver": DRIVER, "nodeName": "gpu-2", "pool": pool, "devices": devices}
+    api.call("POST", f"{GROUP}/v1/resourceslices", {"metadata": {"name": "gpu-2"}, "spec": spec})
+    kube = Kubernetes(Client(Access(plane.layout().kubeconfig("admin"))), KubernetesSite("lab"), deliver=str)
+    try:
+        asks_as_ever(api, "first")
+        wait_for(lambda: look(api, "first")["status"]["phase"] == "Running", LIMIT_S, "the pod on devices")
+        asks_as_ever(api, "waits")
+        wait_for(lambda: unschedulable(api, "waits"), LIMIT_S, "a pod that waits")
+
+        def seen():
+            found = kube.observe()
+            jobs = {job.name.rpartition("/")[2]: job for job in found.jobs}
+            first, waits = jobs.get("first"), jobs.get("waits")
+            return first and waits and waits.reason_word == "Unschedulable" and (found.node("gpu-2"), first, waits)
+
+        node, first, waits = wait_for(seen, LIMIT_S, "both pods as jobs")
+        assert (node.total.gpus, node.has("ALLOCATED"), first.on, first.each.gpus) == (2, True, ("gpu-2",), 2)
+        assert (waits.each.gpus, waits.held, waits.demands) == (2, False, "")
+        plane.add_node(NodeSpec("rented", {}, {"cpu": "8", "memory": "64Gi", "pods": "110", "nvidia.com/gpu": "2"}))
+        wait_for(lambda: look(api, "waits")["spec"].get("nodeName") == "rented", LIMIT_S, "the pod on announced GPUs")
+    finally:
+        kube.close()
+
+
+def asks_as_ever(api, name):
+    asked = {"nvidia.com/gpu": "2"}
+    container = {"name": "c", "image": "x", "resources": {"requests": asked, "limits": asked}}
+    spec = {"restartPolicy": "Never", "activeDeadlineSeconds": 3600, "containers": [container]}
+    api.call("POST", PODS, {"metadata": {"name": name}, "spec": spec})

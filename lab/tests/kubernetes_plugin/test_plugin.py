@@ -23,15 +23,7 @@ NAMESPACE, CONFIG, ROLE, BINDING, SECRET = (
 RELEASE = "kubernetes:helm.sh/v3:Release"
 
 
-@pytest.fixture(scope="module")
-def plane():
-    with planes.running("plugin") as plane:
-        yield plane
-
-
-@pytest.fixture(scope="module")
-def api(plane):
-    return plane.api()
+plane, api = planes.fixtures("plugin")
 
 
 @pytest.fixture(scope="module")

@@ -20,15 +20,7 @@ GATED = {"key": "ironburst.io/not-ready", "effect": "NoSchedule"}
 MANAGED = {"key": bridged.MANAGED, "value": NAME, "effect": "NoExecute"}
 
 
-@pytest.fixture(scope="module")
-def plane():
-    with planes.running("bridge") as plane:
-        yield plane
-
-
-@pytest.fixture(scope="module")
-def api(plane):
-    return plane.api()
+plane, api = planes.fixtures("bridge")
 
 
 def allow(api, where, rules):

@@ -12,7 +12,7 @@ from ironburst.ports import Resources, SchedulerError
 from lab.system import wait_for
 from tests.fakes.kube_api import RESOURCES, kubeconfig_of
 from tests.fakes.kube_objects import GATED, may, node, pod
-from tests.fakes.kueue_api import CHECK, CHECKS, FLAVORS, QUEUES, RECORDED, WORKLOADS, KueueApi
+from tests.fakes.kueue_api import CHECK, CHECKS, FLAVORS, LOCAL_QUEUES, QUEUES, RECORDED, WORKLOADS, KueueApi
 
 NODES = tuple(f"p5-{number}" for number in range(1, 13))
 LABELS = {"ironburst.io/site": "burst-p5"}
@@ -405,6 +405,38 @@ def test_a_check_for_which_kueue_only_waits_launches_nothing_beside_us(api, kube
     job(kube, "train", held=False)
     place(kube, "train", "p5-1")
     assert api.state("train")["state"] == "Ready"
+
+
+def test_who_holds_the_clouds_quota_for_ever_is_named_where_its_users_look(api, kube, at):
+    api.submit("endless")
+    api.edit(WORKLOADS, "team-a", "job-endless", lambda raw: raw["spec"].pop("maximumExecutionTimeSeconds"))
+    behind = copy.deepcopy(RECORDED["workloads"]["in_the_queue_again"])
+    behind["metadata"] |= {"name": "job-next", "uid": "uid-next"}
+    conditions = {each["type"]: each for each in behind["status"]["conditions"]}
+    conditions["QuotaReserved"]["message"] = (
+        "insufficient unused quota for nvidia.com/gpu in flavor cloud, 8 more needed"
+    )
+    api.put(WORKLOADS, behind)
+    told = until(lambda: [each for each in kube.observe().unreadable if "holds quota of flavor cloud" in each])
+
+    def events():
+        return [raw for key, raw in api.objects.items() if key[0] == "v1 events"]
+
+    assert events() == []  # who only looks writes nothing
+    for _ in range(2):
+        claim(kube)
+    assert {each["involvedObject"]["uid"] for each in events()} == {"uid-endless", "uid-next"}
+    assert {each["message"] for each in events()} == set(told)
+    assert len(events()) == len([call for call in api.verbs("create") if call[2] == "events"]) == 2
+    at[0] = 3600.0
+    claim(kube)  # the cluster still has them: nothing is wrong
+    assert not [each for each in kube.observe().unreadable if "isn't answered" in each]
+
+
+def test_a_queues_default_that_is_no_time_is_told(api, kube):
+    notes = {"ironburst.io/time-limit": "soon"}
+    api.put(LOCAL_QUEUES, {"metadata": {"name": "gpus", "namespace": "team-a", "annotations": notes}})
+    until(lambda: [each for each in kube.observe().unreadable if each.startswith("queue team-a/gpus: ")])
 
 
 def test_a_cluster_without_kueue_is_told_at_once(api, kubeconfig):

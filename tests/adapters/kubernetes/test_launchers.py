@@ -9,14 +9,14 @@ from dataclasses import replace
 
 import pytest
 
-from ironburst.adapters.kubernetes import KubernetesPool
+from ironburst.adapters.kubernetes import KubernetesPool, queue
 from ironburst.adapters.kubernetes.taints import toleration
 from ironburst.ports import Resources
-from tests.adapters.kubernetes.test_pods import only
+from tests.adapters.kubernetes.seen import only, seen
 from tests.adapters.kubernetes.test_workloads import SITE as KUEUES
 from tests.adapters.kubernetes.test_workloads import recorded
 from tests.adapters.kubernetes.test_workloads import seen as queued
-from tests.fakes.kube_objects import SITE, job, node, owner, pod, rented_taint, uid
+from tests.fakes.kube_objects import SITE, job, node, owner, pod, pods_of, rented_taint, uid
 
 P5 = replace(SITE, pools=(KubernetesPool("burst-p5", ("p5-1", "p5-2", "p5-3"), Resources(8, 192, 2_000_000), "h100"),))
 
@@ -281,3 +281,15 @@ def test_pods_are_packed_onto_what_is_left():
     its = [at_home(head), *workers]
     assert only(its, site=P5).nodes == 2
     assert only([*its, daemon("dcgm-exporter", "100m")], site=P5).nodes == 4
+
+
+def test_what_daemonsets_and_kubelet_leave_is_what_jobs_are_offered():
+    """Of 95.5 CPUs 95, so that no two are promised more than there are; who takes all 95.5 is offered them, too."""
+    there = node("p5-1")  # 95500m
+    view = seen([daemon("cni", "500m")], nodes=[there], site=P5)
+    assert queue.for_jobs(view, P5)["burst-p5"].cpus == 95
+    (it,) = pods_of(raw := job("whole"), 1, gpus=8)
+    asks(it, **{"nvidia.com/gpu": "8", "cpu": "95500m"})
+    assert only([it], [raw], nodes=[there], site=P5).each.cpus == 95
+    asks(it, **{"nvidia.com/gpu": "8", "cpu": "94200m"})
+    assert only([it], [raw], nodes=[there], site=P5).each.cpus == 95

@@ -10,7 +10,7 @@ from ironburst.adapters.kubernetes import scheduler
 from ironburst.adapters.kubernetes.quantities import duration
 from ironburst.burst.eligibility import not_rentable
 from ironburst.controller import renewing
-from tests.adapters.kubernetes.test_pods import only, seen
+from tests.adapters.kubernetes.seen import only, seen
 from tests.fakes.kube_objects import near, owner, pod, uid
 from tests.fakes.kube_world import PODS, KubeWorld, fill_home
 from tests.fakes.snapshots import POLICY

@@ -2,15 +2,17 @@
 
 import copy
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from ironburst.adapters.kubernetes import KubernetesPool, KubernetesSite, quota_room
+from ironburst.adapters.kubernetes.blockers import blockers
 from ironburst.adapters.kubernetes.kueue_views import read_check, read_flavor, read_queue, read_workload
-from ironburst.adapters.kubernetes.objects import read_node
+from ironburst.adapters.kubernetes.objects import read_default, read_node
 from ironburst.adapters.kubernetes.pods import read_pod
-from ironburst.adapters.kubernetes.workloads import Queued, blocking, jobs_of
+from ironburst.adapters.kubernetes.workloads import Queued, jobs_of
 from ironburst.ports import Resources
 from tests.fakes import kube_objects
 from tests.fakes.kube_objects import pod
@@ -261,24 +263,38 @@ def test_who_holds_the_clouds_quota_for_ever_is_named_to_those_behind():
     del endless["spec"]["maximumExecutionTimeSeconds"]
     waits, other = behind("next", SHORT.format("cloud")), behind("other", SHORT.format("special"))
     view = seen(endless, waits, other)
-    (said,) = blocking(view, jobs_of(view, SITE))
+    ((_, _, said),) = blockers(view, jobs_of(view, SITE))
     assert "workload team-a/two holds quota of flavor cloud" in said and "it has no time limit" in said
     assert "team-b/next wait" in said and "other" not in said and "ironburst.io/time-limit" in said
     good = seen(recorded("held"), waits)
-    assert list(blocking(good, jobs_of(good, SITE))) == []
+    assert (blockers(good, jobs_of(good, SITE))) == []
     alone = seen(endless, other)
-    assert list(blocking(alone, jobs_of(alone, SITE))) == []
+    assert (blockers(alone, jobs_of(alone, SITE))) == []
 
 
-def test_a_namespaces_default_is_the_limit_of_a_workload_without_one():
-    from dataclasses import replace
-
-    from ironburst.adapters.kubernetes.objects import read_namespace
-
+def test_a_default_is_the_limit_of_a_workload_without_one():
+    """Its LocalQueue's before its namespace's."""
     endless = recorded("held")
     del endless["spec"]["maximumExecutionTimeSeconds"]
-    meta = {"name": "team-a", "uid": "u", "annotations": {"ironburst.io/time-limit": "2h"}}
-    view = replace(seen(endless), namespaces={"team-a": read_namespace({"metadata": meta})})
+    view = replace(seen(endless), namespaces={"team-a": default("2h", "team-a")})
     (job,) = jobs_of(view, SITE)
     assert job.time_limit_s == 7200.0
-    assert list(blocking(view, [job])) == []
+    assert blockers(view, [job]) == []
+    others = {"team-a/others": default("1h", "others", namespace="team-a")}
+    assert jobs_of(replace(view, local_queues=others), SITE)[0].time_limit_s == 7200.0
+    its = {"team-a/gpus": default("30m", "gpus", namespace="team-a")}
+    assert jobs_of(replace(view, local_queues=its), SITE)[0].time_limit_s == 1800.0
+    assert jobs_of(replace(seen(recorded("held")), local_queues=its), SITE)[0].time_limit_s == 3600.0
+
+
+def default(limit, name, **meta):
+    """A LocalQueue or a Namespace with the annotation."""
+    return read_default(
+        {"metadata": {"name": name, "uid": "u", "annotations": {"ironburst.io/time-limit": limit}, **meta}}
+    )
+
+
+def test_a_default_that_is_no_time_is_told():
+    said = default("soon", "gpus", namespace="team-a").error
+    assert said.startswith("queue team-a/gpus: its annotation ironburst.io/time-limit: 'soon' is no duration")
+    assert default("soon", "team-a").error.startswith("namespace team-a: ")

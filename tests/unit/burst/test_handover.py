@@ -1,11 +1,11 @@
 """Rented nodes on their way to a job, and the job's way back home."""
 
+from dataclasses import replace
+
 import pytest
 
-from ironburst.burst import (
-    decide,
-)
-from tests.fakes.snapshots import BUSY, NOW, POLICY, code_of, job, lease, running, snapshot, text_of
+from ironburst.burst import Resources, decide
+from tests.fakes.snapshots import BUSY, NOW, POLICY, code_of, job, lease, pool, running, snapshot, text_of
 
 LATER = NOW + 9e4  # its user puts it off, so nothing is rented for it
 
@@ -92,3 +92,35 @@ def test_only_the_delay_of_a_requeue_is_lifted(submitted_s, eligible_s, restarts
 def test_what_its_user_excludes_of_a_pool_is_said_where_too_few_are_left():
     decision = decide(snapshot([*BUSY, job(nodes=2, excluded=("p5-1", "p5-2"), keeps_off=("p5-1", "p5-2"))]), POLICY)
     assert decision.launches == () and "2 excluded by it (--exclude)" in text_of(decision, 1)
+
+
+HALF = Resources(4, 95, 500)
+LEFT = Resources(8, 189, 1000)  # of 192 CPUs, beside kubelet and DaemonSets
+
+
+@pytest.mark.parametrize(("has", "kept"), [(Resources(8, 190, 1000), True), (LEFT, False)])
+def test_a_node_that_is_there_is_promised_no_more_than_it_has(has, kept):
+    """Two jobs of 95 CPUs fit the declared 192."""
+    first = running(80, ["p5-1"], 3600, each=HALF, partitions=("burst-p5",))
+    pools = [pool(markets=("on-demand",))]
+    found = snapshot([*BUSY, first, job(each=HALF)], pools=pools, leases=[lease("p5-1", jobs=(80,))])
+    found = replace(
+        found,
+        pools=tuple(replace(each, each=Resources(8, 192, 1000)) for each in found.pools),
+        nodes=tuple(replace(each, total=has) if each.name.startswith("p5-") else each for each in found.nodes),
+    )
+    decision = decide(found, POLICY)
+    assert bool(decision.launches) is not kept
+    assert [each.leases for each in decision.assigns] == [("l1/p5-1",)] * kept
+
+
+def test_who_was_promised_a_node_that_has_less_than_was_thought_is_decided_anew():
+    first = running(80, ["p5-1"], 3600, each=HALF, partitions=("burst-p5",))
+    wide = job(each=HALF, partitions=("home", "burst-p5"), excluded=("p5-2", "p5-3"))
+    found = snapshot([*BUSY, first, wide], leases=[lease("p5-1", jobs=(80, 1))])
+    found = replace(
+        found,
+        pools=tuple(replace(each, each=Resources(8, 192, 1000)) for each in found.pools),
+        nodes=tuple(replace(each, total=LEFT) if each.name.startswith("p5-") else each for each in found.nodes),
+    )
+    assert decide(found, POLICY).launches

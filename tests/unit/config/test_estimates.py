@@ -1,10 +1,12 @@
 """What the network costs: counted where it is declared, unknown where no price is known, never zero."""
 
+from datetime import date, timedelta
 from pathlib import Path
 
 import pytest
 
-from ironburst.config import load
+from ironburst import catalog
+from ironburst.config import load, prices
 from ironburst.config.aws import estimates
 from ironburst.config.aws.models import AwsCloud
 from ironburst.document import of_stack
@@ -92,3 +94,31 @@ def test_a_pool_s_prices_have_one_date_wherever_it_is_said(path):
         for each in config.cloud.pools
     }
     assert said == {pool.name: pool.price_as_of for pool in published.pools}
+
+
+SPOT = {"markets": ["spot"]}
+
+
+@pytest.mark.parametrize(
+    ("price", "pool", "group", "names"),
+    [
+        ({}, {}, None, "p5.48xlarge"),
+        ({}, {}, "g6e.48xlarge", "g6e.48xlarge, p5.48xlarge"),
+        ({"p5.48xlarge": {"on_demand": 50}}, {}, "g6e.48xlarge", "g6e.48xlarge"),
+        ({"p5.48xlarge": {"on_demand": 50}}, {}, None, None),
+        ({}, SPOT, None, "p5.48xlarge"),  # it bounds spot
+        ({"p5.48xlarge": {"spot_max": 30}}, SPOT, None, None),
+        ({"p5.48xlarge": {"spot": 20}}, SPOT, None, "p5.48xlarge"),
+    ],
+)
+def test_prices_that_are_too_old_are_one_sentence(price, pool, group, names):
+    pools = [{"name": "p5", "instance_type": "p5.48xlarge", "max_nodes": 3, "zones": ZONES, **pool}]
+    fixed = {"name": "g", "count": 1, "zone": ZONES[0], "image": "ami-0123456789abcdef0"}
+    groups = [{**fixed, "instance_type": group}] if group else []
+    network = {"cidr": "10.90.0.0/16", "zones": ZONES}
+    value = {"region": "us-east-1", "network": network, "pools": pools, "groups": groups, "price": price}
+    cloud = AwsCloud.model_validate(value)
+    said = prices.aged(cloud, date(2027, 1, 1))
+    assert (f"days old ({names})" in said) if names else not said
+    of = catalog.instance_type("p5.48xlarge").prices_as_of
+    assert prices.aged(cloud, of + timedelta(days=30)) == ""

@@ -1,6 +1,7 @@
 """A whole stack: its secrets, its file, `ironburst validate`."""
 
 import json
+import re
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -132,3 +133,14 @@ def test_a_file_beside_that_is_missing_or_no_yaml(tmp_path, capsys):
     (tmp_path / "lab.cluster.yaml").write_text("name: [")
     assert main(["validate", str(path)]) == 2
     assert "lab.cluster.yaml" in capsys.readouterr().err
+
+
+def test_what_an_example_has_as_comments_is_valid(tmp_path):
+    """Keys for some sites: in front of each stands `# `, and nothing else has to change."""
+    text = (LAB.parent / "Pulumi.staging.yaml").read_text()
+    whole, count = re.subn(r"(?m)^( *)# (\w+: \{)", r"\1\2", text)
+    assert count == 3
+    path = tmp_path / "Pulumi.staging.yaml"
+    path.write_text(whole)
+    cloud = stack.load_valid(path, now=NOW).config.cloud
+    assert cloud.tags and cloud.iam and cloud.price["p5.48xlarge"].spot_max

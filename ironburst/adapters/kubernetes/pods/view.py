@@ -26,6 +26,7 @@ _ON_ANY_NODE = ("emptyDir", "configMap", "secret", "projected", "downwardAPI", "
 _SETS = "leaderworkerset.sigs.k8s.io"
 _JOBSET = "jobset.sigs.k8s.io"
 _KUEUE = "kueue.x-k8s.io"
+_REPLICA = "ray.io/worker-group-replica-name"  # of KubeRay's groups of several hosts
 _CLASSES = "deviceclass.resource.kubernetes.io/"  # of resources that are claimed from devices of this class
 _STARTS = ("ContainerCreating", "PodInitializing")  # kubelet's words while nothing is wrong yet
 _MOST_REASON = 200  # characters: it names a reason for every kind of node
@@ -73,7 +74,9 @@ def _fields(raw: Json, site: KubernetesSite) -> Json:
     waits, reason = _scheduled(spec, status)
     aside_s, wrong = _aside(notes)
     others, strange = _others(spec, labels, site)
-    gpus = _gpus(asked, spec)
+    gpus = _gpus(asked)
+    claims = bool(spec.get("resourceClaims")) and not gpus
+    gpus = gpus or int(claims)
     return {
         "workload": (owner is None or owner.kind not in ("DaemonSet", "Node"))
         and "kubernetes.io/config.mirror" not in notes,
@@ -83,6 +86,7 @@ def _fields(raw: Json, site: KubernetesSite) -> Json:
         "limit_s": _limit(spec),
         "aside_s": aside_s,
         "gpus": gpus,
+        "claims_devices": claims,
         "milli_cpus": round(asked.get("cpu", 0.0) * 1000),
         "memory": round(asked.get("memory", 0.0)),
         "owner": owner,
@@ -90,6 +94,7 @@ def _fields(raw: Json, site: KubernetesSite) -> Json:
         "leader_set": _leader_set(labels, notes),
         "jobset": labels.get(f"{_JOBSET}/jobset-name", ""),
         "jobset_jobs": int(labels.get(f"{_JOBSET}/global-replicas") or notes.get(f"{_JOBSET}/global-replicas") or 0),
+        "replica": labels.get(_REPLICA, ""),
         "index": notes.get("batch.kubernetes.io/job-completion-index", ""),
         "gone_s": moment(meta.get("deletionTimestamp")),
         "waits": waits or wrong,
@@ -171,12 +176,13 @@ def _add(to: dict[str, float], more: dict[str, float]) -> None:
         to[name] = to.get(name, 0.0) + amount
 
 
-def _gpus(asked: dict[str, float], spec: Json) -> int:
-    """Whole GPUs. Parts of GPUs count as GPUs, and a claim as one, only so that the reason why nothing is rented is
-    theirs and not "no GPU".
+def _gpus(asked: dict[str, float]) -> int:
+    """Whole GPUs. Parts of GPUs count as GPUs, and a pending claim as one (`_fields`), only so that the reason why
+    nothing is rented is theirs and not "no GPU".
     """
-    parts = sum(amount for name, amount in asked.items() if _is_part(name) or name.startswith(_CLASSES))
-    return int(asked.get(GPU, 0.0) + parts) or (1 if spec.get("resourceClaims") else 0)
+    return int(
+        sum(amount for name, amount in asked.items() if name == GPU or _is_part(name) or name.startswith(_CLASSES))
+    )
 
 
 def _is_part(name: str) -> bool:

@@ -17,7 +17,16 @@ def allowed(gang: Gang, objects: Objects, site: KubernetesSite) -> set[str]:
     found = {pool.partition for pool in site.pools}
     for pod in gang.workers:
         found &= _reached(pod, objects)
+    if kept := _keeps(gang, site):
+        found &= {pool.partition for pod in kept if (pool := site.pool_of.get(pod.node))}
     return found
+
+
+def _keeps(gang: Gang, site: KubernetesSite) -> list[PodView]:
+    """Of the pods that ran before, those whose side its own pods have to share, by required affinity to their kind."""
+    keys = (HOSTNAME_KEY, *site.site_keys)
+    kinds = {pod.alike for pod in gang.unbound_workers if any(key in keys for key, _ in pod.near)}
+    return [pod for pod in gang.beside if pod.alike in kinds]
 
 
 def _reached(pod: PodView, objects: Objects) -> frozenset[str]:
@@ -59,6 +68,8 @@ def demands_of(gang: Gang, objects: Objects, site: KubernetesSite) -> list[str]:
     if any(pod.tolerates_all for pod in gang.pods):
         found.append("every node whatever its taints, so rented nodes can't be kept for whom they were rented")
     may = allowed(gang, objects, site)
+    if any(pod.node not in site.pool_of for pod in _keeps(gang, site)):
+        found.append("its side of others of its kind, by required pod affinity, and they run at home")
     if site.pools and not found:
         of_type = gpu_type(gang, objects, site)
         meant = {pool.partition for pool in site.pools if not of_type or pool.gpu_type == of_type}

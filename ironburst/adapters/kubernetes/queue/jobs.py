@@ -19,7 +19,7 @@ from ironburst.adapters.kubernetes.queue import demands, limits
 from ironburst.adapters.kubernetes.queue.seen import Objects
 from ironburst.adapters.kubernetes.queue.shape import Shape, shape_of, too_large
 from ironburst.adapters.kubernetes.site import KubernetesSite
-from ironburst.adapters.kubernetes.views import NamespaceView, PodView
+from ironburst.adapters.kubernetes.views import DefaultView, PodView
 from ironburst.nodes.state_times import INCOMPLETE, SOME_END, SOME_WAIT
 from ironburst.ports import Job
 
@@ -29,7 +29,7 @@ class Memo:
     """Jobs as they were made last, by the gang's key: most are the same a tick later."""
 
     rented: dict[str, str] = field(default_factory=dict)
-    namespaces: Mapping[str, NamespaceView] = field(default_factory=dict)
+    namespaces: Mapping[str, DefaultView] = field(default_factory=dict)
     jobs: dict[str, tuple[Gang, Job]] = field(default_factory=dict)
 
 

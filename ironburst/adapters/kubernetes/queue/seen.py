@@ -6,15 +6,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 
-from ironburst.adapters.kubernetes import objects, pods, taints
+from ironburst.adapters.kubernetes import devices, objects, pods, taints
 from ironburst.adapters.kubernetes.cache import Kind
 from ironburst.adapters.kubernetes.gangs import Gang, grouped
 from ironburst.adapters.kubernetes.site import KubernetesSite
 from ironburst.adapters.kubernetes.views import (
     ClaimView,
+    DefaultView,
     GroupView,
     JobView,
-    NamespaceView,
     NodeView,
     ObjectView,
     PodView,
@@ -50,8 +50,9 @@ def kinds(site: KubernetesSite) -> list[Kind]:
             ("/apis/storage.k8s.io/v1/storageclasses",),
             partial(objects.read_storage_class, site=site),
         ),
-        Kind("namespaces", ("/api/v1/namespaces",), objects.read_namespace),
+        Kind("namespaces", ("/api/v1/namespaces",), objects.read_default),
         Kind("nodes", ("/api/v1/nodes",), partial(objects.read_node, ours=site.ours)),
+        *devices.kinds(site.ours),
     ]
 
 
@@ -65,7 +66,7 @@ class Objects:
     groups: Mapping[str, GroupView]
     claims: Mapping[str, ClaimView]
     volumes: Mapping[str, VolumeView]
-    namespaces: Mapping[str, NamespaceView] = field(default_factory=dict, kw_only=True)
+    namespaces: Mapping[str, DefaultView] = field(default_factory=dict, kw_only=True)
     classes: Mapping[str, StorageClassView] = field(default_factory=dict, kw_only=True)  # of storage
 
     @cached_property

@@ -30,6 +30,11 @@ class _Amount(NamedTuple):
     def plus(self, pod: PodView) -> _Amount:
         return _Amount(self.gpus + pod.gpus, self.milli + pod.milli_cpus, self.memory + pod.memory)
 
+    @property
+    def whole(self) -> Resources:
+        """That are offered to jobs: whole CPUs and MiB."""
+        return Resources(self.gpus, self.milli // 1000, self.memory // _MIB)
+
     def within(self, room: _Amount) -> bool:
         return all(mine <= its for mine, its in zip(self, room, strict=True))
 
@@ -79,6 +84,8 @@ def shape_of(gang: Gang, bound: Sequence[PodView], objects: Objects, site: Kuber
         filled = [_Filled(_Amount().plus(pod)) for pod in pods]
     most = _Amount(*(max(of) for of in zip(*(node.has for node in filled), strict=True)))
     each = Resources(most.gpus, math.ceil(most.milli / 1000), math.ceil(most.memory / _MIB))
+    if fitting := [room for room in rooms if most.within(room)]:
+        each = each.at_most(max(fitting).whole)  # what takes all of 95.5 CPUs takes all of the 95 that are offered
     return Shape(len(filled), each, most)
 
 
@@ -94,6 +101,11 @@ def too_large(shape: Shape, gang: Gang, objects: Objects, site: KubernetesSite) 
     left = [f"{name}: {room.milli / 1000:g} CPUs, {room.memory >> 20} MiB" for name, room in sorted(rooms.items())]
     asks = f"{shape.exact.milli / 1000:g} CPUs and {each.memory_mb} MiB of a node"
     return f"{asks}, of which kubelet and DaemonSets leave less ({'; '.join(left)})"
+
+
+def for_jobs(objects: Objects, site: KubernetesSite) -> dict[str, Resources]:
+    """What a new node of each partition has for jobs."""
+    return {pool.partition: _room(pool, objects, site).whole for pool in site.pools}
 
 
 def _rooms(gang: Gang, objects: Objects, site: KubernetesSite) -> dict[str, _Amount]:
