@@ -16,8 +16,8 @@ from ironburst.system.bad_input import BadInput
 
 EPILOG = """\
 It writes ironburst-alerts.yml (rules), targets/*.json (for file_sd: owned nodes; rented ones are none), \
-dashboards/*.json (for Grafana), prometheus.yml, and of a stack with `monitoring.tell` alertmanager.yml, which has the secrets in clear and is readable only \
-by you. Nothing is asked or started.
+dashboards/*.json (for Grafana, 11.6 or later), prometheus.yml, and of a stack with `monitoring.tell` \
+alertmanager.yml, which has the secrets in clear and is readable only by you. Nothing is asked or started.
 
 exit codes:
   0  written

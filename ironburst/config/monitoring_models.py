@@ -59,7 +59,7 @@ class Told(Strict):
 
 
 class Monitoring(Strict):
-    """The site's Prometheus, and who is told when an alert fires: `ironburst monitoring` writes it for your Alertmanager."""
+    """Of `ironburst monitoring`: the site's Prometheus, and who is told when an alert fires, for your Alertmanager."""
 
     url: str = Field(
         default="",
@@ -72,7 +72,7 @@ class Monitoring(Strict):
         default=None,
         ge=1,
         le=3,
-        description="energy of the hall over that of its machines, of a year; null: unknown, so kWh are without cooling",
+        description="energy of the hall over that of its machines, of a year; null: unknown",
         examples=[1.25],
     )
     relay: Relay | None = Field(default=None, description="needed where somebody is told by mail")

@@ -103,8 +103,7 @@ ironburst_lease_without_job_seconds{node="burst-p5-1"} 9000
 
 
 @pytest.fixture(scope="module")
-def programs(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("programs")
+def programs():
     return {
         "prometheus": prometheus.program("prometheus"),
         "promtool": prometheus.program("promtool"),
