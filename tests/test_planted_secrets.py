@@ -190,6 +190,9 @@ def on_slurm(value, planted):
     directory = {"uri": "ldaps://ldap.example.org", "base": "dc=example,dc=org", "bind_dn": "cn=sssd,dc=example"}
     directory["bind_password"] = planted.reference("Directory.bind_password")
     value["users"] = {"homes": "/shared/home", "directory": directory, "rented": "nss_slurm"}
+    relay = {"host": "mail.example.org:587", "sender": "a@example.org", "user": "anna"}
+    told = {"audience": "operators", "service": "slack", "secret": planted.reference("Told.secret")}
+    value["monitoring"] = {"relay": relay | {"password": planted.reference("Relay.password")}, "tell": [told]}
 
 
 def on_one_hall(value, planted):

@@ -58,10 +58,11 @@ def run(arguments: argparse.Namespace) -> int:
     for job, found in targets.of(config, arguments.controller).items():
         its[f"targets/{job}.json"] = (json.dumps(found, indent=2) + "\n", 0o644)
     its |= {f"dashboards/{board.uid}.json": (dashboards.as_json(board), 0o644) for board in dashboards.dashboards()}
+    region = config.cloud.region if config.cloud else None
     if config.monitoring.tell:
 
         def secret(reference: str) -> str:
-            return secrets.resolve(reference, near=arguments.stack_file).strip()
+            return secrets.resolve(reference, near=arguments.stack_file, region=region).strip()
 
         try:
             its["alertmanager.yml"] = (_yaml(receivers.alertmanager(config.monitoring, secret)), 0o600)

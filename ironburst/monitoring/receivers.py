@@ -10,7 +10,7 @@ from ironburst.config.monitoring_models import Monitoring, Relay, Told
 NOBODY = "nobody"
 WORDS = "{{ range .Alerts }}{{ .Annotations.summary }}\n{{ .Annotations.do }}\n\n{{ end }}"
 TITLE = "{{ .Status }}: {{ .CommonLabels.alertname }}{{ with .CommonLabels.node }} {{ . }}{{ end }} ({{ len .Alerts }})"
-INHIBITED = (
+INHIBITED: tuple[tuple[str, str, list[str]], ...] = (
     # what stops: by what, where both have the same labels
     ("NodeSilent", "ManyNodesSilent", ["hall"]),
     ("GpuThrottled", "HallThrottled", ["hall"]),

@@ -7,6 +7,7 @@ import pytest
 import yaml
 
 from ironburst.cli import main
+from ironburst.config import stack
 from ironburst.config.load import from_value
 from ironburst.config.monitoring_models import Monitoring
 from ironburst.monitoring import receivers, rules, targets
@@ -16,8 +17,8 @@ RELAY = {"host": "mail.example.org:587", "sender": "ironburst@example.org"}
 OPERATORS = {"audience": "operators", "mail": ["ops@example.org"]}
 
 
-def declared(stack="lab", **changed):
-    value = yaml.safe_load((ROOT / f"stacks/Pulumi.{stack}.yaml").read_text())["config"]["ironburst:cluster"]
+def declared(**changed):
+    value = yaml.safe_load((ROOT / "stacks/Pulumi.lab.yaml").read_text())["config"]["ironburst:cluster"]
     return value | changed
 
 
@@ -109,6 +110,16 @@ def test_a_secret_that_is_not_there_writes_nothing(tmp_path, capsys):
     file.write_text(yaml.safe_dump({"config": {"ironburst:cluster": declared(monitoring={"tell": tell})}}))
     assert main(["monitoring", str(file), "--to", str(tmp_path / "out")]) == 2
     assert f"{tmp_path}/none" in capsys.readouterr().err and not (tmp_path / "out").exists()
+
+
+def test_validate_names_a_secret_that_is_not_there(tmp_path):
+    tell = [{"audience": "operators", "service": "slack", "secret": f"file:{tmp_path}/none"}]
+    relay = RELAY | {"user": "x", "password": "env:NO_SUCH_VARIABLE"}
+    config = from_value(declared(monitoring={"relay": relay, "tell": tell}))
+    found = {each.path: each.message for each in stack.secret_references(config)}
+    assert {"monitoring.tell[0].secret", "monitoring.relay.password"} <= {
+        path.partition("cluster.")[2] or path for path in found
+    }
 
 
 def test_without_receivers_the_rest_is_written(tmp_path, capsys):
