@@ -91,6 +91,21 @@ def in_vpc(backend: Any, vpc_id: str) -> list[str]:
 
 
 # ---- NAT gateways and endpoints
+def all_or_nothing(create: Callable[..., Any]) -> Callable[..., Any]:
+    """moto makes the interface, and leaves it behind where the address is another gateway's."""
+
+    def call(backend: Any, *args: Any, **kwargs: Any) -> Any:
+        before = set(backend.enis)
+        try:
+            return create(backend, *args, **kwargs)
+        except Exception:
+            for made in set(backend.enis) - before:
+                del backend.enis[made]
+            raise
+
+    return call
+
+
 def delete_nat_gateway(backend: Any, nat_gateway_id: str) -> Any:
     """moto's leaves the interface behind, and the address bound to it."""
     gateway = backend.nat_gateways.get(nat_gateway_id)
@@ -143,6 +158,7 @@ def patch(replace: Replace) -> None:
     replace(TaggedEC2Resource, "get_tags", own_tags)
     for name in ("network_interfaces", "private_ip_address", "public_ip_address"):
         replace(Instance, name, until_its_end(name))
+    replace(NatGatewayBackend, "create_nat_gateway", all_or_nothing(NatGatewayBackend.create_nat_gateway))
     replace(NatGatewayBackend, "delete_nat_gateway", delete_nat_gateway)
     replace(NatGatewayBackend, "describe_nat_gateways", by_tags(NatGatewayBackend.describe_nat_gateways))
     replace(VPCBackend, "create_vpc_endpoint", typed(VPCBackend.create_vpc_endpoint))

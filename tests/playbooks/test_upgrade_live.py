@@ -102,7 +102,9 @@ class Site:
             tasks = books / "roles" / role / "tasks"
             tasks.mkdir(parents=True)
             (tasks / "main.yml").write_text(ROLE)
-        for part in ("tasks/preflight.yml", "tasks/program.yml", "vars/main.yml", "defaults/main.yml"):
+        shutil.copytree(PLAYBOOKS / "roles/needs", books / "roles/needs")
+        meta = ("meta/main.yml", "meta/argument_specs.yml")
+        for part in (*meta, "tasks/preflight.yml", "tasks/program.yml", "vars/main.yml", "defaults/main.yml"):
             (to := books / "roles/kubernetes_node" / part).parent.mkdir(exist_ok=True)
             shutil.copy(PLAYBOOKS / "roles/kubernetes_node" / part, to)
         self.variables = {

@@ -121,7 +121,9 @@ def test_an_address_has_one_nat_gateway(ec2):
     """As an `up` meets it whose predecessor was killed while AWS made one."""
     asked = {"SubnetId": network(ec2)[1], "AllocationId": ec2.allocate_address(Domain="vpc")["AllocationId"]}
     ec2.create_nat_gateway(**asked)
+    interfaces = ec2.describe_network_interfaces()["NetworkInterfaces"]
     assert refused(ec2.create_nat_gateway, **asked)[0] == "Resource.AlreadyAssociated"
+    assert len(ec2.describe_network_interfaces()["NetworkInterfaces"]) == len(interfaces)
 
 
 # ---- budgets

@@ -83,7 +83,8 @@ def test_inhibitions_name_rules_that_are_there_and_labels_that_both_have():
     ("monitoring", "words"),
     [
         ({"tell": [OPERATORS]}, "no relay"),
-        ({"tell": []}, "at least 1"),
+        ({"url": "10.0.0.10:9090"}, "url"),
+        ({"pue": 0.8}, "pue"),
         ({"relay": RELAY, "tell": [OPERATORS | {"audience": "money"}]}, "nobody would wake"),
         ({"relay": RELAY, "tell": [OPERATORS | {"severity": "ticket"}]}, "nobody would wake"),
         ({"relay": RELAY, "tell": [OPERATORS | {"service": "slack", "secret": "env:X"}]}, "needs one way"),
@@ -125,10 +126,13 @@ def test_validate_names_a_secret_that_is_not_there(tmp_path):
 def test_without_receivers_the_rest_is_written(tmp_path, capsys):
     file = ROOT / "stacks/Pulumi.lab.yaml"
     assert main(["monitoring", str(file), "--to", str(tmp_path / "out")]) == 0
-    assert "declares no `monitoring`" in capsys.readouterr().out
+    assert "declares no `monitoring.tell`" in capsys.readouterr().out
     assert sorted(each.name for each in (tmp_path / "out").iterdir()) == [
+        "dashboards",
         "ironburst-alerts.yml",
         "prometheus.yml",
         "targets",
     ]
     assert json.loads((tmp_path / "out/targets/dcgm.json").read_text())
+    boards = {path.stem: json.loads(path.read_text()) for path in (tmp_path / "out/dashboards").glob("*.json")}
+    assert len(boards) == 6 and all(board["uid"] == name for name, board in boards.items())
