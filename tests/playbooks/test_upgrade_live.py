@@ -111,6 +111,7 @@ class Site:
             "ansible_connection": "local",
             "ansible_python_interpreter": sys.executable,
             "cluster_name": "t",
+            "node_kind": "bare_metal",
             "cluster_region": None,
             "node_object": "",
             "cluster_schedulers": [{"head": ""}],
