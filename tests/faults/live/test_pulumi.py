@@ -63,11 +63,10 @@ class Second:
             self.argv(*words), text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL
         )
 
-    def in_the_middle(self, run):
-        """Until `up` has made some of it, and not all."""
-        until(
-            lambda: self.stored().get("aws:ec2/subnet:Subnet") or run.poll() is not None, 120, "a subnet in the state"
-        )
+    def in_the_middle(self, run, there=None, what="a subnet in the state"):
+        """Until `up` has made some of it (`there`), and not all."""
+        there = there or (lambda: self.stored().get("aws:ec2/subnet:Subnet"))
+        until(lambda: there() or run.poll() is not None, 180, what)
         assert run.poll() is None, run.communicate()[0][-3000:]
 
     def instances(self):
@@ -201,7 +200,7 @@ def test_a_provider_is_killed(second):
     """
     second.live.calls_fail("CreateNatGateway", after=True, delay_s=20)
     run = second.start("up", *DO)
-    until(second.gateways, 180, "a NAT gateway")
+    second.in_the_middle(run, second.gateways, "a NAT gateway")
     os.kill(process_of(run, "pulumi-resource-aws", "lab.aws_plugin"), signal.SIGKILL)
     said, _ = run.communicate(timeout=300)
     assert run.returncode == 1 and "Traceback" not in said, said[-3000:]
@@ -218,7 +217,7 @@ def test_a_provider_is_killed_while_a_vpn_gateway_is_attached(second):
     """A VPC takes one: the next `up` can't attach its own, the doctor names both; a refresh sees what is missing."""
     second.live.calls_fail("AttachVpnGateway", after=True, delay_s=20)
     run = second.start("up", *DO)
-    until(lambda: any(second.vpn_gateways().values()), 180, "an attached VPN gateway")
+    second.in_the_middle(run, lambda: any(second.vpn_gateways().values()), "an attached VPN gateway")
     os.kill(process_of(run, "pulumi-resource-aws", "lab.aws_plugin"), signal.SIGKILL)
     run.communicate(timeout=300)
     second.live.cloud("DELETE", "/lab/faults")
@@ -248,7 +247,7 @@ def test_the_engine_is_killed_while_ec2_launches_a_fixed_node(second):
     """Pulumi doesn't know what came of it: the next `up` makes another one, and the first is found by its tags."""
     second.live.calls_fail("RunInstances", after=True, delay_s=20)
     run = second.start("up", *DO)
-    until(second.instances, 180, "the instance")
+    second.in_the_middle(run, second.instances, "the instance")
     os.kill(process_of(run, "pulumi up"), signal.SIGKILL)
     run.communicate(timeout=60)
     second.run("cancel", "--yes")
