@@ -51,7 +51,7 @@ def _panel(row: dict[str, Any]) -> DashboardPanel:
 def as_json(board: Dashboard) -> str:
     """For a Grafana of 11.6 or later."""
     source = DataSourceRef("prometheus", "${source}")
-    kinds = {"stat": stat.Panel, "timeseries": timeseries.Panel, "table": table.Panel}
+    kinds: dict[str, Any] = {"stat": stat.Panel, "timeseries": timeseries.Panel, "table": table.Panel}
     made = dashboard.Dashboard(board.title).uid(board.uid).tags(["ironburst"]).refresh("30s").time("now-6h", "now")
     made.readonly().with_variable(dashboard.DatasourceVariable("source").label("Prometheus").type("prometheus"))
     for name, query in board.variables.items():
