@@ -57,7 +57,10 @@ def run(arguments: argparse.Namespace) -> int:
     }
     for job, found in targets.of(config, arguments.controller).items():
         its[f"targets/{job}.json"] = (json.dumps(found, indent=2) + "\n", 0o644)
-    its |= {f"dashboards/{board.uid}.json": (dashboards.as_json(board), 0o644) for board in dashboards.dashboards()}
+    try:
+        its |= {f"dashboards/{board.uid}.json": (dashboards.as_json(board), 0o644) for board in dashboards.dashboards()}
+    except ImportError:
+        print("no dashboards: they need Grafana's SDK: pip install 'ironburst[monitoring]'")
     region = config.cloud.region if config.cloud else None
     if config.monitoring.tell:
 
@@ -69,9 +72,8 @@ def run(arguments: argparse.Namespace) -> int:
         except secrets.SecretError as error:
             raise BadInput(f"monitoring: {error}") from None
     try:
-        for name in ("targets", "dashboards"):
-            (folder / name).mkdir(parents=True, exist_ok=True)
         for name, (text, mode) in its.items():
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
             files.write(folder / name, text, mode)
     except OSError as error:
         raise BadInput(f"{error.filename or folder} can't be written: {error.strerror}") from None

@@ -8,9 +8,6 @@ from importlib import resources
 from typing import Any
 
 import yaml
-from grafana_foundation_sdk.builders import dashboard, prometheus, stat, table, timeseries
-from grafana_foundation_sdk.cog.encoder import JSONEncoder
-from grafana_foundation_sdk.models.dashboard import DataSourceRef, VariableRefresh
 
 # Width (Grafana has 24 columns) and height of a panel
 SIZES = {"stat": (4, 4), "timeseries": (12, 8), "table": (24, 8)}
@@ -49,7 +46,11 @@ def _panel(row: dict[str, Any]) -> DashboardPanel:
 
 
 def as_json(board: Dashboard) -> str:
-    """For a Grafana of 11.6 or later."""
+    """For a Grafana of 11.6 or later. Raises ImportError without the extra `monitoring`."""
+    from grafana_foundation_sdk.builders import dashboard, prometheus, stat, table, timeseries
+    from grafana_foundation_sdk.cog.encoder import JSONEncoder
+    from grafana_foundation_sdk.models.dashboard import DataSourceRef, VariableRefresh
+
     source = DataSourceRef("prometheus", "${source}")
     kinds: dict[str, Any] = {"stat": stat.Panel, "timeseries": timeseries.Panel, "table": table.Panel}
     made = dashboard.Dashboard(board.title).uid(board.uid).tags(["ironburst"]).refresh("30s").time("now-6h", "now")

@@ -40,11 +40,14 @@ def test_what_the_wheel_imports_is_declared_and_the_other_way_round():
     assert declared - set().union(*distributions().values()) == set(), "no module of the wheel imports these"
 
 
+ASKED_BY = {"kubernetes": "ironburst.wiring.schedulers", "monitoring": "ironburst.cli.monitoring"}
+
+
 @pytest.mark.parametrize("extra", EXTRAS)
 def test_an_extra_is_no_dependency_and_its_room_asks_for_it(extra):
     assert names(EXTRAS[extra]) & names(DEPENDENCIES) == set()
     said = [module for module, path in FILES.items() if f"pip install 'ironburst[{extra}]'" in path.read_text()]
-    assert [module for module in said if within(module, "ironburst")] == ["ironburst.wiring.schedulers"]
+    assert [module for module in said if within(module, "ironburst")] == [ASKED_BY[extra]]
 
 
 def requirements(name):
