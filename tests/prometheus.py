@@ -62,14 +62,23 @@ def running(folder, config, *options):
     at = free_address()
     argv = [program("prometheus"), "--config.file=prometheus.yml", "--storage.tsdb.path=data"]
     argv += [f"--web.listen-address={at}", *options]
-    with (folder / "log").open("w") as log:
-        process = subprocess.Popen(argv, cwd=folder, stdout=log, stderr=subprocess.STDOUT)
-    try:
-        wait_for(lambda: ready(at), 60, f"Prometheus: {(folder / 'log').read_text()[-500:]}")
+    with started(argv, folder, at):
         yield f"http://{at}"
-    finally:
-        process.terminate()
-        process.wait(30)
+
+
+@contextmanager
+def started(argv, folder, at):
+    """A server, from when it is ready until the block ends."""
+    with (folder / f"{at}.log").open("w+") as log:
+        process = subprocess.Popen(argv, cwd=folder, stdout=log, stderr=subprocess.STDOUT)
+        try:
+            wait_for(lambda: ready(at) or process.poll() is not None, 60, argv[0])
+            log.seek(0)
+            assert process.poll() is None, log.read()[-1000:]
+            yield
+        finally:
+            process.terminate()
+            process.wait(30)
 
 
 @contextmanager

@@ -19,18 +19,23 @@ def site(server, clients):
     return Site(server, clients)
 
 
-def test_the_nodes_role_is_for_instances_alone(site):
-    trust = json.dumps(policies.assumed_by_ec2())
-    site.role("trust-node", trust)
+def launched(site, profile):
+    """An instance of this profile."""
     made = site.ec2.run_instances(
         MinCount=1,
         MaxCount=1,
         ImageId=IMAGE,
         InstanceType=P5,
         SubnetId=site.subnet,
-        IamInstanceProfile={"Name": "trust-node"},
+        IamInstanceProfile={"Name": profile},
     )
-    view = site.cloud.instance_at(made["Instances"][0]["PrivateIpAddress"])
+    return site.cloud.instance_at(made["Instances"][0]["PrivateIpAddress"])
+
+
+def test_the_nodes_role_is_for_instances_alone(site):
+    trust = json.dumps(policies.assumed_by_ec2())
+    site.role("trust-node", trust)
+    view = launched(site, "trust-node")
     assert site.cloud.credentials(view)["Code"] == "Success"
     assert refused(assumed, site.clients, view.role_arn)[0] == "AccessDenied"
     site.iam.update_assume_role_policy(RoleName="trust-node", PolicyDocument=json.dumps(EMPTY))
@@ -43,15 +48,7 @@ def test_the_controllers_role_is_for_whom_the_account_lets_take_it(site):
     head, stranger = user(site.clients, "head", may), user(site.clients, "stranger")
     assert assumed(Clients(site.cloud.url, head), arn)
     assert refused(assumed, Clients(site.cloud.url, stranger), arn)[0] == "AccessDenied"
-    made = site.ec2.run_instances(
-        MinCount=1,
-        MaxCount=1,
-        ImageId=IMAGE,
-        InstanceType=P5,
-        SubnetId=site.subnet,
-        IamInstanceProfile={"Name": "trust-controller"},
-    )
-    assert site.cloud.credentials(site.cloud.instance_at(made["Instances"][0]["PrivateIpAddress"])) is None
+    assert site.cloud.credentials(launched(site, "trust-controller")) is None
     site.iam.update_assume_role_policy(RoleName="trust-controller", PolicyDocument=json.dumps(EMPTY))
     assert refused(assumed, Clients(site.cloud.url, head), arn)[0] == "AccessDenied"
 

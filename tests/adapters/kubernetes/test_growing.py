@@ -6,11 +6,10 @@ import copy
 
 import pytest
 
-from ironburst.adapters.kubernetes import scheduler
 from tests.adapters.kubernetes.seen import jobs_of, only
 from tests.adapters.kubernetes.test_launchers import P5, asks, at_home, kept_together, ray
 from tests.fakes.kube_objects import node, pod, rented_taint, uid
-from tests.fakes.kube_world import PODS, KubeWorld, fill_home
+from tests.fakes.kube_world import PODS, fill_home
 
 REPLICA = "ray.io/worker-group-replica-name"
 
@@ -87,14 +86,6 @@ def test_a_cluster_that_waits_as_a_whole_is_one_job_whenever_its_workers_were_ad
     kept_together(workers, "ray.io/node-type", "worker")
     late = added(workers[0], "late")
     assert only([at_home(head), *workers, late], site=P5).nodes == 3
-
-
-@pytest.fixture
-def world(api, client, tmp_path, monkeypatch):
-    monkeypatch.setattr(scheduler, "_SETTLE_S", 0.0)
-    it = KubeWorld(tmp_path, api, client, usd_per_month=1e6, boot_s=600, idle_s=60, tick_s=30, markets=["on-demand"])
-    yield it
-    it.kube.close()
 
 
 def test_a_worker_that_is_added_is_rented_for_and_its_node_goes_with_it(world):

@@ -2,19 +2,10 @@
 
 import pytest
 
-from ironburst.adapters.kubernetes import scheduler
 from ironburst.controller import karpenter
-from tests.fakes.kube_world import KubeWorld, fill_home
+from tests.fakes.kube_world import fill_home
 
 HOUR, USD = 3600.0, 55.04
-
-
-@pytest.fixture
-def world(api, client, tmp_path, monkeypatch):
-    monkeypatch.setattr(scheduler, "_SETTLE_S", 0.0)
-    it = KubeWorld(tmp_path, api, client, usd_per_month=1e6, boot_s=600, idle_s=60, tick_s=30, markets=["on-demand"])
-    yield it
-    it.kube.close()
 
 
 def node_hours(world):

@@ -82,7 +82,9 @@ def test_a_rule_that_cannot_fire_is_found(promtool, tmp_path):
 
 def test_the_file_is_well_formed(promtool, tmp_path):
     (tmp_path / "alerts.yaml").write_text(rules.text())
-    subprocess.run([promtool, "check", "rules", "--lint-fatal", "alerts.yaml"], cwd=tmp_path, check=True)
+    check = [promtool, "check", "rules", "--lint-fatal", "alerts.yaml"]
+    ran = subprocess.run(check, cwd=tmp_path, capture_output=True, text=True)
+    assert ran.returncode == 0, ran.stdout + ran.stderr
 
 
 HEALTHY = {

@@ -73,20 +73,6 @@ def http(answer):
     server.shutdown()
 
 
-@contextmanager
-def running(argv, folder, ready):
-    with (folder / f"{ready}.log").open("w+") as log:
-        process = subprocess.Popen(argv, cwd=folder, stdout=log, stderr=subprocess.STDOUT)
-        try:
-            wait_for(lambda: prometheus.ready(ready) or process.poll() is not None, 60, argv[0])
-            log.seek(0)
-            assert process.poll() is None, log.read()[-1000:]
-            yield
-        finally:
-            process.terminate()
-            process.wait(30)
-
-
 def stack(folder, **monitoring):
     declared = yaml.safe_load(LAB.read_text())
     declared["config"]["ironburst:cluster"]["monitoring"] = monitoring
@@ -147,7 +133,7 @@ def test_an_alert_arrives_where_it_is_meant_to(programs, tmp_path):
         faster(out, port)
         am = ["--config.file=alertmanager.yml", f"--storage.path={tmp_path}/am", "--cluster.listen-address="]
         rooms.enter_context(
-            running(
+            prometheus.started(
                 [*prometheus.alertmanager(programs["alertmanager"]), *am, f"--web.listen-address={alertmanager_at}"],
                 out,
                 alertmanager_at,
@@ -155,7 +141,9 @@ def test_an_alert_arrives_where_it_is_meant_to(programs, tmp_path):
         )
         own = ["--config.file=prometheus.yml", f"--storage.tsdb.path={tmp_path}/tsdb"]
         rooms.enter_context(
-            running([programs["prometheus"], *own, f"--web.listen-address={prometheus_at}"], out, prometheus_at)
+            prometheus.started(
+                [programs["prometheus"], *own, f"--web.listen-address={prometheus_at}"], out, prometheus_at
+            )
         )
         wait_for(
             lambda: any("PSU2" in text for _, text in mails.got) and "/hook" in posted and "/slack" in posted,
