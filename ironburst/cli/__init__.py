@@ -29,7 +29,7 @@ Subparsers: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 GROUPS = {
     "begin": ("init", "catalog", "discover", "simulate", "fit", "size", "lab"),
     "declare a site, and review changes": ("validate", "lock", "diff", "plan", "rights", "hall", "document", "publish"),
-    "make nodes, and keep them": ("converge", "image", "node", "health", "packages", "mirror", "slurm"),
+    "make nodes, and keep them": ("converge", "image", "node", "health", "fabric", "packages", "mirror", "slurm"),
     "see what is going on, and why": ("status", "explain", "job", "serve", "report", "shares", "doctor", "monitoring"),
     "run the controller": ("run", "tick", "reap", "replay"),
     "hold the renting": ("pause", "stop", "resume", "close", "open", "budget", "limit"),

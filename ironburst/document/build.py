@@ -125,6 +125,7 @@ def build(config: ClusterConfig, observed: Observed, solution: Solution | None =
                 breaker_share=hall.breaker.share,
                 drain_after_s=int(hall.breaker.drain_after),
                 other_w=halls.other_w(of_it),
+                nightly_stress=hall.nightly_stress,
                 cables=[FabricCable(**each) for each in halls.fabric_cables(of_it)],
             )
             for hall, of_it in zip(config.halls, declared_halls, strict=True)

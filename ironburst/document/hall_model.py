@@ -23,4 +23,5 @@ class HallDocument(Part):
     other_w: float | None = Field(
         default=None, description="the most that all but GPU nodes draw, as far as it is declared; null: unknown"
     )
+    nightly_stress: bool = Field(default=False, description="its idle nodes are measured at night")
     cables: list[FabricCable] = Field(default=[], description="of its InfiniBand")

@@ -78,8 +78,7 @@ def main():
             os.remove(path)
         return 0
     found = {
-        (device, port): rates(asked([tool, "-d", device, "--show_counters"]))
-        for device, port in ports(arguments.cards)
+        (device, port): rates(asked([tool, "-d", device, "--show_counters"])) for device, port in ports(arguments.cards)
     }
     new = os.path.join(arguments.folder, ".%s.new" % FILE)  # the exporter reads only *.prom
     with open(new, "w") as file:
