@@ -19,11 +19,12 @@ import subprocess
 import sys  # noqa: F401 (likewise)
 import tempfile
 import time
-from typing import Any, Dict, List, Tuple
+from typing import Any, Dict, List, Optional, Tuple
 
 MARK = "IRONBURST "
 SIZE = 65536  # bytes a message, as the gate's and the acceptance table's row for host memory
 LOCK = "/run/ironburst/fabric-stress"
+REFUSED = "Couldn't connect to "
 REFUSED_S = 15.0  # that a server may take to listen: it is started beside its client
 
 
@@ -85,9 +86,9 @@ def servers_and_clients(question: Dict[str, Any]) -> Dict[str, List[List[str]]]:
     """{"said": of each client, "served": of each server}. Ends what it has started."""
     end = time.monotonic() + question["limit_s"]
     seconds, refused_until = question["seconds"], time.monotonic() + REFUSED_S
-    running = []  # type: List[Started]
+    running: List[Started] = []
     clients = question["clients"]
-    said = [None] * len(clients)  # type: List[Optional[List[str]]]
+    said: List[Optional[List[str]]] = [None] * len(clients)
     try:
         servers = []
         for device, port in question["servers"]:
@@ -103,7 +104,7 @@ def servers_and_clients(question: Dict[str, Any]) -> Dict[str, List[List[str]]]:
                 code = client.process.poll()
                 if said[n] is not None or code is None:
                     continue
-                if code and "connect" in client.text().lower() and time.monotonic() < refused_until:
+                if code and REFUSED in client.text() and time.monotonic() < refused_until:
                     started[n] = Started(words[n], seconds)
                     running.append(started[n])
                 else:

@@ -12,12 +12,12 @@ def all_pairs(nodes: Sequence[str]) -> list[list[Edge]]:
     """Every pair once, in rounds in which no node is twice: a round-robin tournament by the circle method, n - 1 rounds
     of n nodes, n for an odd number (one rests in each). Each node sends about as often as it receives.
     """
-    seats: list[str | None] = [*nodes, *([None] if len(nodes) % 2 else [])]
+    seats = [*range(len(nodes) + len(nodes) % 2)]
     rounds = []
-    for number in range(len(seats) - 1):
-        drawn = [(seats[n], seats[-1 - n]) for n in range(len(seats) // 2)]
-        turned = [(a, b) if (number + n) % 2 else (b, a) for n, (a, b) in enumerate(drawn)]
-        rounds.append([(a, b) for a, b in turned if a is not None and b is not None])
+    for _ in seats[1:]:
+        drawn = [sorted((seats[n], seats[-1 - n])) for n in range(len(seats) // 2)]
+        pairs = [(nodes[a], nodes[b]) if (a + b) % 2 else (nodes[b], nodes[a]) for a, b in drawn if b < len(nodes)]
+        rounds.append(pairs)
         seats = [seats[0], seats[-1], *seats[1:-1]]
     return [each for each in rounds if each]
 

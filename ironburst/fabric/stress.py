@@ -78,8 +78,11 @@ class Stress:
                 self._tools.say(f"{', '.join(names)}: drain, for the {WHY} test")
                 drains.take(names, nodes, WHY)
                 late = drains.wait(names)
-                self._left(late, "a job began there before it was drained, or did not end in time")
-                names = self._look([name for name in names if name not in late])
+                self._left(late, "its jobs did not end in time")
+                drains.give_back(late)
+                free = [name for name in names if name not in late]
+                names = self._look(free)
+                drains.give_back([name for name in free if name not in names])
             self.outcome.nodes = names if len(names) > 1 else []
             self._measure(self.outcome.nodes)
         finally:
@@ -240,7 +243,7 @@ class Stress:
 
 def cables(document: ClusterDocument) -> dict[str, str]:
     """{"dgx01/ib1": "leaf1/1 - dgx01/ib1, NDR dac 3 m"}"""
-    found = {}
+    found: dict[str, str] = {}
     for hall in document.halls.values():
         for cable in hall.cables:
             text = f"{cable.ends[0]} - {cable.ends[1]}, {cable.what}"
