@@ -19,7 +19,7 @@ from ironburst.convergence.receipts import default_folder
 from ironburst.convergence.rolling import share
 from ironburst.document import ClusterDocument, DocumentError
 from ironburst.fabric import judge
-from ironburst.fabric.stress import Outcome, Plan, Stress, cables, lines
+from ironburst.fabric.stress import Plan, Stress, StressReport, cables, lines
 from ironburst.ports.service import SchedulerError
 from ironburst.system import files
 from ironburst.system.bad_input import BadInput
@@ -153,7 +153,9 @@ def read(path: Path) -> dict[str, float]:
         raise BadInput(f"{path} is damaged: move it away, and this run is what later ones are held against") from None
 
 
-def told(arguments: argparse.Namespace, document: ClusterDocument, outcome: Outcome, below: list[judge.Slow]) -> None:
+def told(
+    arguments: argparse.Namespace, document: ClusterDocument, outcome: StressReport, below: list[judge.Slow]
+) -> None:
     """The result, as JSON or for people."""
     if not arguments.json:
         print("\n".join(lines(outcome, below, cables(document)) or ["fewer than two nodes are free: nothing measured"]))

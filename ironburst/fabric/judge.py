@@ -33,7 +33,7 @@ class Port:
 
 
 @dataclass(frozen=True)
-class Measured:
+class Bandwidth:
     """One measurement. `test`: pairs or ring; `gbps` None: there is none, and `error` says why."""
 
     test: str
@@ -53,7 +53,7 @@ class Measured:
 class Slow:
     """A measurement below its floor. `wanted`: Gb/s; `than`: what that comes from."""
 
-    measured: Measured
+    measured: Bandwidth
     wanted: float
     than: str
 
@@ -82,7 +82,7 @@ def read(text: str, error: str, served: str) -> tuple[float | None, str]:
     return list(ib_write_bw.figures(text).values())[-1], ""
 
 
-def slow(measured: Sequence[Measured], accepted: Mapping[str, float]) -> list[Slow]:
+def slow(measured: Sequence[Bandwidth], accepted: Mapping[str, float]) -> list[Slow]:
     """Those below their floors, the worst first; without a figure, worst of all."""
     of_rail: dict[tuple[str, int, float], list[float]] = defaultdict(list)
     for each in measured:
@@ -103,12 +103,12 @@ def slow(measured: Sequence[Measured], accepted: Mapping[str, float]) -> list[Sl
     return sorted(found, key=lambda each: (each.measured.gbps or 0) / line(each.measured))
 
 
-def line(measured: Measured) -> float:
+def line(measured: Bandwidth) -> float:
     """Gb/s of the slower one of both ports."""
     return min(measured.sender.gbps, measured.receiver.gbps)
 
 
-def suspects(measured: Iterable[Measured], below: Sequence[Slow]) -> list[Suspect]:
+def suspects(measured: Iterable[Bandwidth], below: Sequence[Slow]) -> list[Suspect]:
     """Ports behind more than one slow measurement, the surest first: a pair says nothing about which of its two."""
     count: dict[Port, int] = defaultdict(int)
     bad: dict[Port, int] = defaultdict(int)
@@ -123,7 +123,7 @@ def suspects(measured: Iterable[Measured], below: Sequence[Slow]) -> list[Suspec
 
 
 def baseline(
-    measured: Iterable[Measured], accepted: Mapping[str, float], *, anew: bool, good: bool
+    measured: Iterable[Bandwidth], accepted: Mapping[str, float], *, anew: bool, good: bool
 ) -> dict[str, float]:
     """What is accepted after a run: new pairs of a good one, or with `anew` all that it has measured."""
     figures: dict[str, float] = {}

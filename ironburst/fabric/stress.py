@@ -14,7 +14,7 @@ from ironburst.convergence.ports import Connection, RemoteProgram
 from ironburst.convergence.services import Services
 from ironburst.document import ClusterDocument, Host
 from ironburst.fabric import judge, measure_host, rounds
-from ironburst.fabric.judge import Measured, Port, Slow
+from ironburst.fabric.judge import Bandwidth, Port, Slow
 from ironburst.ports.service import Occupancy, SchedulerError
 from ironburst.system import sent_program
 from ironburst.system.signals import handled
@@ -36,7 +36,7 @@ class Plan:
 
 
 @dataclass
-class Outcome:
+class StressReport:
     """What a test found. `left_out`: nodes that took no part, and why; `lost`: those that stopped to answer;
     `kept`: those that stay drained, and why.
     """
@@ -45,7 +45,7 @@ class Outcome:
     left_out: dict[str, str] = field(default_factory=dict)
     lost: dict[str, str] = field(default_factory=dict)
     kept: dict[str, str] = field(default_factory=dict)
-    measured: list[Measured] = field(default_factory=list)
+    measured: list[Bandwidth] = field(default_factory=list)
 
 
 class Stress:
@@ -65,9 +65,9 @@ class Stress:
         self._accepted = accepted
         self._connections: Mapping[str, Connection] = {}
         self._ports: dict[str, list[Port]] = {}
-        self.outcome = Outcome()
+        self.outcome = StressReport()
 
-    def run(self) -> Outcome:
+    def run(self) -> StressReport:
         """Raises SchedulerError before anything is drained; KeyboardInterrupt when all is given back."""
         service = self._service()
         nodes = service.occupancy()
@@ -172,7 +172,7 @@ class Stress:
                 if now.gbps is not None and now.gbps > (was.gbps or 0):
                     self.outcome.measured[self.outcome.measured.index(was)] = now
 
-    def _round(self, test: str, rail: int, edges: Sequence[rounds.Edge]) -> list[Measured]:
+    def _round(self, test: str, rail: int, edges: Sequence[rounds.Edge]) -> list[Bandwidth]:
         """All of these at once; without those whose node is lost or has no such rail."""
         there = {
             name: ports[rail - 1]
@@ -197,11 +197,11 @@ class Stress:
         for sender, receiver in lines:
             errors = [f"{port.node}: {answers[port.node][1]}" for port in (sender, receiver) if answers[port.node][1]]
             if errors:
-                found.append(Measured(test, sender, receiver, None, errors[0]))
+                found.append(Bandwidth(test, sender, receiver, None, errors[0]))
                 continue
             text, error = answers[sender.node][0]["said"][0]
             gbps, wrong = judge.read(text, error, answers[receiver.node][0]["served"][0][1])
-            found.append(Measured(test, sender, receiver, gbps, wrong))
+            found.append(Bandwidth(test, sender, receiver, gbps, wrong))
         return found
 
     def _ask(self, questions: Mapping[str, Mapping[str, Any]]) -> dict[str, tuple[Any, str]]:
@@ -251,7 +251,7 @@ def cables(document: ClusterDocument) -> dict[str, str]:
     return found
 
 
-def lines(outcome: Outcome, below: Sequence[Slow], named: Mapping[str, str], worst: int = 10) -> list[str]:
+def lines(outcome: StressReport, below: Sequence[Slow], named: Mapping[str, str], worst: int = 10) -> list[str]:
     """What people read. `named`: cables()."""
 
     def port(each: Port) -> str:

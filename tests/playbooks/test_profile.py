@@ -89,7 +89,9 @@ def test_the_counters_are_the_jobs_while_it_runs(node, comment):
     assert node.asked() == [PAUSE, RESUME] and profile.jobs(str(node.profiling)) == []
 
 
-@pytest.mark.parametrize("comment", ["", "profile=", "profile=vtune", "myprofile=nsys", "profile=nsysx", "nsys"])
+@pytest.mark.parametrize(
+    "comment", ["", "profile=", "profile=vtune", "myprofile=nsys", "profile=nsysx", "nsys", "data=c4,profile=nsys"]
+)
 def test_others_leave_no_trace(node, comment):
     node.start(7, comment)
     node.stop(7)

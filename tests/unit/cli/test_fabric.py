@@ -7,8 +7,8 @@ import pytest
 
 from ironburst.cli import fabric, main
 from ironburst.convergence.model import Tools
-from ironburst.fabric.judge import Measured, Port
-from ironburst.fabric.stress import Outcome
+from ironburst.fabric.judge import Bandwidth, Port
+from ironburst.fabric.stress import StressReport
 from ironburst.ports.service import SchedulerError
 from tests.unit.fabric import test_stress
 
@@ -20,7 +20,7 @@ def measured(**figures):
     ends = {name: name.split("_") for name in figures}
     ports = {node: Port(node, "mlx5_0", 1, 400.0) for names in ends.values() for node in names}
     return [
-        Measured("pairs", *(ports[node] for node in ends[name]), gbps, "" if gbps else "no answer")
+        Bandwidth("pairs", *(ports[node] for node in ends[name]), gbps, "" if gbps else "no answer")
         for name, gbps in figures.items()
     ]
 
@@ -31,7 +31,7 @@ def stress(monkeypatch, tmp_path):
     asked = []
 
     class Test:
-        ends = Outcome()
+        ends = StressReport()
 
         def __init__(self, document, hosts, tools, options, plan, accepted):
             asked.append((hosts, options, plan, accepted))
@@ -39,7 +39,7 @@ def stress(monkeypatch, tmp_path):
 
         def run(self):
             if isinstance(Test.ends, BaseException):
-                self.outcome = Outcome(kept={"n4": "it did not answer"})
+                self.outcome = StressReport(kept={"n4": "it did not answer"})
                 raise Test.ends
             return Test.ends
 
@@ -55,15 +55,15 @@ def stress(monkeypatch, tmp_path):
     monkeypatch.setattr(fabric, "declaration", lambda arguments: (Path("document.json"), whole))
 
     def run(*words, ends=None):
-        Test.ends = ends or Outcome()
+        Test.ends = ends or StressReport()
         return main(["fabric", "stress", "--inventory", "x", "--state", str(tmp_path), *words])
 
     run.asked, run.kept, run.document = asked, tmp_path / "fabric-stress.json", whole
     return run
 
 
-GOOD = Outcome(nodes=list(NODES), measured=measured(n1_n2=390.0, n3_n4=392.0, n1_n3=391.0))
-SLOW = Outcome(nodes=list(NODES), measured=measured(n1_n2=390.0, n3_n4=200.0, n1_n3=391.0))
+GOOD = StressReport(nodes=list(NODES), measured=measured(n1_n2=390.0, n3_n4=392.0, n1_n3=391.0))
+SLOW = StressReport(nodes=list(NODES), measured=measured(n1_n2=390.0, n3_n4=200.0, n1_n3=391.0))
 
 
 @pytest.mark.parametrize(
@@ -107,7 +107,7 @@ def test_a_damaged_file_is_refused(stress, capsys):
 def test_endings_have_their_exit_codes(stress, capsys):
     assert stress() == 5
     assert "fewer than two nodes are free" in capsys.readouterr().out
-    lost = Outcome(lost={"n4": "no route"}, kept={"n4": "no route"}, measured=measured(n1_n2=390.0))
+    lost = StressReport(lost={"n4": "no route"}, kept={"n4": "no route"}, measured=measured(n1_n2=390.0))
     assert stress(ends=lost) == 4
     assert "kept: n4 stays drained: no route" in capsys.readouterr().out
     assert stress(ends=SchedulerError("Unable to contact slurm controller")) == 4

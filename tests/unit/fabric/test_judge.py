@@ -3,7 +3,7 @@
 import pytest
 
 from ironburst.fabric import judge
-from ironburst.fabric.judge import Measured, Port
+from ironburst.fabric.judge import Bandwidth, Port
 from tests.unit.health.samples.links import ib_write_bw
 
 
@@ -13,7 +13,7 @@ def port(node, gbps=400.0, rail=1):
 
 def run(figures, test="pairs"):
     """{("a", "b"): Gb/s}"""
-    return [Measured(test, port(a), port(b), gbps, "" if gbps else "broken") for (a, b), gbps in figures.items()]
+    return [Bandwidth(test, port(a), port(b), gbps, "" if gbps else "broken") for (a, b), gbps in figures.items()]
 
 
 EVEN = {
@@ -51,7 +51,7 @@ def test_a_whole_fabric_that_is_slow_is_not_good_because_it_is_even():
 
 
 def test_ports_of_different_speed_are_held_against_their_own():
-    slower = [Measured("pairs", port("a"), port(name, gbps=200.0), 190.0) for name in "xyz"]
+    slower = [Bandwidth("pairs", port("a"), port(name, gbps=200.0), 190.0) for name in "xyz"]
     assert judge.slow([*run(EVEN), *slower], {}) == []
 
 

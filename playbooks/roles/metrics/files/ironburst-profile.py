@@ -19,7 +19,7 @@ import sys
 import time
 
 FOLDER, PAUSED = "/run/ironburst/profiling", ".paused"
-ASKED = re.compile(r"(?:^|[\s,;])profile=(nsys|ncu|torch|dcgm)(?=$|[\s,;])")
+ASKED = re.compile(r"(?:^|[\s;])profile=(nsys|ncu|torch|dcgm)(?=$|[\s,;])")
 COUNTERS = ("nsys", "ncu")  # these need them
 HOPPER = 9.0  # compute capability
 TIMEOUT = 10  # seconds a question may take
