@@ -327,7 +327,10 @@ def test_a_state_of_an_older_program_is_read():
 def test_a_counter_at_its_end_and_a_cable_elsewhere_are_told():
     problems, warnings = judge(NAMED, NAMED_ERRORS, **{key: WITH_NAMES[key] for key in ("names", "cables")})
     assert problems == []
-    assert any("LinkDownedCounter of MF0;leaf1:MQM8700/U1 port 1 is full at 255" in text for text in warnings)
+    assert any("LinkDownedCounter of leaf1 port 1 is full at 255" in text for text in warnings)
+    down = {key: link | {"width": 0, "state": "Down/Polling"} for key, link in NAMED.items()}
+    problems, _ = judge(down, seen={"links": {f"{SPINE}:1": NAMED[f"{SPINE}:1"]}}, names=WITH_NAMES["names"])
+    assert problems == ["the link of spine1 port 1 to leaf1 was up and is not any more"]
     swapped = [CABLES[0] | {"ends": ["leaf1/2", "dgx01/ib1"]}, CABLES[1] | {"ends": ["leaf1/1", "dgx02/ib1"]}]
     _, warnings = judge(NAMED, cables=swapped)
     assert "leaf1 port 1 goes to dgx01 port mlx5_0/1, declared is dgx02/ib1" not in warnings  # by its pair

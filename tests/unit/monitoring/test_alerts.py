@@ -111,6 +111,8 @@ HEALTHY = {
     'node_infiniband_rate_bytes_per_second{node="n1",device="mlx5_0",port="1"}': "5e10x200",
     'node_infiniband_link_downed_total{node="n1",device="mlx5_0",port="1"}': "2x200",
     'node_infiniband_symbol_error_total{node="n1",device="mlx5_0",port="1"}': "5x200",
+    'DCGM_FI_PROF_GR_ENGINE_ACTIVE{node="n1",gpu="0"}': "0.9x200",
+    'ironburst_fabric_time_seconds{node="head"}': "0+60x200",
     'ironburst_infiniband_symbol_ber{node="n1",device="mlx5_0",port="1"}': "15e-255x200",
     'ironburst_fabric_link_up{node="leaf1",port="1",peer="n1",cable="c"}': "1x200",
     'ironburst_fabric_link_rate_bytes_per_second{node="leaf1",port="1",cable="c"}': "5e10x200",

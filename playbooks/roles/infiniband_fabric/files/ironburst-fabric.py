@@ -138,9 +138,12 @@ def parse_managers(text):
 def judge(links, errors, managers, settings, seen):
     """(problems, warnings) of what was read, against the settings and what was seen before ({} at the first time)."""
     problems, warnings = [], []
+    names = Names(settings.get("names", {}), settings.get("cables", []))
+    elsewhere = names.elsewhere(links)
+    links, before = names.called(links), names.called(seen.get("links", {}))
     for _, link in sorted(links.items()):
         problems += link_problems(link, settings)
-    for key, was in sorted(seen.get("links", {}).items()):
+    for key, was in sorted(before.items()):
         if links.get(key, {"state": "Down"})["state"].split("/")[0] == "Down":
             lost = (was["name"], was["port"], was["peer"])
             problems.append("the link of %s port %s to %s was up and is not any more" % lost)
@@ -157,8 +160,7 @@ def judge(links, errors, managers, settings, seen):
     elif len(managers) < wanted:
         warnings.append("%d of %d declared subnet managers run" % (len(managers), wanted))
     warnings += full(errors, links)
-    warnings += Names(settings.get("names", {}), settings.get("cables", [])).elsewhere(links)
-    return problems, warnings
+    return problems, warnings + elsewhere
 
 
 def place(link):
@@ -259,6 +261,13 @@ class Names:
             "peer_port": peer_port,
             "cable": text if peer else "",
         }, its
+
+    def called(self, links):
+        """The links with the site's names in place of descriptions."""
+        found = {key: (link, self.of(key, link)[0]) for key, link in links.items()}
+        return {
+            key: dict(link, name=its["node"], port=its["port"], peer=its["peer"]) for key, (link, its) in found.items()
+        }
 
     def elsewhere(self, links):
         """Sentences about links that don't end where their cable is declared to."""
