@@ -48,9 +48,7 @@ example:
 
 def add_parser(subparsers: Subparsers) -> None:
     """`ironburst fabric` and its verbs."""
-    parser = subparsers.add_parser(
-        "fabric", help="stress the fabric between idle nodes", description="The InfiniBand fabric of owned nodes."
-    )
+    parser = subparsers.add_parser("fabric", description="The InfiniBand fabric of owned nodes: its stress test.")
     verbs = parser.add_subparsers(dest="fabric_verb", required=True, metavar="VERB")
     stress = verbs.add_parser(
         "stress",
