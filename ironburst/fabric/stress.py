@@ -12,7 +12,7 @@ from ironburst.convergence.drains import Drains
 from ironburst.convergence.model import Options, Tools
 from ironburst.convergence.ports import Connection, RemoteProgram
 from ironburst.convergence.services import Services
-from ironburst.document import ClusterDocument, Host
+from ironburst.document import ClusterDocument
 from ironburst.fabric import judge, measure_host, rounds
 from ironburst.fabric.judge import Bandwidth, Port, Slow
 from ironburst.ports.service import Occupancy, SchedulerError
@@ -113,7 +113,9 @@ class Stress:
         free = []
         for host in self._hosts:
             its = nodes.get(host.name)
-            if its is None:
+            if rolling.NODE_ROLES.keys().isdisjoint(host.roles):
+                self._left([host.name], "it is no node of a scheduler: `playbooks/fabric.yml --tags stress` takes it")
+            elif its is None:
                 self._left([host.name], "no scheduler lists it, so nobody knows what runs there")
             elif not its.says_whether_busy or not (its.available or its.drained):
                 self._left([host.name], f"the scheduler says {'+'.join(sorted(its.states)).lower()}")
@@ -125,12 +127,9 @@ class Stress:
                 free.append(host.name)
         limit = self._options.share
         ours = [name for name in free if nodes[name].drained]  # out of service already
-        chosen = rolling.batch([name for name in free if name not in ours], self._of_document(), nodes, limit)
+        chosen = rolling.batch([name for name in free if name not in ours], self._document.managed_hosts, nodes, limit)
         self._left([name for name in free if name not in ours + chosen], "--share leaves it in service")
         return [name for name in free if name in ours + chosen]
-
-    def _of_document(self) -> Sequence[Host]:
-        return self._document.managed_hosts
 
     def _left(self, names: Sequence[str], why: str) -> None:
         for name in names:

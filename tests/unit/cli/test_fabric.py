@@ -72,7 +72,7 @@ SLOW = StressReport(nodes=list(NODES), measured=measured(n1_n2=390.0, n3_n4=200.
         (["--tests", "nccl"], "--tests 'nccl': write pairs, ring"),
         (["--rails", "0"], "--rails '0': write numbers from 1 on"),
         (["--rails", "a"], "--rails 'a'"),
-        (["--seconds", "0"], "--seconds 0: a measurement takes 1 to 30 seconds"),
+        (["--seconds", "4"], "--seconds 4: a measurement takes 5 to 30 seconds"),
         (["--wait", "soon"], "--wait 'soon' is no duration"),
         (["--share", "0%"], "--share '0%' is no share"),
         (["--limit", "nobody"], "--limit names 'nobody'"),
@@ -110,6 +110,7 @@ def test_endings_have_their_exit_codes(stress, capsys):
     lost = StressReport(lost={"n4": "no route"}, kept={"n4": "no route"}, measured=measured(n1_n2=390.0))
     assert stress(ends=lost) == 4
     assert "kept: n4 stays drained: no route" in capsys.readouterr().out
+    assert stress(ends=ValueError("env:SUDO is not set")) == 2
     assert stress(ends=SchedulerError("Unable to contact slurm controller")) == 4
     assert stress(ends=KeyboardInterrupt()) == 130
     assert "n4 stays drained: it did not answer" in capsys.readouterr().err

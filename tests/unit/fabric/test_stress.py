@@ -61,7 +61,7 @@ class Site:
 
     def __post_init__(self):
         (self.folder / "bin").mkdir()
-        script = f'#!/bin/sh\nexec {sys.executable} {FAKE} "$@"\n'
+        script = f'#!/bin/sh\nexec {sys.executable} -I -S {FAKE} "$@"\n'
         (self.folder / "bin/ib_write_bw").write_text(script)
         (self.folder / "bin/ib_write_bw").chmod(0o755)
         devices = {address(name): ["mlx5_0", "mlx5_1"] for name in NODES}
@@ -226,6 +226,9 @@ def test_only_nodes_that_are_surely_idle_are_taken(site):
     assert outcome.left_out["n1"] == "runs 4711" and outcome.left_out["n2"].startswith("the scheduler says")
     assert outcome.nodes == ["n3", "n4"] and {each.test for each in outcome.measured} == {"pairs"}
     assert ("drain", ("n3", "n4")) in site.calls and free(site)
+    test = site.test()
+    test._hosts[3] = test._hosts[3].model_copy(update={"roles": ["base"]})
+    assert test.run().left_out["n4"].startswith("it is no node of a scheduler")
     del site.states["n3"]
     assert "no scheduler lists it" in site.test().run().left_out["n3"]
 
