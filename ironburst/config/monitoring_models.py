@@ -6,8 +6,9 @@ from typing import Literal
 
 from pydantic import Field, model_validator
 
+from ironburst.config.energy_models import Carbon, IdleGpus, Pue
 from ironburst.config.software_models import Strict
-from ironburst.config.types import Mail, SecretRef
+from ironburst.config.types import Mail, Name, SecretRef
 
 
 class Relay(Strict):
@@ -68,13 +69,13 @@ class Monitoring(Strict):
         "it: it is asked at each job's end what the job made of its GPUs (`ironburst job`); empty: nobody is asked",
         examples=["http://10.0.0.10:9090", "https://mimir.example.com/prometheus"],
     )
-    pue: float | None = Field(
+    pue: Pue | dict[Name, Pue] | None = Field(
         default=None,
-        ge=1,
-        le=3,
-        description="energy of the hall over that of its machines, of a year; null: unknown",
-        examples=[1.25],
+        description="energy of the hall over that of its machines, of a year; or by hall; null: unknown",
+        examples=[1.25, {"dc1": 1.25}],
     )
+    carbon: Carbon | None = Field(default=None, description="null: nothing is told of emissions")
+    idle: IdleGpus | None = Field(default=None, description="null: nobody looks at GPUs that do nothing")
     relay: Relay | None = Field(default=None, description="needed where somebody is told by mail")
     tell: list[Told] = Field(default=[], description="none: no alertmanager.yml is written")
 
@@ -85,4 +86,6 @@ class Monitoring(Strict):
         pages = [each for each in self.tell if each.audience == "operators" and each.severity != "ticket"]
         if self.tell and not pages:
             raise ValueError("tells no operators of pages: nobody would wake; add an item with audience: operators")
+        if self.idle and not self.url:
+            raise ValueError("has idle and no url: it is Prometheus that knows what GPUs do; declare url")
         return self
