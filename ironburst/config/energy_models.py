@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, TypeAlias
+from typing import Annotated, Any, Literal, TypeAlias
 
-from pydantic import Field, model_validator
+from pydantic import BeforeValidator, Field, model_validator
 
 from ironburst.config.software_models import Strict
 from ironburst.config.types import Duration, Name, duration_text
 
-Pue: TypeAlias = Annotated[float, Field(ge=1, le=3)]
-Country: TypeAlias = Annotated[str, Field(pattern=r"^[A-Z]{2}$")]
-Grams: TypeAlias = Annotated[float, Field(ge=0, le=2000)]
+
+def _no_bool(given: Any) -> Any:
+    if isinstance(given, bool):
+        raise ValueError('is no number, and no country: YAML takes NO without quotes for false; Norway is "NO"')
+    return given
+
+
+Pue: TypeAlias = Annotated[float, Field(ge=1, le=3), BeforeValidator(_no_bool)]
+Emits: TypeAlias = Annotated[
+    Annotated[str, Field(pattern=r"^[A-Z]{2}$")] | Annotated[float, Field(ge=0, le=2000)], BeforeValidator(_no_bool)
+]
 
 
 class Carbon(Strict):
@@ -19,12 +27,10 @@ class Carbon(Strict):
     3166, in quotes), whose mean of a year counts, as Ember has it.
     """
 
-    halls: dict[Name, Country | Grams] = Field(
+    halls: dict[Name, Emits] = Field(
         default={}, description="by hall; of one that is left out nothing is told", examples=[{"dc1": "DE"}]
     )
-    cloud: Country | Grams | None = Field(
-        default=None, description="of nodes in the cloud; null: the country of its region"
-    )
+    cloud: Emits | None = Field(default=None, description="of nodes in the cloud; null: the country of its region")
 
 
 class IdleGpus(Strict):

@@ -157,7 +157,7 @@ def of_halls(measured: Measured, places: Places, from_s: float, to_s: float) -> 
 
 def _watts(measured: Measured, of: str, label: str, steps: int, to_s: float) -> dict[str, tuple[float, int]]:
     """node: (kWh, steps at which it was seen)."""
-    span = f"[{steps * STEP_S}s:{STEP_S}s]"
+    to_s, span = float(int(to_s)), f"[{steps * STEP_S - 1}s:{STEP_S}s]"  # so many steps, wherever they fall
     counts = {each.labels.get(label, ""): each.value for each in measured.query(f"count_over_time(({of}){span})", to_s)}
     sums = {each.labels.get(label, ""): each.value for each in measured.query(f"sum_over_time(({of}){span})", to_s)}
     # a host may call itself by its whole name

@@ -193,8 +193,8 @@ def _gib(mib: float) -> str:
 
 
 def by_account(runs: Sequence[RunRow], places: Places = energy.NOWHERE) -> list[dict[str, Any]]:
-    """As JSON values, the most GPU-hours first. Shares are means over the GPU-hours that were measured; `idle_usd`: of
-    those whose price is known, too.
+    """As JSON values, the most GPU-hours first. Shares are means over the GPU-hours that were measured, of `idle` over
+    `judged_gpu_hours` (DCGM's profiling fields); `idle_usd`: of those whose price is known, too.
     """
     accounts: dict[str, list[RunRow]] = {}
     for run in runs:
@@ -219,6 +219,7 @@ def _efficiency(runs: Sequence[RunRow], places: Places) -> dict[str, Any]:
         "busy": mean("busy"),
         "sm": mean("sm"),
         "idle": mean("idle"),
+        "judged_gpu_hours": sum(_gpu_hours(run) for run, _ in idle),
         "idle_gpu_hours": sum(_gpu_hours(run) * share for run, share in idle) if idle else None,
         "idle_usd": sum(priced) if priced else None,
         "kwh": sum(found.kwh or 0.0 for _, found in measured) if measured else None,
@@ -235,7 +236,7 @@ def idle(rows: Sequence[dict[str, Any]]) -> dict[str, Any] | None:
     nothing was measured.
     """
     known = [row for row in rows if row["idle_gpu_hours"] is not None]
-    hours = sum(row["idle_gpu_hours"] / row["idle"] if row["idle"] else row["measured_gpu_hours"] for row in known)
+    hours = sum(row["judged_gpu_hours"] for row in known)
     if not hours:
         return None
     priced = [row["idle_usd"] for row in known if row["idle_usd"] is not None]
