@@ -72,7 +72,7 @@ def run(arguments: argparse.Namespace) -> int:
     window, compared = _window(arguments, now_s), None
     with closing(site_options.open_ledger(arguments)) as ledger:
         rows, rates = _leases(ledger)
-        decisions = ledger.decisions()
+        decisions, places = ledger.decisions(), Places.of(document, ledger)
     leases = priced(rows, rates, now_s)
     if arguments.bill:
         compared = _compared(arguments, document, leases, window)
@@ -81,6 +81,9 @@ def run(arguments: argparse.Namespace) -> int:
     runs = _runs(arguments, document, window, now_s)
     said = gathered.gather(document, rows, leases, runs, arguments.by, window, decisions, now_s)
     said["config"] = str(where)
+    with closing(site_options.open_ledger(arguments)) as ledger:
+        measured = energy.of_runs(ledger.runs_between(window.from_s, window.to_s), places)
+    said["energy"] = measured.as_json() if measured.kwh else None
     if compared:
         said["bill"] = shown.of_bill(compared, [str(path) for path in arguments.bill])
     if arguments.json:

@@ -2,23 +2,47 @@
 
 from __future__ import annotations
 
+import re
 from typing import Annotated, Any, Literal, TypeAlias
 
-from pydantic import BeforeValidator, Field, model_validator
+from pydantic import Field, PlainValidator, WithJsonSchema, model_validator
 
 from ironburst.config.software_models import Strict
 from ironburst.config.types import Duration, Name, duration_text
 
-
-def _no_bool(given: Any) -> Any:
-    if isinstance(given, bool):
-        raise ValueError('is no number, and no country: YAML takes NO without quotes for false; Norway is "NO"')
-    return given
+_NUMBER = {"type": "number", "minimum": 1, "maximum": 3}
+_GRAMS = {"type": "number", "minimum": 0, "maximum": 2000}
+_COUNTRY = {"type": "string", "pattern": "^[A-Z]{2}$"}
 
 
-Pue: TypeAlias = Annotated[float, Field(ge=1, le=3), BeforeValidator(_no_bool)]
-Emits: TypeAlias = Annotated[
-    Annotated[str, Field(pattern=r"^[A-Z]{2}$")] | Annotated[float, Field(ge=0, le=2000)], BeforeValidator(_no_bool)
+def _number(given: Any, least: float, most: float) -> bool:
+    return isinstance(given, int | float) and not isinstance(given, bool) and least <= given <= most
+
+
+def _emits(given: Any) -> str | float:
+    if _number(given, 0, 2000):
+        return float(given)
+    if isinstance(given, str) and re.fullmatch("[A-Z]{2}", given):
+        return given
+    example = 'Norway is "NO", in quotes, for YAML takes it for false' if given is False else 'such as "DE"'
+    raise ValueError(f"is neither grams of CO2e a kWh (0 to 2000) nor a country's code (ISO 3166), {example}")
+
+
+def _pue(given: Any) -> float | dict[str, float] | None:
+    if given is None:
+        return None
+    each = given if isinstance(given, dict) else {"": given}
+    for hall, number in each.items():
+        if not _number(number, 1, 3):
+            raise ValueError(f"is no PUE{f' for {hall}' if hall else ''}; write a number from 1 to 3, or one by hall")
+    return {str(hall): float(number) for hall, number in each.items()} if isinstance(given, dict) else float(given)
+
+
+Emits: TypeAlias = Annotated[str | float, PlainValidator(_emits), WithJsonSchema({"anyOf": [_COUNTRY, _GRAMS]})]
+Pue: TypeAlias = Annotated[
+    float | dict[str, float] | None,
+    PlainValidator(_pue),
+    WithJsonSchema({"anyOf": [_NUMBER, {"type": "object", "additionalProperties": _NUMBER}, {"type": "null"}]}),
 ]
 
 

@@ -8,7 +8,7 @@ from pydantic import Field, model_validator
 
 from ironburst.config.energy_models import Carbon, IdleGpus, Pue
 from ironburst.config.software_models import Strict
-from ironburst.config.types import Mail, Name, SecretRef
+from ironburst.config.types import Mail, SecretRef
 
 
 class Relay(Strict):
@@ -69,7 +69,7 @@ class Monitoring(Strict):
         "it: it is asked at each job's end what the job made of its GPUs (`ironburst job`); empty: nobody is asked",
         examples=["http://10.0.0.10:9090", "https://mimir.example.com/prometheus"],
     )
-    pue: Pue | dict[Name, Pue] | None = Field(
+    pue: Pue = Field(
         default=None,
         description="energy of the hall over that of its machines, of a year; or by hall; null: unknown",
         examples=[1.25, {"dc1": 1.25}],

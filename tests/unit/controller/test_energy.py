@@ -161,4 +161,4 @@ def test_a_job_and_its_account(tmp_path, monkeypatch, capsys):
     said = json.loads(capsys.readouterr().out)
     assert said["accounts"][0]["energy"]["kwh"] == pytest.approx(6.0) and said["halls"] == []
     assert said["idle"] == pytest.approx({"gpu_hours": 4, "idle_gpu_hours": 0.2, "share": 0.05, "usd": 2.0})
-    assert HOUR == RUN.end_s - RUN.start_s
+    assert RUN.end_s - RUN.start_s == HOUR
