@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
 from ironburst.burst import explain
-from ironburst.controller import job_runs
+from ironburst.controller import job_figures
 from ironburst.controller.ledger import Ledger
 from ironburst.controller.records import RunRow
 from ironburst.document import ClusterDocument
@@ -93,7 +93,7 @@ NOWHERE = Places()
 
 def of_run(run: RunRow, places: Places) -> Energy | None:
     """A run's; over several places by their nodes. None: nothing was measured."""
-    figures = job_runs.measured(run)
+    figures = job_figures.kept(run.figures)
     if figures is None or (figures.kwh is None and figures.node_kwh is None):
         return None
     nodes, total = run.nodes.split(","), Energy()

@@ -286,6 +286,14 @@ def unpacked(data: bytes) -> Figures:
         raise ValueError(f"figures of a job can't be read: {error}") from None
 
 
+def kept(data: bytes | None) -> Figures | None:
+    """Of a run in the ledger. None: nothing was measured, or not yet; also where it can't be read."""
+    try:
+        return unpacked(data) if data else None
+    except ValueError:
+        return None
+
+
 def _rounded(value: Any) -> Any:
     """To four digits: nothing is measured better."""
     return float(f"{value:.4g}") if isinstance(value, float) else value
