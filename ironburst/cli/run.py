@@ -18,6 +18,7 @@ from ironburst.cli import Subparsers, site_options
 from ironburst.cli.arguments import address
 from ironburst.cli.tick import as_json, lines
 from ironburst.controller import loop, order_spool, ownership, recorder, records, retention
+from ironburst.controller.idle_gpus import IdleGpus
 from ironburst.controller.job_runs import JobRuns
 from ironburst.controller.ledger import Ledger
 from ironburst.controller.loop import SystemClock
@@ -169,7 +170,15 @@ def run(arguments: argparse.Namespace) -> int:
             print(f"ironburst: shadow: nothing is rented or changed; {arguments.ledger}", file=sys.stderr, flush=True)
         else:
             order_spool.prepare(ledger.path)
-            controller = Controller(queue, cloud.follow(declared), ledger, clock, ticks, job_runs=job_runs)
+            controller = Controller(
+                queue,
+                cloud.follow(declared),
+                ledger,
+                clock,
+                ticks,
+                job_runs=job_runs,
+                idle_gpus=IdleGpus(Prometheus),
+            )
 
         def read() -> ClusterDocument:
             nonlocal declared

@@ -97,6 +97,11 @@ class IdleGpus(Strict):
             )
         if self.grace < 600:
             raise ValueError(f"has grace {duration_text(self.grace)}: nobody reads that in time; write 10m or more")
+        if self.end_after - self.grace < self.after:
+            raise ValueError(
+                f"has end_after {duration_text(self.end_after)} less grace {duration_text(self.grace)}, shorter than "
+                f"after {duration_text(self.after)}: raise end_after or lower grace"
+            )
         if self.end and self.watts is None:
             raise ValueError(
                 "ends jobs and doesn't say by which power: write watts, the most that nvidia-smi shows of an idle GPU"

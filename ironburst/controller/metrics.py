@@ -10,12 +10,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from ironburst.burst import Decision
-from ironburst.controller import burn, ownership, records, status_report
+from ironburst.controller import burn, idle_gpus, ownership, records, status_report
 from ironburst.controller.ledger import Ledger
 from ironburst.controller.teams import Teams
 from ironburst.controller.tick import Report
 from ironburst.document import ClusterDocument, DocumentError
 from ironburst.document.monitoring import PlaceEnergy
+from ironburst.nodes import naming
 from ironburst.ports import CloudError, SchedulerError
 from ironburst.system import certificates, exposition
 from ironburst.system.exposition import Family
@@ -171,7 +172,18 @@ def _now(document: ClusterDocument, ledger: Ledger, report: Report) -> Iterable[
     waits["undecided"] = max(report.pending - waits.total(), 0)
     codes = [({"code": code}, float(number)) for code, number in sorted(waits.items()) if number]
     yield _gauge("pending_jobs", "Jobs that wait, by what was decided of them last", codes)
+    told = "GPUs of a running job that do nothing, of those whose account is told of it"
+    idle = [
+        ({"job": naming.called(each.job)} | _whose(each), float(each.idle))
+        for each in idle_gpus.read(ledger)
+        if each.team_s
+    ]
+    yield _gauge("job_idle_gpus", told, idle)
     yield _gauge("document_serial", "Of the document that counts", _one(document.serial))
+
+
+def _whose(told: idle_gpus.Told) -> dict[str, str | None]:
+    return {"user": told.user, "account": told.account}
 
 
 def _kind(state: str, market: str, instance_type: str) -> dict[str, str | None]:
