@@ -8,7 +8,7 @@ from pydantic import Field, model_validator
 
 from ironburst.config.energy_models import Carbon, IdleGpus, Pue
 from ironburst.config.software_models import Strict
-from ironburst.config.types import Mail, SecretRef
+from ironburst.config.types import Account, Mail, SecretRef
 
 
 class Relay(Strict):
@@ -40,6 +40,9 @@ class Told(Strict):
     severity: Literal["page", "ticket"] | None = Field(
         default=None, description="page: wakes somebody; ticket: the next working day; none: both"
     )
+    account: Account | None = Field(
+        default=None, description="with money: only what is about the jobs of this account; none: everything"
+    )
     mail: list[Mail] = Field(default=[], description="addresses")
     service: Literal["slack", "teams", "pagerduty", "webhook"] | None = Field(
         default=None,
@@ -54,6 +57,8 @@ class Told(Strict):
     def _one_way(self) -> Told:
         if bool(self.mail) == bool(self.service):
             raise ValueError("needs one way: either mail, or a service with its secret; declare two ways as two items")
+        if self.account and self.audience != "money":
+            raise ValueError("has an account, and machines are of none: write audience: money, or leave account out")
         if bool(self.service) != bool(self.secret):
             raise ValueError("has one of service and secret without the other: write both, or mail instead")
         return self

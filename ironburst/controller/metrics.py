@@ -174,7 +174,7 @@ def _now(document: ClusterDocument, ledger: Ledger, report: Report) -> Iterable[
     yield _gauge("pending_jobs", "Jobs that wait, by what was decided of them last", codes)
     told = "GPUs of a running job that do nothing, of those whose account is told of it"
     idle = [
-        ({"job": naming.called(each.job)} | _whose(each), float(each.idle))
+        ({"hpc_job": naming.called(each.job)} | _whose(each), float(each.idle))
         for each in idle_gpus.read(ledger)
         if each.team_s
     ]

@@ -23,7 +23,9 @@ LONG_AGO, JUST_NOW = NOW - RULE.grace_s, NOW - RULE.grace_s + 1
 COUNTS = (None, 0, 3, GPUS)  # GPUs that did nothing; None: a gap, old samples, a shared GPU, no figures at all
 COMBINATIONS = [
     (
-        Evidence(GPUS, {span: n for span, n in zip((AFTER, TEAM, NEAR, END), counts, strict=True) if n is not None}, low),
+        Evidence(
+            GPUS, {span: n for span, n in zip((AFTER, TEAM, NEAR, END), counts, strict=True) if n is not None}, low
+        ),
         replace(NOBODY, owner_s=owner, team_s=team, warned_s=warned),
         may_end,
     )
@@ -166,7 +168,7 @@ def test_then_its_account_by_the_alerts_metric(world):
     looks(world)
     assert said() == {}
     looks(world)
-    assert said() == {f'ironburst_job_idle_gpus{{job="{home}",user="alice",account="vision"}}': 8}
+    assert said() == {f'ironburst_job_idle_gpus{{hpc_job="{home}",user="alice",account="vision"}}': 8}
     world.slurm.cancel(home)
     looks(world)
     assert said() == {}
@@ -180,7 +182,9 @@ def test_only_what_is_declared_ends_after_a_warning_and_its_grace(world):
     assert "ended in 30 min" in warned[0] and world.slurm.jobs[rented].done == "CANCELLED"
     at_s = [event.at_s for event in world.ledger.events() if event.kind == "idle" and event.job == rented]
     assert at_s[-1] - at_s[0] >= RULE.grace_s
-    assert not world.slurm.jobs[home].done and not any("ended" in text for job, text in world.slurm.notices if job == home)
+    assert not world.slurm.jobs[home].done and not any(
+        "ended" in text for job, text in world.slurm.notices if job == home
+    )
 
 
 def test_all_may_be_declared(world):
@@ -193,7 +197,12 @@ def test_all_may_be_declared(world):
 
 @pytest.mark.parametrize(
     "found",
-    [Evidence(GPUS, {}), idle_for(END, low=False), Evidence(GPUS, {AFTER: 8, TEAM: 8, NEAR: 7, END: 7}), idle_for(NEAR)],
+    [
+        Evidence(GPUS, {}),
+        idle_for(END, low=False),
+        Evidence(GPUS, {AFTER: 8, TEAM: 8, NEAR: 7, END: 7}),
+        idle_for(NEAR),
+    ],
     ids=["nothing known", "power or CPUs", "one works", "not so long"],
 )
 def test_what_is_less_ends_nothing(world, found):
