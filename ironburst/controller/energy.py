@@ -16,11 +16,10 @@ from ironburst.controller import job_figures
 from ironburst.controller.ledger import Ledger
 from ironburst.controller.records import RunRow
 from ironburst.document import ClusterDocument
-from ironburst.document.monitoring import PlaceEnergy
+from ironburst.document.monitoring import NODE_OVER_GPUS, PlaceEnergy
 from ironburst.ports.measured import Measured
 
-RENTED = 1.7
-"""a node's energy over that of its GPUs, where nothing else is known: of a DGX H100's 10.2 kW 60% are its GPUs'"""
+RENTED = NODE_OVER_GPUS
 STEP_S = 300
 """halls' power is looked at so often"""
 _J_PER_KWH = 3.6e6

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ironburst import catalog
 from ironburst.config.energy_models import IdleGpus
 from ironburst.config.models import ClusterConfig
-from ironburst.document.monitoring import IdleDocument, MonitoringDocument, PlaceEnergy
+from ironburst.document.monitoring import NODE_OVER_GPUS, IdleDocument, MonitoringDocument, PlaceEnergy
 
 
 def monitoring(config: ClusterConfig) -> MonitoringDocument:
@@ -26,8 +26,19 @@ def monitoring(config: ClusterConfig) -> MonitoringDocument:
         pue=None if isinstance(pue, dict) else pue,
         halls=halls,
         cloud=_emits(where, None) if where is not None and config.cloud else None,
+        watts=_watts(config) if carbon else {},
         idle=_idle(declared.idle) if declared.idle else None,
     )
+
+
+def _watts(config: ClusterConfig) -> dict[str, float]:
+    types = sorted({name for pool in (config.cloud.pools if config.cloud else ()) for name in pool.types})
+    kinds = [catalog.instance_type(name) for name in types]
+    return {
+        kind.name: round(kind.gpu.tdp_w * kind.gpu_count * (kind.gpu_fraction or 1.0) * NODE_OVER_GPUS, 1)
+        for kind in kinds
+        if kind.gpu and kind.gpu.tdp_w
+    }
 
 
 def _emits(declared: str | float | None, pue: float | None) -> PlaceEnergy:

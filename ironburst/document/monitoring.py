@@ -6,6 +6,9 @@ from pydantic import Field
 
 from ironburst.document.part import Part
 
+NODE_OVER_GPUS = 1.7
+"""a node's energy over that of its GPUs, where nothing else is known: of a DGX H100's 10.2 kW 60% are its GPUs'"""
+
 
 class PlaceEnergy(Part):
     """What machines in one place need beside their own energy, and what it emits; null: not known."""
@@ -35,4 +38,7 @@ class MonitoringDocument(Part):
     )
     halls: dict[str, PlaceEnergy] = Field(default={}, description="by name; none: not known")
     cloud: PlaceEnergy | None = Field(default=None, description="of what is in the cloud; null: not known")
+    watts: dict[str, float] = Field(
+        default={}, description="of a pool's node at work, by instance type: an estimate by its GPUs; none: not known"
+    )
     idle: IdleDocument | None = Field(default=None, description="null: nobody looks at GPUs that do nothing")

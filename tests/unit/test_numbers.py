@@ -17,9 +17,9 @@ from pydantic import BaseModel
 from ironburst import document
 from ironburst.burst import unstarted
 from ironburst.config import spot_notice
+from ironburst.config.burst_models import Burst
 from ironburst.config.cloud_models import Images
 from ironburst.config.hall_models import Breaker
-from ironburst.config.models import Burst
 from ironburst.config.scheduler_models import Slurm
 from ironburst.controller import records
 from ironburst.doctor import hosts

@@ -16,6 +16,8 @@ def energy(config: ClusterConfig) -> Findings:
     carbon, pue = declared.carbon, declared.pue
     if isinstance(pue, dict):
         yield from _halls(config, pue, "monitoring", "pue")
+    if config.burst.carbon_usd_per_tonne:
+        yield from _price(config)
     if not carbon:
         return
     yield from _halls(config, carbon.halls, "monitoring", "carbon", "halls")
@@ -31,6 +33,21 @@ def energy(config: ClusterConfig) -> Findings:
         except catalog.Unknown:
             message = f"isn't given, and of {known.country}, the country of {known.region}, the catalogue has no figure"
             yield Finding(path_of("monitoring", "carbon", "cloud"), None, "unknown", f"{message}; write grams a kWh")
+
+
+def _price(config: ClusterConfig) -> Findings:
+    """A price weighs what is known to be emitted: without that it would weigh one place and not the other."""
+    path, usd = path_of("burst", "carbon_usd_per_tonne"), config.burst.carbon_usd_per_tonne
+    if not config.monitoring.carbon:
+        message = "weighs emissions, of which nothing is declared; write monitoring.carbon, too ({} will do)"
+        yield Finding(path, usd, "missing", message)
+    types = {name for pool in (config.cloud.pools if config.cloud else ()) for name in pool.types}
+    for name in sorted(types & catalog.instance_types().keys()):
+        gpu = catalog.instance_type(name).gpu
+        if gpu is None or gpu.tdp_w is None:
+            yield Finding(
+                path, usd, "unknown", f"can't weigh {name}, whose power isn't in the catalogue; leave one out"
+            )
 
 
 def _halls(config: ClusterConfig, given: Iterable[str], *path: str) -> Findings:
