@@ -43,7 +43,7 @@ class Evidence:
 class _Gpu(NamedTuple):
     number: str  # of the job, Slurm's
     node: str
-    index: str
+    gpu: str  # its index there
 
 
 def spans(rule: IdleDocument) -> tuple[int, ...]:
@@ -124,8 +124,8 @@ class _Asked:
         labels = f'hpc_job!="",{self._where}'
         jobs: Counter[tuple[str, str]] = Counter()
         seen = [_gpu(each) for each in self._ask(f"count {_BY} (count_over_time({_UTIL}{{{labels}}}[{span_s}s]))")]
-        jobs.update((gpu.node, gpu.index) for gpu in seen)
-        return {int(gpu.number) for gpu in seen if jobs[gpu.node, gpu.index] > 1 and gpu.number.isdigit()}
+        jobs.update((each.node, each.gpu) for each in seen)
+        return {int(each.number) for each in seen if jobs[each.node, each.gpu] > 1 and each.number.isdigit()}
 
     def low(self, run: RunRow, gpus: Iterable[_Gpu], watts: float, span_s: int) -> bool:
         """Neither power nor CPUs say that it works; False where either isn't known."""

@@ -173,17 +173,14 @@ def _now(document: ClusterDocument, ledger: Ledger, report: Report) -> Iterable[
     codes = [({"code": code}, float(number)) for code, number in sorted(waits.items()) if number]
     yield _gauge("pending_jobs", "Jobs that wait, by what was decided of them last", codes)
     told = "GPUs of a running job that do nothing, of those whose account is told of it"
-    idle = [
-        ({"hpc_job": naming.called(each.job)} | _whose(each), float(each.idle))
-        for each in idle_gpus.read(ledger)
-        if each.team_s
-    ]
-    yield _gauge("job_idle_gpus", told, idle)
+    theirs = [(_whose(each), float(each.idle)) for each in idle_gpus.read(ledger) if each.team_s]
+    yield _gauge("job_idle_gpus", told, theirs)
     yield _gauge("document_serial", "Of the document that counts", _one(document.serial))
 
 
-def _whose(told: idle_gpus.Told) -> dict[str, str | None]:
-    return {"user": told.user, "account": told.account}
+def _whose(told: idle_gpus.Told) -> Mapping[str, str | None]:
+    """`job` is the scrape's own."""
+    return {"hpc_job": naming.called(told.job), "user": told.user, "account": told.account}
 
 
 def _kind(state: str, market: str, instance_type: str) -> dict[str, str | None]:
