@@ -133,6 +133,14 @@ def _left(ledger: Ledger) -> str:
     )
 
 
+def _of_a_shadow(ledger: Ledger) -> Ledger:
+    """Raises BadInput for one of a controller that rents."""
+    if ledger.leases(open_only=False):
+        raise BadInput(f"{ledger.path} is the ledger of a controller that rents: give another --ledger, or none")
+    print(f"ironburst: shadow: nothing is rented or changed; {ledger.path}", file=sys.stderr, flush=True)
+    return ledger
+
+
 @site_options.guarded
 def run(arguments: argparse.Namespace) -> int:
     """Tick until a signal asks to stop."""
@@ -163,22 +171,11 @@ def run(arguments: argparse.Namespace) -> int:
         _served(metrics_at, ledger, job_runs.teams, arguments) as metrics,
     ):
         if arguments.shadow:
-            if ledger.leases(open_only=False):
-                wrong = "is the ledger of a controller that rents: give another --ledger, or none"
-                raise BadInput(f"{arguments.ledger} {wrong}")
-            controller: Controller | Shadow = Shadow(queue, ledger, clock, ticks)
-            print(f"ironburst: shadow: nothing is rented or changed; {arguments.ledger}", file=sys.stderr, flush=True)
+            controller: Controller | Shadow = Shadow(queue, _of_a_shadow(ledger), clock, ticks)
         else:
             order_spool.prepare(ledger.path)
-            controller = Controller(
-                queue,
-                cloud.follow(declared),
-                ledger,
-                clock,
-                ticks,
-                job_runs=job_runs,
-                idle_gpus=IdleGpus(Prometheus),
-            )
+            controller = Controller(queue, cloud.follow(declared), ledger, clock, ticks)
+            controller.job_runs, controller.idle_gpus = job_runs, IdleGpus(Prometheus)
 
         def read() -> ClusterDocument:
             nonlocal declared

@@ -42,7 +42,7 @@ class Step(Enum):
 
 
 @dataclass(frozen=True)
-class Told:
+class IdleRun:
     """Of one run: who was told when, seconds since 1970, and of how many GPUs."""
 
     job: int
@@ -56,7 +56,7 @@ class Told:
     warned_s: float | None = None
 
 
-def step(rule: IdleDocument, seen: Evidence, told: Told, *, may_end: bool, now_s: float) -> Step:
+def step(rule: IdleDocument, seen: Evidence, told: IdleRun, *, may_end: bool, now_s: float) -> Step:
     """The one decision. `may_end`: such jobs end here, as declared."""
     known = rule.after_s in seen.idle
     if known and not seen.idle[rule.after_s]:
@@ -139,7 +139,7 @@ def _act(site: Site, observation: Observation, rule: IdleDocument, run: RunRow, 
         return
     every = {(each.job, each.start_s): each for each in read(site.ledger)}
     key = (run.job, run.start_s)
-    told = every.get(key) or Told(run.job, run.start_s, run.user, run.account, run.gpus)
+    told = every.get(key) or IdleRun(run.job, run.start_s, run.user, run.account, run.gpus)
     what = step(rule, seen, told, may_end=_may_end(site, rule, job), now_s=site.now)
     if what in (Step.OWNER, Step.WARN, Step.END):
         try:
@@ -163,7 +163,7 @@ def _act(site: Site, observation: Observation, rule: IdleDocument, run: RunRow, 
         site.event("idle", _EVENTS[what].format(_sentence(job, seen)), job=job.id)
 
 
-def _after(what: Step, told: Told, idle: int, now_s: float) -> Told:
+def _after(what: Step, told: IdleRun, idle: int, now_s: float) -> IdleRun:
     told = replace(told, idle=idle)
     if what is Step.OWNER:
         return replace(told, owner_s=now_s)
@@ -215,12 +215,12 @@ def _words(what: Step, rule: IdleDocument, job: Job, seen: Evidence) -> str:
 # ---- in the ledger
 
 
-def read(ledger: Ledger) -> list[Told]:
+def read(ledger: Ledger) -> list[IdleRun]:
     """Runs of which somebody was told, as long as they go on."""
-    return [Told(**each) for each in json.loads(ledger.noted(_KEY) or "[]")]
+    return [IdleRun(**each) for each in json.loads(ledger.noted(_KEY) or "[]")]
 
 
-def _write(ledger: Ledger, told: Collection[Told]) -> None:
+def _write(ledger: Ledger, told: Collection[IdleRun]) -> None:
     text = json.dumps([asdict(each) for each in told])
     if text != (ledger.noted(_KEY) or "[]"):
         ledger.note(_KEY, text)

@@ -178,7 +178,7 @@ def _now(document: ClusterDocument, ledger: Ledger, report: Report) -> Iterable[
     yield _gauge("document_serial", "Of the document that counts", _one(document.serial))
 
 
-def _whose(told: idle_gpus.Told) -> Mapping[str, str | None]:
+def _whose(told: idle_gpus.IdleRun) -> Mapping[str, str | None]:
     """`job` is the scrape's own."""
     return {"hpc_job": naming.called(told.job), "user": told.user, "account": told.account}
 

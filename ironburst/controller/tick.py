@@ -183,7 +183,6 @@ class Controller:
             site.tell("trouble", text)
         self.job_runs.look(site, observation)  # before ids that are another job's now are set apart
         self._logbook.learn(document, observation, self.clock.now())
-        self.idle_gpus.look(site, observation)
         waits_watch.look(site)
         shown = karpenter.look(site)
         rebuild.run(site, observation, heard)
@@ -249,8 +248,9 @@ class Controller:
             self._said = True
 
     def _enforce(self, site: Site, observation: Observation) -> None:
-        """What ends leases that went well so far: a state that lasts, a ceiling, a person's order."""
+        """What ends jobs and leases that went well so far: idle GPUs, a state that lasts, a ceiling, an order."""
         ending = False
+        self.idle_gpus.look(site, observation)
         with self._trouble(site):
             ending |= lasting.look(site, observation)
         self._heartbeat.beat(site, observation)

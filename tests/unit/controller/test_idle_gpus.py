@@ -7,7 +7,7 @@ import pytest
 
 from ironburst.controller import idle_evidence, idle_gpus
 from ironburst.controller.idle_evidence import Evidence
-from ironburst.controller.idle_gpus import IdleGpus, Step, Told, step
+from ironburst.controller.idle_gpus import IdleGpus, IdleRun, Step, step
 from ironburst.controller.metrics import Metrics
 from ironburst.document.monitoring import IdleDocument, MonitoringDocument
 from ironburst.ports.measured import MeasuredError
@@ -17,7 +17,7 @@ from tests.unit.controller.test_metrics import samples
 RULE = IdleDocument(after_s=3600, team_s=7200, end="rented", end_after_s=14400, grace_s=1800, watts=120)
 AFTER, TEAM, NEAR, END = 3600, 7200, 12600, 14400
 GPUS, NOW = 8, 1_795_000_000.0
-NOBODY = Told(7, NOW - 20_000, "alice", "vision", GPUS)
+NOBODY = IdleRun(7, NOW - 20_000, "alice", "vision", GPUS)
 LONG_AGO, JUST_NOW = NOW - RULE.grace_s, NOW - RULE.grace_s + 1
 
 COUNTS = (None, 0, 3, GPUS)  # GPUs that did nothing; None: a gap, old samples, a shared GPU, no figures at all
