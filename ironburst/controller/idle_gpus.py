@@ -26,6 +26,8 @@ from ironburst.ports.measured import Measured, MeasuredError
 EVERY_S = 600.0
 STALE_S = 180.0
 """an answer that came so late is asked for again"""
+AT_ONCE = 25
+"""jobs whose owners are told in one tick: each is a command on the head"""
 _KEY = "idle_gpus"
 
 
@@ -98,8 +100,12 @@ class IdleGpus:
             if asker.wrong:
                 site.tell("trouble", f"which GPUs do nothing isn't known: {asker.wrong}")
             elif now_s - asker.asked_s <= STALE_S:
+                told = 0
                 for run in asker.runs:
-                    _act(site, observation, rule, run, asker.found[run.number])
+                    told += _act(site, observation, rule, run, asker.found[run.number])
+                    if told >= AT_ONCE or site.late:
+                        self._due_s = now_s  # the others are asked for again, by the next tick
+                        break
         if self._asker is None and now_s >= self._due_s:
             least_s = rule.after_s + idle_evidence.SLOT_S
             runs = [run for run in site.ledger.open_runs() if not run.slice and now_s - run.start_s >= least_s]
@@ -132,11 +138,11 @@ class _Asker:
             self.wrong = f"{type(error).__name__}: {error}"
 
 
-def _act(site: Site, observation: Observation, rule: IdleDocument, run: RunRow, seen: Evidence) -> None:
-    """What is so now: only a run that still goes on."""
+def _act(site: Site, observation: Observation, rule: IdleDocument, run: RunRow, seen: Evidence) -> bool:
+    """What is so now: only a run that still goes on. Whether the scheduler was asked for something."""
     job = observation.job(run.job)
     if job is None or job.state != "RUNNING" or job.start_s != run.start_s or observation.unseen_job(run.job):
-        return
+        return False
     every = {(each.job, each.start_s): each for each in read(site.ledger)}
     key = (run.job, run.start_s)
     told = every.get(key) or IdleRun(run.job, run.start_s, run.user, run.account, run.gpus)
@@ -147,13 +153,13 @@ def _act(site: Site, observation: Observation, rule: IdleDocument, run: RunRow, 
         except SchedulerError as error:
             site.tell("trouble", f"the owner of {_called(job)} can't be told that its GPUs do nothing: {error}")
             if what is not Step.OWNER:  # nothing ends untold
-                return
+                return True
     if what is Step.END:
         try:
             site.scheduler.end_job(job.id)
         except SchedulerError as error:
             site.tell("trouble", f"{_called(job)}, whose GPUs do nothing, can't be ended: {error}")
-            return
+            return True
     if what is Step.FORGET:
         every.pop(key, None)
     elif what is not Step.NOTHING or key in every:
@@ -161,6 +167,7 @@ def _act(site: Site, observation: Observation, rule: IdleDocument, run: RunRow, 
     _write(site.ledger, every.values())
     if what in _EVENTS:
         site.event("idle", _EVENTS[what].format(_sentence(job, seen)), job=job.id)
+    return what in (Step.OWNER, Step.WARN, Step.END)
 
 
 def _after(what: Step, told: IdleRun, idle: int, now_s: float) -> IdleRun:

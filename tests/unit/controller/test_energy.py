@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from datetime import UTC, datetime
 
 import pytest
 
@@ -162,3 +163,40 @@ def test_a_job_and_its_account(tmp_path, monkeypatch, capsys):
     assert said["accounts"][0]["energy"]["kwh"] == pytest.approx(6.0) and said["halls"] == []
     assert said["idle"] == pytest.approx({"gpu_hours": 4, "idle_gpu_hours": 0.2, "share": 0.05, "usd": 2.0})
     assert RUN.end_s - RUN.start_s == HOUR
+
+
+def test_halls_are_told_by_the_report_and_a_prometheus_that_is_away_costs_only_them(
+    asked, tmp_path, monkeypatch, capsys
+):
+    monkeypatch.setenv("IRONBURST_LEDGER", str(tmp_path / "ledger.sqlite"))
+    Ledger(tmp_path / "ledger.sqlite").close()
+    window = [f"--from={datetime.fromtimestamp(START, UTC):%Y-%m-%dT%H:%MZ}"]
+    window.append(f"--to={datetime.fromtimestamp(END, UTC):%Y-%m-%dT%H:%MZ}")
+    for url, line in ((asked._url, "hall dc1, 1 node with and without jobs, seen 100%"), ("http://127.0.0.1:9", "")):
+        declared = with_node(document())
+        monitoring = MonitoringDocument(url=url, halls={"dc1": GERMANY})
+        (tmp_path / "site.json").write_text(declared.model_copy(update={"monitoring": monitoring}).model_dump_json())
+        assert cli.main(["report", "--efficiency", "--document", str(tmp_path / "site.json"), *window]) == 0
+        said = capsys.readouterr()
+        assert line in said.out and ("what the halls took isn't known" in said.err) == (not line)
+    assert "no job with GPUs" in said.out
+
+
+def test_the_report_of_the_money_has_one_line_of_it(tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("IRONBURST_LEDGER", str(tmp_path / "ledger.sqlite"))
+    ledger = Ledger(tmp_path / "ledger.sqlite")
+    (tmp_path / "sacct").write_text(
+        "JobIDRaw|JobID|Submit|Start|End|ElapsedRaw|AllocTRES|User|Account|NodeList|State\n"
+    )
+    declared = with_node(document()).model_copy(update={"monitoring": MonitoringDocument(halls={"dc1": GERMANY})})
+    (tmp_path / "site.json").write_text(declared.model_dump_json())
+    argv = ["report", "--document", str(tmp_path / "site.json"), "--jobs", str(tmp_path / "sacct")]
+    argv += ["--from", "2026-11-01", "--to", "2026-12-01"]
+    assert cli.main(argv) == 0 and "energy" not in capsys.readouterr().out
+    ledger.add_run(run("dgx01", node_kwh=4.0))
+    ledger.close()
+    assert cli.main(argv) == 0
+    text = " ".join(capsys.readouterr().out.split())
+    assert "energy of the jobs that ended then, as far as measured: 6 kWh: GPUs 2.4" in text
+    assert cli.main([*argv, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["energy"]["kg"] == pytest.approx(6 * 0.34206)

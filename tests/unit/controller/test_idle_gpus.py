@@ -252,6 +252,14 @@ def test_who_can_not_be_told_is_not_ended(world, monkeypatch):
     assert not world.slurm.jobs[rented].done and any("can't be told" in text for text in world.events("trouble"))
 
 
+def test_many_at_once_take_several_ticks(world, monkeypatch):
+    monkeypatch.setattr(idle_gpus, "AT_ONCE", 1)
+    home, rented = running(world)
+    world.found |= {home: idle_for(AFTER), rented: idle_for(AFTER)}
+    looks(world)
+    assert {job for job, _ in world.slurm.notices} == {home, rented} and len(world.slurm.notices) == 2
+
+
 def test_a_restart_forgets_nothing(world):
     _, rented = running(world)
     world.found[rented] = idle_for(END)
