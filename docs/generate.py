@@ -69,7 +69,7 @@ def _type(prop: dict[str, Any]) -> str:
     if prop.get("type") == "array":
         return f"list of {_type(prop['items'])}"
     if prop.get("type") == "object":
-        inner = prop["additionalProperties"]
+        inner = prop.get("additionalProperties") or next(iter(prop["patternProperties"].values()))
         return f"name: {'any value' if inner is True else _type(inner)}"
     return (
         "section" if "$ref" in prop else {"string": "text", "boolean": "true or false"}.get(prop["type"], prop["type"])

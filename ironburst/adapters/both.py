@@ -154,6 +154,14 @@ class Both:
         """Only Slurm's jobs: pods have no such place."""
         self._side("slurm").comment(said)
 
+    def notify(self, job: int, text: str) -> None:
+        """At the job's own scheduler."""
+        self._side(scheduler_of(job)).notify(job, text)
+
+    def end_job(self, job: int) -> None:
+        """At the job's own scheduler."""
+        self._side(scheduler_of(job)).end_job(job)
+
     def limit(self, shares: Sequence[TeamShare], now: Mapping[str, Quota], gpus: int) -> None:
         """Not here: a share would be one of both sides, and each counts its own."""
         del shares, now, gpus

@@ -188,6 +188,15 @@ class Bridged:
         self._slurm.comment(said)
 
     # ---- jobs
+    def notify(self, job: int, text: str) -> None:
+        """See Scheduler. slurm-bridge's jobs have no script that could be told."""
+        if job not in self._slurm.pods:
+            self._slurm.notify(job, text)
+
+    def end_job(self, job: int) -> None:
+        """See Scheduler."""
+        self._slurm.end_job(job)
+
     def place(self, job: int, partitions: Sequence[str], excluded: Sequence[str], *, begin_now: bool = False) -> None:
         """slurm-bridge writes the partitions of its jobs again, so theirs follow from the nodes that are excluded."""
         if job in self._slurm.pods:

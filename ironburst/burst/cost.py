@@ -48,8 +48,21 @@ def to_completion_usd(pool: Pool, market: str, nodes: int, run_s: float, booted:
     """
     if market in pool.prepaid_markets:
         return 0.0
+    seconds = _used_s(pool, market, nodes, run_s, booted)
+    seconds = seconds if booted else billed_s(pool, seconds)
+    return nodes * (pool.usd_per_hour.get(market) or 0.0) * seconds / 3600
+
+
+def weight_usd(pool: Pool, market: str, nodes: int, run_s: float) -> float:
+    """The same on new nodes, and what their emissions weigh, of prepaid ones, too: by it a place is chosen."""
+    usd = to_completion_usd(pool, market, nodes, run_s)
+    if not pool.carbon_usd_per_hour:
+        return usd
+    return usd + nodes * pool.carbon_usd_per_hour * _used_s(pool, market, nodes, run_s) / 3600
+
+
+def _used_s(pool: Pool, market: str, nodes: int, run_s: float, booted: bool = False) -> float:
+    """How long each node is there, boots and what is done twice with it."""
     rate = pool.interruptions_per_hour.get(market, 0.0)
     took_s, again = on_nodes_s(run_s / pool.speed, nodes, rate, pool.checkpoint_s)
-    boots_s = boot_s(pool) * (again + (0 if booted else 1))
-    seconds = boots_s + took_s if booted else billed_s(pool, boots_s + took_s)
-    return nodes * (pool.usd_per_hour.get(market) or 0.0) * seconds / 3600
+    return boot_s(pool) * (again + (0 if booted else 1)) + took_s

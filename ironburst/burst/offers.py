@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import NamedTuple
 
-from ironburst.burst.cost import boot_s, to_completion_usd
+from ironburst.burst.cost import boot_s, to_completion_usd, weight_usd
 from ironburst.burst.eligibility import in_time, meant, not_in_pool, not_on_market, spot_failed
 from ironburst.burst.policy import Policy
 from ironburst.burst.refusals import Refusal
@@ -80,7 +80,8 @@ class AlikeOffers:
         pools = [offer.pool for offer in self.offers]
         self.longest_s = min((pool.max_run_s for pool in pools), default=0.0)
         self.boots = sorted((pool.boot_s, pool.max_run_s) for pool in pools)
-        self.one_order = len({_cost_terms(offer) for offer in self.offers if not offer.prepaid}) <= 1
+        weighed = [offer for offer in self.offers if not offer.prepaid or offer.pool.carbon_usd_per_hour]
+        self.one_order = len({_cost_terms(offer) for offer in weighed}) <= 1
 
     @cached_property
     def places(self) -> frozenset[tuple[str, str]]:
@@ -98,7 +99,8 @@ class AlikeOffers:
             for market in each.markets
             if not not_on_market(job, each, market, policy)
         ]
-        return cls(_sorted(offers, [0.0 if offer.prepaid else offer.usd_per_hour for offer in offers]), job.nodes)
+        hourly = [(0.0 if each.prepaid else each.usd_per_hour) + each.pool.carbon_usd_per_hour for each in offers]
+        return cls(_sorted(offers, hourly), job.nodes)
 
     def by_cost(self, run_s: float) -> Ranked:
         """For run times of this magnitude (a power of two): costs are compared at its middle."""
@@ -109,7 +111,7 @@ class AlikeOffers:
         return self.ranked[magnitude]
 
     def _in_order(self, run_s: float) -> list[Offer]:
-        usd = [to_completion_usd(offer.pool, offer.market, self.nodes, run_s) for offer in self.offers]
+        usd = [weight_usd(offer.pool, offer.market, self.nodes, run_s) for offer in self.offers]
         return _sorted(self.offers, usd)
 
 

@@ -194,6 +194,8 @@ def _of_type(pool: Pool, of: Pool | OtherType) -> dict[str, Any]:
     prices = {market: usd if _price(pool, market, usd) else None for market, usd in of.usd_per_hour.items()}
     if prices != of.usd_per_hour:
         changes["usd_per_hour"] = prices
+    if not _span(of.carbon_usd_per_hour):
+        changes["carbon_usd_per_hour"] = 0.0
     if not all(map(_span, of.interruptions_per_hour.values())):
         # a rate that can't be is as good as taken back all the time
         rates = of.interruptions_per_hour.items()

@@ -210,6 +210,7 @@ class OtherType:
     instance_type: str
     usd_per_hour: dict[str, float | None]  # by market, as the pool's
     interruptions_per_hour: dict[str, float] = field(default_factory=dict)  # by market, as the pool's
+    carbon_usd_per_hour: float = field(default=0.0, metadata=IF_SAID)  # as the pool's
 
 
 @dataclass(frozen=True)
@@ -256,6 +257,8 @@ class Pool:
     untyped: bool = field(default=False, metadata=IF_SAID)
     # how fast its nodes do what home's do; None: not known, counted as 1
     relative_speed: float | None = field(default=None, metadata=IF_SAID)
+    # what its nodes' emissions weigh where a place is chosen: no money
+    carbon_usd_per_hour: float = field(default=0.0, metadata=IF_SAID)
 
     @property
     def speed(self) -> float:

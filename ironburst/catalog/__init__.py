@@ -28,6 +28,7 @@ from ironburst.catalog.aws.prices import (
 from ironburst.catalog.aws.regions import Region, region, regions, zone_labels
 from ironburst.catalog.cabling import CableReach, cable_reaches
 from ironburst.catalog.charts import Chart, ChartFacts, chart, chart_facts, charts
+from ironburst.catalog.electricity import Electricity, electricity
 from ironburst.catalog.errors import Unknown, nearest, suggested
 from ironburst.catalog.hardware import (
     Board,
@@ -73,6 +74,7 @@ __all__ = [
     "ChartFacts",
     "Cuda",
     "DriverBranch",
+    "Electricity",
     "Gpu",
     "InstanceType",
     "Interruptions",
@@ -98,6 +100,7 @@ __all__ = [
     "driver_branch",
     "driver_branches",
     "driver_bulletins",
+    "electricity",
     "fabric",
     "gpu",
     "gpus",

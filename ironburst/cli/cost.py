@@ -14,10 +14,13 @@ from collections.abc import Iterator, Sequence
 from contextlib import closing
 from datetime import datetime
 from pathlib import Path
+from typing import Any
 
+from ironburst.adapters.prometheus import Prometheus
 from ironburst.adapters.slurm import accounting as slurm_accounting
 from ironburst.cli import site_options
-from ironburst.controller import job_report, karpenter_store, money
+from ironburst.controller import energy, job_report, karpenter_store, money
+from ironburst.controller.energy import Places
 from ironburst.controller.ledger import Ledger
 from ironburst.controller.records import LeaseRow
 from ironburst.cost import bill, gathered, reconcile, shown
@@ -26,6 +29,7 @@ from ironburst.cost.leases import Priced, priced
 from ironburst.cost.reconcile import Compared, Stack
 from ironburst.cost.report import BY
 from ironburst.document import ClusterDocument, of_stack
+from ironburst.ports.measured import MeasuredError
 from ironburst.replay.formats import TraceError
 from ironburst.system import terminal
 from ironburst.system.bad_input import BadInput
@@ -68,7 +72,7 @@ def run(arguments: argparse.Namespace) -> int:
     window, compared = _window(arguments, now_s), None
     with closing(site_options.open_ledger(arguments)) as ledger:
         rows, rates = _leases(ledger)
-        decisions = ledger.decisions()
+        decisions, places = ledger.decisions(), Places.of(document, ledger)
     leases = priced(rows, rates, now_s)
     if arguments.bill:
         compared = _compared(arguments, document, leases, window)
@@ -77,6 +81,9 @@ def run(arguments: argparse.Namespace) -> int:
     runs = _runs(arguments, document, window, now_s)
     said = gathered.gather(document, rows, leases, runs, arguments.by, window, decisions, now_s)
     said["config"] = str(where)
+    with closing(site_options.open_ledger(arguments)) as ledger:
+        measured = energy.of_runs(ledger.runs_between(window.from_s, window.to_s), places)
+    said["energy"] = measured.as_json() if measured.kwh else None
     if compared:
         said["bill"] = shown.of_bill(compared, [str(path) for path in arguments.bill])
     if arguments.json:
@@ -98,13 +105,29 @@ def efficiency(arguments: argparse.Namespace) -> int:
         raise BadInput(f"{wrong[0]} is of another report than --efficiency: give one of them")
     now_s = time.time()
     window = _window(arguments, now_s) or Window(_month(now_s), now_s)
+    declared = of_stack.document(arguments.config) if arguments.config else site_options.document_if_any(arguments)
     with closing(site_options.open_ledger(arguments)) as ledger:
-        rows = job_report.by_account(ledger.runs_between(window.from_s, window.to_s))
+        runs, places = ledger.runs_between(window.from_s, window.to_s), Places.of(declared, ledger)
+    rows, halls = job_report.by_account(runs, places), _halls(declared, places, window)
+    idle = job_report.idle(rows)
     if arguments.json:
-        print(json.dumps({"from_s": window.from_s, "to_s": window.to_s, "accounts": rows}))
-    else:
-        print("\n".join(job_report.account_lines(rows, terminal.width(), sys.stdout.isatty())))
+        said = {"from_s": window.from_s, "to_s": window.to_s, "accounts": rows, "idle": idle, "halls": halls}
+        print(json.dumps(said))
+        return 0
+    print("\n".join(job_report.account_lines(rows, terminal.width(), sys.stdout.isatty())))
+    print("\n".join(terminal.wrapped([*job_report.idle_lines(idle), *energy.hall_lines(halls)], terminal.width())))
     return 0
+
+
+def _halls(declared: ClusterDocument | None, places: Places, window: Window) -> list[dict[str, Any]]:
+    """What the halls' nodes took; empty where nobody knows."""
+    if declared is None or not declared.monitoring.url:
+        return []
+    try:
+        return energy.of_halls(Prometheus(declared.monitoring.url), places, window.from_s, window.to_s)
+    except MeasuredError as error:
+        print(f"ironburst: what the halls took isn't known: {error}", file=sys.stderr)
+        return []
 
 
 # ---- what goes in

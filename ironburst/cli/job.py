@@ -9,9 +9,8 @@ from contextlib import closing
 
 from ironburst.cli import Subparsers, site_options
 from ironburst.controller import job_report
-from ironburst.document import DocumentError
+from ironburst.controller.energy import Places
 from ironburst.system import terminal
-from ironburst.system.bad_input import BadInput
 
 
 def add_parser(subparsers: Subparsers) -> None:
@@ -33,14 +32,9 @@ def add_parser(subparsers: Subparsers) -> None:
 @site_options.guarded
 def run(arguments: argparse.Namespace) -> int:
     """Print it."""
-    try:
-        pue = site_options.read_document(arguments).monitoring.pue
-    except (BadInput, DocumentError):  # only for the PUE
-        if arguments.document:
-            raise
-        pue = None
+    declared = site_options.document_if_any(arguments)
     with closing(site_options.open_ledger(arguments)) as ledger:
-        said = job_report.gather(ledger, arguments.job, pue)
+        said = job_report.gather(ledger, arguments.job, Places.of(declared, ledger))
     if arguments.json:
         print(json.dumps(said))
     else:

@@ -18,11 +18,13 @@ from ironburst.cli import Subparsers, site_options
 from ironburst.cli.arguments import address
 from ironburst.cli.tick import as_json, lines
 from ironburst.controller import loop, order_spool, ownership, recorder, records, retention
+from ironburst.controller.idle_gpus import IdleGpus
 from ironburst.controller.job_runs import JobRuns
 from ironburst.controller.ledger import Ledger
 from ironburst.controller.loop import SystemClock
 from ironburst.controller.metrics import Metrics
 from ironburst.controller.shadow import Shadow
+from ironburst.controller.teams import Teams
 from ironburst.controller.tick import Controller, Report
 from ironburst.document import ClusterDocument, DocumentError, of_stack
 from ironburst.ports import SchedulerError
@@ -98,12 +100,14 @@ def _metrics_at(arguments: argparse.Namespace) -> tuple[str, int] | None:
 
 
 @contextmanager
-def _served(at: tuple[str, int] | None, ledger: Ledger, arguments: argparse.Namespace) -> Iterator[Metrics]:
+def _served(
+    at: tuple[str, int] | None, ledger: Ledger, teams: Teams, arguments: argparse.Namespace
+) -> Iterator[Metrics]:
     """What is scraped meanwhile. A port that is taken costs the metrics, not the controller."""
     named = os.environ.get("IRONBURST_CERTIFICATES", "").split(":")
     certificates = arguments.certificate or [Path(name) for name in named if name]
     backup = arguments.backup or (Path(name) if (name := os.environ.get("IRONBURST_BACKUP")) else None)
-    metrics, server = Metrics(ledger, backup, certificates), None
+    metrics, server = Metrics(ledger, backup, certificates, teams), None
     try:
         server = exposition.Server(*at, lambda: metrics.text) if at else None
     except OSError as error:
@@ -128,6 +132,14 @@ def _left(ledger: Ledger) -> str:
     )
 
 
+def _of_a_shadow(ledger: Ledger) -> Ledger:
+    """Raises BadInput for one of a controller that rents."""
+    if ledger.leases(open_only=False):
+        raise BadInput(f"{ledger.path} is the ledger of a controller that rents: give another --ledger, or none")
+    print(f"ironburst: shadow: nothing is rented or changed; {ledger.path}", file=sys.stderr, flush=True)
+    return ledger
+
+
 @site_options.guarded
 def run(arguments: argparse.Namespace) -> int:
     """Tick until a signal asks to stop."""
@@ -140,7 +152,7 @@ def run(arguments: argparse.Namespace) -> int:
     metrics_at = _metrics_at(arguments)
     declared, clock = reader(), SystemClock()
     connection, cloud = schedulers.SchedulerConnection(arguments), clouds.CloudConnection()
-    queue = connection.follow(declared)
+    queue, job_runs = connection.follow(declared), JobRuns(Prometheus)
 
     def told(report: Report | Exception) -> None:
         metrics.ended(declared, report)
@@ -155,17 +167,14 @@ def run(arguments: argparse.Namespace) -> int:
     with (
         handled(lambda *_: clock.stop()),
         site_options.own_ledger(arguments) as ledger,
-        _served(metrics_at, ledger, arguments) as metrics,
+        _served(metrics_at, ledger, job_runs.teams, arguments) as metrics,
     ):
         if arguments.shadow:
-            if ledger.leases(open_only=False):
-                wrong = "is the ledger of a controller that rents: give another --ledger, or none"
-                raise BadInput(f"{arguments.ledger} {wrong}")
-            controller: Controller | Shadow = Shadow(queue, ledger, clock, ticks)
-            print(f"ironburst: shadow: nothing is rented or changed; {arguments.ledger}", file=sys.stderr, flush=True)
+            controller: Controller | Shadow = Shadow(queue, _of_a_shadow(ledger), clock, ticks)
         else:
             order_spool.prepare(ledger.path)
-            controller = Controller(queue, cloud.follow(declared), ledger, clock, ticks, job_runs=JobRuns(Prometheus))
+            controller = Controller(queue, cloud.follow(declared), ledger, clock, ticks)
+            controller.job_runs, controller.idle_gpus = job_runs, IdleGpus(Prometheus)
 
         def read() -> ClusterDocument:
             nonlocal declared

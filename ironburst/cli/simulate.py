@@ -9,7 +9,7 @@ import time
 
 from ironburst.cli import Subparsers, site_options, trials
 from ironburst.controller import declared_site
-from ironburst.replay import simulation_report
+from ironburst.replay import carbon, simulation_report
 from ironburst.system.bad_input import BadInput
 
 BOUND_S = 30.0
@@ -56,6 +56,7 @@ def run(arguments: argparse.Namespace) -> int:
     played = simulation_report.played_on(trace, declared, trials.bar(sys.stderr, "jobs"))
     wall_s = time.monotonic() - began
     said = simulation_report.gather(trace, declared, played)
+    said["carbon"] = carbon.gather(trace, declared, played, trials.bar(sys.stderr, "jobs"))
     said["home_only"] = simulation_report.home_only(trace, declared)
     said |= {"trace": arguments.trace.name, "config": str(arguments.config), "wall_s": wall_s}
     said["bound"] = (

@@ -77,6 +77,18 @@ def read_document(arguments: argparse.Namespace) -> ClusterDocument:
     return document.read(_document_path(arguments))
 
 
+def document_if_any(arguments: argparse.Namespace) -> ClusterDocument | None:
+    """For what is told as well as it can be. None: none is named, or the one of the environment can't be used. Raises
+    BadInput or DocumentError for one that the command names.
+    """
+    try:
+        return read_document(arguments)
+    except (BadInput, DocumentError):
+        if arguments.document:
+            raise
+        return None
+
+
 def _document_path(arguments: argparse.Namespace) -> Path | str:
     path: Path | str | None = arguments.document or os.environ.get("IRONBURST_DOCUMENT")
     if not path:

@@ -50,6 +50,8 @@ def add_parser(subparsers: Subparsers) -> None:
         action="store_true",
         help="the ways to grow, too: rent, more nodes and where they stand, more GPUs and memory",
     )
+    told = "what `ironburst report --efficiency --json` printed: what the GPU-hours cost that did nothing"
+    add("--efficiency", type=Path, metavar="FILE", help=told)
     add("--inventory", type=Path, action="append", default=[], metavar="FILE", help=INVENTORY_HELP)
     trials.add_outputs(parser, "size")
     parser.set_defaults(func=run)
@@ -62,6 +64,7 @@ def run(arguments: argparse.Namespace) -> int:
         raise BadInput(f"--jobs is {arguments.jobs}; allowed is 2 or more")
     if arguments.inventory and not arguments.halls:
         raise BadInput("--inventory says what nodes could take in, which is asked with --halls: give that, too")
+    idle = measured_idle(arguments.efficiency) if arguments.efficiency else None
     nodes, inventories = counts(arguments.nodes), upgrades.inventories(arguments.inventory)
     declared = declared_site.declared(arguments.config, arguments.scheduler)
     config = valid.valid(arguments.config) if arguments.halls else None
@@ -98,6 +101,8 @@ def run(arguments: argparse.Namespace) -> int:
         "rented_price_from": source,
         "unlike_simulate": size_report.unlike_simulate(trace, part, declared.cloud.pools, pool, wanted, source),
     }
+    if idle:
+        said["idle"] = size_report.idle(sized, *idle)
     if config:
         said["growth"] = growth.of(
             sized.candidates,
@@ -110,6 +115,22 @@ def run(arguments: argparse.Namespace) -> int:
         trials.write(arguments.out, "size", said, size_report.picture(sized), size_report.lines(said))
     print(json.dumps(said) if arguments.json else "\n".join(size_report.lines(said)))
     return 0
+
+
+def measured_idle(path: Path) -> tuple[float, float]:
+    """(measured GPU-hours, idle part of them) of a report of efficiency. Raises BadInput."""
+    try:
+        found = json.loads(path.read_text())["idle"]
+        if found is None:
+            raise BadInput(f"--efficiency {path}: none of its jobs was measured; take a window in which some were")
+        hours, share = float(found["gpu_hours"]), float(found["share"])
+    except OSError as error:
+        raise BadInput(f"--efficiency {path} can't be read: {error.strerror}") from None
+    except (ValueError, KeyError, TypeError):
+        raise BadInput(f"--efficiency {path} isn't what `ironburst report --efficiency --json` prints") from None
+    if not (hours > 0 and 0 <= share <= 1):
+        raise BadInput(f"--efficiency {path}: idle has {share:g} of {hours:g} GPU-hours; allowed is 0 to 1 of some")
+    return hours, share
 
 
 def counts(text: str | None) -> list[int] | None:

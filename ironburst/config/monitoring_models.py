@@ -6,8 +6,9 @@ from typing import Literal
 
 from pydantic import Field, model_validator
 
+from ironburst.config.energy_models import Carbon, IdleGpus, Pue
 from ironburst.config.software_models import Strict
-from ironburst.config.types import Mail, SecretRef
+from ironburst.config.types import Account, Mail, SecretRef
 
 
 class Relay(Strict):
@@ -39,6 +40,9 @@ class Told(Strict):
     severity: Literal["page", "ticket"] | None = Field(
         default=None, description="page: wakes somebody; ticket: the next working day; none: both"
     )
+    account: Account | None = Field(
+        default=None, description="with money: only what is about the jobs of this account; none: everything"
+    )
     mail: list[Mail] = Field(default=[], description="addresses")
     service: Literal["slack", "teams", "pagerduty", "webhook"] | None = Field(
         default=None,
@@ -53,6 +57,8 @@ class Told(Strict):
     def _one_way(self) -> Told:
         if bool(self.mail) == bool(self.service):
             raise ValueError("needs one way: either mail, or a service with its secret; declare two ways as two items")
+        if self.account and self.audience != "money":
+            raise ValueError("has an account, and machines are of none: write audience: money, or leave account out")
         if bool(self.service) != bool(self.secret):
             raise ValueError("has one of service and secret without the other: write both, or mail instead")
         return self
@@ -68,13 +74,13 @@ class Monitoring(Strict):
         "it: it is asked at each job's end what the job made of its GPUs (`ironburst job`); empty: nobody is asked",
         examples=["http://10.0.0.10:9090", "https://mimir.example.com/prometheus"],
     )
-    pue: float | None = Field(
+    pue: Pue = Field(
         default=None,
-        ge=1,
-        le=3,
-        description="energy of the hall over that of its machines, of a year; null: unknown",
-        examples=[1.25],
+        description="energy of the hall over that of its machines, of a year; or by hall; null: unknown",
+        examples=[1.25, {"dc1": 1.25}],
     )
+    carbon: Carbon | None = Field(default=None, description="null: nothing is told of emissions")
+    idle: IdleGpus | None = Field(default=None, description="null: nobody looks at GPUs that do nothing")
     relay: Relay | None = Field(default=None, description="needed where somebody is told by mail")
     tell: list[Told] = Field(default=[], description="none: no alertmanager.yml is written")
 
@@ -85,4 +91,6 @@ class Monitoring(Strict):
         pages = [each for each in self.tell if each.audience == "operators" and each.severity != "ticket"]
         if self.tell and not pages:
             raise ValueError("tells no operators of pages: nobody would wake; add an item with audience: operators")
+        if self.idle and not self.url:
+            raise ValueError("has idle and no url: it is Prometheus that knows what GPUs do; declare url")
         return self

@@ -17,7 +17,8 @@
 - karpenter, karpenter_room: limits of Karpenter's pools; shares: guarantees follow the nodes in service
 - status_report, with burn and karpenter_status, and job_story: what the ledger has, for people and programs;
   declared_site: what a trace is played on
-- metrics: the same for Prometheus
-- job_runs: which job had which GPUs and when; job_figures: what is asked of Prometheus then; job_report: for people
+- metrics: the same for Prometheus, with teams: what accounts use
+- job_runs: which job had which GPUs and when; job_figures: what is asked of Prometheus then; job_report: for people;
+  energy: what jobs and halls take, and what that emits; idle_gpus, idle_evidence: GPUs of running jobs that do nothing
 - recorder, logbook: each tick on disk (as changes) and in the ledger; private: modes of these files
 """

@@ -13,6 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 
 from ironburst.burst import Decision, Job, Wait, explain
+from ironburst.controller import idle_gpus
 from ironburst.controller.records import LeaseRow
 from ironburst.controller.site import Site
 from ironburst.nodes import naming
@@ -20,7 +21,7 @@ from ironburst.ports import Observation, SchedulerError
 
 OURS = "ironburst: "
 ON = "on "  # how a sentence begins that is about where a job is; others are about one that waits
-_HOURLY = re.compile(r", rented at \$([0-9,]+\.[0-9]{2}) an hour \(estimate\)")
+_HOURLY = re.compile(r", rented at \$([0-9,]+\.[0-9]{2}) an hour \(estimate\)(; .*)?")
 LONGEST = 160  # characters of a sentence
 AT_ONCE = 25  # in a tick: each is a command on the head
 EVERY_S = 300.0  # for the same thing in other figures
@@ -70,6 +71,7 @@ def _sentences(site: Site, observation: Observation, decision: Decision) -> Iter
     decided |= {item.job: (item.code, item.text.rsplit("; but ", 1)[-1]) for item in decision.infeasible}
     turn = {job: n for n, job in enumerate(decided)}
     leases = {lease.node: lease for lease in site.ledger.leases()}
+    idle = dict(idle_gpus.idle(site.ledger))
     together: dict[str, list[Job]] = {}
     for job in observation.jobs:
         called = observation.together.get(job.id, job.called or naming.called(job.id))
@@ -80,7 +82,9 @@ def _sentences(site: Site, observation: Observation, decision: Decision) -> Iter
     for called, jobs in sorted(together.items(), key=lambda item: turn.get(item[1][0].id, -1)):
         first, shown = jobs[0], observation.comments.get(jobs[0].id, "")
         code, text = _where(first, observation, leases) if first.on else _waits(jobs, decided)
-        if first.on and not shown and not _HOURLY.search(text):
+        if first.on and (words := idle.get(first.id)):
+            code, text = f"{code}{words}", f"{text}; {words}"
+        elif first.on and not shown and not _HOURLY.search(text):
             text = ""  # at home, and never said of
         yield called, shown, code, text
 

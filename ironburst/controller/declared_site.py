@@ -8,7 +8,7 @@ from pathlib import Path
 from ironburst.controller import policy_view
 from ironburst.document import ClusterDocument, Scheduler
 from ironburst.document.of_stack import document
-from ironburst.replay.declared import Declared
+from ironburst.replay.declared import Declared, DeclaredCarbon
 from ironburst.replay.home import HOME, Home
 from ironburst.replay.provider import SimulatedCloud
 from ironburst.system.bad_input import BadInput
@@ -44,7 +44,15 @@ def declared_in(cluster: ClusterDocument, path: str, kind: str | None = None) ->
         cloud=SimulatedCloud(pools, cool_down_s=float(cluster.burst.cool_down_s)),
         prices_as_of=min(ages, default=None),
         usd_per_month=cluster.budget.usd_per_month if cluster.budget else None,
+        carbon=_carbon(cluster),
     )
+
+
+def _carbon(cluster: ClusterDocument) -> DeclaredCarbon | None:
+    usd_per_tonne, cloud = cluster.burst.carbon_usd_per_tonne, cluster.monitoring.cloud
+    if not usd_per_tonne or cloud is None or cloud.gco2_per_kwh is None:
+        return None
+    return DeclaredCarbon(usd_per_tonne, cloud.gco2_per_kwh, cluster.monitoring.watts)
 
 
 def chosen(cluster: ClusterDocument, path: str, kind: str | None) -> Scheduler:

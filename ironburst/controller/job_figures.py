@@ -9,11 +9,12 @@ from __future__ import annotations
 import gzip
 import json
 import math
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields
-from typing import Any, TypeAlias
+from dataclasses import asdict, dataclass, field, fields, replace
+from typing import Any, NamedTuple, TypeAlias
 
-from ironburst.ports.measured import Measured
+from ironburst.ports.measured import Measured, Sample
 
 Gpu: TypeAlias = tuple[str, str]
 """(node, index)"""
@@ -67,6 +68,7 @@ class Figures:
     idle: float | None = None
     unused: int = 0
     each: tuple[GpuFigures, ...] = field(default=())
+    node_kwh: float | None = None  # its part of its nodes, GPUs included, by their BMCs; None: one of them doesn't tell
 
 
 class _Series:
@@ -79,13 +81,26 @@ class _Series:
         """The same between others."""
         return _Series(self._measured, self._labels, from_s, to_s)
 
+    @property
+    def seconds(self) -> int:
+        """Between both moments."""
+        return max(math.ceil(self._to_s - self._from_s), 1)
+
     def ask(self, expression: str) -> ByGpu:
         """`{S}` in it are the run's labels, `{d}` the time between both moments. Raises MeasuredError."""
-        seconds = max(math.ceil(self._to_s - self._from_s), 1)
-        step = max(15, seconds // 1000)
-        text = expression.replace("{S}", self._labels).replace("{d}", f"{seconds}s").replace("{step}", f"{step}s")
-        found = self._measured.query(text, self._to_s)
+        found = self._asked(expression.replace("{S}", self._labels))
         return {(each.labels.get("Hostname", ""), each.labels.get("gpu", "")): each.value for each in found}
+
+    def by_node(self, expression: str) -> dict[str, float]:
+        """The same, not of the run's GPUs alone."""
+        found = self._asked(expression)
+        names = ((each.labels.get("node") or each.labels.get("Hostname", ""), each.value) for each in found)
+        return {name.split(".")[0]: value for name, value in names}
+
+    def _asked(self, expression: str) -> list[Sample]:
+        step = max(15, self.seconds // 1000)
+        text = expression.replace("{d}", f"{self.seconds}s").replace("{step}", f"{step}s")
+        return self._measured.query(text, self._to_s)
 
     def over_time(self, function: str, name: str) -> ByGpu:
         """Of each GPU; a GPU that two Prometheus see counts once."""
@@ -121,7 +136,38 @@ def measure(measured: Measured, number: int, nodes: Sequence[str], from_s: float
     each = [_gpu(gpu, asked) for gpu in gpus]
     total = [value for gpu, value in _memory(seen).items() if gpu in gpus]
     span = (float(first_s), float(last_s), max(total, default=None))
-    return _summed(each, [counts[gpu] for gpu in gpus], len(shared), int(samples), span)
+    found = _summed(each, [counts[gpu] for gpu in gpus], len(shared), int(samples), span)
+    return replace(found, node_kwh=_node_kwh(_Nodes(seen, where, names), nodes, gpus, found.kwh))
+
+
+class _Nodes(NamedTuple):
+    """A run's nodes: `where` in DCGM's series, `names` in ours."""
+
+    series: _Series
+    where: str
+    names: str
+
+    def ask(self, expression: str) -> dict[str, float]:
+        """By node."""
+        text = expression.replace("{N}", f'{{node=~"{self.names}"}}').replace("{S}", f"{{{self.where}}}")
+        return self.series.by_node(text)
+
+
+def _node_kwh(asked: _Nodes, nodes: Sequence[str], gpus: Sequence[Gpu], gpus_kwh: float | None) -> float | None:
+    """What a node takes beside its GPUs counts by the run's part of these."""
+    watts = asked.ask("avg_over_time((max by (node) (ironburst_node_power_watts{N}))[{d}:{step}])")
+    if not gpus or not set(nodes) <= watts.keys():
+        return None
+    by_gpu = f"max {_BY} (DCGM_FI_DEV_POWER_USAGE{{S}})"
+    of_gpus = asked.ask(f"avg_over_time((sum by (Hostname) ({by_gpu}))[{{d}}:{{step}}])")
+    count = asked.ask(f"count by (Hostname) (max {_BY} (max_over_time({_ALIVE}{{S}}[{{d}}])))")
+    mine = Counter(node.split(".")[0] for node, _ in gpus)
+    part = {node: mine[node] / max(count.get(node, 0.0), mine[node], 1.0) for node in nodes}
+    hours = asked.series.seconds / 3600
+    if gpus_kwh is None:
+        return sum(watts[node] * part[node] for node in nodes) / 1000 * hours
+    rest = (max(watts[node] - of_gpus.get(node, 0.0), 0.0) * part[node] for node in nodes)
+    return gpus_kwh + sum(rest) / 1000 * hours
 
 
 def _order(gpu: Gpu) -> tuple[str, int, str]:
@@ -238,6 +284,14 @@ def unpacked(data: bytes) -> Figures:
         return Figures(**{key: value for key, value in said.items() if key in known}, each=each)
     except (OSError, EOFError, TypeError, KeyError, AttributeError, ValueError) as error:
         raise ValueError(f"figures of a job can't be read: {error}") from None
+
+
+def kept(data: bytes | None) -> Figures | None:
+    """Of a run in the ledger. None: nothing was measured, or not yet; also where it can't be read."""
+    try:
+        return unpacked(data) if data else None
+    except ValueError:
+        return None
 
 
 def _rounded(value: Any) -> Any:

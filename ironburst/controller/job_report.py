@@ -11,7 +11,8 @@ from dataclasses import asdict
 from typing import Any
 
 from ironburst.burst import explain
-from ironburst.controller import job_runs, job_story
+from ironburst.controller import energy, job_runs, job_story
+from ironburst.controller.energy import Places
 from ironburst.controller.job_figures import Figures
 from ironburst.controller.ledger import Ledger
 from ironburst.controller.records import RunRow
@@ -24,9 +25,9 @@ _EACH = ("node", "GPU", "busy", "SM", "tensor", "memory", "W", "NVLink", "kWh")
 _TEAMS = ("account", "GPU-hours", "measured", "busy", "SM", "idle", "idle GPU-hours", "what idle costs")
 
 
-def gather(ledger: Ledger, asked: str, pue: float | None = None) -> dict[str, Any]:
-    """Of a job's number or name, as JSON values: every run, the oldest first. `pue`: the hall's. Raises BadInput for a
-    job that was never seen.
+def gather(ledger: Ledger, asked: str, places: Places = energy.NOWHERE) -> dict[str, Any]:
+    """Of a job's number or name, as JSON values: every run, the oldest first. Raises BadInput for a job that was never
+    seen.
     """
     found = ledger.runs_called(asked)
     if not found:
@@ -34,11 +35,11 @@ def gather(ledger: Ledger, asked: str, pue: float | None = None) -> dict[str, An
     if not found:
         for job in job_story.numbers(ledger, asked):
             job_story.gather(ledger, job, 0.0)  # raises that it was never seen
-    return {"asked": asked, "pue": pue, "runs": [_run(run) for run in found]}
+    return {"asked": asked, "pue": places.pue, "runs": [_run(run, places) for run in found]}
 
 
-def _run(run: RunRow) -> dict[str, Any]:
-    figures = job_runs.measured(run)
+def _run(run: RunRow, places: Places) -> dict[str, Any]:
+    figures, its = job_runs.measured(run), energy.of_run(run, places)
     return {
         **{
             name: getattr(run, name) for name in ("job", "called", "user", "account", "gpus", "start_s", "end_s", "usd")
@@ -47,6 +48,7 @@ def _run(run: RunRow) -> dict[str, Any]:
         "time_limit_s": run.time_limit_s,
         "state": _state(run, figures),
         "figures": None if figures is None else asdict(figures),
+        "energy": its.as_json() if its else None,
         "complete": figures is not None and run.end_s is not None and run.end_s - figures.to_s <= job_runs.LATE_S,
         "advice": [{"text": text, "source": source} for text, source in advice(run, figures)],
     }
@@ -149,17 +151,25 @@ def _summary(run: dict[str, Any], pue: float | None) -> Iterator[str]:
         of = f" of {_gib(found['memory_total_mib'])}" if found["memory_total_mib"] else ""
         yield f"  memory       {_gib(found['memory_mib'])}{of} at most, of the GPU that used most"
     if found["watts"] is not None:
-        energy = "" if found["kwh"] is None else f", {found['kwh']:.3g} kWh"
+        kwh = "" if found["kwh"] is None else f", {found['kwh']:.3g} kWh"
         cooled = (
             ", without cooling"
             if pue is None or found["kwh"] is None
             else f" ({found['kwh'] * pue:.3g} with the hall's PUE of {pue:g})"
         )
-        yield f"  power        {found['watts'] / 1000:.3g} kW{energy} of the GPUs only{cooled}"
+        yield f"  power        {found['watts'] / 1000:.3g} kW{kwh} of the GPUs only{'' if _more(run) else cooled}"
+    if _more(run):
+        yield f"  energy       {energy.sentence(run['energy'])}"
     if found["nvlink_bytes"]:
         yield f"  NVLink       {found['nvlink_bytes'] / 1e9:.3g} GB/s a GPU, both ways"
     if len(found["each"]) < found["gpus"]:
         yield f"  the {len(found['each'])} that worked least:"
+
+
+def _more(run: dict[str, Any]) -> bool:
+    """More is known of its energy than that of its GPUs, and the hall's PUE."""
+    its = run["energy"]
+    return its is not None and (its["nodes"] > 0 or its["rented"] > 0 or its["kg"] is not None)
 
 
 def _row(gpu: dict[str, Any]) -> list[str]:
@@ -182,18 +192,18 @@ def _gib(mib: float) -> str:
 # ---- by account
 
 
-def by_account(runs: Sequence[RunRow]) -> list[dict[str, Any]]:
-    """As JSON values, the most GPU-hours first. Shares are means over the GPU-hours that were measured; `idle_usd`: of
-    those whose price is known, too.
+def by_account(runs: Sequence[RunRow], places: Places = energy.NOWHERE) -> list[dict[str, Any]]:
+    """As JSON values, the most GPU-hours first. Shares are means over the GPU-hours that were measured, of `idle` over
+    `judged_gpu_hours` (DCGM's profiling fields); `idle_usd`: of those whose price is known, too.
     """
     accounts: dict[str, list[RunRow]] = {}
     for run in runs:
         accounts.setdefault(run.account, []).append(run)
-    rows = [{"account": account, **_efficiency(each)} for account, each in accounts.items()]
+    rows = [{"account": account, **_efficiency(each, places)} for account, each in accounts.items()]
     return sorted(rows, key=lambda row: (-row["gpu_hours"], row["account"]))
 
 
-def _efficiency(runs: Sequence[RunRow]) -> dict[str, Any]:
+def _efficiency(runs: Sequence[RunRow], places: Places) -> dict[str, Any]:
     measured = [(run, found) for run in runs if (found := job_runs.measured(run)) and found.gpus]
 
     def mean(name: str) -> float | None:
@@ -209,9 +219,11 @@ def _efficiency(runs: Sequence[RunRow]) -> dict[str, Any]:
         "busy": mean("busy"),
         "sm": mean("sm"),
         "idle": mean("idle"),
+        "judged_gpu_hours": sum(_gpu_hours(run) for run, _ in idle),
         "idle_gpu_hours": sum(_gpu_hours(run) * share for run, share in idle) if idle else None,
         "idle_usd": sum(priced) if priced else None,
         "kwh": sum(found.kwh or 0.0 for _, found in measured) if measured else None,
+        "energy": energy.of_runs(runs, places).as_json() if measured else None,
     }
 
 
@@ -219,10 +231,33 @@ def _gpu_hours(run: RunRow) -> float:
     return 0.0 if run.slice or run.end_s is None else run.gpus * (run.end_s - run.start_s) / 3600
 
 
+def idle(rows: Sequence[dict[str, Any]]) -> dict[str, Any] | None:
+    """Of all accounts together, of the GPU-hours that were measured: how many did nothing, and what those cost. None:
+    nothing was measured.
+    """
+    known = [row for row in rows if row["idle_gpu_hours"] is not None]
+    hours = sum(row["judged_gpu_hours"] for row in known)
+    if not hours:
+        return None
+    priced = [row["idle_usd"] for row in known if row["idle_usd"] is not None]
+    idle_hours = sum(row["idle_gpu_hours"] for row in known)
+    usd = sum(priced) if priced else None
+    return {"gpu_hours": hours, "idle_gpu_hours": idle_hours, "share": idle_hours / hours, "usd": usd}
+
+
+def idle_lines(said: dict[str, Any] | None) -> Iterator[str]:
+    """What `idle` gathered."""
+    if said:
+        usd = "" if said["usd"] is None else f", which cost {explain.usd(said['usd'])}"
+        yield f"{said['share']:.0%} of {said['gpu_hours']:,.0f} measured GPU-hours were idle{usd}"
+
+
 def account_lines(rows: Sequence[dict[str, Any]], columns: int = terminal.UNLIMITED, colour: bool = False) -> list[str]:
     """What `by_account` gathered."""
     if not rows:
         return ["no job with GPUs ended in that time, or `monitoring` wasn't declared then"]
+    more = any(row["energy"] and row["energy"]["kg"] is not None for row in rows)
+    titles = (*_TEAMS, "kWh", "kg CO2e") if more else _TEAMS
     told = [
         [
             row["account"] or "(none)",
@@ -231,7 +266,13 @@ def account_lines(rows: Sequence[dict[str, Any]], columns: int = terminal.UNLIMI
             *(_share(row[name]) for name in ("busy", "sm", "idle")),
             "-" if row["idle_gpu_hours"] is None else f"{row['idle_gpu_hours']:,.0f}",
             "-" if row["idle_usd"] is None else explain.usd(row["idle_usd"]),
+            *(_emitted(row["energy"]) if more else ()),
         ]
         for row in rows
     ]
-    return terminal.table(_TEAMS, told, columns=columns, colour=colour, right=_TEAMS[1:])
+    return terminal.table(titles, told, columns=columns, colour=colour, right=titles[1:])
+
+
+def _emitted(its: dict[str, Any] | None) -> list[str]:
+    kg = its and its["kg"]
+    return ["-" if its is None else f"{its['kwh']:,.0f}", "-" if kg is None else f"{kg:,.0f}"]

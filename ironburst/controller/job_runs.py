@@ -14,9 +14,11 @@ from typing import TypeAlias
 
 from ironburst.burst import Job
 from ironburst.controller import job_figures
+from ironburst.controller.energy import Places
 from ironburst.controller.job_figures import Figures
 from ironburst.controller.records import RunRow
 from ironburst.controller.site import Site
+from ironburst.controller.teams import Teams
 from ironburst.nodes import gpus, naming
 from ironburst.ports import Observation
 from ironburst.ports.measured import Measured, MeasuredError, QueryRefused
@@ -39,10 +41,7 @@ _AT_ONCE = 16  # runs
 
 def measured(run: RunRow) -> Figures | None:
     """None: nothing was, or not yet; also where it can't be read."""
-    try:
-        return job_figures.unpacked(run.figures) if run.figures else None
-    except ValueError:
-        return None
+    return job_figures.kept(run.figures)
 
 
 class JobRuns:
@@ -56,19 +55,25 @@ class JobRuns:
         self._asker: _Asker | None = None
         self._away_until_s, self._away_s = 0.0, 0.0
         self._told = ""
+        self.teams = Teams()
 
     def look(self, site: Site, observation: Observation) -> None:
         """Once a tick; without a URL in the document nothing is noted."""
         url, now_s = site.document.monitoring.url, site.clock.now()
         if not url or self._connect is None:
             return
-        self._note(site, observation, now_s)
-        self._collect(site, now_s)
+        places = Places.of(site.document)
+        for run in self._note(site, observation, now_s):
+            self.teams.ended(run, places)
+        self.teams.running((self._open or {}).values(), places)
+        for run in self._collect(site, now_s):
+            self.teams.measured(run, places)
         if self._asker is None and now_s >= self._away_until_s and (due := site.ledger.runs_to_ask(now_s, _AT_ONCE)):
             self._asker = _Asker(self._connect(url), due)
 
     # ---- starts and ends
-    def _note(self, site: Site, observation: Observation, now_s: float) -> None:
+    def _note(self, site: Site, observation: Observation, now_s: float) -> list[RunRow]:
+        """Those that have ended."""
         if self._open is None:
             self._open = {(run.job, run.start_s): run for run in site.ledger.open_runs()}
         known = dict(self._open)  # for a ledger that takes nothing now
@@ -79,6 +84,7 @@ class JobRuns:
         }
         new = [job for key, job in running.items() if key not in known and naming.scheduler_of(job.id) == "slurm"]
         over = [key for key in known if key not in running and not observation.unseen_job(key[0])]
+        ended = list[RunRow]()
         if new or over:
             with site.ledger.transaction():
                 for job in new:
@@ -87,28 +93,34 @@ class JobRuns:
                     known[run.job, run.start_s] = run
                 for key in over:
                     again_s = [start_s for id, start_s in running if id == key[0] and start_s and start_s > key[1]]
-                    self._end(site, known.pop(key), min([now_s, *again_s]))
+                    ended.append(self._end(site, known.pop(key), min([now_s, *again_s])))
         self._ends = {key: job.end_s for key, job in running.items() if job.state == "COMPLETING" and job.end_s}
         self._open, self._looked_s = known, now_s
+        return ended
 
-    def _end(self, site: Site, run: RunRow, now_s: float) -> None:
+    def _end(self, site: Site, run: RunRow, now_s: float) -> RunRow:
         """Between the last look and now, or according to Slurm."""
         guessed_s = (self._looked_s + now_s) / 2 if self._looked_s else now_s
         end_s = max(min(self._ends.get((run.job, run.start_s), guessed_s), now_s), run.start_s)
         ask_s = None if run.slice or end_s - run.start_s < SHORT_S else end_s + SETTLE_S
-        site.ledger.set_run(replace(run, end_s=end_s, usd=_usd(site, run, end_s), ask_s=ask_s))
+        run = replace(run, end_s=end_s, usd=_usd(site, run, end_s), ask_s=ask_s)
+        site.ledger.set_run(run)
+        return run
 
     # ---- answers
-    def _collect(self, site: Site, now_s: float) -> None:
+    def _collect(self, site: Site, now_s: float) -> list[RunRow]:
+        """Those for which nobody asks any more."""
         if self._asker is None or self._asker.works:
-            return
+            return []
         asker, self._asker = self._asker, None
+        answered = [_answered(run, found, now_s) for run, found in asker.answers]
         with site.ledger.transaction():
-            for run, found in asker.answers:
-                site.ledger.set_run(_answered(run, found, now_s))
+            for run in answered:
+                site.ledger.set_run(run)
             if asker.wrong:
                 for run in site.ledger.runs_to_ask(now_s - KEPT_S, _AT_ONCE):
-                    site.ledger.set_run(replace(run, ask_s=None))
+                    answered.append(replace(run, ask_s=None))
+                    site.ledger.set_run(answered[-1])
         if not asker.wrong:
             self._away_s = self._away_until_s = 0.0
         else:
@@ -117,6 +129,7 @@ class JobRuns:
         if (wrong := asker.wrong or asker.refused) and wrong != self._told:
             site.event("trouble", f"what jobs made of their GPUs is asked for again later: {wrong}")
         self._told = wrong
+        return [run for run in answered if run.ask_s is None]
 
 
 class _Asker:

@@ -10,10 +10,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from ironburst.burst import Decision
-from ironburst.controller import burn, ownership, records, status_report
+from ironburst.controller import burn, idle_gpus, ownership, records, status_report
 from ironburst.controller.ledger import Ledger
+from ironburst.controller.teams import Teams
 from ironburst.controller.tick import Report
 from ironburst.document import ClusterDocument, DocumentError
+from ironburst.document.monitoring import PlaceEnergy
+from ironburst.nodes import naming
 from ironburst.ports import CloudError, SchedulerError
 from ironburst.system import certificates, exposition
 from ironburst.system.exposition import Family
@@ -35,9 +38,17 @@ REPORTED = ("trouble", "needs_a_person")
 class Metrics:
     """`text` may be read from any thread; the rest is the ticking thread's."""
 
-    def __init__(self, ledger: Ledger, backup: Path | None = None, certificates: Sequence[Path] = ()):
-        """`backup`: where copies of the ledger are put, a file or a folder; `certificates`: PEM files."""
-        self._ledger, self._backup, self._certificates = ledger, backup, certificates
+    def __init__(
+        self,
+        ledger: Ledger,
+        backup: Path | None = None,
+        certificates: Sequence[Path] = (),
+        teams: Teams | None = None,
+    ):
+        """`backup`: where copies of the ledger are put, a file or a folder; `certificates`: PEM files; `teams`: what a
+        ticking controller counts.
+        """
+        self._ledger, self._backup, self._certificates, self._teams = ledger, backup, certificates, teams
         self._ticks: Counter[str] = Counter(ok=0, failed=0)
         self._errors: Counter[str] = Counter({name: 0 for _, name in _CLASSES} | {BUG: 0} | dict.fromkeys(REPORTED, 0))
         self._decisions: Counter[str] = Counter()
@@ -67,7 +78,8 @@ class Metrics:
         self._ticks["ok"] += 1
         self._errors.update(event.kind for event in report.events if event.kind in REPORTED)
         self._count(report.decision)
-        self._now = list(_now(document, self._ledger, report))
+        self._now = [*_now(document, self._ledger, report), *_energy(document)]
+        self._now += self._teams.families() if self._teams else ()
 
     def _count(self, decision: Decision) -> None:
         """What is done counts each time; what a job waits for, once until it is another code."""
@@ -160,7 +172,15 @@ def _now(document: ClusterDocument, ledger: Ledger, report: Report) -> Iterable[
     waits["undecided"] = max(report.pending - waits.total(), 0)
     codes = [({"code": code}, float(number)) for code, number in sorted(waits.items()) if number]
     yield _gauge("pending_jobs", "Jobs that wait, by what was decided of them last", codes)
+    told = "GPUs of a running job that do nothing, of those whose account is told of it"
+    theirs = [(_whose(each), float(each.idle)) for each in idle_gpus.read(ledger) if each.team_s]
+    yield _gauge("job_idle_gpus", told, theirs)
     yield _gauge("document_serial", "Of the document that counts", _one(document.serial))
+
+
+def _whose(told: idle_gpus.IdleRun) -> Mapping[str, str | None]:
+    """`job` is the scrape's own."""
+    return {"hpc_job": naming.called(told.job), "user": told.user, "account": told.account}
 
 
 def _kind(state: str, market: str, instance_type: str) -> dict[str, str | None]:
@@ -182,6 +202,19 @@ def _money(document: ClusterDocument, ledger: Ledger, now_s: float) -> Iterable[
         ("usd_ceiling_committed", "committed_usd", "Set aside under it beyond that"),
     ):
         yield _gauge(name, told, [(labels, each[key]) for labels, each in ceilings])
+
+
+def _energy(document: ClusterDocument) -> Iterable[Family]:
+    """What is declared of the places, to multiply with."""
+    declared = document.monitoring
+    places: list[tuple[Mapping[str, str | None], PlaceEnergy]] = [
+        ({"hall": name}, place) for name, place in sorted(declared.halls.items())
+    ]
+    places += [({"rented": "true"}, declared.cloud)] if declared.cloud else []
+    pues = [(labels, place.pue) for labels, place in places if place.pue is not None]
+    grams = [(labels, place.gco2_per_kwh) for labels, place in places if place.gco2_per_kwh is not None]
+    yield _gauge("pue_ratio", "Energy of a hall over that of its machines, as declared", pues)
+    yield _gauge("carbon_grams_per_kwh", "CO2 equivalents of a kWh of electricity, mean of a year", grams)
 
 
 def _called(ceiling: Mapping[str, str]) -> str:

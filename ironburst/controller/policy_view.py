@@ -141,11 +141,24 @@ def declared_pool(declared: PoolDocument, document: ClusterDocument) -> Pool:
         relative_speed=declared.relative_speed,
         ending_s=records.ENDING_S,
         account=declared.account or "",
-        other_types=tuple(OtherType(**other.model_dump()) for other in declared.other_types),
+        other_types=tuple(
+            OtherType(**other.model_dump(), carbon_usd_per_hour=_carbon_usd_per_hour(document, other.instance_type))
+            for other in declared.other_types
+        ),
+        carbon_usd_per_hour=_carbon_usd_per_hour(document, declared.instance_type),
         in_order=declared.prefer == "order",
         gpu=None if untyped is None else kind(declared.gpu),
         untyped=declared.name in (untyped or ()),
     )
+
+
+def _carbon_usd_per_hour(document: ClusterDocument, instance_type: str) -> float:
+    """What a node's emissions weigh, at work."""
+    usd_per_tonne, cloud = document.burst.carbon_usd_per_tonne, document.monitoring.cloud
+    grams = cloud.gco2_per_kwh if cloud else None
+    if not usd_per_tonne or not grams:
+        return 0.0
+    return document.monitoring.watts.get(instance_type, 0.0) / 1000 * grams / 1e6 * usd_per_tonne
 
 
 def snapshot(site: Site, observation: Observation, images: dict[str, PoolImage]) -> Snapshot:

@@ -43,6 +43,7 @@ from ironburst.controller import (
 from ironburst.controller.apply import acts, apply, recheck
 from ironburst.controller.brake import Brake
 from ironburst.controller.heartbeat import Heartbeat
+from ironburst.controller.idle_gpus import IdleGpus
 from ironburst.controller.job_runs import JobRuns
 from ironburst.controller.ledger import Ledger
 from ironburst.controller.logbook import Logbook
@@ -102,6 +103,7 @@ class Controller:
     recorder: Recorder | None = None
     karpenter: Karpenter | None = None
     job_runs: JobRuns = field(default_factory=JobRuns)
+    idle_gpus: IdleGpus = field(default_factory=IdleGpus)
     _said: bool = field(default=False, init=False)  # this process has told the next one what it knows
     _heartbeat: Heartbeat = field(default_factory=Heartbeat, init=False)
     _stuck: set[Path] = field(default_factory=set, init=False)  # orders that can't be taken off their spool
@@ -246,8 +248,9 @@ class Controller:
             self._said = True
 
     def _enforce(self, site: Site, observation: Observation) -> None:
-        """What ends leases that went well so far: a state that lasts, a ceiling, a person's order."""
+        """What ends jobs and leases that went well so far: idle GPUs, a state that lasts, a ceiling, an order."""
         ending = False
+        self.idle_gpus.look(site, observation)
         with self._trouble(site):
             ending |= lasting.look(site, observation)
         self._heartbeat.beat(site, observation)

@@ -10,6 +10,7 @@ from html import escape
 from typing import Any
 
 from ironburst.burst import explain
+from ironburst.controller import energy
 from ironburst.cost.aws.causes import CAUSES
 from ironburst.cost.bill import UNITS
 from ironburst.cost.reconcile import Compared
@@ -115,6 +116,8 @@ def _sentences(said: dict[str, Any]) -> Iterator[str]:
             "by the nodes that are declared now)"
         )
     yield from _bought(said["bought"])
+    if said.get("energy"):
+        yield f"energy of the jobs that ended then, as far as measured: {energy.sentence(said['energy'])}"
 
 
 def _bought(bought: dict[str, Any]) -> Iterator[str]:

@@ -39,11 +39,11 @@ from ironburst.document import (
     Ssh,
     SubnetManager,
 )
+from ironburst.document.build_monitoring import monitoring
 from ironburst.document.build_policy import budget, burst, share
 from ironburst.document.build_scheduler import HostedCluster, declared_node, scheduler, told
 from ironburst.document.build_users import users
 from ironburst.document.hall_model import FabricCable
-from ironburst.document.monitoring import MonitoringDocument
 from ironburst.nodes import naming
 from ironburst.software.solve import Solution
 
@@ -134,7 +134,7 @@ def build(config: ClusterConfig, observed: Observed, solution: Solution | None =
         karpenter=karpenter,
         budget=budget(config),
         burst=burst(config),
-        monitoring=MonitoringDocument(url=config.monitoring.url, pue=config.monitoring.pue),
+        monitoring=monitoring(config),
         filesystem=Filesystem(**config.filesystem.model_dump()) if config.filesystem else None,
         subnet_managers={hall.name: _subnet_managers(hall) for hall in config.halls if hall.subnet_managers},
         topology=halls.slurm_topology(config),

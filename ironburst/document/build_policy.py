@@ -27,6 +27,7 @@ def burst(config: ClusterConfig) -> Burst:
         folders=_folders(config),
         accounts=declared.accounts,
         untyped_jobs_may_use=_untyped(config),
+        carbon_usd_per_tonne=declared.carbon_usd_per_tonne,
         dead_man_s=declared.dead_man,
     )
 

@@ -47,6 +47,7 @@ class Burst(Part):
         default=None,
         description="pools for jobs without a GPU type whatever home has; null: all are, as in documents of before 0.2",
     )
+    carbon_usd_per_tonne: float = Field(default=0.0, description="what CO2e weighs where a place to rent in is chosen")
     dead_man_s: int = Field(default=1800, description="a rented node without jobs ends itself after so long alone")
 
 

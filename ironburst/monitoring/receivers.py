@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from typing import Any
 
@@ -33,6 +34,7 @@ def alertmanager(monitoring: Monitoring, secret: Callable[[str], str]) -> dict[s
         receivers.append({"name": name} | _way(told, monitoring.relay, secret))
         severities = told.severity or "page|ticket"
         matchers = [f'audience="{told.audience}"', f'severity=~"{severities}"']
+        matchers += [f"account={json.dumps(told.account)}"] if told.account else []
         routes.append({"receiver": name, "matchers": matchers, "continue": True})
     return {
         "route": {

@@ -235,6 +235,12 @@ class Scheduler(Protocol):
         it calls a job; those of `Observation.together` all of its tasks.
         """
 
+    def notify(self, job: int, text: str) -> None:
+        """Show a sentence in a running job's own output, where the scheduler has a way to it."""
+
+    def end_job(self, job: int) -> None:
+        """End a job for good: it isn't put back into the queue."""
+
 
 # ---- the cloud
 

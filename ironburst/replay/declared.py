@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from ironburst.burst import Policy
 from ironburst.replay.home import Home
 from ironburst.replay.provider import SimulatedCloud
+
+
+@dataclass(frozen=True)
+class DeclaredCarbon:
+    """What a tonne of CO2e weighs, what a kWh in the cloud emits (g), and the power of a node at work (W), by type."""
+
+    usd_per_tonne: float
+    gco2_per_kwh: float
+    watts: Mapping[str, float]
 
 
 @dataclass(frozen=True)
@@ -19,3 +29,4 @@ class Declared:
     cloud: SimulatedCloud
     prices_as_of: str | None
     usd_per_month: float | None  # the budget
+    carbon: DeclaredCarbon | None = None  # None: it weighs nothing, or nothing is known of it

@@ -108,6 +108,7 @@ class LiveLease:
             jobs=len(self.gpu_s),
             interrupted=interrupted,
             prepaid=self.prepaid,
+            instance_type=self.instance_type,
         )
 
 

@@ -63,6 +63,7 @@ class Bill:
     jobs: int
     interrupted: bool
     prepaid: bool
+    instance_type: str = ""  # empty: the pool's first
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from dataclasses import asdict
 from typing import Any
 
 from ironburst.burst import explain
-from ironburst.replay import pictures, results
+from ironburst.replay import carbon, pictures, results
 from ironburst.replay.bound_search import lower_bound
 from ironburst.replay.declared import Declared
 from ironburst.replay.outcome import Played
@@ -180,6 +180,7 @@ def lines(said: dict[str, Any]) -> list[str]:
         out.append(f"{'relative speed':22}of {', '.join(unknown)} isn't declared: jobs are as fast there as at home")
     if past := said["speed"]["past_limit"]:
         out.append(f"{'past their limit':22}{explain.plural(past, 'job')} on slower GPUs: the scheduler would end them")
+    out += carbon.lines(said.get("carbon"))
     out += [f"{'not rented for':22}{count:,}: {_why(code)}" for code, count in said["not_rented"].items()]
     out += _columns(said)
     if said["interruptions"] or said["refusals"]:

@@ -95,6 +95,20 @@ def _candidate(candidate: Candidate) -> dict[str, Any]:
     return asdict(candidate) | {"total_usd": candidate.total_usd}
 
 
+def idle(sized: Sizing, gpu_hours: float, share: float) -> dict[str, Any]:
+    """What the part of the jobs' GPU-hours that did nothing, as it was measured, costs in a year; `usd`: null without a
+    best candidate.
+    """
+    usd = sized.best.total_usd * share if sized.best else None
+    return {"measured_gpu_hours": gpu_hours, "share": share, "gpus": share * sized.mean_gpus, "usd": usd}
+
+
+def _idle(said: dict[str, Any]) -> str:
+    usd = "" if said["usd"] is None else f" and {explain.usd(said['usd'])} a year of the cheapest"
+    gpus = f"{said['share']:.0%} of GPU-hours were idle, of {said['measured_gpu_hours']:,.0f} that were measured"
+    return f"{gpus}: that is {said['gpus']:,.1f} of the GPUs that are busy on average{usd}"
+
+
 def lines(said: dict[str, Any]) -> list[str]:
     """The curve as a table for people."""
     heads = "".join(f"{column.head:>{column.width}}" for column in COLUMNS)
@@ -109,6 +123,8 @@ def lines(said: dict[str, Any]) -> list[str]:
         wanted = [(name, limit) for name, limit in said["wanted"].items() if limit is not None]
         asked = " and ".join(f"{name[:3]} of {limit:g} h" for name, limit in wanted)
         out += ["", f"no candidate keeps the wanted waits ({asked}): allow more, or give more --nodes"]
+    if "idle" in said:
+        out += ["", _idle(said["idle"])]
     if "growth" in said:
         out += ["", *growth.lines(said["growth"], said["instance_type"])]
     return [*out, "", f"Unlike simulate: {'; '.join(said['unlike_simulate'])}; and figures are of a year."]

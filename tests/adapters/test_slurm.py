@@ -50,6 +50,15 @@ def test_a_job_is_placed_by_one_update(recorder):
     assert said(recorder) == ["scontrol", "update", "jobid=7", "partition=home,burst-p5", "excnodelist=p5-2,p5-3"]
 
 
+def test_a_job_is_told_in_its_own_output_and_ended_by_its_own_name(recorder):
+    """Of an array task, too: its id alone would be another task's, or all of them."""
+    slurm, task = Slurm([str(recorder / "prefix")]), naming.task_of_array(100, 3)
+    slurm.notify(task, "ironburst: it's idle; $(reboot)")
+    assert said(recorder) == ["scontrol", "notify", "100_3", "ironburst: it's idle; $(reboot)"]
+    slurm.end_job(task)
+    assert said(recorder)[-2:] == ["scancel", "100_3"]
+
+
 def test_the_delay_of_a_requeue_can_be_lifted_and_exclusions_cleared(recorder):
     Slurm([str(recorder / "prefix")]).place(7, ["home"], [], begin_now=True)
     assert said(recorder)[2:] == ["jobid=7", "partition=home", "excnodelist=", "starttime=now"]

@@ -81,6 +81,7 @@ class FakeSlurm:
         self.limits: list[dict] = []  # of the teams, as written
         self.counted: dict[int, str] = {}  # what jobs count in of their teams' shares
         self.comments: dict[int, str] = {}  # the administrator's, of jobs
+        self.notices: list[tuple[int, str]] = []  # in jobs' own output
         self.maintained: set[str] = set()  # nodes in a maintenance reservation: no job starts there
 
     # ---- what users do
@@ -344,6 +345,18 @@ class FakeSlurm:
         self._takes()
         ids = {fake.job.called or naming.called(id): id for id, fake in self.jobs.items() if not fake.done}
         self.comments |= {ids[called]: text for called, text in said.items() if called in ids}
+
+    def notify(self, job, text):
+        self._takes()
+        if self.jobs[job].done or not self.jobs[job].job.on:
+            raise SchedulerError(f"Invalid job id specified: {job}")
+        self.notices.append((job, text))
+
+    def end_job(self, job):
+        self._takes()
+        if self.jobs[job].done:
+            raise SchedulerError(f"Kill job error on job id {job}: Invalid job id specified")
+        self.cancel(job)
 
     def requeue(self, *jobs):
         self._takes()

@@ -17,9 +17,9 @@ from pydantic import BaseModel
 from ironburst import document
 from ironburst.burst import unstarted
 from ironburst.config import spot_notice
+from ironburst.config.burst_models import Burst
 from ironburst.config.cloud_models import Images
 from ironburst.config.hall_models import Breaker
-from ironburst.config.models import Burst
 from ironburst.config.scheduler_models import Slurm
 from ironburst.controller import records
 from ironburst.doctor import hosts
@@ -159,6 +159,7 @@ ALONE = {
         slurm_head_backup_keep slurm_head_conversion_timeout users_cache_time""",
 }
 DOCUMENT_ALONE = {
+    "Burst.carbon_usd_per_tonne": "a document from before the key: it weighs nothing",
     "Burst.settle_s": "a document from before the key: nobody waited then",
     "PoolDocument.checkpoint_s": "a document from before the key",
 }

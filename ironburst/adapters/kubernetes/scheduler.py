@@ -185,6 +185,14 @@ class Kubernetes:
     def comment(self, said: Mapping[str, str]) -> None:
         """Does nothing: pods have no place for it."""
 
+    def notify(self, job: int, text: str) -> None:
+        """Does nothing: the same."""
+
+    def end_job(self, job: int) -> None:
+        """Not here: whoever made its pods would make them again."""
+        del job
+        raise SchedulerError("pods are ended by whoever made them")
+
     def beat(self, nodes: Mapping[str, int], at_s: float) -> None:
         """In an annotation of each Node. A node whose gate has stopped passing is cordoned here, for nothing else comes
         by once a minute.

@@ -252,6 +252,14 @@ class Slurm:
         if lines:  # one by one: scontrol keeps the quotes of what it reads from stdin
             self._call("sh", "-c", "; ".join([*lines, "true"]))
 
+    def notify(self, job: int, text: str) -> None:
+        """`scontrol notify`: to the standard error of a batch script, or of srun and salloc."""
+        self._call("scontrol", "notify", self._called(job), text)
+
+    def end_job(self, job: int) -> None:
+        """`scancel`: SIGTERM, and KillWait later SIGKILL."""
+        self._call("scancel", self._called(job))
+
     # ---- commands
     def _called(self, job: int) -> str:
         return naming.called(int(job))

@@ -10,11 +10,14 @@ from ironburst.catalog.tables import filled, table
 
 @dataclass(frozen=True)
 class Region:
-    """One region: its name as AWS's API has it, the partition that it belongs to, and AWS's words for it."""
+    """One region: its name as AWS's API has it, the partition that it belongs to, AWS's words for it, and the code (ISO
+    3166) of its country.
+    """
 
     region: str
     partition: str
     name: str
+    country: str
 
 
 @functools.cache

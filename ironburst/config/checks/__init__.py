@@ -13,6 +13,7 @@ from ironburst.config.checks import (
     budget,
     control_plane,
     doubtful,
+    energy,
     firmware,
     gpu_support,
     gpus,
@@ -77,6 +78,7 @@ CHECKS: tuple[Callable[[ClusterConfig], Findings], ...] = (
     software.fabrics,
     shares.shares,
     users.users,
+    energy.energy,
 )
 
 

@@ -110,3 +110,36 @@ def test_a_damaged_price_of_another_type_is_unknown():
     assert launch.instance_type == SMALL
     refused = tuple(closed(SMALL, zone) for zone in "ab")
     assert not decided([job()], typed(-3.0), cool_downs=refused).launches
+
+
+# ---- what emissions weigh
+
+
+def weighed(own, other, other_usd=55.0, **more):
+    types = (OtherType(BIG, {"on-demand": other_usd}, carbon_usd_per_hour=other),)
+    return pool(markets=("on-demand",), usd_per_hour=ON_DEMAND, other_types=types, carbon_usd_per_hour=own, **more)
+
+
+@pytest.mark.parametrize(("own", "other", "first"), [(0.0, 0.0, SMALL), (4.0, 0.0, SMALL), (7.0, 1.0, BIG)])
+def test_a_price_of_carbon_weighs_beside_the_price_and_is_no_money(own, other, first):
+    (launch,) = decided([job()], weighed(own, other)).launches
+    assert (launch.instance_type, launch.usd_per_hour) == (first, {SMALL: 50.0, BIG: 55.0}[first])
+
+
+def test_it_weighs_however_the_types_are_interrupted():
+    """Their cost to the end isn't in the order of their hours then."""
+    spot = {"spot": 20.0}
+    other = OtherType(BIG, {"spot": 21.0}, {"spot": 0.1}, carbon_usd_per_hour=1.0)
+    here = pool(markets=("spot",), usd_per_hour=spot, interruptions_per_hour={"spot": 0.1}, other_types=(other,))
+    light, heavy = here, replace(here, carbon_usd_per_hour=9.0)
+    for each, first in ((light, SMALL), (heavy, BIG)):
+        (launch,) = decided([job()], each).launches
+        assert launch.instance_type == first
+
+
+def test_without_a_price_nothing_of_it_is_written_down_and_what_can_not_be_is_none():
+    said = to_json(weighed(0.0, 0.0))
+    assert "carbon_usd_per_hour" not in said and "carbon_usd_per_hour" not in said["other_types"][0]
+    assert to_json(weighed(4.0, 1.0))["other_types"][0]["carbon_usd_per_hour"] == 1.0
+    for wrong in (-1.0, float("nan"), float("inf")):
+        assert to_json(decided([job()], weighed(wrong, 0.0))) == to_json(decided([job()], weighed(0.0, 0.0)))

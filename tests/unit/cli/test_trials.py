@@ -99,6 +99,50 @@ def test_simulate_says_why_nothing_was_rented_and_what_passes_the_budget(tmp_pat
     assert "in 1 of 1 month with rent ($5.00 each" in shown
 
 
+def priced(tmp_path, usd_per_tonne):
+    """p4d costs a little more than p5 an hour, and takes much less power."""
+    declared = yaml.safe_load(Path(STACK).read_text())
+    value = declared["config"]["ironburst:cluster"]
+    p5, p4d = value["cloud"]["pools"]
+    p4d["markets"] = ["on-demand"]
+    value["cloud"]["price"] = {p5["instance_type"]: {"on_demand": 20}, p4d["instance_type"]: {"on_demand": 21.5}}
+    value["burst"] |= {"untyped_jobs_may_use": [p4d["name"]]}
+    if usd_per_tonne is not None:
+        value["burst"] |= {"carbon_usd_per_tonne": usd_per_tonne}
+        value["monitoring"] = {"carbon": {}}
+    stack = tmp_path / f"Pulumi.{usd_per_tonne}.yaml"
+    stack.write_text(yaml.safe_dump(declared))
+    shutil.copy(Path(STACK).with_name("prod.lock.yaml"), tmp_path / f"{usd_per_tonne}.lock.yaml")
+    return str(stack)
+
+
+def test_a_price_of_carbon_changes_where_is_rented_and_what_that_costs(trace, tmp_path, capsys):
+    said = {}
+    for usd_per_tonne in (None, 0, 1, 2000):
+        argv = ["simulate", str(trace), "--config", priced(tmp_path, usd_per_tonne), "--bound-seconds", "0"]
+        assert cli.main([*argv, "--json"]) == 0
+        said[usd_per_tonne] = json.loads(capsys.readouterr().out)
+        assert cli.main(argv) == 0
+        said[usd_per_tonne]["text"] = capsys.readouterr().out
+    assert said[0]["carbon"] is said[None]["carbon"] is None and "carbon" not in said[0]["text"]
+    assert said[0]["usd"] == said[None]["usd"] and said[0]["waits"] == said[None]["waits"]
+    cheap, dear = said[1]["carbon"], said[2000]["carbon"]
+    assert cheap["with"] == cheap["without"] and "it changes nothing here" in said[1]["text"]
+    assert dear["without"] == cheap["without"] and dear["without"]["usd"] == said[0]["usd"]["total"]
+    assert dear["with"]["kg"] < dear["without"]["kg"] and dear["with"]["usd"] > dear["without"]["usd"]
+    # p5: 8 GPUs of 700 W, times 1.7; Ember's United States of 2024
+    hours = said[0]["lease_hours"]
+    assert dear["without"]["kg"] == pytest.approx(hours * 8 * 0.7 * 1.7 * 0.38355, rel=0.01)
+    assert "for each tonne less" in said[2000]["text"] and "at $2,000" in said[2000]["text"]
+
+
+def test_a_price_without_emissions_is_refused(trace, tmp_path, capsys):
+    stack = Path(priced(tmp_path, 50))
+    stack.write_text(stack.read_text().replace("monitoring:", "# monitoring:").replace("carbon: {}", ""))
+    assert cli.main(["simulate", str(trace), "--config", str(stack), "--bound-seconds", "0"]) == 2
+    assert "write monitoring.carbon, too" in capsys.readouterr().err
+
+
 def test_simulate_reads_slurms_accounting_with_its_limits(tmp_path, capsys):
     path = tmp_path / "sacct.txt"
     path.write_text(SACCT)
@@ -364,3 +408,34 @@ def test_the_bar_is_for_terminals():
         tell(done, 200)
     shown = terminal.getvalue()
     assert shown.count("\r") == 101 and shown.endswith("100% of 200 jobs\n")
+
+
+def test_size_says_what_idle_gpu_hours_cost(trace, tmp_path, capsys):
+    report = tmp_path / "efficiency.json"
+    report.write_text(json.dumps({"idle": {"gpu_hours": 5900.0, "idle_gpu_hours": 1180.0, "share": 0.2, "usd": None}}))
+    argv = ["size", str(trace), "--config", STACK, *OWNED, "--nodes", "8"]
+    assert cli.main([*argv, "--json", "--efficiency", str(report)]) == 0
+    said = json.loads(capsys.readouterr().out)
+    assert said["idle"]["usd"] == pytest.approx(0.2 * said["best"]["total_usd"])
+    assert said["idle"]["gpus"] == pytest.approx(0.2 * said["sample"]["mean_gpus"])
+    assert cli.main([*argv, "--efficiency", str(report)]) == 0
+    assert "20% of GPU-hours were idle, of 5,900 that were measured" in capsys.readouterr().out
+    assert cli.main([*argv, "--json"]) == 0 and "idle" not in json.loads(capsys.readouterr().out)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("{}", "isn't what"),
+        ("no", "isn't what"),
+        ('{"idle": null}', "none of its jobs was measured"),
+        ('{"idle": {"gpu_hours": 1, "share": 7}}', "allowed is 0 to 1"),
+        (None, "can't be read"),
+    ],
+)
+def test_a_report_that_can_not_be_used(trace, tmp_path, capsys, text, words):
+    report = tmp_path / "efficiency.json"
+    if text is not None:
+        report.write_text(text)
+    assert cli.main(["size", str(trace), "--config", STACK, *OWNED, "--efficiency", str(report)]) == 2
+    assert words in capsys.readouterr().err

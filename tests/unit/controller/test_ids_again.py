@@ -2,13 +2,13 @@
 
 import json
 import re
-from dataclasses import fields
+from dataclasses import asdict, fields
 from pathlib import Path
 
 import pytest
 
 from ironburst.burst.unstarted import Unstarted
-from ironburst.controller import foreign, job_story, lasting, logbook, own_exclusions, unstarted
+from ironburst.controller import foreign, idle_gpus, job_story, lasting, logbook, own_exclusions, unstarted
 from tests.fakes.world import World
 
 DAY = 86400.0
@@ -83,6 +83,7 @@ def test_another_user_has_another_job_whatever_the_times_say(world):
 
 NOTES = {  # what each module keeps of job 7
     foreign: [7, 8],
+    idle_gpus: [asdict(idle_gpus.IdleRun(id, 5.0, "alice", "vision", 8, 8, owner_s=4000.0)) for id in (7, 8)],
     own_exclusions: {"7": [["p5-1"], []], "8": [["p5-1"], []]},
     lasting: {"of": {f"l-1/{id}/COMPLETING": {"since_s": 5.0, "steps": 1, "away_s": None} for id in (7, 8)}},
     unstarted: {
@@ -101,7 +102,7 @@ def of_job(note, id):
     """Whether something of a note is kept by this id."""
     if isinstance(note, dict):
         return any(str(id) in key.split("/") or of_job(value, id) for key, value in note.items())
-    return isinstance(note, list) and id in note
+    return isinstance(note, list) and any(each == id or (isinstance(each, dict) and each["job"] == id) for each in note)
 
 
 def test_whatever_was_kept_by_the_id_is_not_the_new_jobs(world):

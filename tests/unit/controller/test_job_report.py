@@ -9,6 +9,7 @@ import pytest
 
 from ironburst import cli
 from ironburst.controller import job_report
+from ironburst.controller.energy import Places
 from ironburst.controller.job_figures import Figures, GpuFigures, packed
 from ironburst.controller.ledger import Ledger
 from ironburst.controller.records import RunRow
@@ -144,7 +145,7 @@ def test_the_page_shows_what_is_printed(ledger, utc):
 
 def test_cooling_counts_where_the_hall_says_how_much(ledger):
     kept(ledger, RUN)
-    text = "\n".join(job_report.lines(job_report.gather(ledger, "7", 1.5)))
+    text = "\n".join(job_report.lines(job_report.gather(ledger, "7", Places(pue=1.5))))
     assert "(3.6 with the hall's PUE of 1.5)" in text
 
 

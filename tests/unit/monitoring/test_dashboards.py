@@ -13,12 +13,13 @@ import pytest
 
 from ironburst.baremetal import telemetry
 from ironburst.controller.metrics import Metrics
+from ironburst.document.monitoring import MonitoringDocument, PlaceEnergy
 from ironburst.monitoring.dashboards import SIZES, as_json, dashboards
 from lab.system import wait_for
-from tests.fakes.world import World
 from tests.playbooks.programs import load
 from tests.prometheus import exporter, query, running
 from tests.unit.baremetal.test_telemetry import FINE, PLACE
+from tests.unit.controller.test_job_runs import URL, Measured
 
 CAPTURED = Path(__file__).parents[2] / "playbooks/captured"
 BER = {"symbol_ber": 15e-255, "effective_ber": 15e-255, "raw_ber": 2e-8}
@@ -76,8 +77,11 @@ def fabric_samples(fabric):
 
 def controller_samples(folder):
     """What `ironburst run` serves while a rented node has no job any more, and a job without a limit waits."""
-    world = World(folder, home=1)
-    metrics = Metrics(world.ledger)
+    world = Measured(folder, home=1)
+    halls = {"dc1": PlaceEnergy(pue=1.3, gco2_per_kwh=342.06, origin="Germany 2024, Ember")}
+    declared = MonitoringDocument(url=URL, halls=halls, cloud=halls["dc1"])
+    world.document = world.document.model_copy(update={"monitoring": declared})
+    metrics = Metrics(world.ledger, teams=world.controller.job_runs.teams)
     world.fill_home()
     world.slurm.submit(limit_s=600, runs_s=300)
 

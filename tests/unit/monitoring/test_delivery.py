@@ -85,6 +85,8 @@ SAMPLES = """\
 node_load1 0.5
 ironburst_node_psu_input{hall="hall-a",rack="r01",node="dgx02",psu="PSU2"} 0
 ironburst_lease_without_job_seconds{node="burst-p5-1"} 9000
+ironburst_job_idle_gpus{hpc_job="4711",user="alice",account="vision"} 8
+ironburst_job_idle_gpus{hpc_job="4712",user="bob",account="nlp"} 2
 """
 
 
@@ -109,7 +111,7 @@ def test_an_alert_arrives_where_it_is_meant_to(programs, tmp_path):
 
     with ExitStack() as rooms:
         port = rooms.enter_context(http(answer))
-        for name in ("hook", "slack"):
+        for name in ("hook", "slack", "vision"):
             (tmp_path / name).write_text(f"http://127.0.0.1:{port}/{name}\n")
         file = stack(
             tmp_path,
@@ -118,6 +120,8 @@ def test_an_alert_arrives_where_it_is_meant_to(programs, tmp_path):
                 {"audience": "operators", "mail": ["ops@example.org", "night@example.org"]},
                 {"audience": "operators", "severity": "page", "service": "slack", "secret": f"file:{tmp_path}/slack"},
                 {"audience": "money", "service": "webhook", "secret": f"file:{tmp_path}/hook"},
+                {"audience": "money", "account": "vision"}
+                | {"service": "webhook", "secret": f"file:{tmp_path}/vision"},
             ],
         )
         alertmanager_at, prometheus_at = prometheus.free_address(), prometheus.free_address()
@@ -146,7 +150,7 @@ def test_an_alert_arrives_where_it_is_meant_to(programs, tmp_path):
             )
         )
         wait_for(
-            lambda: any("PSU2" in text for _, text in mails.got) and "/hook" in posted and "/slack" in posted,
+            lambda: any("PSU2" in text for _, text in mails.got) and {"/hook", "/slack", "/vision"} <= posted.keys(),
             240,
             "the mail, the webhook and the page",
         )
@@ -155,9 +159,12 @@ def test_an_alert_arrives_where_it_is_meant_to(programs, tmp_path):
     assert "From: ironburst@example.org" in text and "Subject: firing: PowerSupplyWithoutInput dgx02 (1)" in text
     assert "PSU2 of dgx02 has no input" in text and "Look at its plug" in text
     told = [alert["labels"] for body in posted["/hook"] for alert in body["alerts"]]
-    assert {(each["alertname"], each["node"], each["audience"]) for each in told} == {
-        ("LeaseWithoutJob", "burst-p5-1", "money")
+    assert ("LeaseWithoutJob", "burst-p5-1", "money") in {
+        (each["alertname"], each.get("node"), each["audience"]) for each in told
     }
+    assert {each["alertname"] for each in told} <= {"LeaseWithoutJob", "JobIdle"}
+    team = [alert["labels"] for body in posted["/vision"] for alert in body["alerts"]]
+    assert {(each["alertname"], each["hpc_job"]) for each in team} == {("JobIdle", "4711")}, "its own jobs alone"
     assert not any("LeaseWithoutJob" in text for _, text in mails.got), "money's is not the operators'"
     pages = json.dumps(posted["/slack"])
     assert "PowerSupplyWithoutInput" not in pages, "a ticket wakes nobody"

@@ -71,6 +71,11 @@ def test_routes_are_by_audience_and_severity_and_nobody_gets_the_rest():
     assert all(each["continue"] for each in made["route"]["routes"]), "two items of one audience both hear"
 
 
+def test_an_account_hears_of_its_own_jobs_alone():
+    made = settings(OPERATORS, OPERATORS | {"audience": "money", "account": "vision"}, relay=RELAY)
+    assert made["route"]["routes"][1]["matchers"][2:] == ['account="vision"']
+
+
 def test_inhibitions_name_rules_that_are_there_and_labels_that_both_have():
     known = rules.every()
     for stopped, by, _ in receivers.INHIBITED:
@@ -89,6 +94,7 @@ def test_inhibitions_name_rules_that_are_there_and_labels_that_both_have():
         ({"relay": RELAY, "tell": [OPERATORS | {"severity": "ticket"}]}, "nobody would wake"),
         ({"relay": RELAY, "tell": [OPERATORS | {"service": "slack", "secret": "env:X"}]}, "needs one way"),
         ({"tell": [{"audience": "operators"}]}, "needs one way"),
+        ({"relay": RELAY, "tell": [OPERATORS | {"account": "vision"}]}, "machines are of none"),
         ({"tell": [{"audience": "operators", "service": "slack"}]}, "one of service and secret without the other"),
         ({"tell": [{"audience": "operators", "service": "slack", "secret": "https://hooks.slack.com/x"}]}, "secret"),
         ({"relay": RELAY | {"user": "x"}, "tell": [OPERATORS]}, "one of user and password without the other"),

@@ -7,9 +7,10 @@ from datetime import datetime
 
 from ironburst import catalog
 from ironburst.config.aws.models import AwsCloud, AwsGroup, AwsPool, CapacityBlock
+from ironburst.config.burst_models import Burst
 from ironburst.config.checks.common import Findings, unknown
 from ironburst.config.finding import Finding, path_of
-from ironburst.config.models import Burst, ClusterConfig
+from ironburst.config.models import ClusterConfig
 from ironburst.config.types import duration_text
 
 BOUGHT = ("capacity_block", "capacity_reservation", "capacity_reservation_group")
