@@ -1,0 +1,41 @@
+"""Filters that give what a site's Prometheus and Grafana read, as entries of module `files`."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[3]))  # ansible's own process does not know the repository
+from ironburst.document.model import Host
+from ironburst.monitoring import site_files
+
+CHECKS = {"ironburst-alerts.yml": "rules", "prometheus.yml": "config"}
+
+
+def monitoring_files(
+    hosts: list[dict], cluster: str, head: str, folder: str, alertmanager: str, controller: str, itself: str
+) -> list[dict]:
+    """Of Prometheus. `hosts`: the document's; `alertmanager`, `itself`, `controller` (empty: there is none): host:port."""
+    known = [Host.model_validate_json(json.dumps(host)) for host in hosts]
+    place = site_files.Place(folder, alertmanager, controller, itself)
+    made = site_files.of_prometheus(str(cluster), known, head, place)
+    checks = {name: {"validate": ["promtool", "check", what, "%s"]} for name, what in CHECKS.items()}
+    return [{"path": f"{folder}/{name}", "content": text} | checks.get(name, {}) for name, text in made.items()]
+
+
+def monitoring_dashboards(folder: str) -> list[dict]:
+    """Of Grafana; none where its SDK isn't there."""
+    try:
+        made = site_files.of_grafana()
+    except ImportError:
+        return []
+    return [{"path": f"{folder}/{Path(name).name}", "content": text} for name, text in made.items()]
+
+
+class FilterModule:
+    """Filters of ironburst's roles."""
+
+    def filters(self):
+        """Name -> function, as Ansible asks for them."""
+        return {"monitoring_files": monitoring_files, "monitoring_dashboards": monitoring_dashboards}
