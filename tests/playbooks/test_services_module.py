@@ -18,7 +18,7 @@ state = json.load(open(path))
 state["calls"].append(words)
 units = state["units"]
 NONE = dict(LoadState="not-found", ActiveState="inactive", UnitFileState="", NeedDaemonReload="no")
-NONE["InactiveExitTimestampMonotonic"] = "0"
+NONE["InactiveExitTimestampMonotonic"] = NONE["StateChangeTimestampMonotonic"] = "0"
 NONE["DropInPaths"] = ""
 code = 0
 if words[0] == "show":
@@ -37,8 +37,11 @@ else:
         code = 1
     else:
         unit = units.setdefault(name, {{}})
+        now = str(int(time.monotonic() * 1e6))
         if verb in ("start", "restart"):
-            unit.update(ActiveState="active", InactiveExitTimestampMonotonic=str(int(time.monotonic() * 1e6)))
+            unit.update(ActiveState="active", InactiveExitTimestampMonotonic=now, StateChangeTimestampMonotonic=now)
+        elif verb == "reload":
+            unit.update(StateChangeTimestampMonotonic=now)
         elif verb == "stop":
             unit.update(ActiveState="inactive")
         else:
@@ -197,7 +200,7 @@ def test_a_drop_in_in_a_new_folder_is_seen_though_systemd_says_nothing(tmp_path)
     unit |= {"UnitFileState": "enabled", "InactiveExitTimestampMonotonic": str(int(time.monotonic() * 1e6 + 1e9))}
     new = module.unread("nvidia-persistenced", unit, str(tmp_path))
     assert new == [str(ours)] and module.stale(unit, new)
-    service = {"enabled": True, "masked": False, "state": "started", "reads": [str(ours)]}
+    service = {"enabled": True, "masked": False, "state": "started", "reads": [str(ours)], "reloads": []}
     assert module.steps(service, unit, new) == ["restart"] and module.steps(service, unit) == []
     unit["DropInPaths"] = str(ours)
     assert not module.stale(unit, module.unread("nvidia-persistenced", unit, str(tmp_path)))
