@@ -17,11 +17,14 @@ def monitoring_files(
     hosts: list[dict], cluster: str, head: str, folder: str, alertmanager: str, controller: str, itself: str
 ) -> list[dict]:
     """Of Prometheus. `hosts`: the document's; `alertmanager`, `itself`, `controller` (empty: there is none): host:port."""
-    known = [Host.model_validate_json(json.dumps(host)) for host in hosts]
-    place = site_files.Place(folder, alertmanager, controller, itself)
-    made = site_files.of_prometheus(str(cluster), known, head, place)
+    # Ansible's own kinds of text are none that YAML's writer knows
+    hosts, cluster, head, *place = json.loads(
+        json.dumps([hosts, cluster, head, folder, alertmanager, controller, itself])
+    )
+    known = [Host.model_validate(host) for host in hosts]
+    made = site_files.of_prometheus(cluster, known, head, site_files.Place(*place))
     checks = {name: {"validate": ["promtool", "check", what, "%s"]} for name, what in CHECKS.items()}
-    return [{"path": f"{folder}/{name}", "content": text} | checks.get(name, {}) for name, text in made.items()]
+    return [{"path": f"{place[0]}/{name}", "content": text} | checks.get(name, {}) for name, text in made.items()]
 
 
 def monitoring_dashboards(folder: str) -> list[dict]:
