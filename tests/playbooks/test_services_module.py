@@ -76,6 +76,7 @@ class Systemd:
             "ActiveState": "active" if active else "inactive",
             "UnitFileState": "enabled" if enabled else "disabled",
             "InactiveExitTimestampMonotonic": begun,
+            "StateChangeTimestampMonotonic": begun,
         }
         self.write(units=json.loads(self.state.read_text())["units"] | {name: state | more})
 
@@ -129,6 +130,19 @@ def test_a_unit_older_than_a_file_that_it_reads_is_restarted_once(systemd, tmp_p
     os.utime(file, (time.time() - 100.0 - age,) * 2)
     wanted = {"name": "slurmd", "state": "started", "reads": [str(tmp_path / "missing"), str(file)]}
     assert systemd.run(wanted)["done"] == (["restart slurmd.service"] if restarts else [])
+    assert systemd.run(wanted)["changed"] is False
+
+
+def test_a_unit_reads_a_younger_file_again_once_and_is_not_restarted(systemd, tmp_path):
+    systemd.unit("prometheus.service", age=100.0)
+    file = tmp_path / "prometheus.yml"
+    file.write_text("x\n")
+    wanted = {"name": "prometheus", "state": "started", "reloads": [str(file)]}
+    assert systemd.run(wanted)["done"] == ["reload prometheus.service"], "written after the start"
+    assert systemd.run(wanted)["changed"] is False, "a reload counts as a reading"
+    os.utime(file, (time.time() + 5,) * 2)
+    assert systemd.run({**wanted, "reads": [str(file)]})["done"] == ["restart prometheus.service"], "not both"
+    os.utime(file, (time.time() - 500,) * 2)
     assert systemd.run(wanted)["changed"] is False
 
 
