@@ -8,10 +8,12 @@ import json
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
+from datetime import datetime
 from typing import Any
 
 from ironburst import document
 from ironburst.controller.ledger import Ledger
+from ironburst.controller.records import RunRow
 from lab.demo.burst import Head, arguments
 from lab.demo.inside import Inside
 from lab.system import wait_for
@@ -35,7 +37,7 @@ class Watched:
     """its summary"""
     do: str = ""
     alert_s: float = 0.0
-    """from the fault to where the alert was firing and Alertmanager had it, as it was seen"""
+    """from the fault to when the alert began to fire"""
     job: tuple[str, ...] = ()
     """what `ironburst job` says of a job"""
 
@@ -77,18 +79,18 @@ def run(inside: Inside, ledger: Ledger, broke_s: float, say: Callable[[str], Non
         return next((each for each in firing if _is_ours(each["labels"])), None)
 
     wait_for(lambda: page() is not None, LIMIT_S, f"{ALERT} of {NODE} at Alertmanager", pause=1)
-    alert, after_s = page() or {}, time.time() - broke_s
-    told = alert["annotations"]
-    say(f"page: {told['summary']}. {told['do']}")
+    alert = page() or {}
+    told, after_s = alert["annotations"], datetime.fromisoformat(alert["startsAt"]).timestamp() - broke_s
+    say(f"page, {after_s:.0f} s after GPU {GPU} of {NODE} reported Xid {XID}: {told['summary']}. {told['do']}")
     inside.site.host(NODE).ssh(f"rm {GPU_FILE}")
 
-    def measured() -> int | None:
-        return next((run.job for run in ledger.runs_between(0.0, time.time()) if run.figures), None)
+    def measured() -> list[RunRow]:
+        return [run for run in ledger.runs_between(0.0, time.time()) if run.figures]
 
     wait_for(measured, LIMIT_S, "a job's figures in the ledger", pause=1)
-    command = inside.ironburst("job", str(measured()), *arguments(inside))
-    lines = tuple(inside.run(command).rstrip().splitlines())
-    say(f"$ ironburst job {measured()}")
+    longest = max(measured(), key=lambda run: (run.end_s or 0.0) - run.start_s)
+    lines = tuple(inside.run(inside.ironburst("job", str(longest.job), *arguments(inside))).rstrip().splitlines())
+    say(f"$ ironburst job {longest.job}")
     for line in lines:
         say(f"  {line}")
     return Watched(seen, told["summary"], told["do"], round(after_s, 1), lines)
