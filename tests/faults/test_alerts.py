@@ -1,5 +1,5 @@
-"""Who is woken by a fault: the controller's real metrics of a site in memory (tests.faults.story), through the rules, in
-a real Prometheus. A quiet day wakes nobody, and each fault of the live table has its alert, or a reason for none.
+"""Who is woken by a fault: the controller's real metrics of a site in memory (tests.faults.story), through the rules,
+in a real Prometheus. A quiet day wakes nobody, and each fault of the live table has its alert, or a reason for none.
 """
 
 import ast
