@@ -16,7 +16,7 @@ CHECKS = {"ironburst-alerts.yml": "rules", "prometheus.yml": "config"}
 def monitoring_files(
     hosts: list[dict], cluster: str, head: str, folder: str, alertmanager: str, controller: str, itself: str
 ) -> list[dict]:
-    """Of Prometheus. `hosts`: the document's; host:port: `alertmanager`, `itself`, `controller` (empty: there is none)."""
+    """Of Prometheus. `hosts`: the document's; host:port: `alertmanager`, `itself`, `controller` (empty: none)."""
     # Ansible's own kinds of text are none that YAML's writer knows
     hosts, cluster, head, *place = json.loads(
         json.dumps([hosts, cluster, head, folder, alertmanager, controller, itself])
