@@ -50,7 +50,7 @@ def run(arguments: argparse.Namespace) -> int:
     site, folder = of_stack.document(arguments.stack_file), arguments.to.absolute()
     default = site.monitoring.controller or targets.CONTROLLER
     controller = (arguments.controller or default) if site.pools else ""
-    place = site_files.Place(str(folder), arguments.alertmanager, controller)
+    place = site_files.PrometheusPlace(str(folder), arguments.alertmanager, controller)
     head = next((each.head for each in site.schedulers if each.head), None)
     its = site_files.of_prometheus(site.cluster, site.hosts, head, place)
     try:

@@ -41,7 +41,7 @@ def site(tmp_path_factory):
 
 def test_it_is_what_the_verb_writes(site):
     document, made = site
-    place = site_files.Place(FOLDER, "127.0.0.1:9093", "127.0.0.1:8643", "127.0.0.1:9090")
+    place = site_files.PrometheusPlace(FOLDER, "127.0.0.1:9093", "127.0.0.1:8643", "127.0.0.1:9090")
     wanted = site_files.of_prometheus("lab", document.hosts, "head", place)
     written = {each["path"].removeprefix(f"{FOLDER}/"): each["content"] for each in made["prometheus_site_files"]}
     assert written == wanted

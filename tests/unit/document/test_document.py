@@ -184,9 +184,10 @@ def test_roles_are_what_the_declaration_needs(lab):
         "container_runtime",
         "rdma",
         "dcgm",
+        "metrics",
     ]
     assert lab.host("dgx01").roles == lab.pool("p5").roles == [*least, "node_health", "slurm_node"]
-    assert lab.host("head").roles == ["base", "slurm_head"]
+    assert lab.host("head").roles == ["base", "metrics", "prometheus", "slurm_head"]
 
     def everything(value):
         value.update(metrics=True, data_science=["pytorch"], filesystem={"kind": "nfs", "source": "10.0.0.5:/export"})
