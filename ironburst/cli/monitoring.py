@@ -29,7 +29,6 @@ def add_parser(subparsers: Subparsers) -> None:
     """The verb's arguments and help."""
     parser = subparsers.add_parser(
         "monitoring",
-        help="alert rules, targets, receivers and dashboards for Prometheus and Grafana",
         description="Write what Prometheus, Alertmanager and Grafana read to watch this site.",
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
