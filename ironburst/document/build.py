@@ -43,6 +43,7 @@ from ironburst.document.build_monitoring import monitoring
 from ironburst.document.build_policy import budget, burst, share
 from ironburst.document.build_scheduler import HostedCluster, declared_node, scheduler, told
 from ironburst.document.build_users import users
+from ironburst.document.hall_model import FabricCable
 from ironburst.nodes import naming
 from ironburst.software.solve import Solution
 
@@ -124,6 +125,8 @@ def build(config: ClusterConfig, observed: Observed, solution: Solution | None =
                 breaker_share=hall.breaker.share,
                 drain_after_s=int(hall.breaker.drain_after),
                 other_w=halls.other_w(of_it),
+                nightly_stress=hall.nightly_stress,
+                cables=[FabricCable(**each) for each in halls.fabric_cables(of_it)],
             )
             for hall, of_it in zip(config.halls, declared_halls, strict=True)
         },
@@ -242,11 +245,8 @@ def _bare_metal(config: ClusterConfig, hall: Hall, nodes: Nodes, solution: Solut
     its: _OfSoftware = {"os": nodes.os, "software": None, "mig": None, "scratch": None}
     if nodes.managed:
         its = _of_software(solution, declared_software.nodes_group(hall.name, nodes), nodes.scratch)
-    subnet_managers, server = set(hall.subnet_managers), config.monitoring.server
-    named = {
-        name: ["infiniband_fabric"] * (name in subnet_managers) + ["prometheus"] * (name == server)
-        for name in nodes.names
-    }
+    opensm = dict.fromkeys(hall.subnet_managers, ["infiniband_fabric"])
+    server = {config.monitoring.server: ["prometheus"]}
     own = {node: naming.own_partition(share.name) for share in config.shares for node in share.nodes or []}
     return [
         Host(
@@ -267,7 +267,9 @@ def _bare_metal(config: ClusterConfig, hall: Hall, nodes: Nodes, solution: Solut
             fabric_links=links,
             slurm=declared_node(nodes.slurm) if nodes.slurm else None,
             usd_per_gpu_hour=nodes.usd_per_gpu_hour.usd if nodes.usd_per_gpu_hour else None,
-            roles=_roles(config, nodes, its, gpu=gpu is not None, here=named[name]) if nodes.managed else [],
+            roles=_roles(config, nodes, its, gpu=gpu is not None, here=opensm.get(name, []) + server.get(name, []))
+            if nodes.managed
+            else [],
             **its,
         )
         for n, (name, address) in enumerate(zip(nodes.names, nodes.addresses or [""] * len(nodes.names), strict=True))
