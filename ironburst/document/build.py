@@ -245,7 +245,7 @@ def _bare_metal(config: ClusterConfig, hall: Hall, nodes: Nodes, solution: Solut
     its: _OfSoftware = {"os": nodes.os, "software": None, "mig": None, "scratch": None}
     if nodes.managed:
         its = _of_software(solution, declared_software.nodes_group(hall.name, nodes), nodes.scratch)
-    opensm = dict.fromkeys(hall.subnet_managers, ["infiniband_fabric"])
+    opensm = {manager: ["infiniband_fabric"] for manager in hall.subnet_managers}
     server = {config.monitoring.server: ["prometheus"]}
     own = {node: naming.own_partition(share.name) for share in config.shares for node in share.nodes or []}
     return [
