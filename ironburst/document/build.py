@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import asdict
 from typing import TypedDict
 
@@ -190,9 +190,15 @@ def _data(cloud: Cloud) -> dict[str, DataSet]:
 
 
 def _roles(
-    config: ClusterConfig, nodes: NodeSettings, its: _OfSoftware, *, gpu: bool, opensm: bool = False, data: bool = False
+    config: ClusterConfig,
+    nodes: NodeSettings,
+    its: _OfSoftware,
+    *,
+    gpu: bool,
+    here: Collection[str] = (),
+    data: bool = False,
 ) -> list[str]:
-    """The roles of a host: what its set, its hardware and the declaration need. Group name = role name."""
+    """Roles of a host: what its set, hardware and declaration need, and what it is named for (`here`). Group = role."""
     chosen, kind = its["software"], config.scheduler_of(nodes).kind
     assert chosen is not None  # of what is managed
     role = nodes.role if isinstance(nodes, Nodes) else "gpu"
@@ -209,11 +215,12 @@ def _roles(
         "nvidia_container_toolkit": gpu,
         "container_runtime": bool(chosen.container_runtimes),
         "rdma": bool(chosen.packages.get("rdma")) or chosen.rdma in catalog.software_extra()["fabrics"]["own_rdma"],
-        "infiniband_fabric": opensm,
+        "infiniband_fabric": "infiniband_fabric" in here,
         "mig": bool(its["mig"]),
         "gpu_power_limit": isinstance(nodes, Nodes) and nodes.gpu_power_limit_w is not None,
         "dcgm": gpu,
         "metrics": config.metrics,
+        "prometheus": "prometheus" in here,
         "scratch": its["scratch"] is not None,
         "data_sets": data,
         "shared_filesystem": config.filesystem is not None,
@@ -238,6 +245,8 @@ def _bare_metal(config: ClusterConfig, hall: Hall, nodes: Nodes, solution: Solut
     its: _OfSoftware = {"os": nodes.os, "software": None, "mig": None, "scratch": None}
     if nodes.managed:
         its = _of_software(solution, declared_software.nodes_group(hall.name, nodes), nodes.scratch)
+    opensm = {manager: ["infiniband_fabric"] for manager in hall.subnet_managers}
+    server = {config.monitoring.server: ["prometheus"]}
     own = {node: naming.own_partition(share.name) for share in config.shares for node in share.nodes or []}
     return [
         Host(
@@ -258,7 +267,7 @@ def _bare_metal(config: ClusterConfig, hall: Hall, nodes: Nodes, solution: Solut
             fabric_links=links,
             slurm=declared_node(nodes.slurm) if nodes.slurm else None,
             usd_per_gpu_hour=nodes.usd_per_gpu_hour.usd if nodes.usd_per_gpu_hour else None,
-            roles=_roles(config, nodes, its, gpu=gpu is not None, opensm=name in hall.subnet_managers)
+            roles=_roles(config, nodes, its, gpu=gpu is not None, here=opensm.get(name, []) + server.get(name, []))
             if nodes.managed
             else [],
             **its,

@@ -2,14 +2,28 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from ironburst import catalog
 from ironburst.config.energy_models import IdleGpus
 from ironburst.config.models import ClusterConfig
-from ironburst.document.monitoring import NODE_OVER_GPUS, IdleDocument, MonitoringDocument, PlaceEnergy
+from ironburst.config.types import duration_text
+from ironburst.document.monitoring import (
+    CONTROLLER_PORT,
+    NODE_OVER_GPUS,
+    PORT,
+    IdleDocument,
+    MonitoringDocument,
+    PlaceEnergy,
+    RelayDocument,
+    ToldDocument,
+)
+
+LOOPBACK = "127.0.0.1"
 
 
 def monitoring(config: ClusterConfig) -> MonitoringDocument:
-    """With the figures of the catalogue, so that a reader needs none."""
+    """With the URL of its own server, unless another one is declared, and the figures of the catalogue."""
     declared = config.monitoring
     carbon, pue = declared.carbon, declared.pue
     halls = {}
@@ -21,14 +35,34 @@ def monitoring(config: ClusterConfig) -> MonitoringDocument:
     where = carbon.cloud if carbon else None
     if carbon and config.cloud and where is None:
         where = catalog.region(config.cloud.region).country
-    return MonitoringDocument(
+    made = MonitoringDocument(
         url=declared.url,
+        grafana=declared.grafana,
+        relay=RelayDocument.model_validate(declared.relay.model_dump()) if declared.relay else None,
+        tell=[ToldDocument.model_validate(each.model_dump()) for each in declared.tell],
         pue=None if isinstance(pue, dict) else pue,
         halls=halls,
         cloud=_emits(where, None) if where is not None and config.cloud else None,
         watts=_watts(config) if carbon else {},
         idle=_idle(declared.idle) if declared.idle else None,
     )
+    return made.model_copy(update=_server(config)) if declared.server else made
+
+
+def _server(config: ClusterConfig) -> dict[str, Any]:
+    """Of the head it is the loopback: Prometheus has no password and shows what is rented for how much, and who asks it
+    is there. Another host has to be reached from the head, and reaches the controller there.
+    """
+    declared = config.monitoring
+    head = next((each.head_node for each in config.schedulers if each.head_node), None)
+    on_head = declared.server == head
+    address = LOOPBACK if on_head else _address(config, str(declared.server))
+    controller = ""
+    if head and config.cloud and config.cloud.pools:
+        controller = f"{LOOPBACK if on_head else _address(config, head)}:{CONTROLLER_PORT}"
+    kept = {"retention": duration_text(declared.retention), "retention_gb": declared.retention_gb}
+    url = declared.url or f"http://{address}:{PORT}"
+    return kept | {"server": declared.server, "address": address, "url": url, "controller": controller}
 
 
 def _watts(config: ClusterConfig) -> dict[str, float]:
@@ -60,3 +94,9 @@ def _idle(declared: IdleGpus) -> IdleDocument:
         grace_s=int(declared.grace),
         watts=declared.watts,
     )
+
+
+def _address(config: ClusterConfig, name: str) -> str:
+    """Of an owned host."""
+    owned = (nodes for hall in config.halls for nodes in hall.nodes if name in nodes.names)
+    return next((nodes.addresses[nodes.names.index(name)] for nodes in owned), "")  # config.checks.monitoring
