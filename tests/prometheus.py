@@ -68,14 +68,14 @@ def running(folder, config, *options):
 
 @contextmanager
 def started(argv, folder, at):
-    """A server, from when it is ready until the block ends."""
+    """The process of a server, from when it is ready until the block ends."""
     with (folder / f"{at}.log").open("w+") as log:
         process = subprocess.Popen(argv, cwd=folder, stdout=log, stderr=subprocess.STDOUT)
         try:
             wait_for(lambda: ready(at) or process.poll() is not None, 60, argv[0])
             log.seek(0)
             assert process.poll() is None, log.read()[-1000:]
-            yield
+            yield process
         finally:
             process.terminate()
             process.wait(30)

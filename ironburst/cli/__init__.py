@@ -31,7 +31,7 @@ GROUPS = {
     "declare a site, and review changes": ("validate", "lock", "diff", "plan", "rights", "hall", "document", "publish"),
     "make nodes, and keep them": ("converge", "image", "node", "health", "packages", "mirror", "slurm"),
     "see what is going on, and why": ("status", "explain", "job", "serve", "report", "shares", "doctor", "monitoring"),
-    "run the controller": ("run", "tick", "reap", "replay"),
+    "run the controller": ("run", "receive", "tick", "reap", "replay"),
     "hold the renting": ("pause", "stop", "resume", "close", "open", "budget", "limit"),
     "help": ("help", "completion"),
 }

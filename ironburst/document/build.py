@@ -131,7 +131,9 @@ def build(config: ClusterConfig, observed: Observed, solution: Solution | None =
         karpenter=karpenter,
         budget=budget(config),
         burst=burst(config),
-        monitoring=MonitoringDocument(url=config.monitoring.url, pue=config.monitoring.pue),
+        monitoring=MonitoringDocument(
+            url=config.monitoring.url, pue=config.monitoring.pue, receiver=config.monitoring.receiver
+        ),
         filesystem=Filesystem(**config.filesystem.model_dump()) if config.filesystem else None,
         subnet_managers={hall.name: _subnet_managers(hall) for hall in config.halls if hall.subnet_managers},
         topology=halls.slurm_topology(config),

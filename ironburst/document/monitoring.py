@@ -14,3 +14,4 @@ class MonitoringDocument(Part):
     pue: float | None = Field(
         default=None, description="energy of the hall over that of its machines; null: what cooling takes is not known"
     )
+    receiver: str = Field(default="", description="address:port that rented nodes push to; empty: they push nothing")
