@@ -163,14 +163,25 @@ def test_nothing_is_lost_while_home_is_away(tmp_path, ledger):
             node.close()  # it would wait for a receiver that has gone
 
 
+DEBIAN = {"distribution": "Debian", "distribution_major_version": "13", "os_family": "Debian"}
+EL = {"distribution": "Rocky", "distribution_major_version": "9", "os_family": "RedHat"}  # it has no such package
+
+
 @pytest.mark.parametrize(
-    ("image", "receiver", "pushes"),
-    [(True, "10.0.0.10:8644", True), (True, "", False), (False, "10.0.0.10:8644", False)],
+    ("facts", "image", "receiver", "pushes"),
+    [
+        (DEBIAN, True, "10.0.0.10:8644", True),
+        (DEBIAN, True, "", False),
+        (DEBIAN, False, "10.0.0.10:8644", False),
+        (EL, True, "10.0.0.10:8644", False),
+    ],
 )
-def test_only_the_image_of_a_site_with_a_receiver_has_the_agent(image, receiver, pushes):
+def test_only_the_image_of_a_site_with_a_receiver_has_the_agent(facts, image, receiver, pushes):
     """Owned nodes are scraped: theirs stay as they are. DCGM's exporter collects as often as it is scraped."""
-    known = {"image_build": image, "cluster_receiver": receiver, "group_names": ["dcgm"], "ansible_host": "10.0.0.5"}
+    known = {"ansible_facts": facts, "image_build": image, "cluster_receiver": receiver, "group_names": ["dcgm"]}
+    known |= {"ansible_host": "10.0.0.5"}
     assert templated.value("metrics", "metrics_push", known) == pushes
+    assert ("prometheus" in templated.value("metrics", "metrics_packages", known)) == pushes
     text = (PLAYBOOKS / "roles/metrics/templates/dcgm-exporter.conf.j2").read_text()
     collects = templated.expression(text, known | templated.variables_of("metrics"))
     assert ("-c 5000 --hpc-job-mapping-dir" in collects) == pushes and ("-c " in collects) == pushes

@@ -116,7 +116,7 @@ def test_a_receiver_needs_exporters():
     monitoring = {"receiver": "10.78.0.10:8644"}
     for metrics in (False, True):
         found = checks.check(from_value(declared(metrics=metrics, monitoring=monitoring)), datetime.now(UTC))
-        assert ("no-exporters" in {each.code for each in found}) != metrics
+        assert ("no-exporters" in {each.rule for each in found}) != metrics
 
 
 def test_a_secret_that_is_not_there_writes_nothing(tmp_path, capsys):
