@@ -126,7 +126,7 @@ def test_what_is_pushed_is_its_leases_and_ends_with_it(tmp_path, ledger):
     ):
         config = baked(exporter)
         config["global"]["scrape_interval"] = "4s"  # of the node exporter: the test waits for both
-        with agent(tmp_path / "node", config, receiver) as (process, at):
+        with agent(tmp_path / "node", config, receiver) as (process, _):
             wait_for(lambda: len(seen(home)) > 3 and found(home, "node_load1"), 120, "samples")
             ((labels, temperature),) = found(home, TEMPERATURE)
             its = {"node": "p5-1", "lease": "l1/p5-1", "rented": "true", "Hostname": "p5-1", "gpu": "0"}
