@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import json
 from pathlib import Path
 
-import yaml
-
 from ironburst.cli import Subparsers, site_options
-from ironburst.config import declared_halls
-from ironburst.monitoring import dashboards, receivers, rules, targets
+from ironburst.document import of_stack
+from ironburst.monitoring import site_files, targets
 from ironburst.system import files, secrets
 from ironburst.system.bad_input import BadInput
 
@@ -42,45 +39,39 @@ def add_parser(subparsers: Subparsers) -> None:
     told = "where Prometheus finds it (default: %(default)s)"
     parser.add_argument("--alertmanager", default="localhost:9093", metavar="HOST:PORT", help=told)
     told = "where Prometheus finds the controller's metrics: what `ironburst run --metrics` was told (default: "
-    told += "%(default)s, for a Prometheus on the head)"
-    parser.add_argument("--controller", default=targets.CONTROLLER, metavar="HOST:PORT", help=told)
+    told += f"{targets.CONTROLLER}, for a Prometheus on the head)"
+    parser.add_argument("--controller", metavar="HOST:PORT", help=told)
     parser.set_defaults(func=run)
 
 
 @site_options.guarded
 def run(arguments: argparse.Namespace) -> int:
     """Write; the exit code."""
-    config, folder = declared_halls.usable(arguments.stack_file), arguments.to.absolute()
-    its = {
-        "ironburst-alerts.yml": (rules.text(), 0o644),
-        "prometheus.yml": (_yaml(targets.prometheus(config.name, str(folder), arguments.alertmanager)), 0o644),
-    }
-    for job, found in targets.of(config, arguments.controller).items():
-        its[f"targets/{job}.json"] = (json.dumps(found, indent=2) + "\n", 0o644)
+    site, folder = of_stack.document(arguments.stack_file), arguments.to.absolute()
+    default = site.monitoring.controller or targets.CONTROLLER
+    controller = (arguments.controller or default) if site.pools else ""
+    place = site_files.Place(str(folder), arguments.alertmanager, controller)
+    head = next((each.head for each in site.schedulers if each.head), None)
+    its = site_files.of_prometheus(site.cluster, site.hosts, head, place)
     try:
-        its |= {f"dashboards/{board.uid}.json": (dashboards.as_json(board), 0o644) for board in dashboards.dashboards()}
+        its |= site_files.of_grafana()
     except ImportError:
         print("no dashboards: they need Grafana's SDK: pip install 'ironburst[monitoring]'")
-    region = config.cloud.region if config.cloud else None
-    if config.monitoring.tell:
+    if site.monitoring.tell:
 
         def secret(reference: str) -> str:
-            return secrets.resolve(reference, near=arguments.stack_file, region=region).strip()
+            return secrets.resolve(reference, near=arguments.stack_file, region=site.region).strip()
 
         try:
-            its["alertmanager.yml"] = (_yaml(receivers.alertmanager(config.monitoring, secret)), 0o600)
+            its[site_files.ALERTMANAGER] = site_files.of_alertmanager(site.monitoring, secret)
         except secrets.SecretError as error:
             raise BadInput(f"monitoring: {error}") from None
     try:
-        for name, (text, mode) in its.items():
+        for name, text in its.items():
             (folder / name).parent.mkdir(parents=True, exist_ok=True)
-            files.write(folder / name, text, mode)
+            files.write(folder / name, text, 0o600 if name == site_files.ALERTMANAGER else 0o644)
     except OSError as error:
         raise BadInput(f"{error.filename or folder} can't be written: {error.strerror}") from None
-    if not config.monitoring.tell:
+    if not site.monitoring.tell:
         print("no alertmanager.yml: the stack declares no `monitoring.tell`, who is told of what")
     return 0
-
-
-def _yaml(value: object) -> str:
-    return yaml.safe_dump(value, sort_keys=False)

@@ -3,4 +3,5 @@
 - rules, with alerts.yaml: the alert rules, the same for every site
 - targets: what is scraped; receivers: who is told
 - dashboards, with dashboards.yaml: what Grafana shows
+- site_files: all of these, for one site
 """

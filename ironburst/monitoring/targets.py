@@ -1,17 +1,18 @@
-"""What is scraped: the declared hosts, as files of Prometheus' file_sd, and the settings that read them. Rented nodes
+"""What is scraped: the owned hosts, as files of Prometheus' file_sd, and the settings that read them. Rented nodes
 are none of them: they come and go, and one that has gone would be silent for ever.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable
 from typing import Any
 
-from ironburst.config.models import ClusterConfig, Nodes
+from ironburst.document.model import Host
+from ironburst.document.monitoring import CONTROLLER_PORT
 
 NODE, DCGM = 9100, 9400
 """ports, as role metrics has them"""
-CONTROLLER = "127.0.0.1:8643"
+CONTROLLER = f"127.0.0.1:{CONTROLLER_PORT}"
 """where `ironburst run` has its metrics, unless told otherwise"""
 JOBS = ("node", "dcgm", "ironburst")
 OF_EACH_CPU = {
@@ -27,30 +28,25 @@ Targets = list[dict[str, Any]]
 """[{"targets": ["address:port"], "labels": {"node": ..., "hall": ..., "rack": ..., "role": ...}}]"""
 
 
-def of(config: ClusterConfig, controller: str = CONTROLLER) -> dict[str, Targets]:
-    """{job: its targets}; every job is there, if with none. `role` is head, login or gpu; `controller`: host:port."""
+def of(hosts: Iterable[Host], head: str | None, controller: str) -> dict[str, Targets]:
+    """{job: its targets}; every job is there, if with none. `role` is head, login or gpu. `hosts`: the document's;
+    `head`: the one where the controller runs; `controller`: host:port of its metrics, empty: nothing is rented.
+    """
     found: dict[str, Targets] = {job: [] for job in JOBS}
-    head = config.scheduler.head_node
-    for hall, nodes, name, address in _owned(config):
-        labels = {"node": name, "hall": hall, "role": nodes.role} | ({"rack": nodes.rack} if nodes.rack else {})
-        found["node"].append({"targets": [f"{address}:{NODE}"], "labels": labels})
-        if nodes.role == "gpu":
-            found["dcgm"].append({"targets": [f"{address}:{DCGM}"], "labels": labels})
-        if name == head and config.cloud and config.cloud.pools:
+    for host in hosts:
+        if not host.managed or host.kind != "bare_metal":
+            continue
+        labels = {"node": host.name, "hall": host.hall, "role": host.role} | ({"rack": host.rack} if host.rack else {})
+        found["node"].append({"targets": [f"{host.address}:{NODE}"], "labels": labels})
+        if host.role == "gpu":
+            found["dcgm"].append({"targets": [f"{host.address}:{DCGM}"], "labels": labels})
+        if host.name == head and controller:
             found["ironburst"].append({"targets": [controller], "labels": labels})
     return found
 
 
-def _owned(config: ClusterConfig) -> Iterator[tuple[str, Nodes, str, str]]:
-    for hall in config.halls:
-        for nodes in hall.nodes:
-            if nodes.managed:
-                for name, address in zip(nodes.names, nodes.addresses, strict=True):
-                    yield hall.name, nodes, name, address
-
-
-def prometheus(cluster: str, folder: str, alertmanager: str) -> dict[str, Any]:
-    """Settings of a Prometheus. `folder`: where rules and targets lie; `alertmanager`: host:port."""
+def prometheus(cluster: str, folder: str, alertmanager: str, itself: str) -> dict[str, Any]:
+    """Settings of a Prometheus. `folder`: where rules and targets lie; `alertmanager`, `itself`: host:port."""
     scraped = [
         # labels of a sample itself win: the head's exporter has files about other nodes
         {"job_name": job, "honor_labels": True, "file_sd_configs": [{"files": [f"{folder}/targets/{job}.json"]}]}
@@ -58,7 +54,7 @@ def prometheus(cluster: str, folder: str, alertmanager: str) -> dict[str, Any]:
     ]
     scraped[0]["metric_relabel_configs"] = [OF_EACH_CPU]
     servers = [
-        {"job_name": "prometheus", "static_configs": [{"targets": ["localhost:9090"]}]},
+        {"job_name": "prometheus", "static_configs": [{"targets": [itself]}]},
         {"job_name": "alertmanager", "static_configs": [{"targets": [alertmanager]}]},
     ]
     return {

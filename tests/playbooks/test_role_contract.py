@@ -32,6 +32,7 @@ RESTARTED = {
     "infiniband_fabric": {"ironburst-opensm", "ironburst-fabric.timer"},  # routes stay in the switches
     "metrics": {"prometheus-node-exporter", "nvidia-dcgm-exporter", "ironburst-metrics.timer"},
     "kubernetes_node": {"ironburst-metadata", "ironburst-gate-condition.timer"},  # kubelet only on a drained node
+    "prometheus": {"prometheus", "prometheus-alertmanager", "grafana-server"},  # no job asks them
     "users": {"sssd"},  # what it knew is in its cache
     "slurm_node": {"ironburst-metadata", "munge", "slurmd"},  # a restarted slurmd leaves its steps alone
     "slurm_login": {"munge", "sackd", "ironburst-names"},  # commands that run already have their settings

@@ -11,10 +11,12 @@ from ironburst.cli import main
 from ironburst.config import checks, stack
 from ironburst.config.load import from_value
 from ironburst.config.monitoring_models import Monitoring
+from ironburst.document.build import CloudInstance, Observed, build
 from ironburst.monitoring import receivers, rules, targets
 
 ROOT = Path(__file__).parents[3]
 RELAY = {"host": "mail.example.org:587", "sender": "ironburst@example.org"}
+OBSERVED = Observed(instances={"fixed-1": CloudInstance(id="i-0", address="10.90.0.9")}, pool_zones={"p5": []})
 OPERATORS = {"audience": "operators", "mail": ["ops@example.org"]}
 
 
@@ -23,13 +25,19 @@ def declared(**changed):
     return value | changed
 
 
+def of(value, controller=targets.CONTROLLER):
+    """The targets of a declaration."""
+    site = build(from_value(value), OBSERVED)
+    return targets.of(site.hosts, site.scheduler.head, controller if site.pools else "")
+
+
 def test_targets_are_the_owned_nodes_of_the_declaration():
-    found = targets.of(from_value(declared()))
+    found = of(declared())
     named = {job: [each["labels"]["node"] for each in its] for job, its in found.items()}
     assert named == {"node": ["head", "dgx01", "dgx02"], "dcgm": ["dgx01", "dgx02"], "ironburst": ["head"]}
     assert found["node"][0]["labels"]["role"] == "head" and found["node"][0]["targets"][0].endswith(":9100")
     assert found["ironburst"][0]["targets"] == ["127.0.0.1:8643"], "as ironburst run listens"
-    assert targets.of(from_value(declared()), "10.0.0.5:1")["ironburst"][0]["targets"] == ["10.0.0.5:1"]
+    assert of(declared(), "10.0.0.5:1")["ironburst"][0]["targets"] == ["10.0.0.5:1"]
     assert {each["labels"]["hall"] for each in found["dcgm"]} == {"hall-a"}
 
 
@@ -38,7 +46,7 @@ def test_what_is_not_managed_or_not_there_is_no_target():
     for nodes in value["halls"][0]["nodes"]:
         if nodes["names"] != "head":
             nodes["managed"] = False
-    found = targets.of(from_value(value))
+    found = of(value)
     assert [each["labels"]["node"] for each in found["node"]] == ["head"]
     assert found["dcgm"] == [] and found["ironburst"] == [], "nobody rents, so no controller is silent"
 
