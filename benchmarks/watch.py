@@ -1,11 +1,11 @@
 """What does it take to watch 60 nodes of 8 GPUs? python -m benchmarks.watch [--nodes 60] [--minutes 6] [--json]
 
-Series, memory and bytes of a real Prometheus with the settings of `ironburst monitoring`. Its targets are synthetic, in
-what they have, not in how it looks: DCGM's fields of role metrics for 8 GPUs, whose values change at each scrape; and
-the real node exporter's metrics of this machine, with as many CPUs, disks and InfiniBand ports as a DGX H100 has, each
-of which changes if it did here between two scrapes. Memory is that of Prometheus itself at the end of the given minutes.
-Bytes a sample are measured on one node's six hours, in blocks that promtool makes (not compacted, so that is an upper
-figure); a day is series x samples x bytes, not waited for.
+Series, memory and bytes of a real Prometheus with the settings of `ironburst monitoring`. Its targets are synthetic:
+DCGM's fields of role metrics for 8 GPUs, whose values change at each scrape, and the real node exporter's metrics of
+this machine, with as many CPUs, disks and InfiniBand ports as a DGX H100 has; each changes if it did here between two
+looks. Memory is that of Prometheus itself at the end of the given minutes. Bytes a sample are measured on one node's
+six hours, in blocks that promtool makes (not compacted, so that is an upper figure); a day is series x samples x bytes,
+not waited for.
 """
 
 from __future__ import annotations
@@ -38,21 +38,50 @@ CHANGED_S = 5  # between two looks at this machine
 WATCHED = "GB a day"
 EACH = {"cpu": CPUS, "device": DISKS}
 """labels by which this machine's metrics are multiplied"""
-INFINIBAND = """excessive_buffer_overrun_errors_total legacy_data_received_bytes_total legacy_data_transmitted_bytes_total
-legacy_multicast_packets_received_total legacy_multicast_packets_transmitted_total legacy_packets_received_total
-legacy_packets_transmitted_total link_downed_total link_error_recovery_total local_link_integrity_errors_total
-multicast_packets_received_total multicast_packets_transmitted_total physical_state_id port_constraint_errors_received_total
-port_constraint_errors_transmitted_total port_data_received_bytes_total port_data_transmitted_bytes_total
-port_discards_received_total port_discards_transmitted_total port_errors_received_total port_packets_received_total
-port_packets_transmitted_total port_transmit_wait_total rate_bytes_per_second state_id symbol_error_total
-unicast_packets_received_total unicast_packets_transmitted_total vl15_dropped_total""".split()
+INFINIBAND = [
+    "excessive_buffer_overrun_errors_total",
+    "legacy_data_received_bytes_total",
+    "legacy_data_transmitted_bytes_total",
+    "legacy_multicast_packets_received_total",
+    "legacy_multicast_packets_transmitted_total",
+    "legacy_packets_received_total",
+    "legacy_packets_transmitted_total",
+    "link_downed_total",
+    "link_error_recovery_total",
+    "local_link_integrity_errors_total",
+    "multicast_packets_received_total",
+    "multicast_packets_transmitted_total",
+    "physical_state_id",
+    "port_constraint_errors_received_total",
+    "port_constraint_errors_transmitted_total",
+    "port_data_received_bytes_total",
+    "port_data_transmitted_bytes_total",
+    "port_discards_received_total",
+    "port_discards_transmitted_total",
+    "port_errors_received_total",
+    "port_packets_received_total",
+    "port_packets_transmitted_total",
+    "port_transmit_wait_total",
+    "rate_bytes_per_second",
+    "state_id",
+    "symbol_error_total",
+    "unicast_packets_received_total",
+    "unicast_packets_transmitted_total",
+    "vl15_dropped_total",
+]
 GAUGES = {"DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION": (5e12, 6e5 * CHANGED_S), "DCGM_FI_DEV_SM_CLOCK": (1980.0, 15.0)}
 GAUGES |= dict.fromkeys(("DCGM_FI_DEV_GPU_TEMP", "DCGM_FI_DEV_MEMORY_TEMP", "DCGM_FI_DEV_GPU_UTIL"), (60.0, 2.0))
 GAUGES |= dict.fromkeys(("DCGM_FI_DEV_FB_USED", "DCGM_FI_DEV_FB_FREE"), (40_000.0, 10.0))
 """of DCGM's fields that aren't shares: (value, change in CHANGED_S); the energy's in mJ, of 600 W"""
-PER_CPU = """schedstat_running_seconds_total schedstat_waiting_seconds_total schedstat_timeslices_total
-cpu_scaling_frequency_hertz cpu_scaling_frequency_max_hertz cpu_scaling_frequency_min_hertz cpu_core_throttles_total
-""".split()
+PER_CPU = [
+    "schedstat_running_seconds_total",
+    "schedstat_waiting_seconds_total",
+    "schedstat_timeslices_total",
+    "cpu_scaling_frequency_hertz",
+    "cpu_scaling_frequency_max_hertz",
+    "cpu_scaling_frequency_min_hertz",
+    "cpu_core_throttles_total",
+]
 """that a host has and a container, which this machine may be, doesn't"""
 LABEL = re.compile(r'(cpu|device)="([^"]*)"')
 
@@ -162,7 +191,7 @@ def exported(nodes: Sequence[Node]) -> Iterator[str]:
 
 def settings(at: str, nodes: int) -> dict[str, Any]:
     """Those of `ironburst monitoring`, but where the targets are."""
-    made = targets.prometheus("bench", ".", "127.0.0.1:9093")
+    made = targets.prometheus("bench", ".", "127.0.0.1:9093", "127.0.0.1:9090")
     made = {key: made[key] for key in ("global", "scrape_configs")}
     made["scrape_configs"] = [each for each in made["scrape_configs"] if each["job_name"] in ("node", "dcgm")]
     for each in made["scrape_configs"]:
@@ -243,7 +272,7 @@ def measured(nodes: int, minutes: float) -> dict[str, Any]:
     """All figures."""
     of_exporter = of_this_machine()
     every = [Node(f"dgx{n:03}", of_exporter, n) for n in range(nodes)]
-    scraped = [each for each in settings("", 1)["scrape_configs"] if each["job_name"] == "node"][0]
+    scraped = next(each for each in settings("", 1)["scrape_configs"] if each["job_name"] == "node")
     each = bytes_a_sample(every[0], scraped.get("metric_relabel_configs", []))
     found = memory(every, minutes)
     samples = found["series"] * DAY_S / EVERY_S

@@ -19,7 +19,7 @@ from programs import PLAYBOOKS
 from ironburst.burst import Launch
 from ironburst.controller import records
 from ironburst.controller.ledger import Ledger
-from ironburst.monitoring import receiving
+from ironburst.monitoring import receiving, targets
 from lab.system import wait_for
 from tests import prometheus
 
@@ -185,3 +185,10 @@ def test_only_the_image_of_a_site_with_a_receiver_has_the_agent(facts, image, re
     text = (PLAYBOOKS / "roles/metrics/templates/dcgm-exporter.conf.j2").read_text()
     collects = templated.expression(text, known | templated.variables_of("metrics"))
     assert ("-c 5000 --hpc-job-mapping-dir" in collects) == pushes and ("-c " in collects) == pushes
+
+
+def test_a_rented_node_leaves_out_what_home_leaves_out():
+    (rule,) = baked("127.0.0.1:1")["scrape_configs"][0]["metric_relabel_configs"]
+    assert rule == targets.OF_EACH_CPU
+    unit = (PLAYBOOKS / "roles/metrics/files/ironburst-agent.service").read_text()
+    assert f"--storage.agent.retention.max-time={targets.LATE} " in unit

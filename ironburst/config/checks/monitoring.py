@@ -17,7 +17,9 @@ def server(config: ClusterConfig) -> Findings:
         known = ", ".join(managed) or "none"
         yield Finding(path, name, "unknown", f"{name!r} is no host of a hall: name one of these: {known}")
     elif not managed[name]:
-        why = f"{name!r} isn't managed, so no role runs there: name another host, or take files (`ironburst monitoring`)"
+        why = (
+            f"{name!r} isn't managed, so no role runs there: name another host, or take files (`ironburst monitoring`)"
+        )
         yield Finding(path, name, "not-managed", why)
     if not config.metrics:
         yield Finding(path, name, "nothing-to-scrape", "no host has exporters: write `metrics: true` at the top, too")
