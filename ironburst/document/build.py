@@ -39,10 +39,10 @@ from ironburst.document import (
     Ssh,
     SubnetManager,
 )
+from ironburst.document.build_monitoring import monitoring
 from ironburst.document.build_policy import budget, burst, share
 from ironburst.document.build_scheduler import HostedCluster, declared_node, scheduler, told
 from ironburst.document.build_users import users
-from ironburst.document.build_monitoring import monitoring
 from ironburst.nodes import naming
 from ironburst.software.solve import Solution
 
@@ -187,7 +187,13 @@ def _data(cloud: Cloud) -> dict[str, DataSet]:
 
 
 def _roles(
-    config: ClusterConfig, nodes: NodeSettings, its: _OfSoftware, *, gpu: bool, here: Collection[str] = (), data: bool = False
+    config: ClusterConfig,
+    nodes: NodeSettings,
+    its: _OfSoftware,
+    *,
+    gpu: bool,
+    here: Collection[str] = (),
+    data: bool = False,
 ) -> list[str]:
     """The roles of a host: what its set, its hardware and the declaration need, and those that this one host has
     (`here`). Group name = role name.

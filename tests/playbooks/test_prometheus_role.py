@@ -95,7 +95,7 @@ def test_nothing_that_they_refuse_takes_a_files_place(site, tmp_path, monkeypatc
         refused = run_module([broken], tmp_path)
         assert refused.get("failed") and "stays as it was" in refused["msg"] and name in refused["msg"]
         assert (tmp_path / FOLDER[1:] / name).read_text() == before
-        assert sorted(path.name for path in (tmp_path / FOLDER[1:]).iterdir())[0] != ".ironburst-"
+        assert [path for path in (tmp_path / FOLDER[1:]).iterdir() if path.name.startswith(".ironburst-")] == []
 
 
 def test_dashboards_are_those_of_the_verb_and_none_without_the_sdk(site, monkeypatch):

@@ -72,7 +72,9 @@ def test_what_the_command_line_says_of_the_metrics_counts_first(monkeypatch):
 
 
 def test_a_url_of_ones_own_is_kept():
-    assert made({"server": "head", "url": "https://mimir.example.com/x"}).monitoring.url == "https://mimir.example.com/x"
+    assert (
+        made({"server": "head", "url": "https://mimir.example.com/x"}).monitoring.url == "https://mimir.example.com/x"
+    )
 
 
 def test_nobody_rents_so_no_controller_is_scraped():
