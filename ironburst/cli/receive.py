@@ -28,7 +28,6 @@ def add_parser(subparsers: Subparsers) -> None:
     """The verb's arguments and help."""
     parser = subparsers.add_parser(
         "receive",
-        help="take the metrics that rented nodes push, for Prometheus",
         description="Take what rented nodes push (Prometheus' remote write) and pass it on to Prometheus, until "
         "SIGTERM or Ctrl-C. It counts only from the address of an open lease, and as that lease's: labels node, lease "
         "and rented are the ledger's, whatever was sent. It reads the ledger, writes nothing and needs no secret: run "
