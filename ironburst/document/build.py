@@ -43,6 +43,7 @@ from ironburst.document.build_monitoring import monitoring
 from ironburst.document.build_policy import budget, burst, share
 from ironburst.document.build_scheduler import HostedCluster, declared_node, scheduler, told
 from ironburst.document.build_users import users
+from ironburst.document.hall_model import FabricCable
 from ironburst.nodes import naming
 from ironburst.software.solve import Solution
 
@@ -124,6 +125,8 @@ def build(config: ClusterConfig, observed: Observed, solution: Solution | None =
                 breaker_share=hall.breaker.share,
                 drain_after_s=int(hall.breaker.drain_after),
                 other_w=halls.other_w(of_it),
+                nightly_stress=hall.nightly_stress,
+                cables=[FabricCable(**each) for each in halls.fabric_cables(of_it)],
             )
             for hall, of_it in zip(config.halls, declared_halls, strict=True)
         },
