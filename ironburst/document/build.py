@@ -196,9 +196,7 @@ def _roles(
     here: Collection[str] = (),
     data: bool = False,
 ) -> list[str]:
-    """The roles of a host: what its set, its hardware and the declaration need, and those that this one host has
-    (`here`). Group name = role name.
-    """
+    """Roles of a host: what its set, hardware and declaration need, and what it is named for (`here`). Group = role."""
     chosen, kind = its["software"], config.scheduler_of(nodes).kind
     assert chosen is not None  # of what is managed
     role = nodes.role if isinstance(nodes, Nodes) else "gpu"
@@ -245,6 +243,8 @@ def _bare_metal(config: ClusterConfig, hall: Hall, nodes: Nodes, solution: Solut
     its: _OfSoftware = {"os": nodes.os, "software": None, "mig": None, "scratch": None}
     if nodes.managed:
         its = _of_software(solution, declared_software.nodes_group(hall.name, nodes), nodes.scratch)
+    opensm = dict.fromkeys(hall.subnet_managers, ["infiniband_fabric"])
+    server = {config.monitoring.server: ["prometheus"]}
     own = {node: naming.own_partition(share.name) for share in config.shares for node in share.nodes or []}
     return [
         Host(
@@ -265,19 +265,13 @@ def _bare_metal(config: ClusterConfig, hall: Hall, nodes: Nodes, solution: Solut
             fabric_links=links,
             slurm=declared_node(nodes.slurm) if nodes.slurm else None,
             usd_per_gpu_hour=nodes.usd_per_gpu_hour.usd if nodes.usd_per_gpu_hour else None,
-            roles=_roles(config, nodes, its, gpu=gpu is not None, here=_here(config, hall, name))
+            roles=_roles(config, nodes, its, gpu=gpu is not None, here=opensm.get(name, []) + server.get(name, []))
             if nodes.managed
             else [],
             **its,
         )
         for n, (name, address) in enumerate(zip(nodes.names, nodes.addresses or [""] * len(nodes.names), strict=True))
     ]
-
-
-def _here(config: ClusterConfig, hall: Hall, name: str) -> list[str]:
-    """Roles that a host has because it is named for them."""
-    subnet_manager = ["infiniband_fabric"] if name in hall.subnet_managers else []
-    return subnet_manager + (["prometheus"] if name == config.monitoring.server else [])
 
 
 def _of_instances(config: ClusterConfig, given: Group | Pool, name: str, solution: Solution) -> _OfInstances:

@@ -82,7 +82,7 @@ def of_host(document: Mapping[str, Any], host: Mapping[str, Any]) -> dict[str, A
 def of_others(document: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     """{host: variables}: what a host knows of others. slurm_node, slurm_login: `node_head_slurm`, the release on the
     head (null without one); imex: `node_imex`, the sorted addresses of its rack's trays; infiniband_fabric:
-    `node_cables`, those of its hall's InfiniBand.
+    `node_cables`, those of its hall's InfiniBand; prometheus: `node_monitoring`.
     """
     hosts = document["hosts"]
     head = next((host for host in hosts if host["name"] == _head(document)), None)
