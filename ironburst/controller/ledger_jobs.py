@@ -69,7 +69,7 @@ class JobRecords:
         return records.of(JobRow, rows[0]) if rows else None
 
     def jobs_since(self, at_s: float) -> list[JobRow]:
-        """Those that were seen in the queue then or later."""
+        """Those that are in the queue, or have left it since."""
         query = f"SELECT * FROM jobs WHERE last_s >= ? OR {_IN_QUEUE}"  # of a large queue only changes are written
         return [records.of(JobRow, row) for row in self._rows(query, at_s)]
 

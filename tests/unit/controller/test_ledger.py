@@ -120,8 +120,9 @@ def test_the_newest_decision_of_each_job_that_waits(tmp_path):
     ledger.decided(1, "wait", "other", "second", 2.0)
     assert {id: row.text for id, row in ledger.last_decisions().items()} == {1: "second", 3: "first"}
     assert [row.job for row in ledger.newest_decisions(2)] == [1, 3]
+    ledger.left_queue(2, 30.0)
     ledger.left_queue(3, 50.0)
-    assert [row.job for row in ledger.jobs_since(40.0)] == [3]
+    assert [row.job for row in ledger.jobs_since(40.0)] == [1, 3]
 
 
 def test_a_newer_ledger_is_left_byte_for_byte_as_it_is(tmp_path):
