@@ -46,7 +46,7 @@ RIGHTS = {
     "ironburst.cost": ":burst :controller :document :nodes :replay :system",
     "ironburst.convergence": "yaml :document :nodes :ports.service :system",
     "ironburst.fabric": ":convergence :document :health :ports.service :system",
-    "ironburst.monitoring": "grafana_foundation_sdk yaml :document",
+    "ironburst.monitoring": "grafana_foundation_sdk yaml :document :nodes",
     "ironburst.roles": "yaml",
     "ironburst.baking": ":catalog :document :ports :system",
     "ironburst.adapters": ":baremetal :convergence.ports :cost :doctor :kubernetes_rights :nodes :ports :replay "
@@ -100,7 +100,7 @@ RIGHTS = {
     "lab.__main__": "lab.demo lab.hosts lab.kubernetes lab.play lab.site lab.system",
     "ci": "",  # on a bare runner
     # what reads the whole product
-    "benchmarks": "highspy ironburst lab numpy tests.fakes tests.faults yaml",
+    "benchmarks": "highspy ironburst lab numpy tests.fakes tests.faults tests.prometheus yaml",
     "docs": ":cli :config :roles mkdocs yaml",
 }
 MAY = {layer: {right.replace(":", "ironburst.") for right in rights.split()} for layer, rights in RIGHTS.items()}

@@ -68,6 +68,7 @@ GROUPS: dict[str, dict[str, str]] = {
     },
     "run the controller": {
         "run": "the controller: tick after tick until SIGTERM",
+        "receive": "take the metrics that rented nodes push, for Prometheus",
         "tick": "one tick of the controller: observe, decide, re-check, apply, record",
         "reap": "end rented instances that no lease knows",
         "replay": "recorded ticks decided again: what would have been different",

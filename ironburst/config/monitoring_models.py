@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import ipaddress
 from typing import Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from ironburst.config.energy_models import Carbon, IdleGpus, Pue
 from ironburst.config.software_models import Strict
@@ -104,8 +105,30 @@ class Monitoring(Strict):
     )
     carbon: Carbon | None = Field(default=None, description="null: nothing is told of emissions")
     idle: IdleGpus | None = Field(default=None, description="null: nobody looks at GPUs that do nothing")
+    receiver: str = Field(
+        default="",
+        description="address:port of the head, as rented nodes reach it, where `ironburst receive` takes what they "
+        "push; empty: they push nothing, and nobody sees them. Images are baked anew once",
+        examples=["10.0.0.10:8644"],
+    )
     relay: Relay | None = Field(default=None, description="needed where somebody is told by mail")
     tell: list[Told] = Field(default=[], description="none: no alertmanager.yml is written")
+
+    @field_validator("receiver")
+    @classmethod
+    def _its_own(cls, given: str) -> str:
+        address, _, port = given.rpartition(":")
+        try:
+            ip = ipaddress.IPv4Address(address) if given else None
+        except ValueError:
+            ip = ipaddress.IPv4Address(0)
+        if ip is None:
+            return given
+        if not port.isdecimal() or not 0 < int(port) < 65536 or ip.is_unspecified or ip.is_loopback or ip.is_global:
+            raise ValueError(
+                "isn't address:port of a private IPv4 address of the head, as rented nodes reach it: 10.0.0.10:8644"
+            )
+        return given
 
     @model_validator(mode="after")
     def _heard(self) -> Monitoring:

@@ -31,6 +31,8 @@ def user_data(
         "dead_man_s": document.burst.dead_man_s,
         "hard_limit_s": heartbeat.hard_limit_s(boot_s, pool.max_run_s, pool.idle_s),
     }
+    if document.monitoring.receiver:
+        said["receiver"] = document.monitoring.receiver
     if data := document.data_of(pool):
         said |= {"boot_s": boot_s, "data": {name: declared.model_dump() for name, declared in data.items()}}
     return json.dumps(said, sort_keys=True)

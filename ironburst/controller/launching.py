@@ -250,6 +250,7 @@ def _adopt(site: Site, launch: LaunchRow, leases: list[LeaseRow], intent: Intent
                 from_s=intent.made_s,
                 committed_until_s=lease.committed_until_s + intent.made_s - lease.made_s,
                 seen_s=now,
+                address=instance.address or "",
             )
         names = ", ".join(f"{node} = {instance.id}" for node, instance in of.items())
         site.event("launched", f"{names} ({launch.market} {launch.instance_type}, {intent.zone})", launch=launch.id)

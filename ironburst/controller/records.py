@@ -72,6 +72,7 @@ class LeaseRow:
     changed_s: float
     end_reason: str
     seen_s: float | None = None  # when the cloud showed its instance last; None: nobody has looked yet
+    address: str = ""  # of its instance inside the cloud's network; empty: not known yet
 
     def lease(self) -> Lease:
         """As the policy has it, from only the row."""

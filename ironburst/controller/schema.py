@@ -92,6 +92,7 @@ def apply(db: sqlite3.Connection) -> None:
     for table, column, kind in (
         ("decisions", "figures", "TEXT NOT NULL DEFAULT ''"),
         ("leases", "seen_s", "REAL"),
+        ("leases", "address", "TEXT NOT NULL DEFAULT ''"),
         ("jobs", "called", "TEXT NOT NULL DEFAULT ''"),
         ("jobs", "spot_losses", "INTEGER NOT NULL DEFAULT 0"),
         ("jobs", "lost_start_s", "REAL"),

@@ -7,7 +7,8 @@ CREATE TABLE IF NOT EXISTS leases (
   id TEXT PRIMARY KEY, launch TEXT NOT NULL REFERENCES launches(id), node TEXT NOT NULL, pool TEXT NOT NULL, instance_type TEXT NOT NULL,
   market TEXT NOT NULL, zone TEXT NOT NULL DEFAULT '', usd_per_hour REAL NOT NULL, state TEXT NOT NULL, instance_id TEXT,
   committed_until_s REAL NOT NULL, idle_since_s REAL, worked INTEGER NOT NULL DEFAULT 0,
-  made_s REAL NOT NULL, from_s REAL, joined_s REAL, to_s REAL, changed_s REAL NOT NULL, end_reason TEXT NOT NULL DEFAULT '', seen_s REAL);
+  made_s REAL NOT NULL, from_s REAL, joined_s REAL, to_s REAL, changed_s REAL NOT NULL, end_reason TEXT NOT NULL DEFAULT '', seen_s REAL,
+  address TEXT NOT NULL DEFAULT '');
 -- one open lease a node, whatever the program thinks
 CREATE UNIQUE INDEX IF NOT EXISTS one_open_lease_a_node ON leases(node) WHERE state NOT IN ('ended', 'terminated');
 -- what a lease costs an hour, and whose ceiling pays for it, from a moment on (0: from its beginning); the newest row of a moment counts

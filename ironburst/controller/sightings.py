@@ -24,6 +24,10 @@ def note(site: Site) -> None:
     open_leases = site.ledger.leases()
     shown = [lease for lease in open_leases if lease.instance_id and _shown(site, lease)]
     site.ledger.update(shown, seen_s=site.now)
+    for lease in shown:
+        instance = site.instances.get(lease.instance_id or "")
+        if instance and instance.address and instance.address != lease.address:
+            site.ledger.update([lease], address=instance.address)
 
 
 def _shown(site: Site, lease: LeaseRow) -> bool:

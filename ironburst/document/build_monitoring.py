@@ -7,7 +7,6 @@ from typing import Any
 from ironburst import catalog
 from ironburst.config.energy_models import IdleGpus
 from ironburst.config.models import ClusterConfig
-from ironburst.config.types import duration_text
 from ironburst.document.monitoring import (
     CONTROLLER_PORT,
     NODE_OVER_GPUS,
@@ -15,11 +14,10 @@ from ironburst.document.monitoring import (
     IdleDocument,
     MonitoringDocument,
     PlaceEnergy,
-    RelayDocument,
-    ToldDocument,
 )
 
 LOOPBACK = "127.0.0.1"
+_OF_SERVER = {"retention", "retention_gb"}
 
 
 def monitoring(config: ClusterConfig) -> MonitoringDocument:
@@ -35,18 +33,15 @@ def monitoring(config: ClusterConfig) -> MonitoringDocument:
     where = carbon.cloud if carbon else None
     if carbon and config.cloud and where is None:
         where = catalog.region(config.cloud.region).country
-    made = MonitoringDocument(
-        url=declared.url,
-        grafana=declared.grafana,
-        relay=RelayDocument.model_validate(declared.relay.model_dump()) if declared.relay else None,
-        tell=[ToldDocument.model_validate(each.model_dump()) for each in declared.tell],
-        pue=None if isinstance(pue, dict) else pue,
-        halls=halls,
-        cloud=_emits(where, None) if where is not None and config.cloud else None,
-        watts=_watts(config) if carbon else {},
-        idle=_idle(declared.idle) if declared.idle else None,
-    )
-    return made.model_copy(update=_server(config)) if declared.server else made
+    figured = {
+        "pue": None if isinstance(pue, dict) else pue,
+        "halls": halls,
+        "cloud": _emits(where, None) if where is not None and config.cloud else None,
+        "watts": _watts(config) if carbon else {},
+        "idle": _idle(declared.idle) if declared.idle else None,
+    }
+    kept = declared.model_dump(exclude={"pue", "carbon", "idle"} | (set() if declared.server else _OF_SERVER))
+    return MonitoringDocument.model_validate(kept | figured | (_server(config) if declared.server else {}))
 
 
 def _server(config: ClusterConfig) -> dict[str, Any]:
@@ -60,9 +55,7 @@ def _server(config: ClusterConfig) -> dict[str, Any]:
     controller = ""
     if head and config.cloud and config.cloud.pools:
         controller = f"{LOOPBACK if on_head else _address(config, head)}:{CONTROLLER_PORT}"
-    kept = {"retention": duration_text(declared.retention), "retention_gb": declared.retention_gb}
-    url = declared.url or f"http://{address}:{PORT}"
-    return kept | {"server": declared.server, "address": address, "url": url, "controller": controller}
+    return {"address": address, "url": declared.url or f"http://{address}:{PORT}", "controller": controller}
 
 
 def _watts(config: ClusterConfig) -> dict[str, float]:

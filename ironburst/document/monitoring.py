@@ -77,3 +77,4 @@ class MonitoringDocument(Part):
     retention_gb: int | None = Field(default=None, description="and how much of its disk they may take")
     relay: RelayDocument | None = None
     tell: list[ToldDocument] = Field(default=[])
+    receiver: str = Field(default="", description="address:port that rented nodes push to; empty: they push nothing")

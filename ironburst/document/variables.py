@@ -45,6 +45,8 @@ def of_all(document: Mapping[str, Any]) -> dict[str, Any]:
     every = schedulers(document)
     # without a host, a play on the machine that runs it (image.yml) reads them there
     whole = {} if its else of_keeper(document) | {"cluster_software": document["software"]}
+    if receiver := document.get("monitoring", {}).get("receiver"):
+        names["cluster_receiver"] = receiver
     return {**names, "cluster_schedulers": every, **small, "cluster_scheduler": every[0], **whole}
 
 

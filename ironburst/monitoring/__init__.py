@@ -3,5 +3,6 @@
 - rules, with alerts.yaml: the alert rules, the same for every site
 - targets: what is scraped; receivers: who is told
 - dashboards, with dashboards.yaml: what Grafana shows
-- site_files: all of these, for one site
+- site_files: all of these, for one site; kubernetes: the same as objects for Prometheus' operator
+- receiving: the gate before it for what rented nodes push, with remote_write, their format
 """

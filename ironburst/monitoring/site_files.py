@@ -23,12 +23,13 @@ class PrometheusPlace:
     alertmanager: str = "localhost:9093"
     controller: str = targets.CONTROLLER
     itself: str = f"localhost:{PORT}"
+    pushed: bool = False  # rented nodes push to it, by the gate
 
 
 def of_prometheus(cluster: str, hosts: Iterable[Host], head: str | None, place: PrometheusPlace) -> dict[str, str]:
     """{name: text}: rules and targets, then the settings that name them."""
     found = targets.of(hosts, head, place.controller)
-    settings = targets.prometheus(cluster, place.folder, place.alertmanager, place.itself)
+    settings = targets.prometheus(cluster, place.folder, place.alertmanager, place.itself, pushed=place.pushed)
     return {
         "ironburst-alerts.yml": rules.text(),
         **{f"targets/{job}.json": json.dumps(its, indent=2) + "\n" for job, its in found.items()},

@@ -1,5 +1,6 @@
-"""What is scraped: the owned hosts, as files of Prometheus' file_sd, and the settings that read them. Rented nodes
-are none of them: they come and go, and one that has gone would be silent for ever.
+"""What is scraped: the declared hosts, owned and fixed in the cloud, as files of Prometheus' file_sd, and the settings
+that read them. Rented nodes are none of them: they come and go, and one that has gone would be silent for ever; they
+push (receiving.py).
 """
 
 from __future__ import annotations
@@ -14,7 +15,18 @@ NODE, DCGM = 9100, 9400
 """ports, as role metrics has them"""
 CONTROLLER = f"127.0.0.1:{CONTROLLER_PORT}"
 """where `ironburst run` has its metrics, unless told otherwise"""
+LATE = "2h"
+"""what an agent keeps at most (role metrics), and the gate takes (receiving.py)"""
 JOBS = ("node", "dcgm", "ironburst")
+OF_EACH_CPU = {
+    "source_labels": ["__name__", "mode"],
+    "regex": "node_((cpu_guest|cpu_scaling|cpu_frequency|cpu_core|cpu_package|schedstat|softnet)_.+;.*"
+    "|cpu_seconds_total;(iowait|irq|nice|softirq|steal|system|user))",
+    "action": "drop",
+}
+"""What no rule and no picture needs: with 224 CPUs three quarters of all that a node has, and of the disk that it takes
+(benchmarks.watch). What a CPU is idle stays: busy is the rest.
+"""
 Targets = list[dict[str, Any]]
 """[{"targets": ["address:port"], "labels": {"node": ..., "hall": ..., "rack": ..., "role": ...}}]"""
 
@@ -25,24 +37,30 @@ def of(hosts: Iterable[Host], head: str | None, controller: str) -> dict[str, Ta
     """
     found: dict[str, Targets] = {job: [] for job in JOBS}
     for host in hosts:
-        if not host.managed or host.kind != "bare_metal":
+        if not host.managed or not host.address:
             continue
-        labels = {"node": host.name, "hall": host.hall, "role": host.role} | ({"rack": host.rack} if host.rack else {})
+        labels = {"node": host.name, "hall": host.hall, "role": host.role, "rack": host.rack, "zone": host.zone}
+        labels = {name: value for name, value in labels.items() if value}
         found["node"].append({"targets": [f"{host.address}:{NODE}"], "labels": labels})
         if host.role == "gpu":
             found["dcgm"].append({"targets": [f"{host.address}:{DCGM}"], "labels": labels})
         if host.name == head and controller:
             found["ironburst"].append({"targets": [controller], "labels": labels})
+    if controller and not head:
+        found["ironburst"].append({"targets": [controller], "labels": {}})
     return found
 
 
-def prometheus(cluster: str, folder: str, alertmanager: str, itself: str) -> dict[str, Any]:
-    """Settings of a Prometheus. `folder`: where rules and targets lie; `alertmanager`, `itself`: host:port."""
+def prometheus(cluster: str, folder: str, alertmanager: str, itself: str, *, pushed: bool = False) -> dict[str, Any]:
+    """Settings of a Prometheus. `folder`: where rules and targets lie; `alertmanager`, `itself`: host:port; `pushed`:
+    it also gets what rented nodes push, as late as a link of theirs was down (2.39 or later).
+    """
     scraped = [
         # labels of a sample itself win: the head's exporter has files about other nodes
         {"job_name": job, "honor_labels": True, "file_sd_configs": [{"files": [f"{folder}/targets/{job}.json"]}]}
         for job in JOBS
     ]
+    scraped[0]["metric_relabel_configs"] = [OF_EACH_CPU]
     servers = [
         {"job_name": "prometheus", "static_configs": [{"targets": [itself]}]},
         {"job_name": "alertmanager", "static_configs": [{"targets": [alertmanager]}]},
@@ -56,4 +74,5 @@ def prometheus(cluster: str, folder: str, alertmanager: str, itself: str) -> dic
         "rule_files": [f"{folder}/ironburst-alerts.yml"],
         "alerting": {"alertmanagers": [{"static_configs": [{"targets": [alertmanager]}]}]},
         "scrape_configs": [*scraped, *servers],
+        **({"storage": {"tsdb": {"out_of_order_time_window": LATE}}} if pushed else {}),
     }

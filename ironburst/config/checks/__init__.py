@@ -81,6 +81,7 @@ CHECKS: tuple[Callable[[ClusterConfig], Findings], ...] = (
     shares.shares,
     users.users,
     energy.energy,
+    monitoring.receiver,
 )
 
 

@@ -1,4 +1,4 @@
-"""The host that runs Prometheus: an owned one, with something to scrape."""
+"""Who watches, and what there is to watch."""
 
 from __future__ import annotations
 
@@ -23,3 +23,11 @@ def server(config: ClusterConfig) -> Findings:
         yield Finding(path, name, "not-managed", why)
     if not config.metrics:
         yield Finding(path, name, "nothing-to-scrape", "no host has exporters: write `metrics: true` at the top, too")
+
+
+def receiver(config: ClusterConfig) -> Findings:
+    """Rented nodes push what exporters have."""
+    given = config.monitoring.receiver
+    if given and not config.metrics:
+        message = "takes what rented nodes push, and they have no exporters: write `metrics: true`"
+        yield Finding(path_of("monitoring", "receiver"), given, "no-exporters", message)

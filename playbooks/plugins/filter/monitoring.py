@@ -14,12 +14,21 @@ CHECKS = {"ironburst-alerts.yml": "rules", "prometheus.yml": "config"}
 
 
 def monitoring_files(
-    hosts: list[dict], cluster: str, head: str, folder: str, alertmanager: str, controller: str, itself: str
+    hosts: list[dict],
+    cluster: str,
+    head: str,
+    folder: str,
+    alertmanager: str,
+    controller: str,
+    itself: str,
+    pushed: bool = False,
 ) -> list[dict]:
-    """Of Prometheus. `hosts`: the document's; host:port: `alertmanager`, `itself`, `controller` (empty: none)."""
+    """Of Prometheus. `hosts`: the document's; `alertmanager`, `itself`, `controller` (empty: there is none): host:port;
+    `pushed`: rented nodes push.
+    """
     # Ansible's own kinds of text are none that YAML's writer knows
     hosts, cluster, head, *place = json.loads(
-        json.dumps([hosts, cluster, head, folder, alertmanager, controller, itself])
+        json.dumps([hosts, cluster, head, folder, alertmanager, controller, itself, pushed])
     )
     known = [Host.model_validate(host) for host in hosts]
     made = site_files.of_prometheus(cluster, known, head, site_files.PrometheusPlace(*place))

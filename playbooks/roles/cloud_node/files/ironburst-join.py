@@ -5,7 +5,8 @@ The launch's user data (JSON: ironburst, nodes, region; for Slurm conf_server, m
 scheduler, api_server, ca, join_token or eks, labels; for slurm-bridge all of these) and ami-launch-index come from the
 instance metadata service (IMDSv2 only), the munge key or the bootstrap token from AWS Secrets Manager with the instance
 role's credentials; both are asked again until a deadline. Writes /etc/ironburst/node.env, and for
-ironburst-data which data sets the launch names (/etc/ironburst/data.json);
+ironburst-data which data sets the launch names (/etc/ironburst/data.json), and for ironburst-agent where it pushes
+metrics to, if the launch names a receiver (/run/ironburst/agent.json);
 - for Slurm /etc/munge/munge.key, and the host gets the node's name, which leads to its address, not to 127.0.1.1, so
   that launchers know themselves among the names of a job's nodes; head and login nodes are known by theirs;
 - for Kubernetes what kubelet asks for its certificate with (/etc/kubernetes/bootstrap-kubelet.conf, for root alone) and
@@ -35,6 +36,7 @@ BOOT_S = 120  # of the longest time from launch to joined: those of the boot its
 INSTANCE = ("instance-id", "placement/availability-zone", "local-ipv4")
 SAFE = re.compile(r"^[A-Za-z0-9._:-]+$")
 SERVER = re.compile(r"^https://[A-Za-z0-9.:\[\]-]+$")
+RECEIVER = re.compile(r"^[0-9.]+:[0-9]+$")
 ADDRESS = re.compile(r"^[0-9a-fA-F.:]+$")
 LABEL = re.compile(r"^([a-z0-9.-]+/)?[A-Za-z0-9._-]+=[A-Za-z0-9._-]*$")
 TOKEN = re.compile(r"^[a-z0-9]{6}[.][a-z0-9]{16}$")  # of a bootstrap token
@@ -301,6 +303,21 @@ def declare(**settings):
     write(ROOT / "run/ironburst/dead-man.json", json.dumps(settings).encode(), 0o644)
 
 
+def push(data):
+    """Settings of ironburst-agent, where the launch names a receiver of metrics: as they were baked, with its URL."""
+    receiver = data.get("receiver")
+    if receiver is None:
+        return
+    try:
+        settings = json.loads((ROOT / "etc/ironburst/agent.json").read_text())
+        settings["remote_write"][0]["url"] = (
+            f"http://{text_of(data, 'receiver', RECEIVER, 'address and port')}/api/v1/write"
+        )
+        write(ROOT / "run/ironburst/agent.json", json.dumps(settings).encode(), 0o644)
+    except (OSError, ValueError, LookupError, TypeError, JoinError) as error:  # a node without metrics is a node
+        print(f"join: its metrics are not pushed to {receiver}: {error}; bake the image anew", file=sys.stderr)
+
+
 def main():
     """The exit status."""
     end = time.monotonic() + DEADLINE_S
@@ -324,6 +341,7 @@ def main():
     files["etc/ironburst/data.json"] = (json.dumps(data_settings).encode(), 0o644, None)
     for path, (content, mode, owner) in files.items():
         write(ROOT / path, content, mode, owner if Path("/") == ROOT else None)
+    push(data)
     if "etc/hostname" in files and Path("/") == ROOT:
         socket.sethostname(files["etc/hostname"][0].decode().strip())
     print(f"join: this is {name}, of {data.get('conf_server') or data.get('api_server')}")
