@@ -47,6 +47,7 @@ MAIN_PATHS = (
     ("explain 1 --ledger ledger.sqlite", 2, "ledger.sqlite"),
     ("job 1 --ledger ledger.sqlite", 2, "ledger.sqlite"),
     ("run --document document.json --ledger ledger.sqlite", 2, "document.json"),
+    ("receive --document cluster.json --ledger ledger.sqlite", 2, "no monitoring.receiver"),
     ("serve --document document.json", 2, "document.json"),
     ("serve --document cluster.json --ledger ledger.sqlite --out page.html", 0, ""),
     ("tick --document cluster.json --ledger ledger.sqlite", 3, "credentials"),

@@ -72,6 +72,7 @@ PATHS: dict[str, tuple[str, str]] = {
     "slurm_head/tasks/runtime.yml:Services of the head run with their present settings": ("harmless", CONTROL),
     "slurm_head/tasks/upgrade.yml:Daemons of the old release stop, the accounting daemon last": ("harmless", CONTROL),
     "slurm_head/tasks/runtime.yml:The controller runs with its present settings": ("harmless", CONTROL),
+    "slurm_head/tasks/runtime.yml:What rented nodes push is received": ("harmless", CONTROL),
     "slurm_host/tasks/names.yml:Rented nodes are known by their names": ("harmless", BESIDE),
     "users/handlers/main.yml:Sshd reads its settings": ("harmless", "a reload keeps its sessions"),
     "users/tasks/runtime.yml:The directory is asked": ("harmless", "who runs already is looked up no more"),

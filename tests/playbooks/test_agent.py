@@ -161,3 +161,16 @@ def test_nothing_is_lost_while_home_is_away(tmp_path, ledger):
             every = scrapes(at) + 1  # and one of the node exporter's
             wait_for(lambda: whole(seen(home), every), 60, "all that was scraped")
             node.close()  # it would wait for a receiver that has gone
+
+
+@pytest.mark.parametrize(
+    ("image", "receiver", "pushes"),
+    [(True, "10.0.0.10:8644", True), (True, "", False), (False, "10.0.0.10:8644", False)],
+)
+def test_only_the_image_of_a_site_with_a_receiver_has_the_agent(image, receiver, pushes):
+    """Owned nodes are scraped: theirs stay as they are. DCGM's exporter collects as often as it is scraped."""
+    known = {"image_build": image, "cluster_receiver": receiver, "group_names": ["dcgm"], "ansible_host": "10.0.0.5"}
+    assert templated.value("metrics", "metrics_push", known) == pushes
+    text = (PLAYBOOKS / "roles/metrics/templates/dcgm-exporter.conf.j2").read_text()
+    collects = templated.expression(text, known | templated.variables_of("metrics"))
+    assert ("-c 5000 --hpc-job-mapping-dir" in collects) == pushes and ("-c " in collects) == pushes

@@ -418,3 +418,34 @@ def test_an_image_that_can_not_bring_its_data_does_not_join(cloud, join, tmp_pat
     assert join.main() == 1
     assert "names data sets (imagenet), and this image can't bring any: bake the image anew" in capsys.readouterr().err
     assert not (tmp_path / "etc").exists()
+
+
+# ---- where metrics are pushed to
+
+
+AGENT = {"scrape_configs": [{"job_name": "dcgm"}], "remote_write": [{"metadata_config": {"send": False}}]}
+
+
+def test_the_baked_agent_learns_its_receiver(cloud, join, tmp_path):
+    join.write(tmp_path / "etc/ironburst/agent.json", json.dumps(AGENT).encode(), 0o644)
+    assert join.main() == 0
+    assert not (tmp_path / "run/ironburst/agent.json").exists(), "a launch without a receiver starts no agent"
+    cloud.user_data = json.dumps(USER_DATA | {"receiver": "10.78.0.10:8644"})
+    assert join.main() == 0
+    told = json.loads((tmp_path / "run/ironburst/agent.json").read_text())
+    assert told["remote_write"] == [{"url": "http://10.78.0.10:8644/api/v1/write", "metadata_config": {"send": False}}]
+    assert told["scrape_configs"] == AGENT["scrape_configs"]
+
+
+@pytest.mark.parametrize(
+    ("agent", "receiver"),
+    [(None, "10.78.0.10:8644"), ("{}", "10.78.0.10:8644"), (json.dumps(AGENT), "x/y"), (json.dumps(AGENT), 7)],
+)
+def test_a_node_without_metrics_is_a_node(cloud, join, tmp_path, capsys, agent, receiver):
+    """Such as one of an image that was baked before."""
+    if agent:
+        join.write(tmp_path / "etc/ironburst/agent.json", agent.encode(), 0o644)
+    cloud.user_data = json.dumps(USER_DATA | {"receiver": receiver})
+    assert join.main() == 0
+    assert "its metrics are not pushed to" in capsys.readouterr().err
+    assert not (tmp_path / "run/ironburst/agent.json").exists()

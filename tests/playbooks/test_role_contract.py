@@ -36,7 +36,16 @@ RESTARTED = {
     "slurm_node": {"ironburst-metadata", "munge", "slurmd"},  # a restarted slurmd leaves its steps alone
     "slurm_login": {"munge", "sackd", "ironburst-names"},  # commands that run already have their settings
     "kubernetes_head": {"ironburst-control-plane.timer"},
-    "slurm_head": {"mariadb", "munge", "slurmdbd", "slurmctld", "ironburst", "ironburst-names", "postfix"},
+    "slurm_head": {
+        "mariadb",
+        "munge",
+        "slurmdbd",
+        "slurmctld",
+        "ironburst",
+        "ironburst-receive",
+        "ironburst-names",
+        "postfix",
+    },
 }
 
 

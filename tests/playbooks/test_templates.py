@@ -185,6 +185,13 @@ def test_the_controllers_unit_is_a_sandbox():
     assert "Environment=IRONBURST_DOCUMENT=/srv/ironburst/lab.json\n" in text
 
 
+def test_who_receives_from_outside_is_nobody_and_sees_no_credentials():
+    text = render("ironburst-receive.service.j2", slurm_head_controller_document="/srv/ironburst/lab.json")
+    assert "\nDynamicUser=yes\nSupplementaryGroups=ironburst\n" in text and "\nCapabilityBoundingSet=\n" in text
+    assert "\nInaccessiblePaths=-/etc/ironburst/aws\n" in text and "\nUser=" not in text
+    assert "\nExecStart=/opt/ironburst/.venv/bin/ironburst receive\n" in text
+
+
 def test_production_confines_jobs_and_the_lab_says_that_it_does_not():
     assert settings(render("slurm.conf.j2"))[0]["ProctrackType"] == "proctrack/cgroup"
     assert "ConstrainDevices=yes" in render("cgroup.conf.j2")

@@ -20,6 +20,7 @@ from ironburst.config.checks import (
     install,
     karpenter,
     metal,
+    monitoring,
     names,
     scheduler,
     shares,
@@ -77,6 +78,7 @@ CHECKS: tuple[Callable[[ClusterConfig], Findings], ...] = (
     software.fabrics,
     shares.shares,
     users.users,
+    monitoring.receiver,
 )
 
 

@@ -32,6 +32,16 @@ def test_a_pool_without_any_is_launched_as_before():
     }
 
 
+def test_a_launch_names_where_metrics_are_pushed_to_if_somebody_takes_them():
+    def change(value):
+        value |= {"metrics": True, "monitoring": {"receiver": "10.78.0.10:8644"}}
+
+    declared = document.parse(built(change).model_dump(mode="json"))
+    pool = declared.pool("p5")
+    told = json.loads(user_data(declared, pool, pool.zones[0], ("p5-1",), 45.0))
+    assert told["receiver"] == "10.78.0.10:8644" and "receiver" not in said("c4")
+
+
 def test_a_launch_names_head_and_login_nodes_and_no_others():
     assert said("c4")["hosts"] == {"head": "10.78.0.10"}
 

@@ -1,13 +1,14 @@
 """What `ironburst monitoring` writes of a stack, and what it refuses."""
 
 import json
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 import yaml
 
 from ironburst.cli import main
-from ironburst.config import stack
+from ironburst.config import checks, stack
 from ironburst.config.load import from_value
 from ironburst.config.monitoring_models import Monitoring
 from ironburst.monitoring import receivers, rules, targets
@@ -85,6 +86,12 @@ def test_inhibitions_name_rules_that_are_there_and_labels_that_both_have():
         ({"tell": [OPERATORS]}, "no relay"),
         ({"url": "10.0.0.10:9090"}, "url"),
         ({"pue": 0.8}, "pue"),
+        ({"receiver": "0.0.0.0:8644"}, "private IPv4 address of the head"),
+        ({"receiver": "127.0.0.1:8644"}, "private IPv4 address of the head"),
+        ({"receiver": "8.8.8.8:8644"}, "private IPv4 address of the head"),
+        ({"receiver": "head:8644"}, "private IPv4 address of the head"),
+        ({"receiver": "10.78.0.10"}, "private IPv4 address of the head"),
+        ({"receiver": "10.78.0.10:70000"}, "private IPv4 address of the head"),
         ({"relay": RELAY, "tell": [OPERATORS | {"audience": "money"}]}, "nobody would wake"),
         ({"relay": RELAY, "tell": [OPERATORS | {"severity": "ticket"}]}, "nobody would wake"),
         ({"relay": RELAY, "tell": [OPERATORS | {"service": "slack", "secret": "env:X"}]}, "needs one way"),
@@ -103,6 +110,13 @@ def test_what_is_declared_wrongly_is_one_sentence(tmp_path, capsys, monitoring, 
     shown = capsys.readouterr()
     assert words in shown.err and "monitoring" in shown.err and "Traceback" not in shown.err
     assert not (tmp_path / "out").exists()
+
+
+def test_a_receiver_needs_exporters():
+    monitoring = {"receiver": "10.78.0.10:8644"}
+    for metrics in (False, True):
+        found = checks.check(from_value(declared(metrics=metrics, monitoring=monitoring)), datetime.now(UTC))
+        assert ("no-exporters" in {each.code for each in found}) != metrics
 
 
 def test_a_secret_that_is_not_there_writes_nothing(tmp_path, capsys):
