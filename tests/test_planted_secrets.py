@@ -192,7 +192,9 @@ def on_slurm(value, planted):
     value["users"] = {"homes": "/shared/home", "directory": directory, "rented": "nss_slurm"}
     relay = {"host": "mail.example.org:587", "sender": "a@example.org", "user": "anna"}
     told = {"audience": "operators", "service": "slack", "secret": planted.reference("Told.secret")}
-    value["monitoring"] = {"relay": relay | {"password": planted.reference("Relay.password")}, "tell": [told]}
+    logs = {"url": "https://logs.example.org", "user": "anna", "password": planted.reference("Logs.password")}
+    relay |= {"password": planted.reference("Relay.password")}
+    value["monitoring"] = {"relay": relay, "tell": [told], "logs": logs}
 
 
 def on_one_hall(value, planted):

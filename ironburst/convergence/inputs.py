@@ -66,7 +66,7 @@ class Sources:
         return {
             **self._of_roles(tuple(host["roles"]), host.get("scheduler") or ""),
             **{key: _of(value) for key, value in (own | self._of_others[name]).items()},
-            **self._secrets_of(_references(host)),
+            **self._secrets_of(_references([host, self._of_others[name]])),
         }
 
     @lru_cache  # noqa: B019 (a Sources lives as long as one command)

@@ -42,7 +42,7 @@ from ironburst.document import (
 from ironburst.document.build_policy import budget, burst, share
 from ironburst.document.build_scheduler import HostedCluster, declared_node, scheduler, told
 from ironburst.document.build_users import users
-from ironburst.document.monitoring import MonitoringDocument
+from ironburst.document.monitoring import LogsDocument, MonitoringDocument
 from ironburst.nodes import naming
 from ironburst.software.solve import Solution
 
@@ -132,7 +132,10 @@ def build(config: ClusterConfig, observed: Observed, solution: Solution | None =
         budget=budget(config),
         burst=burst(config),
         monitoring=MonitoringDocument(
-            url=config.monitoring.url, pue=config.monitoring.pue, receiver=config.monitoring.receiver
+            url=config.monitoring.url,
+            pue=config.monitoring.pue,
+            receiver=config.monitoring.receiver,
+            logs=LogsDocument(**config.monitoring.logs.model_dump()) if config.monitoring.logs else None,
         ),
         filesystem=Filesystem(**config.filesystem.model_dump()) if config.filesystem else None,
         subnet_managers={hall.name: _subnet_managers(hall) for hall in config.halls if hall.subnet_managers},
@@ -213,6 +216,8 @@ def _roles(
         "gpu_power_limit": isinstance(nodes, Nodes) and nodes.gpu_power_limit_w is not None,
         "dcgm": gpu,
         "metrics": config.metrics,
+        "logs": config.monitoring.logs is not None
+        and (bool(config.monitoring.receiver) or not isinstance(nodes, Pool)),
         "scratch": its["scratch"] is not None,
         "data_sets": data,
         "shared_filesystem": config.filesystem is not None,

@@ -310,7 +310,9 @@ def push(data):
         return
     try:
         settings = json.loads((ROOT / "etc/ironburst/agent.json").read_text())
-        settings["remote_write"][0]["url"] = f"http://{text_of(data, 'receiver', RECEIVER, 'address and port')}/api/v1/write"
+        settings["remote_write"][0]["url"] = (
+            f"http://{text_of(data, 'receiver', RECEIVER, 'address and port')}/api/v1/write"
+        )
         write(ROOT / "run/ironburst/agent.json", json.dumps(settings).encode(), 0o644)
     except (OSError, ValueError, LookupError, TypeError, JoinError) as error:  # a node without metrics is a node
         print(f"join: its metrics are not pushed to {receiver}: {error}; bake the image anew", file=sys.stderr)

@@ -175,13 +175,13 @@ class Centre:
         body = "".join(f"{self.action(made)}\n{json.dumps(made)}\n" for made in documents)
         target = self.url.path + (f"?{self.url.query}" if self.url.query else "")
         status, answer = self.ask("POST", target, body.encode())
-        if status == 413 and len(documents) > 1:
+        if status in (400, 413):  # one of them is at fault
             half = len(documents) // 2
-            return self.send(documents[:half]) + self.send(documents[half:])
-        if status == 413:
-            return 1
+            return self.send(documents[:half]) + self.send(documents[half:]) if half else 1
         if status not in (200, 201, 204):
-            raise AwayError(f"{self.url.netloc} refuses: HTTP {status}: {answer[:300].decode(errors='replace').strip()}")
+            raise AwayError(
+                f"{self.url.netloc} refuses: HTTP {status}: {answer[:300].decode(errors='replace').strip()}"
+            )
         statuses = self.statuses(answer) if answer.strip() else []
         if statuses and len(statuses) != len(documents):
             raise AwayError(f"{self.url.netloc} answers for {len(statuses)} lines of {len(documents)}")
@@ -316,7 +316,9 @@ class Sender:
         programs = self.settings.get("programs") or ["*"]
         made = [document(entry, programs, self.settings.get("relay")) for entry in entries]
         self.refused += self.centre.send(sent) if (sent := [each for each in made if each]) else 0
-        if self.refused and self.tell(f"{self.refused} lines were refused by the centre for what they are, and left out"):
+        if self.refused and self.tell(
+            f"{self.refused} lines were refused by the centre for what they are, and left out"
+        ):
             self.refused = 0
 
     def until_taken(self, action):
@@ -354,7 +356,10 @@ class Sender:
         while True:
             try:
                 if gone := centre.tidy(self.settings["days"], datetime.now(timezone.utc).date()):
-                    print(f"ironburst-logs: deleted, older than {self.settings['days']} days: {', '.join(gone)}", flush=True)
+                    print(
+                        f"ironburst-logs: deleted, older than {self.settings['days']} days: {', '.join(gone)}",
+                        flush=True,
+                    )
             except AwayError as error:
                 self.tell(str(error))
             time.sleep(TIDY_S)
