@@ -269,7 +269,7 @@ def test_every_reference_that_a_declaration_can_have_is_planted(planted):
         if path.suffix in (".yml", ".j2", ".py") and path.is_file():
             looked_up |= set(re.findall(r"lookup\('secret', ([\w.]+)", path.read_text()))
     names = {name.rpartition(".")[2] for name in looked_up} - OF_ROLES
-    assert names <= of_document | {"node_sudo_secret"} and looked_up >= OF_ROLES
+    assert names <= of_document | {"node_sudo_secret", "logs_password"} and looked_up >= OF_ROLES
 
 
 # ---- what comes of it

@@ -8,7 +8,7 @@ import json
 import re
 import socket
 import time
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -72,12 +72,12 @@ def _text(row: dict[str, Any], name: str) -> str:
 
 def _time(given: str, now_s: float) -> str:
     try:
-        at = datetime.fromisoformat(given.replace("Z", "+00:00"))
+        at = datetime.fromisoformat(given)
         at_s = at.timestamp() if at.tzinfo else float("inf")
     except (ValueError, OverflowError):
         at_s = float("inf")
     believed_s = at_s if -LATE_S <= at_s - now_s <= EARLY_S else now_s
-    return datetime.fromtimestamp(believed_s, timezone.utc).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    return datetime.fromtimestamp(believed_s, UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 
 def datagram(line: Line) -> bytes:

@@ -212,7 +212,7 @@ def entries(number):
 @pytest.mark.parametrize("refused", [401, 403, 404, 429, 500, 503])
 def test_a_centre_that_refuses_all_gets_it_again(fake, way, refused, capsys):
     fake.whole = [refused] * 3
-    assert way.until_taken(lambda: way.send(entries(20))) is True
+    assert way.until_taken(way.send, entries(20)) is True
     assert len(fake.got) == 20
     said = capsys.readouterr().err.splitlines()
     assert len(said) == 1 and f"refuses: HTTP {refused}" in said[0], "once"
@@ -221,21 +221,21 @@ def test_a_centre_that_refuses_all_gets_it_again(fake, way, refused, capsys):
 def test_lines_that_a_busy_centre_left_out_are_sent_again_and_none_is_there_twice(fake, way):
     turns = iter([201, 429, 503] * 20)
     fake.each = lambda _: next(turns, 201)
-    assert way.until_taken(lambda: way.send(entries(20))) is True
+    assert way.until_taken(way.send, entries(20)) is True
     assert len(fake.got) == 20
 
 
 def test_a_line_that_the_centre_can_not_take_holds_nothing_up(fake, way, capsys):
     fake.each = lambda made: 400 if made["message"] == "line 3" else 201
-    assert way.until_taken(lambda: way.send(entries(20))) is True
+    assert way.until_taken(way.send, entries(20)) is True
     assert len(fake.got) == 19 and "1 lines were refused by the centre" in capsys.readouterr().err
     fake.each, fake.whole = lambda _: 201, [413]
-    assert way.until_taken(lambda: way.send(entries(40)[20:])) is True
+    assert way.until_taken(way.send, entries(40)[20:]) is True
     assert len(fake.got) == 39, "in halves"
 
 
 def test_it_signs_in_and_its_password_is_nowhere_else(fake, way, tmp_path):
-    way.until_taken(lambda: way.send(entries(1)))
+    way.until_taken(way.send, entries(1))
     signed = base64.b64decode(fake.headers_seen[0]["Authorization"].split()[1]).decode()
     assert signed == "ironburst:word"
 

@@ -204,15 +204,17 @@ class Centre:
         return json.dumps({"create": {"_index": f"{self.index}-{day}", "_id": made["id"]}})
 
     def prepare(self):
-        """The mapping of days that come. Raises AwayError."""
+        """The mapping of days that come; why it is refused, or empty. Raises AwayError."""
         template = {"index_patterns": [f"{self.index}-*"], "template": TEMPLATE}
         headers, self.headers = self.headers, self.headers | {"Content-Type": "application/json"}
         try:
             status, answer = self.ask("PUT", f"/_index_template/{self.index}", json.dumps(template).encode())
         finally:
             self.headers = headers
-        if status not in (200, 201):
-            raise AwayError(f"{self.url.netloc} refuses the template of indices: HTTP {status}: {answer[:300]!r}")
+        refused = f"{self.url.netloc} refuses the template of indices: HTTP {status}: {answer[:300]!r}"
+        if status not in (200, 201, 400, 403):
+            raise AwayError(refused)
+        return refused if status in (400, 403) else ""
 
     def tidy(self, days, today):
         """Delete the indices of days before the last so many; their names. Raises AwayError."""
@@ -303,13 +305,18 @@ class Sender:
             while not self.over():
                 entries = journal.batch(0.2 if self.stop_s else 1.0)
                 if entries and not prepared:
-                    prepared = self.until_taken(self.centre.prepare)
-                if entries and self.until_taken(lambda: self.send(entries)):
+                    prepared = self.until_taken(self.prepare)
+                if entries and self.until_taken(self.send, entries):
                     self.note(entries[-1]["__CURSOR"])
                 if not entries and self.stop_s:
                     break
         finally:
             journal.process.kill()
+
+    def prepare(self):
+        """The indices' mapping; whoever may only write gets it set by somebody else."""
+        if refused := self.centre.prepare():
+            self.tell(refused)
 
     def send(self, entries):
         """One batch."""
@@ -321,12 +328,12 @@ class Sender:
         ):
             self.refused = 0
 
-    def until_taken(self, action):
+    def until_taken(self, action, *given):
         """Again and again; False: it should stop."""
         wait_s = RETRY_S[0]
         while not self.over():
             try:
-                action()
+                action(*given)
             except AwayError as error:
                 self.tell(f"{error}; the lines stay in the journal, and are sent later")
                 time.sleep(min(wait_s, max(0.1, self.stop_s - time.monotonic())) if self.stop_s else wait_s)
