@@ -18,5 +18,6 @@
   declared_site: what a trace is played on
 - metrics: the same for Prometheus
 - job_runs: which job had which GPUs and when; job_figures: what is asked of Prometheus then; job_report: for people
+- log_query: whose logs somebody asks for
 - recorder, logbook: each tick on disk (as changes) and in the ledger; private: modes of these files
 """

@@ -15,7 +15,7 @@ class LogsDocument(Part):
     user: str | None = Field(default=None, description="that owned hosts sign in as; null: as nobody")
     password: str | None = Field(default=None, description="of `user`, as a reference")
     ca: str | None = Field(default=None, description="PEM of who signed its certificate; null: the system's own")
-    days: int = Field(default=30, description="older indices are deleted")
+    days: int = Field(description="older indices are deleted")
 
 
 class MonitoringDocument(Part):

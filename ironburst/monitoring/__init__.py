@@ -3,4 +3,5 @@
 - rules, with alerts.yaml: the alert rules, the same for every site
 - targets: what is scraped; receivers: who is told
 - dashboards, with dashboards.yaml: what Grafana shows
+- receiving: the gate for what rented nodes push; remote_write: metrics; log_relay: lines
 """

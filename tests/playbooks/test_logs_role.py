@@ -10,6 +10,7 @@ import yaml
 from programs import load
 
 from ironburst.config import load as config
+from ironburst.config.monitoring_models import Logs
 from ironburst.document import build, variables
 from ironburst.monitoring import log_relay
 
@@ -25,7 +26,7 @@ SIGNED = {"url": "https://logs.example.org:9200", "user": "ironburst", "password
 
 def document(logs, receiver="10.78.0.10:8644"):
     value = copy.deepcopy(config.read_value(LAB)) | {"metrics": True}
-    value["monitoring"] = {"receiver": receiver, "logs": logs}
+    value["monitoring"] = {"logs": logs} | ({"receiver": receiver} if receiver else {})
     return build.build(config.from_value(value), OBSERVED).model_dump(mode="json")
 
 
@@ -33,7 +34,6 @@ def of(logs, host="dgx01", **more):
     """The role's settings on a host of the document."""
     its = document(logs)
     known = variables.of_all(its) | variables.of_others(its).get(host, {}) | {"inventory_hostname": host} | more
-    known = {name: value for name, value in known.items()}
 
     def value(name):
         return templated.value("logs", name, known)
@@ -110,7 +110,5 @@ def test_the_unit_of_the_relay_is_the_one_that_slurm_head_installs():
     ],
 )
 def test_what_can_not_work_is_refused(given):
-    from ironburst.config.monitoring_models import Logs
-
     with pytest.raises(ValueError):
         Logs.model_validate(given)
