@@ -53,6 +53,7 @@ def benchmarks(full: bool) -> dict[str, list[str]]:
         "shares": ["benchmarks.shares"],
         "shares-kubernetes": ["benchmarks.shares", "--kubernetes", "--sequences", "200" if full else "40"],
         "shares-table": ["benchmarks.share_table"],
+        "watch": ["benchmarks.watch"],
         "mix-x86": ["benchmarks.mix", "--without", "g5g", "--no-karpenter"],
     }
     for gpus in (512, 384, 640):

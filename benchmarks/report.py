@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from benchmarks import days, dollars, full_days, hosts, mix, report_pictures
+from benchmarks import days, dollars, full_days, hosts, mix, report_pictures, watch
 from benchmarks.figures import WAITS
 
 RESULTS = Path(__file__).parent / "results"
@@ -104,6 +104,7 @@ TITLES = (
     "So many declared hosts: seconds and MB of `ansible-inventory --list`, seconds of a converge with nothing to do",
     "Days of 2,000 jobs with every fault of `make test-faults` at a random moment: what was lost",
     "Random days with states that last: what was paid for work that ended or never started, beyond the table of times",
+    "Watching 60 nodes of 8 GPUs: GB of Prometheus a day",
 )
 
 
@@ -131,6 +132,7 @@ def rows(results: list[dict[str, Any]]) -> Iterator[tuple[str, list[Line]]]:
         _hosts(_with(results, hosts.EXPONENTS)),
         _full_days(_with(results, "full_days")),
         _lasting(results),
+        _watch(_with(results, watch.WATCHED)),
     )
     for number, (title, lines) in enumerate(zip(TITLES, lines_of_rows, strict=True), 1):
         yield f"{number}. {title}", list(lines)
@@ -286,6 +288,18 @@ def _hosts(result: Result | None) -> Iterator[Line]:
     for what in (hosts.LISTING, hosts.RECEIPTS):
         exponent = result and result[hosts.EXPONENTS][what]
         yield Line(f"{what}: exponent of seconds over hosts", hosts.LINEAR, None, exponent, "1 is linear", result)
+
+
+def _watch(result: Result | None) -> Iterator[Line]:
+    note = ""
+    if result:
+        note = f"{result['series']:,} series, {result['bytes_a_sample']:g} bytes a sample before compaction; "
+        note += (
+            f"{result['memory_mb']:,} MB and {result['cpu_share']:.0%} of a core after {result['minutes']:g} minutes"
+        )
+    yield Line(
+        "targets that are synthetic, Prometheus that is real", 1.0, None, result and result[watch.WATCHED], note, result
+    )
 
 
 def _mix_note(result: Result | None) -> str:

@@ -67,12 +67,12 @@ def running(folder, config, *options):
 
 
 @contextmanager
-def started(argv, folder, at):
+def started(argv, folder, at, path="/-/ready"):
     """The process of a server, from when it is ready until the block ends."""
     with (folder / f"{at}.log").open("w+") as log:
         process = subprocess.Popen(argv, cwd=folder, stdout=log, stderr=subprocess.STDOUT)
         try:
-            wait_for(lambda: ready(at) or process.poll() is not None, 60, argv[0])
+            wait_for(lambda: ready(at, path) or process.poll() is not None, 60, argv[0])
             log.seek(0)
             assert process.poll() is None, log.read()[-1000:]
             yield process
@@ -131,10 +131,10 @@ def free_address():
         return f"127.0.0.1:{free.getsockname()[1]}"
 
 
-def ready(at):
-    """Whether a Prometheus or an Alertmanager answers there."""
+def ready(at, path):
+    """Whether a server answers there."""
     try:
-        with urllib.request.urlopen(f"http://{at}/-/ready", timeout=5) as answer:
+        with urllib.request.urlopen(f"http://{at}{path}", timeout=5) as answer:
             return answer.status == 200
     except OSError:
         return False

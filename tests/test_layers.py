@@ -45,7 +45,7 @@ RIGHTS = {
     "ironburst.page.source": ":burst :catalog :controller :document :page :ports :system",
     "ironburst.cost": ":burst :controller :document :nodes :replay :system",
     "ironburst.convergence": "yaml :document :nodes :ports.service :system",
-    "ironburst.monitoring": "grafana_foundation_sdk yaml :config",
+    "ironburst.monitoring": "grafana_foundation_sdk yaml :document :nodes",
     "ironburst.roles": "yaml",
     "ironburst.baking": ":catalog :document :ports :system",
     "ironburst.adapters": ":baremetal :convergence.ports :cost :doctor :kubernetes_rights :nodes :ports :replay "
@@ -63,9 +63,9 @@ RIGHTS = {
     # Ansible's side; what runs on a node has the standard library, and what its role installs
     "playbooks.plugins": "ansible",
     "playbooks.plugins.action": "ansible :convergence :document :ports.service :roles :wiring",
-    "playbooks.plugins.filter": "ansible :nodes :shares :software",
+    "playbooks.plugins.filter": "ansible :document :monitoring :nodes :shares :software",
     "playbooks.plugins.inventory": "ansible :document",
-    "playbooks.plugins.lookup": "ansible :system",
+    "playbooks.plugins.lookup": "ansible :document :monitoring :system",
     "playbooks.files": "",
     "playbooks.roles": "",
     "playbooks.roles.data_sets": "boto3 botocore",
@@ -100,7 +100,7 @@ RIGHTS = {
     "lab.__main__": "lab.demo lab.hosts lab.kubernetes lab.play lab.site lab.system",
     "ci": "",  # on a bare runner
     # what reads the whole product
-    "benchmarks": "highspy ironburst lab numpy tests.fakes tests.faults yaml",
+    "benchmarks": "highspy ironburst lab numpy tests.fakes tests.faults tests.prometheus yaml",
     "docs": ":cli :config :roles mkdocs yaml",
 }
 MAY = {layer: {right.replace(":", "ironburst.") for right in rights.split()} for layer, rights in RIGHTS.items()}

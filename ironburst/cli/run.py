@@ -25,13 +25,14 @@ from ironburst.controller.metrics import Metrics
 from ironburst.controller.shadow import Shadow
 from ironburst.controller.tick import Controller, Report
 from ironburst.document import ClusterDocument, DocumentError, of_stack
+from ironburst.document.monitoring import CONTROLLER_PORT
 from ironburst.ports import SchedulerError
 from ironburst.system import exposition
 from ironburst.system.bad_input import BadInput
 from ironburst.system.signals import handled
 from ironburst.wiring import clouds, schedulers
 
-METRICS = "127.0.0.1:8643"
+METRICS = f"127.0.0.1:{CONTROLLER_PORT}"
 _STALE = explain.duration(ownership.STALE_S)
 
 
@@ -56,7 +57,8 @@ def add_parser(subparsers: Subparsers) -> None:
         "--keep-mb", type=float, default=recorder.KEEP_MB, help="and up to this size (default: %(default)g)"
     )
     told = "where Prometheus scrapes /metrics, an address of this host or of the site's own network; none: nowhere "
-    told += f"(default: $IRONBURST_METRICS, or {METRICS}; with --shadow none)"
+    told += "(default: $IRONBURST_METRICS, or where `monitoring.server` scrapes it, or "
+    told += f"{METRICS}; with --shadow none)"
     parser.add_argument("--metrics", metavar="ADDRESS:PORT", help=told)
     told = "where copies of the ledger are put, a file or a folder: how old the newest one is is a metric "
     parser.add_argument("--backup", type=Path, metavar="PATH", help=told + "(default: $IRONBURST_BACKUP)")
@@ -85,9 +87,10 @@ class Declaration:
         return self._document
 
 
-def _metrics_at(arguments: argparse.Namespace) -> tuple[str, int] | None:
+def _metrics_at(arguments: argparse.Namespace, declared: ClusterDocument) -> tuple[str, int] | None:
     """Where to; None: nowhere. Raises BadInput."""
-    default = "none" if arguments.shadow else os.environ.get("IRONBURST_METRICS") or METRICS
+    site = declared.monitoring.controller or METRICS
+    default = "none" if arguments.shadow else os.environ.get("IRONBURST_METRICS") or site
     given = arguments.metrics or default
     if given == "none":
         return None
@@ -138,8 +141,8 @@ def run(arguments: argparse.Namespace) -> int:
         arguments.ledger = site_options.shadow_ledger_path(arguments)
     reader: document.Reader | Declaration
     reader = Declaration(arguments.config) if arguments.config else site_options.document_reader(arguments)
-    metrics_at = _metrics_at(arguments)
     declared, clock = reader(), SystemClock()
+    metrics_at = _metrics_at(arguments, declared)
     connection, cloud = schedulers.SchedulerConnection(arguments), clouds.CloudConnection()
     queue = connection.follow(declared)
 

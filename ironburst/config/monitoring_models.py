@@ -8,7 +8,7 @@ from typing import Literal
 from pydantic import Field, field_validator, model_validator
 
 from ironburst.config.software_models import Strict
-from ironburst.config.types import Certificates, Mail, SecretRef
+from ironburst.config.types import NAME_PATTERN, Certificates, Duration, Mail, SecretRef
 
 
 class Relay(Strict):
@@ -95,15 +95,38 @@ class Logs(Strict):
         return self
 
 
-class Monitoring(Strict):
-    """Of `ironburst monitoring`: the site's Prometheus, and who is told when an alert fires, for your Alertmanager."""
+_URL = r"^(https?://[^/?#@\s]+(/[^?#\s]*)?)?$"
 
+
+class Monitoring(Strict):
+    """The site's Prometheus and Alertmanager, ours (`server`) or yours (`ironburst monitoring`), and who is told when
+    an alert fires.
+    """
+
+    server: str | None = Field(
+        default=None,
+        pattern=NAME_PATTERN,
+        description="name of the owned host that runs Prometheus and Alertmanager, the head or another; needs "
+        "`metrics: true`; null: they are somebody else's",
+        examples=["head"],
+    )
+    retention: Duration = Field(default=30 * 86400, description="how long the server keeps samples")
+    retention_gb: int = Field(
+        default=20, ge=1, description="and how much of its disk they may take: the oldest go first"
+    )
     url: str = Field(
         default="",
-        pattern=r"^(https?://[^/?#@\s]+(/[^?#\s]*)?)?$",
+        pattern=_URL,
         description="of Prometheus, or of what answers as it does (Mimir, VictoriaMetrics), as the controller reaches "
-        "it: it is asked at each job's end what the job made of its GPUs (`ironburst job`); empty: nobody is asked",
+        "it: it is asked at each job's end what the job made of its GPUs (`ironburst job`); empty: that of `server`, "
+        "or nobody is asked",
         examples=["http://10.0.0.10:9090", "https://mimir.example.com/prometheus"],
+    )
+    grafana: str = Field(
+        default="",
+        pattern=_URL,
+        description="of Grafana, as people's browsers reach it: the page of `ironburst serve` leads to it",
+        examples=["https://grafana.example.com"],
     )
     pue: float | None = Field(
         default=None,

@@ -51,6 +51,7 @@ class Sources:
         self._of_others = variables.of_others(document)
         self._playbooks, self._salt = repository / "playbooks", bytes.fromhex(salt)
         self._resolve, self._environment = resolve, environment
+        self._monitoring = _digest([repository / "ironburst" / "monitoring"], repository)
         self._code = {
             "playbooks": _digest([self._playbooks, repository / "ansible.cfg"], repository),
             "health library": _digest([repository / "ironburst" / "health"], repository),
@@ -78,6 +79,7 @@ class Sources:
         names = {"host names": _of(variables.host_names(self._document))} if "cluster_host_names" in text else {}
         return {
             **self._code,
+            **({"monitoring library": self._monitoring} if "prometheus" in roles else {}),
             **names,
             "roles": _of(sorted(roles)),
             **{_variable(key): self._of_key(key, kind) for key in read},

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import asdict
 from typing import TypedDict
 
@@ -42,7 +42,7 @@ from ironburst.document import (
 from ironburst.document.build_policy import budget, burst, share
 from ironburst.document.build_scheduler import HostedCluster, declared_node, scheduler, told
 from ironburst.document.build_users import users
-from ironburst.document.monitoring import LogsDocument, MonitoringDocument
+from ironburst.document.build_monitoring import monitoring
 from ironburst.nodes import naming
 from ironburst.software.solve import Solution
 
@@ -131,12 +131,7 @@ def build(config: ClusterConfig, observed: Observed, solution: Solution | None =
         karpenter=karpenter,
         budget=budget(config),
         burst=burst(config),
-        monitoring=MonitoringDocument(
-            url=config.monitoring.url,
-            pue=config.monitoring.pue,
-            receiver=config.monitoring.receiver,
-            logs=LogsDocument(**config.monitoring.logs.model_dump()) if config.monitoring.logs else None,
-        ),
+        monitoring=monitoring(config),
         filesystem=Filesystem(**config.filesystem.model_dump()) if config.filesystem else None,
         subnet_managers={hall.name: _subnet_managers(hall) for hall in config.halls if hall.subnet_managers},
         topology=halls.slurm_topology(config),
@@ -192,9 +187,17 @@ def _data(cloud: Cloud) -> dict[str, DataSet]:
 
 
 def _roles(
-    config: ClusterConfig, nodes: NodeSettings, its: _OfSoftware, *, gpu: bool, opensm: bool = False, data: bool = False
+    config: ClusterConfig,
+    nodes: NodeSettings,
+    its: _OfSoftware,
+    *,
+    gpu: bool,
+    here: Collection[str] = (),
+    data: bool = False,
 ) -> list[str]:
-    """The roles of a host: what its set, its hardware and the declaration need. Group name = role name."""
+    """The roles of a host: what its set, its hardware and the declaration need, and those that this one host has
+    (`here`). Group name = role name.
+    """
     chosen, kind = its["software"], config.scheduler_of(nodes).kind
     assert chosen is not None  # of what is managed
     role = nodes.role if isinstance(nodes, Nodes) else "gpu"
@@ -211,13 +214,14 @@ def _roles(
         "nvidia_container_toolkit": gpu,
         "container_runtime": bool(chosen.container_runtimes),
         "rdma": bool(chosen.packages.get("rdma")) or chosen.rdma in catalog.software_extra()["fabrics"]["own_rdma"],
-        "infiniband_fabric": opensm,
+        "infiniband_fabric": "infiniband_fabric" in here,
         "mig": bool(its["mig"]),
         "gpu_power_limit": isinstance(nodes, Nodes) and nodes.gpu_power_limit_w is not None,
         "dcgm": gpu,
         "metrics": config.metrics,
         "logs": config.monitoring.logs is not None
         and (bool(config.monitoring.receiver) or not isinstance(nodes, Pool)),
+        "prometheus": "prometheus" in here,
         "scratch": its["scratch"] is not None,
         "data_sets": data,
         "shared_filesystem": config.filesystem is not None,
@@ -262,13 +266,19 @@ def _bare_metal(config: ClusterConfig, hall: Hall, nodes: Nodes, solution: Solut
             fabric_links=links,
             slurm=declared_node(nodes.slurm) if nodes.slurm else None,
             usd_per_gpu_hour=nodes.usd_per_gpu_hour.usd if nodes.usd_per_gpu_hour else None,
-            roles=_roles(config, nodes, its, gpu=gpu is not None, opensm=name in hall.subnet_managers)
+            roles=_roles(config, nodes, its, gpu=gpu is not None, here=_here(config, hall, name))
             if nodes.managed
             else [],
             **its,
         )
         for n, (name, address) in enumerate(zip(nodes.names, nodes.addresses or [""] * len(nodes.names), strict=True))
     ]
+
+
+def _here(config: ClusterConfig, hall: Hall, name: str) -> list[str]:
+    """Roles that a host has because it is named for them."""
+    subnet_manager = ["infiniband_fabric"] if name in hall.subnet_managers else []
+    return subnet_manager + (["prometheus"] if name == config.monitoring.server else [])
 
 
 def _of_instances(config: ClusterConfig, given: Group | Pool, name: str, solution: Solution) -> _OfInstances:

@@ -96,6 +96,7 @@ def of_others(document: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
         host["name"]: ({"node_head_slurm": slurm} if {"slurm_node", "slurm_login"} & {*host["roles"]} else {})
         | ({"node_imex": trays[host["hall"], host["rack"]]} if "imex" in host["roles"] else {})
         | ({"node_logs": document["monitoring"]["logs"]} if "logs" in host["roles"] else {})
+        | ({"node_monitoring": document["monitoring"]} if "prometheus" in host["roles"] else {})
         for host in hosts
     }
 

@@ -4,4 +4,5 @@
 - targets: what is scraped; receivers: who is told
 - dashboards, with dashboards.yaml: what Grafana shows
 - receiving: the gate for what rented nodes push; remote_write: metrics; log_relay: lines
+- site_files: all of these, for one site
 """

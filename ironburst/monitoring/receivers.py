@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ironburst.config.monitoring_models import Monitoring, Relay, Told
+from ironburst.document.monitoring import MonitoringDocument, RelayDocument, ToldDocument
 
 NOBODY = "nobody"
 WORDS = "{{ range .Alerts }}{{ .Annotations.summary }}\n{{ .Annotations.do }}\n\n{{ end }}"
@@ -25,7 +25,7 @@ INHIBITED: tuple[tuple[str, str, list[str]], ...] = (
 )
 
 
-def alertmanager(monitoring: Monitoring, secret: Callable[[str], str]) -> dict[str, Any]:
+def alertmanager(monitoring: MonitoringDocument, secret: Callable[[str], str]) -> dict[str, Any]:
     """Alertmanager's settings, secrets in clear. `secret`: of a reference; what it raises is passed on."""
     receivers, routes = [], []
     for n, told in enumerate(monitoring.tell):
@@ -51,7 +51,7 @@ def alertmanager(monitoring: Monitoring, secret: Callable[[str], str]) -> dict[s
     }
 
 
-def _way(told: Told, relay: Relay | None, secret: Callable[[str], str]) -> dict[str, Any]:
+def _way(told: ToldDocument, relay: RelayDocument | None, secret: Callable[[str], str]) -> dict[str, Any]:
     """One receiver's configuration: a key of Alertmanager's and its list."""
     if told.mail:
         assert relay is not None  # config.monitoring_models

@@ -256,7 +256,7 @@ class Server(ThreadingHTTPServer):
         handler = type("Handler", (_Handler,), {"gate": gate, "said": staticmethod(said)})
         super().__init__((host, port), handler)
 
-    def verify_request(self, request: Any, client_address: Any) -> bool:
+    def verify_request(self, _: Any, client_address: Any) -> bool:
         """No node takes all threads."""
         return self._open[client_address[0]] < CONNECTIONS
 

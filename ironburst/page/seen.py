@@ -41,4 +41,5 @@ class PageFiles:
     pictures: Sequence[Picture]
     look: Look
     burn: Sequence[str] = ()  # what costs money now, in sentences
+    links: Sequence[tuple[str, str]] = ()  # (name, URL) of what shows more
     late: str = ""  # that the controller is silent, as a sentence

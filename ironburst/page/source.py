@@ -133,8 +133,15 @@ class Source:
             pictures=self._pictures[1],
             look=look(self._files.check),
             burn=burn.lines(said["money"]),
+            links=_links(self._document),
             late=status_report.late(said) if said["late_s"] is not None else "",
         )
+
+
+def _links(document: ClusterDocument) -> list[tuple[str, str]]:
+    """Where figures over time are. Another scheme than http(s) would be somebody's script."""
+    known = (("Grafana", document.monitoring.grafana), ("Prometheus", document.monitoring.url))
+    return [(name, url) for name, url in known if url.startswith(("http://", "https://"))]
 
 
 def _names(ledger: Ledger | None, said: dict[str, Any], others: Iterable[int | None]) -> dict[int, str]:

@@ -106,6 +106,7 @@ class View:
     decisions: list[Decided]
     drift: list[dict[str, str]] = field(default_factory=list)
     drift_text: str = ""
+    links: Sequence[tuple[str, str]] = ()
 
 
 def view(seen: PageFiles, at: At, asked: str = "", rows: int | None = ROWS) -> View:
@@ -134,6 +135,7 @@ def view(seen: PageFiles, at: At, asked: str = "", rows: int | None = ROWS) -> V
         decisions=_decisions(seen, at),
         drift=drift,
         drift_text=drift_text,
+        links=seen.links,
     )
 
 

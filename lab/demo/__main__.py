@@ -28,6 +28,7 @@ from lab.demo import (
     summary,
     trace,
     training,
+    watch,
 )
 from lab.demo.frame import Stage, play
 from lab.demo.history import History
@@ -60,7 +61,7 @@ def demo(prefix: str, keep: bool = False) -> int:
 
 
 def tell(site: Site, engine: Path, steps: Steps, result: summary.Summary) -> History:
-    """The eight steps, of a lab that is kept the first six. Raises LabError at the first that fails."""
+    """The nine steps, of a lab that is kept the first seven. Raises LabError at the first that fails."""
     with steps.step("set up", "Set up: images, hosts, BMCs, the cloud"):
         inside = declare.start_world(site, steps.say, tied=not result.kept)
     with steps.step("declare", "Declare: validate, preview and up of the Pulumi program"):
@@ -80,8 +81,12 @@ def tell(site: Site, engine: Path, steps: Steps, result: summary.Summary) -> His
             result.figures |= {"boot_to_accepted_s": round(came_up.accepted_s, 1), "boot_path_s": dict(came_up.path)}
         explain.explain(inside, history, steps.say, ["--slurm-prefix", shlex.join(inside.head_prefix())])
     with steps.step("train", "Train: two ranks of PyTorch on two rented nodes, of which AWS takes one back"):
+        broke_s = watch.breaks(inside)
         result.training = training.run(inside, ledger, steps.say)
         history = replace(history, facts=history.facts | {"Trained afterwards": result.training.text()})
+    with steps.step("watch", "Watch: what Prometheus scrapes, whom a broken GPU pages, what a job made of its GPUs"):
+        result.watched = watch.run(inside, ledger, broke_s, steps.say)
+        history = replace(history, facts=history.facts | {"Watched": result.watched.text()})
     if result.kept:
         kept.keep(inside, result.engine)
         return history

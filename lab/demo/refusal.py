@@ -1,4 +1,4 @@
-"""Step 7: a gang that the cloud refuses in every zone, while the hall is full. Slurm must answer all the while, and
+"""Step 8: a gang that the cloud refuses in every zone, while the hall is full. Slurm must answer all the while, and
 nothing may stay behind.
 """
 

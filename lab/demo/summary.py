@@ -13,6 +13,7 @@ from lab.demo.burst import Faults
 from lab.demo.history import History
 from lab.demo.refusal import Refusal
 from lab.demo.training import Training
+from lab.demo.watch import Watched
 
 
 @dataclass
@@ -25,6 +26,8 @@ class Summary:
     faults: dict[str, dict[str, Any]] = field(default_factory=dict)
     training: Training | None = None
     """the job that was interrupted and went on; None until it was submitted, and with pods"""
+    watched: Watched | None = None
+    """what the lab's Prometheus showed; None until it was looked, and with pods"""
     refused: Refusal | None = None
     """the gang that the cloud had no capacity for; None until it was submitted"""
     figures: dict[str, Any] = field(default_factory=dict)
@@ -35,7 +38,7 @@ class Summary:
     """the lab stays up: neither refused nor given back yet"""
 
     def good(self) -> bool:
-        """Every job done once, both faults and the refused gang met and survived, the second converge changed nothing,
+        """Every job done once, both faults and the refused gang met and survived, watched, the second converge changed nothing,
         and nothing left; of a lab that is kept, what was told of these.
         """
         jobs = self.history.jobs if self.history else ()
@@ -43,7 +46,7 @@ class Summary:
         clean = self.leftovers is not None and not any(self.leftovers.values())
         safe = bool(jobs) and not any(job.fate == "lost" for job in jobs) and self.history.run_twice == 0
         survived = all(fault["survived"] for fault in self.faults.values())
-        survived = survived and (self.training is None or self.training.good())
+        survived = survived and all(part is None or part.good() for part in (self.training, self.watched))
         ended = clean and self.refused is not None and self.refused.good()
         return safe and unchanged and survived and (self.kept or ended)
 
@@ -122,6 +125,7 @@ def as_json(result: Summary) -> dict[str, Any]:
         "spent_usd": round(history.spent_usd, 4),
         "faults": result.faults,
         "training": result.training.as_json() if result.training else None,
+        "watched": result.watched.as_json() if result.watched else None,
         "refused": result.refused.as_json() if result.refused else None,
         "figures": result.figures,
         "leftovers": result.leftovers,
@@ -146,6 +150,8 @@ def text(result: Summary, page: Path) -> str:
     if result.training:
         met = "survived" if result.training.good() else "NOT survived"
         lines.append(f"  trained     {met}: {result.training.text()}")
+    if result.watched:
+        lines.append(f"  watched     {'well' if result.watched.good() else 'NOT well'}: {result.watched.text()}")
     if result.refused:
         lines.append(
             f"  refused     {'survived' if result.refused.good() else 'NOT survived'}: {result.refused.text()}"

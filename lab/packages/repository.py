@@ -49,6 +49,8 @@ PACKAGES = [
     "numactl",
     "hwloc",
     "prometheus-node-exporter",
+    "prometheus",
+    "prometheus-alertmanager",
     "chrony",
     "curl",
     "jq",

@@ -62,10 +62,10 @@ class Story:
 
     tick_s = 10.0
 
-    def __init__(self, folder):
+    def __init__(self, folder, clock=None):
         folder.mkdir(exist_ok=True)
         self.folder, self.path = folder, folder / "ledger.sqlite"
-        self.clock = FakeClock()
+        self.clock = clock or FakeClock()
         self.slurm = Slurm(self.clock, home=2, burst={"burst-p5": NODES})
         self.cloud = Cloud(self.clock, self.slurm)
         self.cloud.boot_s = 90.0

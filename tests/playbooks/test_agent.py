@@ -19,7 +19,7 @@ from programs import PLAYBOOKS
 from ironburst.burst import Launch
 from ironburst.controller import records
 from ironburst.controller.ledger import Ledger
-from ironburst.monitoring import receiving
+from ironburst.monitoring import receiving, targets
 from lab.system import wait_for
 from tests import prometheus
 
@@ -126,7 +126,7 @@ def test_what_is_pushed_is_its_leases_and_ends_with_it(tmp_path, ledger):
     ):
         config = baked(exporter)
         config["global"]["scrape_interval"] = "4s"  # of the node exporter: the test waits for both
-        with agent(tmp_path / "node", config, receiver) as (process, at):
+        with agent(tmp_path / "node", config, receiver) as (process, _):
             wait_for(lambda: len(seen(home)) > 3 and found(home, "node_load1"), 120, "samples")
             ((labels, temperature),) = found(home, TEMPERATURE)
             its = {"node": "p5-1", "lease": "l1/p5-1", "rented": "true", "Hostname": "p5-1", "gpu": "0"}
@@ -163,14 +163,32 @@ def test_nothing_is_lost_while_home_is_away(tmp_path, ledger):
             node.close()  # it would wait for a receiver that has gone
 
 
+DEBIAN = {"distribution": "Debian", "distribution_major_version": "13", "os_family": "Debian"}
+EL = {"distribution": "Rocky", "distribution_major_version": "9", "os_family": "RedHat"}  # it has no such package
+
+
 @pytest.mark.parametrize(
-    ("image", "receiver", "pushes"),
-    [(True, "10.0.0.10:8644", True), (True, "", False), (False, "10.0.0.10:8644", False)],
+    ("facts", "image", "receiver", "pushes"),
+    [
+        (DEBIAN, True, "10.0.0.10:8644", True),
+        (DEBIAN, True, "", False),
+        (DEBIAN, False, "10.0.0.10:8644", False),
+        (EL, True, "10.0.0.10:8644", False),
+    ],
 )
-def test_only_the_image_of_a_site_with_a_receiver_has_the_agent(image, receiver, pushes):
+def test_only_the_image_of_a_site_with_a_receiver_has_the_agent(facts, image, receiver, pushes):
     """Owned nodes are scraped: theirs stay as they are. DCGM's exporter collects as often as it is scraped."""
-    known = {"image_build": image, "cluster_receiver": receiver, "group_names": ["dcgm"], "ansible_host": "10.0.0.5"}
+    known = {"ansible_facts": facts, "image_build": image, "cluster_receiver": receiver, "group_names": ["dcgm"]}
+    known |= {"ansible_host": "10.0.0.5"}
     assert templated.value("metrics", "metrics_push", known) == pushes
+    assert ("prometheus" in templated.value("metrics", "metrics_packages", known)) == pushes
     text = (PLAYBOOKS / "roles/metrics/templates/dcgm-exporter.conf.j2").read_text()
     collects = templated.expression(text, known | templated.variables_of("metrics"))
     assert ("-c 5000 --hpc-job-mapping-dir" in collects) == pushes and ("-c " in collects) == pushes
+
+
+def test_a_rented_node_leaves_out_what_home_leaves_out():
+    (rule,) = baked("127.0.0.1:1")["scrape_configs"][0]["metric_relabel_configs"]
+    assert rule == targets.OF_EACH_CPU
+    unit = (PLAYBOOKS / "roles/metrics/files/ironburst-agent.service").read_text()
+    assert f"--storage.agent.retention.max-time={targets.LATE} " in unit

@@ -33,6 +33,7 @@ RESTARTED = {
     "metrics": {"prometheus-node-exporter", "nvidia-dcgm-exporter", "ironburst-metrics.timer"},
     "logs": {"ironburst-logs", "systemd-journald"},  # who writes into the journal doesn't notice
     "kubernetes_node": {"ironburst-metadata", "ironburst-gate-condition.timer"},  # kubelet only on a drained node
+    "prometheus": {"prometheus", "prometheus-alertmanager", "grafana-server"},  # no job asks them
     "users": {"sssd"},  # what it knew is in its cache
     "slurm_node": {"ironburst-metadata", "munge", "slurmd"},  # a restarted slurmd leaves its steps alone
     "slurm_login": {"munge", "sackd", "ironburst-names"},  # commands that run already have their settings

@@ -121,7 +121,7 @@ def example(tmp_path_factory):
 
 # Written by hand for one host: what the lock would say. The others are of hardware that the example doesn't have, of a
 # cloud, or need every host of the site
-OF_DOCUMENTS = {"data_sets", "imex", "kubernetes_head", "kubernetes_node", "nvlsm", "slurm_head"}
+OF_DOCUMENTS = {"data_sets", "imex", "kubernetes_head", "kubernetes_node", "nvlsm", "prometheus", "slurm_head"}
 
 
 @pytest.mark.parametrize("role", sorted({*ROLES} - OF_DOCUMENTS))

@@ -94,6 +94,17 @@ def test_files_refuses(tmp_path, me, entry, words):
     assert (tmp_path / "folder" / "inside").exists() and not (tmp_path / "x").exists()
 
 
+def test_a_file_that_its_program_refuses_takes_no_place(tmp_path, me):
+    path = tmp_path / "a.json"
+    entry = {"path": str(path), "validate": ["python3", "-m", "json.tool", "%s", os.devnull], **me}
+    assert run("files", files=[entry | {"content": "{}\n"}])["changed"]
+    for check in (False, True):
+        done = run("files", check=check, files=[entry | {"content": "{\n"}])
+        assert bool(done.get("failed")) is not check, "check mode can't ask a program that isn't there yet"
+    assert "stays as it was: python3 refuses the new one" in run("files", files=[entry | {"content": "{\n"}])["msg"]
+    assert path.read_text() == "{}\n" and [each.name for each in tmp_path.iterdir()] == ["a.json"]
+
+
 @pytest.mark.parametrize("allowed", [True, False])
 def test_a_guard_is_asked_before_the_first_change(tmp_path, me, allowed):
     asked = tmp_path / "asked"

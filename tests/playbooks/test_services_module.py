@@ -18,7 +18,7 @@ state = json.load(open(path))
 state["calls"].append(words)
 units = state["units"]
 NONE = dict(LoadState="not-found", ActiveState="inactive", UnitFileState="", NeedDaemonReload="no")
-NONE["InactiveExitTimestampMonotonic"] = "0"
+NONE["InactiveExitTimestampMonotonic"] = NONE["StateChangeTimestampMonotonic"] = "0"
 NONE["DropInPaths"] = ""
 code = 0
 if words[0] == "show":
@@ -37,8 +37,11 @@ else:
         code = 1
     else:
         unit = units.setdefault(name, {{}})
+        now = str(int(time.monotonic() * 1e6))
         if verb in ("start", "restart"):
-            unit.update(ActiveState="active", InactiveExitTimestampMonotonic=str(int(time.monotonic() * 1e6)))
+            unit.update(ActiveState="active", InactiveExitTimestampMonotonic=now, StateChangeTimestampMonotonic=now)
+        elif verb == "reload":
+            unit.update(StateChangeTimestampMonotonic=now)
         elif verb == "stop":
             unit.update(ActiveState="inactive")
         else:
@@ -73,6 +76,7 @@ class Systemd:
             "ActiveState": "active" if active else "inactive",
             "UnitFileState": "enabled" if enabled else "disabled",
             "InactiveExitTimestampMonotonic": begun,
+            "StateChangeTimestampMonotonic": begun,
         }
         self.write(units=json.loads(self.state.read_text())["units"] | {name: state | more})
 
@@ -126,6 +130,19 @@ def test_a_unit_older_than_a_file_that_it_reads_is_restarted_once(systemd, tmp_p
     os.utime(file, (time.time() - 100.0 - age,) * 2)
     wanted = {"name": "slurmd", "state": "started", "reads": [str(tmp_path / "missing"), str(file)]}
     assert systemd.run(wanted)["done"] == (["restart slurmd.service"] if restarts else [])
+    assert systemd.run(wanted)["changed"] is False
+
+
+def test_a_unit_reads_a_younger_file_again_once_and_is_not_restarted(systemd, tmp_path):
+    systemd.unit("prometheus.service", age=100.0)
+    file = tmp_path / "prometheus.yml"
+    file.write_text("x\n")
+    wanted = {"name": "prometheus", "state": "started", "reloads": [str(file)]}
+    assert systemd.run(wanted)["done"] == ["reload prometheus.service"], "written after the start"
+    assert systemd.run(wanted)["changed"] is False, "a reload counts as a reading"
+    os.utime(file, (time.time() + 5,) * 2)
+    assert systemd.run({**wanted, "reads": [str(file)]})["done"] == ["restart prometheus.service"], "not both"
+    os.utime(file, (time.time() - 500,) * 2)
     assert systemd.run(wanted)["changed"] is False
 
 
@@ -197,7 +214,7 @@ def test_a_drop_in_in_a_new_folder_is_seen_though_systemd_says_nothing(tmp_path)
     unit |= {"UnitFileState": "enabled", "InactiveExitTimestampMonotonic": str(int(time.monotonic() * 1e6 + 1e9))}
     new = module.unread("nvidia-persistenced", unit, str(tmp_path))
     assert new == [str(ours)] and module.stale(unit, new)
-    service = {"enabled": True, "masked": False, "state": "started", "reads": [str(ours)]}
+    service = {"enabled": True, "masked": False, "state": "started", "reads": [str(ours)], "reloads": []}
     assert module.steps(service, unit, new) == ["restart"] and module.steps(service, unit) == []
     unit["DropInPaths"] = str(ours)
     assert not module.stale(unit, module.unread("nvidia-persistenced", unit, str(tmp_path)))

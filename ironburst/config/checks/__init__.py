@@ -56,6 +56,7 @@ CHECKS: tuple[Callable[[ClusterConfig], Findings], ...] = (
     metal.platforms,
     metal.memory,
     metal.power_limits,
+    monitoring.server,
     halls.cables,
     halls.switches,
     halls.rules_of_halls,

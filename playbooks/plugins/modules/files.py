@@ -26,6 +26,10 @@ options:
       mode: {description: octal mode of a file (0644) or folder (0755), type: str}
       owner: {description: name of the owner, type: str, default: root}
       group: {description: name of the group, type: str, default: root}
+      validate:
+        description: a command that has to accept a file before it takes its place; C(%s) is the new one's path
+        type: list
+        elements: str
   guard:
     description:
       - A command that must succeed before the first change (not in check mode); its error output is the reason for
@@ -118,22 +122,42 @@ def apply(entry, check):
             raise
         return True, before, entry["content"]
     if new and not check:
-        _write(path, entry["content"], mode, ids) if state == "file" else os.makedirs(path, mode=mode, exist_ok=True)
+        _write(entry, mode, ids) if state == "file" else os.makedirs(path, mode=mode, exist_ok=True)
     attributes = not (new and check) and _attributes(path, mode, ids, check)
     return new or attributes, before, entry["content"] if state == "file" else None
 
 
-def _write(path, content, mode, ids):
+def _write(entry, mode, ids):
+    path = entry["path"]
     handle, temporary = tempfile.mkstemp(prefix=".ironburst-", dir=os.path.dirname(path))
     try:
         with os.fdopen(handle, "wb") as file:
-            file.write(content.encode())
+            file.write(entry["content"].encode())
             os.fchown(file.fileno(), *ids)
             os.fchmod(file.fileno(), mode)
+        if entry["validate"]:
+            _validate(path, [word.replace("%s", temporary) for word in entry["validate"]])
         os.replace(temporary, path)
     except BaseException:
         os.unlink(temporary)
         raise
+
+
+def _validate(path, command):
+    done = run(command)
+    if done.returncode:
+        raise Unusable(f"{path} stays as it was: {command[0]} refuses the new one: {said(done)}")
+
+
+def run(command):
+    """The command, ended, with what it wrote."""
+    pipe = subprocess.PIPE
+    return subprocess.run(command, stdin=subprocess.DEVNULL, stdout=pipe, stderr=pipe, universal_newlines=True)
+
+
+def said(done):
+    """Its words, in one line."""
+    return " ".join((done.stderr or done.stdout).split())
 
 
 def _attributes(path, mode, ids, check):
@@ -184,12 +208,9 @@ def _ask(module):
             return
     except Unusable as error:
         module.fail_json(msg=str(error), changed=False, changed_paths=[])
-    pipe = subprocess.PIPE
-    done = subprocess.run(
-        module.params["guard"], stdin=subprocess.DEVNULL, stdout=pipe, stderr=pipe, universal_newlines=True
-    )
+    done = run(module.params["guard"])
     if done.returncode:
-        module.fail_json(msg=" ".join((done.stderr or done.stdout).split()), changed=False, changed_paths=[])
+        module.fail_json(msg=said(done), changed=False, changed_paths=[])
 
 
 def main():
@@ -202,6 +223,7 @@ def main():
         "mode": {"type": "str"},
         "owner": {"type": "str", "default": "root"},
         "group": {"type": "str", "default": "root"},
+        "validate": {"type": "list", "elements": "str"},
     }
     files = {
         "type": "list",

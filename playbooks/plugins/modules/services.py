@@ -35,6 +35,11 @@ options:
         type: list
         elements: path
         default: []
+      reloads:
+        description: files that it reads again at a reload; one that is younger than its last start or reload is one
+        type: list
+        elements: path
+        default: []
   daemon_reload:
     description: whether systemd may read its units anew
     type: str
@@ -77,7 +82,7 @@ from ansible.module_utils.basic import AnsibleModule  # noqa: E402
 
 PROPERTIES = (
     *("LoadState", "ActiveState", "UnitFileState", "NeedDaemonReload", "DropInPaths"),
-    "InactiveExitTimestampMonotonic",
+    *("InactiveExitTimestampMonotonic", "StateChangeTimestampMonotonic"),
 )
 OURS = "/etc/systemd/system"
 SUFFIXES = (".service", ".socket", ".timer", ".path", ".mount", ".target", ".slice")
@@ -122,11 +127,11 @@ def look(names):
     return dict(zip(names, blocks(said)))  # noqa: B905 (Python 3.9 on EL 9)
 
 
-def started_at(unit, now=time.time, monotonic=time.monotonic):
+def started_at(unit, now=time.time, monotonic=time.monotonic, of="InactiveExitTimestampMonotonic"):
     """When the unit's last start began, on the present clock: the clock may have been set since. None if it never
-    started.
+    started. `of`: another moment.
     """
-    microseconds = int(unit.get("InactiveExitTimestampMonotonic") or 0)
+    microseconds = int(unit.get(of) or 0)
     return now() - (monotonic() - microseconds / 1e6) if microseconds else None
 
 
@@ -181,6 +186,10 @@ def steps(service, unit, new=()):
             verbs.append("start")
         elif moment is not None and (younger(service["reads"], moment) or set(new) & set(service["reads"])):
             verbs.append("restart")
+        elif service["reloads"]:
+            last = started_at(unit, of="StateChangeTimestampMonotonic")  # its start, or a reload
+            if last is not None and younger(service["reloads"], last):
+                verbs.append("reload")
     return verbs
 
 
@@ -210,6 +219,7 @@ def main():
         "masked": {"type": "bool", "default": False},
         "state": {"type": "str", "choices": ["started", "restarted", "stopped"]},
         "reads": {"type": "list", "elements": "path", "default": []},
+        "reloads": {"type": "list", "elements": "path", "default": []},
     }
     module = AnsibleModule(
         argument_spec={

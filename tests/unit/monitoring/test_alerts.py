@@ -120,6 +120,8 @@ HEALTHY = {
     'ironburst_errors_total{job="ironburst",class="needs_a_person"}': "0x200",
     'ironburst_ledger_backup_timestamp_seconds{job="ironburst"}': "0+60x200",
     'ironburst_certificate_expiry_timestamp_seconds{job="ironburst",name="controller"}': "90000000x200",
+    'ironburst_leases{job="ironburst",state="ready",market="spot",instance_type="p5.48xlarge"}': "1x200",
+    'DCGM_FI_DEV_GPU_TEMP{node="p5-1",lease="l1/p5-1",rented="true",gpu="0"}': "60x200",
     'ironburst_usd_spent{job="ironburst"}': "20x200",
     'ironburst_usd_budget{job="ironburst"}': "1000x200",
     'ironburst_usd_hour{job="ironburst"}': "1x200",

@@ -7,14 +7,17 @@ from pathlib import Path
 import pytest
 import yaml
 
+from ironburst import document
 from ironburst.cli import main
 from ironburst.config import checks, stack
 from ironburst.config.load import from_value
 from ironburst.config.monitoring_models import Monitoring
-from ironburst.monitoring import receivers, rules, targets
+from ironburst.document.build import CloudInstance, Observed, build
+from ironburst.monitoring import receivers, receiving, rules, targets
 
 ROOT = Path(__file__).parents[3]
 RELAY = {"host": "mail.example.org:587", "sender": "ironburst@example.org"}
+OBSERVED = Observed(instances={"fixed-1": CloudInstance(id="i-0", address="10.90.0.9")}, pool_zones={"p5": []})
 OPERATORS = {"audience": "operators", "mail": ["ops@example.org"]}
 
 
@@ -23,14 +26,50 @@ def declared(**changed):
     return value | changed
 
 
-def test_targets_are_the_owned_nodes_of_the_declaration():
-    found = targets.of(from_value(declared()))
+def of(value, controller=targets.CONTROLLER):
+    """The targets of a declaration."""
+    site = build(from_value(value), OBSERVED)
+    return targets.of(site.hosts, site.scheduler.head, controller if site.pools else "")
+
+
+def test_targets_are_the_declared_nodes_owned_and_fixed():
+    found = of(declared())
     named = {job: [each["labels"]["node"] for each in its] for job, its in found.items()}
-    assert named == {"node": ["head", "dgx01", "dgx02"], "dcgm": ["dgx01", "dgx02"], "ironburst": ["head"]}
+    gpus = ["dgx01", "dgx02", "fixed-1"]
+    assert named == {"node": ["head", *gpus], "dcgm": gpus, "ironburst": ["head"]}
+    fixed = {"node": "fixed-1", "role": "gpu", "zone": "us-east-1a"}
+    assert found["dcgm"][-1] == {"targets": ["10.90.0.9:9400"], "labels": fixed}
     assert found["node"][0]["labels"]["role"] == "head" and found["node"][0]["targets"][0].endswith(":9100")
     assert found["ironburst"][0]["targets"] == ["127.0.0.1:8643"], "as ironburst run listens"
-    assert targets.of(from_value(declared()), "10.0.0.5:1")["ironburst"][0]["targets"] == ["10.0.0.5:1"]
-    assert {each["labels"]["hall"] for each in found["dcgm"]} == {"hall-a"}
+    assert of(declared(), "10.0.0.5:1")["ironburst"][0]["targets"] == ["10.0.0.5:1"]
+    assert {each["labels"].get("hall") for each in found["dcgm"]} == {"hall-a", None}
+
+
+def test_a_fixed_node_is_a_target_where_the_published_document_is_given(tmp_path, capsys):
+    """A stack file doesn't know what address EC2 gave it."""
+    stack_file, published = ROOT / "stacks/Pulumi.lab.yaml", tmp_path / "lab.json"
+    document.publish(build(from_value(declared()), OBSERVED), published)
+    assert main(["monitoring", str(stack_file), "--to", str(tmp_path / "a")]) == 0
+    assert "no targets: fixed-1: only the published document has their addresses" in capsys.readouterr().out
+    assert main(["monitoring", str(stack_file), "--to", str(tmp_path / "b"), "--document", str(published)]) == 0
+    names = [
+        [each["labels"]["node"] for each in json.loads((tmp_path / its / "targets/dcgm.json").read_text())]
+        for its in "ab"
+    ]
+    assert names == [["dgx01", "dgx02"], ["dgx01", "dgx02", "fixed-1"]]
+
+
+def test_what_comes_late_is_taken_only_where_something_is_pushed(tmp_path):
+    for given, taken in (
+        ({}, None),
+        ({"receiver": "10.78.0.10:8644"}, {"tsdb": {"out_of_order_time_window": targets.LATE}}),
+    ):
+        value = declared(metrics=True, monitoring=given)
+        file = tmp_path / "Pulumi.x.yaml"
+        file.write_text(yaml.safe_dump({"config": {"ironburst:cluster": value}}))
+        assert main(["monitoring", str(file), "--to", str(tmp_path / "out")]) == 0
+        assert yaml.safe_load((tmp_path / "out/prometheus.yml").read_text()).get("storage") == taken
+    assert f"{receiving.LATE_S / 3600:.0f}h" == targets.LATE
 
 
 def test_what_is_not_managed_or_not_there_is_no_target():
@@ -38,7 +77,7 @@ def test_what_is_not_managed_or_not_there_is_no_target():
     for nodes in value["halls"][0]["nodes"]:
         if nodes["names"] != "head":
             nodes["managed"] = False
-    found = targets.of(from_value(value))
+    found = of(value)
     assert [each["labels"]["node"] for each in found["node"]] == ["head"]
     assert found["dcgm"] == [] and found["ironburst"] == [], "nobody rents, so no controller is silent"
 
@@ -116,7 +155,7 @@ def test_a_receiver_needs_exporters():
     monitoring = {"receiver": "10.78.0.10:8644"}
     for metrics in (False, True):
         found = checks.check(from_value(declared(metrics=metrics, monitoring=monitoring)), datetime.now(UTC))
-        assert ("no-exporters" in {each.code for each in found}) != metrics
+        assert ("no-exporters" in {each.rule for each in found}) != metrics
 
 
 def test_a_secret_that_is_not_there_writes_nothing(tmp_path, capsys):

@@ -1,5 +1,6 @@
 """The page over HTTP: who may ask, and how."""
 
+import json
 import http.client
 
 import pytest
@@ -24,6 +25,19 @@ def test_the_page_its_fragment_and_a_jobs_story(serving, site):
     assert answer.status == 200 and "eval-large, ben" in text and "rented p5" in text
     for unknown in ("nobody", "99999", "9" * 400, "8_1"):
         assert ask(port, f"/jobs/{unknown}")[0].status == 404
+
+
+def test_it_leads_to_grafana_and_prometheus_where_they_are_declared(site):
+    assert ">Grafana<" not in site.source().page("") and ">Prometheus<" not in site.source().page("")
+    path = site.folder / "lab.json"
+    declared = json.loads(path.read_text())
+    grafana, prometheus = 'https://grafana.example.org/d/x?a="1"', "http://127.0.0.1:9090"
+    path.write_text(json.dumps(declared | {"monitoring": {"grafana": grafana, "url": prometheus}}))
+    for page in (site.source().page(""), site.source().file()):
+        assert '<a href="https://grafana.example.org/d/x?a=&#34;1&#34;">Grafana</a>' in page
+        assert f'<a href="{prometheus}">Prometheus</a>' in page
+    path.write_text(json.dumps(declared | {"monitoring": {"grafana": "javascript:alert(1)"}}))
+    assert "javascript:" not in site.source().page("")
 
 
 def test_what_every_answer_says_to_the_browser(serving):

@@ -5,8 +5,8 @@ The launch's user data (JSON: ironburst, nodes, region; for Slurm conf_server, m
 scheduler, api_server, ca, join_token or eks, labels; for slurm-bridge all of these) and ami-launch-index come from the
 instance metadata service (IMDSv2 only), the munge key or the bootstrap token from AWS Secrets Manager with the instance
 role's credentials; both are asked again until a deadline. Writes /etc/ironburst/node.env, and for
-ironburst-data which data sets the launch names (/etc/ironburst/data.json), for ironburst-agent where it pushes metrics to
-(/run/ironburst/agent.json, if the launch names a receiver);
+ironburst-data which data sets the launch names (/etc/ironburst/data.json), and for ironburst-agent where it pushes
+metrics to, if the launch names a receiver (/run/ironburst/agent.json);
 - for Slurm /etc/munge/munge.key, and the host gets the node's name, which leads to its address, not to 127.0.1.1, so
   that launchers know themselves among the names of a job's nodes; head and login nodes are known by theirs;
 - for Kubernetes what kubelet asks for its certificate with (/etc/kubernetes/bootstrap-kubelet.conf, for root alone) and
