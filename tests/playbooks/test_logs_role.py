@@ -13,6 +13,7 @@ from ironburst.config import load as config
 from ironburst.config.monitoring_models import Logs
 from ironburst.document import build, variables
 from ironburst.monitoring import log_relay
+from tests.logs import VICTORIA_PATH
 
 ROOT = Path(__file__).parents[2]
 LAB = ROOT / "stacks/Pulumi.lab.yaml"
@@ -47,8 +48,7 @@ def of(logs, host="dgx01", **more):
         ({"url": "http://10.0.0.10:9200"}, "http://10.0.0.10:9200/_bulk", True),
         (
             {"url": "http://10.0.0.10:9428", "kind": "victorialogs"},
-            "http://10.0.0.10:9428/insert/elasticsearch/_bulk?_msg_field=message&_time_field=@timestamp"
-            "&_stream_fields=host,program",
+            f"http://10.0.0.10:9428{VICTORIA_PATH}",
             False,
         ),
     ],
