@@ -39,10 +39,10 @@ from ironburst.document import (
     Ssh,
     SubnetManager,
 )
+from ironburst.document.build_monitoring import monitoring
 from ironburst.document.build_policy import budget, burst, share
 from ironburst.document.build_scheduler import HostedCluster, declared_node, scheduler, told
 from ironburst.document.build_users import users
-from ironburst.document.build_monitoring import monitoring
 from ironburst.nodes import naming
 from ironburst.software.solve import Solution
 

@@ -77,5 +77,6 @@ def test_what_a_host_says_arrives(site, inside):
     site.ssh("head", "for n in $(seq 500); do logger -t slurmctld line $n; done")
     site.ssh("head", "systemctl restart ironburst-logs")
     start(site)
-    wait_for(lambda: len({each["_msg"] for each in asked(site, '"line"') or ()}) == 500, 90, "all of them")
+    query = 'program:=slurmctld "line"'
+    wait_for(lambda: len({each["_msg"] for each in asked(site, query) or ()}) == 500, 90, "all of them")
     assert out(site, "systemctl show -P User,DynamicUser ironburst-logs").split()[-1] == "yes"
