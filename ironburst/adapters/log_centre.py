@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from ironburst.ports.logs import LogLine, LogQuery, LogsError
+from ironburst.ports.logs import LogCentre, LogLine, LogQuery, LogsError
 
 INDICES = "ironburst-logs-*"
 MOST = 10_000
@@ -94,7 +94,7 @@ class VictoriaLogs:
         return list(seen.values())
 
 
-KINDS: Mapping[str, Callable[[Ask], Elasticsearch | VictoriaLogs]] = {
+KINDS: Mapping[str, Callable[[Ask], LogCentre]] = {
     "elasticsearch": Elasticsearch,
     "victorialogs": VictoriaLogs,
 }
