@@ -11,6 +11,7 @@ pending_pods: how long it is from a real API server's watches to a decision, wit
 schedulers: whether a queue of pods is decided on as a queue of Slurm's jobs is
 shares: whether a team's guarantee is ever broken, by the rules themselves and by a real API server
 share_table: the shares that the same lines of config reach in Slurm and in Kubernetes (root; a lab of its own)
+watch: what a Prometheus takes that watches 60 nodes of 8 GPUs (Debian's packages)
 hosts: how the inventory, the receipts and the way from stack file to document grow with the hosts
 
 Not among them, for they give no ratio, or need more than this machine's Python:

@@ -44,7 +44,7 @@ class SlurmQueue(Slurm):
 
     def _read_jobs(self, queue: Any) -> Read:
         self.pods = slurm_bridge.placeholders(queue)
-        return slurm_bridge.read_jobs(queue, self.pools)
+        return slurm_bridge.read_jobs(queue, self.pools, self._job)
 
     def exclude(self, job: int, nodes: Sequence[str], *, begin_now: bool) -> None:
         """See Queue."""

@@ -9,6 +9,7 @@ import dataclasses
 import math
 import types
 import typing
+from collections.abc import Callable
 from functools import cache
 from typing import Any, TypeVar
 
@@ -24,21 +25,23 @@ IF_SAID = {"if_said": True}  # metadata of a field that is written only where it
 _PLAIN = frozenset((str, int, float, bool, type(None)))
 
 
-def to_json(value: Any) -> Any:
-    """Plain dicts, lists and scalars of a dataclass (or a container of them)."""
+def to_json(value: Any, item: Callable[[Any], Any] | None = None) -> Any:
+    """Plain dicts, lists and scalars of a dataclass (or a container of them). `item`: what makes them of the items of
+    its lists; None: this.
+    """
     kind: Any = type(value)
     if kind in _PLAIN:
         return value
     if (names := _fields(kind)) is not None:
-        said = {name: to_json(getattr(value, name)) for name in names}
+        said = {name: to_json(getattr(value, name), item) for name in names}
         for name in _if_said(kind):
             if not said[name]:
                 del said[name]
         return said
     if isinstance(value, dict):
-        return {str(key): to_json(item) for key, item in value.items()}
+        return {str(key): to_json(each) for key, each in value.items()}
     if isinstance(value, tuple | list | frozenset | set):
-        return [to_json(item) for item in value]
+        return [*map(item or to_json, value)]
     return value
 
 

@@ -26,37 +26,82 @@ from ironburst.cli.arguments import Parser
 Subparsers: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 """What a verb adds its parser to; argparse has no public name for it."""
 
-GROUPS = {
-    "begin": ("init", "catalog", "discover", "simulate", "fit", "size", "lab"),
-    "declare a site, and review changes": ("validate", "lock", "diff", "plan", "rights", "hall", "document", "publish"),
-    "make nodes, and keep them": ("converge", "image", "node", "health", "packages", "mirror", "slurm"),
-    "see what is going on, and why": (
-        "status",
-        "explain",
-        "job",
-        "logs",
-        "serve",
-        "report",
-        "shares",
-        "doctor",
-        "monitoring",
-    ),
-    "run the controller": ("run", "receive", "tick", "reap", "replay"),
-    "hold the renting": ("pause", "stop", "resume", "close", "open", "budget", "limit"),
-    "help": ("help", "completion"),
+GROUPS: dict[str, dict[str, str]] = {
+    "begin": {
+        "init": "a stack file from nothing, from a Slurm that runs already, or from another environment",
+        "catalog": "what may be written: platforms, GPUs, instance types, images",
+        "discover": "find BMCs in a network, and propose their declaration",
+        "simulate": "a trace of jobs on a declared cluster",
+        "fit": "how long jobs may wait, from your own history",
+        "size": "how many nodes to own, reserve and rent, from your own history",
+        "lab": "play on a lab that `make demo KEEP=1` left (in a checkout)",
+    },
+    "declare a site, and review changes": {
+        "validate": "check a stack file",
+        "lock": "solve the exact software of every group of nodes",
+        "diff": "what differs between two environments",
+        "plan": "what a preview would do, whether it may, and what it costs",
+        "rights": "the policies of the role that does `pulumi up`",
+        "hall": "power, cooling and cabling of the declared halls",
+        "document": "the ClusterDocument of owned nodes, without Pulumi",
+        "publish": "publish the ClusterDocument of a stack",
+    },
+    "make nodes, and keep them": {
+        "converge": "turn declared hosts into nodes",
+        "image": "bake the image of a pool's rented nodes",
+        "node": "look at, install or switch a bare-metal node",
+        "health": "judge an output of nvidia-smi, dcgmi, ibstat ... as the gate does",
+        "packages": "build SchedMD's packages of Slurm into a repository of yours",
+        "mirror": "say which packages a mirror of your own has to hold",
+        "slurm": "what a Slurm that is there already needs",
+    },
+    "see what is going on, and why": {
+        "status": "queue, home nodes, leases, money",
+        "explain": "why a job waits or was rented for",
+        "job": "what a job made of its GPUs: busy, memory, power, energy, by rank",
+        "logs": "what a node, a lease or the nodes of a job said",
+        "serve": "a page for operators: what is broken, queue, GPUs, leases, money, decisions, drift",
+        "report": "GPU-hours and dollars, at home and rented; or what a controller in shadow would have rented",
+        "shares": "each team's part of the owned GPUs, and what the scheduler is told of it",
+        "doctor": "look whether what a stack needs is there",
+        "monitoring": "alert rules, targets, receivers and dashboards for Prometheus and Grafana",
+    },
+    "run the controller": {
+        "run": "the controller: tick after tick until SIGTERM",
+        "receive": "take the metrics that rented nodes push, for Prometheus",
+        "tick": "one tick of the controller: observe, decide, re-check, apply, record",
+        "reap": "end rented instances that no lease knows",
+        "replay": "recorded ticks decided again: what would have been different",
+    },
+    "hold the renting": {
+        "pause": "launch nothing until `resume`; what is rented goes on",
+        "stop": "no more renting; with --now what is rented ends within seconds",
+        "resume": "rent again after `pause` or `stop`",
+        "close": "launch nothing in a pool, a zone, or of a type, until `open`",
+        "open": "launch again in what `close`, or refusals, had closed",
+        "budget": "a lower ceiling than the declared one, for a time",
+        "limit": "what one user's jobs may have of rented nodes",
+    },
+    "help": {
+        "help": "of one verb, or the list of them",
+        "completion": "what your shell needs to complete verbs and options",
+    },
 }
-"""The verbs by what they are for, as --help lists them: a verb is one by being named here."""
+"""The verbs by what they are for, with their line in --help: a verb is one by being named here."""
 VERBS = tuple(verb for verbs in GROUPS.values() for verb in verbs)
 
 
 def parser(verbs: Sequence[str] = VERBS) -> argparse.ArgumentParser:
-    """The command's parser with only these verbs: each loads its own libraries."""
+    """The command's parser. Only these verbs have their arguments: each loads its own libraries."""
     top = Parser(prog="ironburst", description="One declaration for the GPU nodes you own and the GPU nodes you rent.")
     top.groups = GROUPS
     top.add_argument("--version", action="version", version=f"ironburst {__version__}")
     subparsers = top.add_subparsers(dest="verb", required=True, metavar="VERB")
-    for verb in verbs:
-        importlib.import_module(f"ironburst.cli.{verb}").add_parser(subparsers)
+    for verb in VERBS:
+        if verb in verbs:
+            importlib.import_module(f"ironburst.cli.{verb}").add_parser(subparsers)
+        else:
+            subparsers.add_parser(verb)
     return top
 
 
@@ -65,16 +110,7 @@ def complete() -> None:
     line = os.environ.get("COMP_LINE", "")[: int(os.environ.get("COMP_POINT") or 0) or None]
     before = line.split()[:-1] if line and not line[-1].isspace() else line.split()  # the cursor's own word is open
     verb = before[1] if len(before) > 1 else ""
-    argcomplete.autocomplete(parser([verb]) if verb in VERBS else _verbs_alone())
-
-
-def _verbs_alone() -> argparse.ArgumentParser:
-    top = argparse.ArgumentParser(prog="ironburst")
-    top.add_argument("--version", action="store_true")
-    subparsers = top.add_subparsers()
-    for verb in VERBS:
-        subparsers.add_parser(verb)
-    return top
+    argcomplete.autocomplete(parser([verb]))
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -89,9 +125,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         near = suggested(nearest(argv[0], VERBS))
         print(f"ironburst: {argv[0]!r} is no verb: {near or '`ironburst help` lists them'}", file=sys.stderr)
         return 2
-    asked = [argv[0]] if argv and argv[0] in VERBS else VERBS  # one verb starts without loading the others' libraries
     try:
-        arguments = parser(asked).parse_args(argv)
+        arguments = parser(argv[:1]).parse_args(argv)
         code = int(arguments.func(arguments))
         sys.stdout.flush()
         return code

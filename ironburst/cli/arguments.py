@@ -7,7 +7,7 @@ from __future__ import annotations
 import argparse
 import ipaddress
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any, NoReturn, TypeAlias
 
@@ -48,9 +48,9 @@ class Keyed(argparse._AppendAction):
 
 
 class Parser(argparse.ArgumentParser):
-    """Of the command, and of each verb. `groups`: title -> verbs, as --help lists them."""
+    """Of the command, and of each verb. `groups`: title -> verb -> its line, as --help lists them."""
 
-    groups: Mapping[str, Sequence[str]] = {}
+    groups: Mapping[str, Mapping[str, str]] = {}
     stored: set[str]
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -79,8 +79,10 @@ class Parser(argparse.ArgumentParser):
         formatter.add_text(self.description)
         assert self._subparsers
         (verbs,) = self._subparsers._group_actions
-        shown = {each.dest: each for each in verbs._get_subactions()}  # type: ignore[attr-defined]
-        sections = {title: [shown[verb] for verb in named if verb in shown] for title, named in self.groups.items()}
+        shown = verbs._ChoicesPseudoAction  # type: ignore[attr-defined]
+        sections = {
+            title: [shown(verb, (), line) for verb, line in named.items()] for title, named in self.groups.items()
+        }
         for title, actions in {**sections, "options": self._optionals._group_actions}.items():
             formatter.start_section(title)
             formatter.add_arguments(actions)

@@ -11,7 +11,6 @@ def add_parser(subparsers: Subparsers) -> None:
     """The verb's arguments and help."""
     parser = subparsers.add_parser(
         "budget",
-        help="a lower ceiling than the declared one, for a time",
         description="A ceiling for what is rented, in the place of the declared one where it is lower: what it can't "
         "pay for ends as under a declared one. A higher one is the stack's to declare. It holds until `budget clear`, "
         f"whatever is restarted or published. {order.WHO}{order.EXIT_CODES}",

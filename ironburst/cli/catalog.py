@@ -24,7 +24,6 @@ def add_parser(subparsers: Subparsers) -> None:
     """The verb and its options."""
     parser = subparsers.add_parser(
         "catalog",
-        help="what may be written: platforms, GPUs, instance types, images",
         description="What may be written in a stack file. Exit code 0: something is listed; 2: nothing has that name.",
         epilog="example: ironburst catalog instances p5 --region eu-west-1",
     )

@@ -11,7 +11,6 @@ def add_parser(subparsers: Subparsers) -> None:
     """The verb's arguments and help."""
     parser = subparsers.add_parser(
         "close",
-        help="launch nothing in a pool, a zone, or of a type, until `open`",
         description="Launch nothing there; what is rented there goes on. It holds until `ironburst open`, whatever is "
         f"restarted or published. {order.WHO}{order.EXIT_CODES}",
         epilog="example: ironburst close us-east-1b --until 2026-12-01 --why 'its network is slow'",

@@ -23,7 +23,6 @@ def add_parser(subparsers: Subparsers) -> None:
     """The verb and its argument."""
     parser = subparsers.add_parser(
         "completion",
-        help="what your shell needs to complete verbs and options",
         description="Print what a shell needs to complete this command with the Tab key.",
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,

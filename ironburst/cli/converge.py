@@ -40,7 +40,6 @@ def add_parser(subparsers: Subparsers) -> None:
     """Add `converge` to the command line."""
     parser = subparsers.add_parser(
         "converge",
-        help="turn declared hosts into nodes",
         description="Converge the declared hosts with Ansible, rolling, without hurting a job.",
         epilog=EXIT_CODES,
         formatter_class=argparse.RawDescriptionHelpFormatter,

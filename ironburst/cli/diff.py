@@ -26,7 +26,6 @@ def add_parser(subparsers: Subparsers) -> None:
     """The verb and its options."""
     parser = subparsers.add_parser(
         "diff",
-        help="what differs between two environments",
         description="What differs between two stacks in image, lock and config, in that order. Names, addresses and "
         "references of secrets always differ: they are counted (--all: listed). Exit code 0: said; 2: bad input.",
         epilog="example: ironburst diff staging prod",

@@ -62,7 +62,6 @@ def add_parser(subparsers: Subparsers) -> None:
     """The verb's arguments and help."""
     parser = subparsers.add_parser(
         "doctor",
-        help="look whether what a stack needs is there",
         description="Look whether what a declared cluster needs is there and usable, and say what to do where not. "
         "It changes nothing.",
         epilog=EXIT_CODES,

@@ -23,7 +23,6 @@ def add_parser(subparsers: Subparsers) -> None:
     """The verb's argument and help."""
     parser = subparsers.add_parser(
         "document",
-        help="the ClusterDocument of owned nodes, without Pulumi",
         description="Print the ClusterDocument of a stack file and the lock file beside it, as Pulumi's output "
         "`cluster` is, of a stack that has nothing in a cloud. What only Pulumi knows, ids and addresses in the "
         "cloud, it can't say: such a stack is refused. Exit code 0: printed; 2: refused, or not a valid stack.",

@@ -19,7 +19,6 @@ def add_parser(subparsers: Subparsers) -> None:
     """The verb's arguments and help."""
     parser = subparsers.add_parser(
         "explain",
-        help="why a job waits or was rented for",
         description="Each decision about one job over time, its rented nodes and their cost; also after it has ended. "
         "Who may not read the ledger, or is on a login node, is told what Slurm shows. " + site_options.EXIT_CODES,
         epilog="example: ironburst explain 4711",

@@ -28,7 +28,6 @@ def add_parser(subparsers: Subparsers) -> None:
     """The verb and its options."""
     parser = subparsers.add_parser(
         "fit",
-        help="how long jobs may wait, from your own history",
         description=DESCRIPTION,
         epilog="example: ironburst fit jobs.txt --config stacks/Pulumi.prod.yaml --out fitted",
     )

@@ -43,7 +43,6 @@ def add_parser(subparsers: Subparsers) -> None:
     """`ironburst hall` and its verbs."""
     parser = subparsers.add_parser(
         "hall",
-        help="power, cooling and cabling of the declared halls",
         description="Power, cooling and cabling of the declared halls.",
     )
     verbs = parser.add_subparsers(dest="hall_verb", required=True, metavar="VERB")

@@ -30,7 +30,6 @@ def add_parser(subparsers: Subparsers) -> None:
     """`ironburst health` and its verbs."""
     parser = subparsers.add_parser(
         "health",
-        help="judge an output of nvidia-smi, dcgmi, ibstat ... as the gate does",
         description="What the gate of a GPU node thinks.",
     )
     verbs = parser.add_subparsers(dest="health_verb", required=True, metavar="VERB")

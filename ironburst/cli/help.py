@@ -10,7 +10,7 @@ from ironburst.cli import Subparsers
 
 def add_parser(subparsers: Subparsers) -> None:
     """The verb and its argument."""
-    parser = subparsers.add_parser("help", help="of one verb, or the list of them", description="Help of a verb.")
+    parser = subparsers.add_parser("help", description="Help of a verb.")
     parser.add_argument("of", nargs="?", choices=cli.VERBS, metavar="VERB", help="as in validate; none: all of them")
     parser.set_defaults(func=run)
 
@@ -18,5 +18,5 @@ def add_parser(subparsers: Subparsers) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Print it."""
     asked = [arguments.of] if arguments.of else []
-    cli.parser(asked or cli.VERBS).parse_args([*asked, "--help"])  # ends the process
+    cli.parser(asked).parse_args([*asked, "--help"])  # ends the process
     return 0

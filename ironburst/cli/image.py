@@ -48,7 +48,6 @@ def add_parser(subparsers: Subparsers) -> None:
     """Add `image` to the command line."""
     parser = subparsers.add_parser(
         "image",
-        help="bake the image of a pool's rented nodes",
         description="Start one on-demand instance (of cloud.images.build_type, else of the pool's type), converge it "
         "with playbooks/image.yml, stop it, make an image of it and write the image's id to the pool's parameter, "
         "from where the controller takes it at every launch. Then the pool's older images are deleted but for "

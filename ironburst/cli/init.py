@@ -18,7 +18,6 @@ def add_parser(subparsers: Subparsers) -> None:
     """The verb and its options."""
     parser = subparsers.add_parser(
         "init",
-        help="a stack file from nothing, from a Slurm that runs already, or from another environment",
         description="Write a stack file: from nothing, or with --from-slurm beside a Slurm that runs already, whose "
         "nodes stay as they are (managed: false). What isn't given is asked for on a terminal. With --from: a new "
         "environment, with its name, references and cloud network; what is still the other's is marked in the file. "

@@ -18,7 +18,6 @@ def add_parser(subparsers: Subparsers) -> None:
     """The verb's arguments and help."""
     parser = subparsers.add_parser(
         "job",
-        help="what a job made of its GPUs: busy, memory, power, energy, by rank",
         description="How busy a job's GPUs were, their SMs and tensor cores, memory, power, energy, NVLink, and what "
         "it cost: of each of its runs, GPU by GPU, with advice where its source can be named. The figures are those of "
         "the site's Prometheus (`monitoring.url`), asked for at the job's end and kept for good. "

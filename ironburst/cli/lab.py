@@ -20,7 +20,6 @@ def add_parser(subparsers: Subparsers) -> None:
     """The verb's arguments and help."""
     parser = subparsers.add_parser(
         "lab",
-        help="play on a lab that `make demo KEEP=1` left (in a checkout)",
         description="In a checkout: the commands of the lab, a whole site on one machine (status, shell, submit, wait, "
         "fault, price, down ...), as `python -m lab` has them; `ironburst lab --help` lists them. Exit codes: those of "
         "the lab's command; 2: there is no lab here.",

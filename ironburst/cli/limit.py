@@ -12,7 +12,6 @@ def add_parser(subparsers: Subparsers) -> None:
     """The verb's arguments and help."""
     parser = subparsers.add_parser(
         "limit",
-        help="what one user's jobs may have of rented nodes",
         description="Rent no more for a user's jobs than this; what they have goes on, and home is not limited. It "
         f"holds until --clear, whatever is restarted or published. {order.WHO}{order.EXIT_CODES}",
         epilog="example: ironburst limit bob --gpus 16 --until 18:00 --why 'deadline of the others'",

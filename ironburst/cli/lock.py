@@ -38,7 +38,6 @@ def add_parser(subparsers: Subparsers) -> None:
     """The verb and its options."""
     parser = subparsers.add_parser(
         "lock",
-        help="solve the exact software of every group of nodes",
         description="Solve the exact software of every group of nodes and write it beside the stack file "
         "(Pulumi.lab.yaml: lab.lock.yaml). What is locked stays while it fits the stack.",
         epilog=EPILOG,

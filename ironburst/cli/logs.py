@@ -41,7 +41,6 @@ def add_parser(subparsers: Subparsers) -> None:
     """The verb's arguments and help."""
     parser = subparsers.add_parser(
         "logs",
-        help="what a node, a lease or the nodes of a job said",
         description="Lines of the journals of a node, of a rented node by its lease or instance (also when it no "
         "longer exists), or of a job's nodes while it ran.",
         epilog=EPILOG,

@@ -60,7 +60,6 @@ def add_parser(subparsers: Subparsers) -> None:
     """The verb and its options."""
     parser = subparsers.add_parser(
         "mirror",
-        help="say which packages a mirror of your own has to hold",
         description="For each system of a stack: the packages of its lock, with version, repository, path and SHA-256 "
         "as the declared repositories have them.",
         epilog=EPILOG,

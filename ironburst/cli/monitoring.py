@@ -35,7 +35,6 @@ def add_parser(subparsers: Subparsers) -> None:
     """The verb's arguments and help."""
     parser = subparsers.add_parser(
         "monitoring",
-        help="alert rules, targets, receivers and dashboards for Prometheus and Grafana",
         description="Write what Prometheus, Alertmanager and Grafana read to watch this site.",
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -62,7 +61,8 @@ def run(arguments: argparse.Namespace) -> int:
     site, folder = of_stack.document(arguments.stack_file), arguments.to.absolute()
     default = site.monitoring.controller or targets.CONTROLLER
     controller = (arguments.controller or default) if site.pools else ""
-    place = site_files.Place(str(folder), arguments.alertmanager, controller, pushed=bool(site.monitoring.receiver))
+    pushed = bool(site.monitoring.receiver)
+    place = site_files.PrometheusPlace(str(folder), arguments.alertmanager, controller, pushed=pushed)
     head = next((each.head for each in site.schedulers if each.head), None)
     hosts = _addressed(site.hosts, arguments.document)
     its = site_files.of_prometheus(site.cluster, hosts, head, place)

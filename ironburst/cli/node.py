@@ -7,7 +7,7 @@ from ironburst.cli import Subparsers, node_bios, node_cycle, node_firmware, node
 
 def add_parser(subparsers: Subparsers) -> None:
     """`ironburst node` and its verbs."""
-    parser = subparsers.add_parser("node", help="look at, install or switch a bare-metal node", description="One node.")
+    parser = subparsers.add_parser("node", description="One node.")
     verbs = parser.add_subparsers(dest="node_verb", required=True, metavar="VERB")
     node_show.add_parser(verbs)
     node_cycle.add_parsers(verbs)

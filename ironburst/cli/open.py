@@ -11,7 +11,6 @@ def add_parser(subparsers: Subparsers) -> None:
     """The verb's arguments and help."""
     parser = subparsers.add_parser(
         "open",
-        help="launch again in what `close`, or refusals, had closed",
         description="Lift `ironburst close` of the same place; of a pool, too, what had closed it because launches "
         f"were refused or nodes didn't join: their cause is cured. {order.WHO}{order.EXIT_CODES}",
         epilog="example: ironburst open p5 --why 'baked a new image'",

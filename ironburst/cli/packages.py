@@ -25,7 +25,6 @@ def add_parser(subparsers: Subparsers) -> None:
     """`ironburst packages` and its verb."""
     parser = subparsers.add_parser(
         "packages",
-        help="build SchedMD's packages of Slurm into a repository of yours",
         description="Packages that no repository has.",
     )
     verbs = parser.add_subparsers(dest="packages_verb", required=True, metavar="VERB")

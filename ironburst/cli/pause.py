@@ -11,7 +11,6 @@ def add_parser(subparsers: Subparsers) -> None:
     """The verb's arguments and help."""
     parser = subparsers.add_parser(
         "pause",
-        help="launch nothing until `resume`; what is rented goes on",
         description="Nothing is launched; what is rented goes on, takes jobs, and is given back as ever. It holds "
         f"until `ironburst resume`, whatever is restarted or published. {order.WHO}{order.EXIT_CODES}",
         epilog="example: ironburst pause --until 8h --why 'prices are odd, Ann looks in the morning'",

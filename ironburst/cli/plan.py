@@ -56,7 +56,6 @@ def add_parser(subparsers: Subparsers) -> None:
     """The verb and its options."""
     parser = subparsers.add_parser(
         "plan",
-        help="what a preview would do, whether it may, and what it costs",
         description="Write a preview as Markdown, for a pull request: what is refused, dollars at worst before and "
         "after, changes, drift. Asks nobody: everything is in the files.",
         epilog=EPILOG,

@@ -27,7 +27,6 @@ def add_parser(subparsers: Subparsers) -> None:
     """The verb's arguments and help."""
     parser = subparsers.add_parser(
         "publish",
-        help="publish the ClusterDocument of a stack",
         description="Read the stack output `cluster` as JSON from standard input and write it to one place, with the "
         "next serial and the commit of the checkout that this is run in. A document of an older commit than the "
         "published one is refused: it would bring back what was. A document that takes away a pool, a zone of one or "

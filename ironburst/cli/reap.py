@@ -18,7 +18,6 @@ def add_parser(subparsers: Subparsers) -> None:
     """The verb's arguments and help."""
     parser = subparsers.add_parser(
         "reap",
-        help="end rented instances that no lease knows",
         description="End rented instances of this cluster that no open lease knows. Every tick does this too; young "
         f"ones and ones with a job on them are spared. {site_options.EXIT_CODES}",
         epilog="example: ironburst reap --dry-run",

@@ -28,7 +28,6 @@ def add_parser(subparsers: Subparsers) -> None:
     """The verb's arguments and help."""
     parser = subparsers.add_parser(
         "receive",
-        help="take the metrics that rented nodes push, for Prometheus",
         description="Take what rented nodes push (Prometheus' remote write) and pass it on to Prometheus, until "
         "SIGTERM or Ctrl-C. It counts only from the address of an open lease, and as that lease's: labels node, lease "
         "and rented are the ledger's, whatever was sent. It reads the ledger, writes nothing and needs no secret: run "
@@ -40,23 +39,30 @@ def add_parser(subparsers: Subparsers) -> None:
     site_options.add(parser, needs_scheduler=False, prints_json=False)
     told = "where it listens (default: `monitoring.receiver` of the document, which rented nodes push to)"
     parser.add_argument("--listen", metavar="ADDRESS:PORT", help=told)
-    told = "where Prometheus takes remote write (default: %(default)s; it needs --web.enable-remote-write-receiver)"
-    parser.add_argument("--to", default=TO, metavar="URL", help=told)
+    told = (
+        f"where Prometheus takes remote write (default: {receiving.PATH} of the document's `monitoring.url`, or {TO}); "
+    )
+    told += "it is started with --web.enable-remote-write-receiver"
+    parser.add_argument("--to", metavar="URL", help=told)
     parser.set_defaults(func=run)
 
 
 @site_options.guarded
 def run(arguments: argparse.Namespace) -> int:
     """Receive until a signal asks to stop."""
-    given = arguments.listen or site_options.read_document(arguments).monitoring.receiver
+    given, to = arguments.listen, arguments.to
+    if not given or not to:
+        declared = site_options.read_document(arguments).monitoring
+        given = given or declared.receiver
+        to = to or (f"{declared.url.rstrip('/')}{receiving.PATH}" if declared.url else TO)
     if not given:
         raise BadInput("the document has no monitoring.receiver, so no node pushes: declare it, or give --listen")
     ip, port = address("--listen", given, "10.0.0.10:8644")
     if ip.is_unspecified or ip.is_global:
         raise BadInput(f"--listen {given}: give the address of the head that rented nodes reach, and no other")
-    if urlsplit(arguments.to).scheme not in ("http", "https"):
-        raise BadInput(f"--to {arguments.to} is no http or https URL: write {TO}")
-    gate, said, stop = Gate(lambda: _leases(arguments), receiving.forward_to(arguments.to)), _Said(), threading.Event()
+    if urlsplit(to).scheme not in ("http", "https"):
+        raise BadInput(f"--to {to} is no http or https URL: write {TO}")
+    gate, said, stop = Gate(lambda: _leases(arguments), receiving.forward_to(to)), _Said(), threading.Event()
     if wrong := gate.look():
         raise BadInput(wrong)
     try:

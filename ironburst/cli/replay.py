@@ -27,7 +27,6 @@ def add_parser(subparsers: Subparsers) -> None:
     """The verb and its options."""
     parser = subparsers.add_parser(
         "replay",
-        help="recorded ticks decided again: what would have been different",
         description=DESCRIPTION,
         epilog="example: ironburst replay /var/lib/ironburst/ticks --config stacks/Pulumi.candidate.yaml",
     )

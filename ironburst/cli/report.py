@@ -33,7 +33,6 @@ def add_parser(subparsers: Subparsers) -> None:
     """The verb and its options."""
     parser = subparsers.add_parser(
         "report",
-        help="GPU-hours and dollars, at home and rented; or what a controller in shadow would have rented",
         description=DESCRIPTION,
         epilog="examples: ironburst report --from 2026-03-01 --to 2026-04-01 --by account --bill march.csv.gz; "
         "ironburst report --shadow --document /srv/ironburst/prod.json --out last-week",

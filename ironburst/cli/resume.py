@@ -11,7 +11,6 @@ def add_parser(subparsers: Subparsers) -> None:
     """The verb's arguments and help."""
     parser = subparsers.add_parser(
         "resume",
-        help="rent again after `pause` or `stop`",
         description=f"Lift a pause or a stop, whoever ordered it. {order.WHO}{order.EXIT_CODES}",
         epilog="example: ironburst resume --why 'the array is cancelled'",
     )

@@ -19,7 +19,6 @@ def add_parser(subparsers: Subparsers) -> None:
     """The verb and its options."""
     parser = subparsers.add_parser(
         "rights",
-        help="the policies of the role that does `pulumi up`",
         description="Print the policies of a role that may do `pulumi up` of a stack and needn't be an administrator: "
         "roles are made with the declared boundary alone, and below the declared path. Changes nothing, asks nobody. "
         "Exit code 0: printed; 2: bad input.",

@@ -40,7 +40,6 @@ def add_parser(subparsers: Subparsers) -> None:
     """The verb's arguments and help."""
     parser = subparsers.add_parser(
         "run",
-        help="the controller: tick after tick until SIGTERM",
         description="The controller: tick after tick, at the document's burst.tick, until SIGTERM or Ctrl-C; the tick "
         "under way is finished. Prints the ticks in which something happened. The ledger keeps what money was spent "
         "on, and why, for good; other jobs "

@@ -23,7 +23,6 @@ def add_parser(subparsers: Subparsers) -> None:
     """The verb's arguments and help."""
     parser = subparsers.add_parser(
         "serve",
-        help="a page for operators: what is broken, queue, GPUs, leases, money, decisions, drift",
         description="A page for operators: what is broken, the queue and why each job waits, GPUs over time, leases, "
         "money against the ceilings, decisions, drift. It reads the controller's files alone (document, ledger, "
         "ticks), writes nothing, and asks neither the scheduler nor the cloud. Until SIGTERM or Ctrl-C. "

@@ -21,7 +21,6 @@ def add_parser(subparsers: Subparsers) -> None:
     """The verb's arguments and help."""
     parser = subparsers.add_parser(
         "shares",
-        help="each team's part of the owned GPUs, and what the scheduler is told of it",
         description="What the declared shares give each team. With --for, the objects or commands that a scheduler is "
         "told them by: kubernetes and kueue as YAML for `kubectl apply --server-side -f -`, slurm as the commands for "
         "an empty accounting database (the role slurm_head runs those that are missing by itself). "

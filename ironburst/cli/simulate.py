@@ -29,7 +29,6 @@ def add_parser(subparsers: Subparsers) -> None:
     """The verb and its options."""
     parser = subparsers.add_parser(
         "simulate",
-        help="a trace of jobs on a declared cluster",
         description=DESCRIPTION,
         epilog="example: ironburst simulate jobs.csv --config stacks/Pulumi.prod.yaml --out simulated",
     )

@@ -31,7 +31,6 @@ def add_parser(subparsers: Subparsers) -> None:
     """The verb and its options."""
     parser = subparsers.add_parser(
         "size",
-        help="how many nodes to own, reserve and rent, from your own history",
         description=DESCRIPTION,
         epilog=EXAMPLE,
     )

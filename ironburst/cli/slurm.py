@@ -15,9 +15,7 @@ from ironburst.slurm_programs.snippet import FOLDER, its_pools, parts
 
 def add_parser(subparsers: Subparsers) -> None:
     """The verb and what it can do."""
-    parser = subparsers.add_parser(
-        "slurm", help="what a Slurm that is there already needs", description="Beside a Slurm that isn't managed."
-    )
+    parser = subparsers.add_parser("slurm", description="Beside a Slurm that isn't managed.")
     inner = parser.add_subparsers(dest="what", required=True, metavar="WHAT")
     snippet = inner.add_parser(
         "snippet",

@@ -25,7 +25,6 @@ def add_parser(subparsers: Subparsers) -> None:
     """The verb's arguments and help."""
     parser = subparsers.add_parser(
         "status",
-        help="queue, home nodes, leases, money",
         description="Queue, home nodes, leases, and money committed and spent (estimates) against the budget. "
         + site_options.EXIT_CODES
         + "; 5 the controller has not ticked for long",

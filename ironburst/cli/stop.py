@@ -31,7 +31,6 @@ def add_parser(subparsers: Subparsers) -> None:
     """The verb's arguments and help."""
     parser = subparsers.add_parser(
         "stop",
-        help="no more renting; with --now what is rented ends within seconds",
         description="Nothing new is rented, no further job is let on rented nodes, and each ends with the jobs that "
         "are on it. With --now the jobs go back to the queue and the nodes end within seconds, also where no "
         f"controller runs (as root). It holds until `ironburst resume`, whatever is restarted or published. {order.WHO}"

@@ -23,7 +23,6 @@ def add_parser(subparsers: Subparsers) -> None:
     """The verb's arguments and help."""
     parser = subparsers.add_parser(
         "tick",
-        help="one tick of the controller: observe, decide, re-check, apply, record",
         description=f"One tick of the controller: observe, decide, re-check, apply, record. {site_options.EXIT_CODES}",
         epilog="example: ironburst tick --document /var/lib/ironburst/cluster.json --slurm-prefix 'ssh root@head'",
     )

@@ -21,7 +21,6 @@ def add_parser(subparsers: Subparsers) -> None:
     """The verb and its options."""
     parser = subparsers.add_parser(
         "validate",
-        help="check a stack file",
         description="Check a stack file. Exit code 0: valid; 2: not, with every finding; 1: a bug.",
         epilog="example: ironburst validate stacks/Pulumi.prod.yaml --json",
     )

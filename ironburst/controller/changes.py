@@ -37,16 +37,18 @@ def applied(before: Any, change: dict[str, Any]) -> Any:
 
 
 def _runs(before: list[Any], after: list[Any]) -> list[Any]:
-    at = {_text(item): n for n, item in enumerate(before)}
+    same = {id(item): n for n, item in enumerate(before)}  # most are: who records them keeps them
+    new = {id(item) for item in after} - same.keys()
+    stays = {id(item) for item in after} - new
+    alike = {_text(item): n for n, item in enumerate(before) if id(item) not in stays} if new else {}
     runs: list[Any] = []
     for item in after:
-        old = at.get(_text(item))
-        if runs and isinstance(runs[-1], list) and sum(runs[-1]) < len(before) and before[sum(runs[-1])] == item:
+        end = sum(runs[-1]) if runs and isinstance(runs[-1], list) else len(before)
+        if end < len(before) and (before[end] is item or (id(item) in new and before[end] == item)):
             runs[-1][1] += 1  # also where equal items repeat
-        elif old is None:
-            runs.append({"new": item})
-        else:
-            runs.append([old, 1])
+            continue
+        old = same.get(id(item)) if id(item) not in new else alike.get(_text(item))
+        runs.append({"new": item} if old is None else [old, 1])
     return runs
 
 

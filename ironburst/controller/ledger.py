@@ -303,6 +303,11 @@ class Ledger(JobRecords):
             else:
                 self._insert("decisions", at_s=now_s, job=job, kind=kind, code=code, **latest)
 
+    def still_decided(self, jobs: Iterable[int], until_s: float) -> None:
+        """What was decided last for these jobs held up to then."""
+        query = "UPDATE decisions SET last_s = max(last_s, ?) WHERE id = (SELECT max(id) FROM decisions WHERE job = ?)"
+        self._db.executemany(query, [(until_s, job) for job in jobs])
+
     def decisions(self, job: int | None = None) -> list[DecisionRow]:
         """Of one job, or all; the oldest first."""
         where, values = ("", ()) if job is None else ("WHERE job = ?", (job,))

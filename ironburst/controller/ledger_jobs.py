@@ -70,7 +70,8 @@ class JobRecords:
 
     def jobs_since(self, at_s: float) -> list[JobRow]:
         """Those that were seen in the queue then or later."""
-        return [records.of(JobRow, row) for row in self._rows("SELECT * FROM jobs WHERE last_s >= ?", at_s)]
+        query = f"SELECT * FROM jobs WHERE last_s >= ? OR {_IN_QUEUE}"  # of a large queue only changes are written
+        return [records.of(JobRow, row) for row in self._rows(query, at_s)]
 
     def parts(self, whole: int) -> list[JobRow]:
         """The tasks of an array, the parts of a heterogeneous job, and earlier jobs of a number, by the number."""

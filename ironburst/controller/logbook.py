@@ -8,6 +8,7 @@ from ironburst.burst import Decision, Job, Policy, Snapshot, to_json
 from ironburst.controller import foreign, lasting, own_exclusions, runtime_store, unstarted, waits_watch
 from ironburst.controller.ledger import Ledger
 from ironburst.controller.recorder import Recorder, RecordError
+from ironburst.controller.written import Written
 from ironburst.document import ClusterDocument
 from ironburst.ports import Observation
 
@@ -22,6 +23,7 @@ class Logbook:
         self._ledger, self._recorder = ledger, recorder
         self._on_nodes: dict[int, Job] = {}  # at the last tick
         self._looked_s = 0.0
+        self._written = Written()
         self._whose: dict[int, tuple[float, str]] = {}  # ids at the last tick: submit time, user
 
     def learn(self, document: ClusterDocument, observation: Observation, now_s: float) -> None:
@@ -44,13 +46,16 @@ class Logbook:
     def write(self, policy: Policy, snapshot: Snapshot, decision: Decision, observation: Observation) -> None:
         """Each job's decision, and the tick."""
         ledger, now, jobs = self._ledger, snapshot.now_s, {job.id: job for job in snapshot.jobs}
-        before = ledger.in_queue()
+        before, (written, news) = ledger.in_queue(), self._written.after(jobs, decision, now)
         with ledger.transaction():
-            ledger.saw_jobs(snapshot.jobs, now)
+            ledger.still_decided(news.over, news.until_s)
+            ledger.saw_jobs((job for job in snapshot.jobs if job.id in news.jobs), now)
             for gone in before - jobs.keys():
                 if not observation.unseen_job(gone):
                     ledger.left_queue(gone, now)
             for wait in decision.waits:
+                if wait.job not in news.answers:
+                    continue
                 figures = {
                     "start_s": wait.start_s,
                     "usd": wait.usd,
@@ -60,7 +65,9 @@ class Logbook:
                 said = json.dumps(figures, separators=(",", ":"))
                 ledger.decided(wait.job, "wait", wait.code, wait.text, now, wait.look_again_s, said)
             for item in decision.infeasible:
-                ledger.decided(item.job, "infeasible", item.code, item.text, now)
+                if item.job in news.answers:
+                    ledger.decided(item.job, "infeasible", item.code, item.text, now)
+        self._written = written
         if self._recorder:
             try:
                 self._recorder.record(policy, snapshot, decision)

@@ -3,7 +3,8 @@ Audit log, bug report and regression test are the same files (`ironburst replay 
 
 A folder of `ticks-TIME-NNN.jsonl.gz` (UTC, of the first tick in it). A line is a tick: {"at_s", "policy", "snapshot",
 "decision"}; in a file's first line they are whole, later ones hold what changed (ironburst.controller.changes). A tick
-that differs from the one before in nothing that matters isn't written. Each is a gzip member of its own: `zcat` reads
+that differs from the one before in nothing that matters isn't written; of a large queue (written.LARGE) a decision is
+there without its wording and figures, which deciding again gives. Each is a gzip member of its own: `zcat` reads
 the file, and a crash costs no more than the tick it hit. A process starts its own file, as does every hour, so that old
 ones can be deleted whole: by age, and the oldest ones over a size.
 """
@@ -23,6 +24,8 @@ from typing import Any, NamedTuple
 
 from ironburst.burst import Decision, Job, Node, Policy, Snapshot, from_json, to_json
 from ironburst.controller import changes, private
+from ironburst.controller.written import LARGE
+from ironburst.system.kept import Kept
 
 KEEP_DAYS, KEEP_MB = 30.0, 1000.0
 _FILE_S, _FILE_BYTES = 3600.0, 16_000_000
@@ -72,6 +75,7 @@ class Recorder:
         self.folder, self._keep_s, self._keep_bytes = Path(folder), keep_days * 86400, keep_mb * 1e6
         self._matters: tuple[Policy, Snapshot, Decision] | None = None  # of the tick written last
         self._last: dict[str, Any] | None = None  # as it is in the file under way
+        self._encoded = Kept(to_json)  # jobs and nodes that stay the same are as they were in the last tick
         self._file: Path | None = None
         self._began_s = 0.0
 
@@ -82,11 +86,15 @@ class Recorder:
         matters = (policy, replace(snapshot, now_s=0.0, budget=None), _bare(decision))
         if matters == self._matters:
             return False
+        told = matters[2] if len(snapshot.jobs) >= LARGE else decision
+        self._encoded.look()
+        said = {
+            "policy": to_json(policy),
+            "snapshot": to_json(snapshot, self._encoded),
+            "decision": to_json(told, self._encoded),
+        }
         try:
-            self._write(
-                snapshot.now_s,
-                {"policy": to_json(policy), "snapshot": to_json(snapshot), "decision": to_json(decision)},
-            )
+            self._write(snapshot.now_s, said)
         except OSError as error:
             self._file = self._last = None
             raise RecordError(f"a tick can't be written to {self.folder}: {error.strerror or error}") from None

@@ -5,8 +5,8 @@ up. Readers ignore fields that they don't know, refuse versions that they don't 
 
 - model: the document. Its parts: part (what they share), aws, bridge, control_plane, hall_model, karpenter_model,
   monitoring, policy_model, slurm_node, user_model
-- build: from a declaration, with build_policy, build_scheduler and build_users; of_stack: of a stack file, without a
-  cloud; variables: Ansible's view of it
+- build: from a declaration, with build_monitoring, build_policy, build_scheduler and build_users; of_stack: of a stack
+  file, without a cloud; variables: Ansible's view of it
 """
 
 from __future__ import annotations

@@ -29,6 +29,5 @@ def monitoring(config: ClusterConfig) -> MonitoringDocument:
 
 def _address(config: ClusterConfig, name: str) -> str:
     """Of an owned host."""
-    return next(
-        nodes.addresses[nodes.names.index(name)] for hall in config.halls for nodes in hall.nodes if name in nodes.names
-    )
+    owned = (nodes for hall in config.halls for nodes in hall.nodes if name in nodes.names)
+    return next((nodes.addresses[nodes.names.index(name)] for nodes in owned), "")  # config.checks.monitoring

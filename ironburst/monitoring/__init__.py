@@ -3,6 +3,6 @@
 - rules, with alerts.yaml: the alert rules, the same for every site
 - targets: what is scraped; receivers: who is told
 - dashboards, with dashboards.yaml: what Grafana shows
-- receiving: the gate for what rented nodes push; remote_write: metrics; log_relay: lines
-- site_files: all of these, for one site
+- site_files: all of these, for one site; kubernetes: the same as objects for Prometheus' operator
+- receiving: the gate before it for what rented nodes push, with remote_write, the format of metrics; log_relay: lines
 """

@@ -57,7 +57,7 @@ def _endpoint(port: str, job: str, *relabelings: Object) -> Object:
 
 def _dcgm(pods: Mapping[str, str]) -> Object:
     """DCGM's exporter says which pod has a GPU; of a GPU that nobody has its own pod's name would be taken for that."""
-    relabelings = [
+    relabelings: list[Object] = [
         {"sourceLabels": ["__meta_kubernetes_pod_node_name"], "targetLabel": "node"},
         {"sourceLabels": [_NODE], "regex": "(.+)", "targetLabel": "node"},  # EKS calls nodes by their instances
         {"sourceLabels": [_SITE], "regex": f"{burst_partition('')}.+", "targetLabel": "rented", "replacement": "true"},

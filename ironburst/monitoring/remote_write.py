@@ -23,7 +23,7 @@ class Malformed(ValueError):
     """It isn't what remote write sends; one sentence."""
 
 
-class Series(NamedTuple):
+class SentSeries(NamedTuple):
     """One of a request. `labels`: their bytes as they were sent; `samples`: (milliseconds since 1970, bytes)."""
 
     labels: bytes
@@ -81,7 +81,7 @@ def compressed(data: bytes) -> bytes:
 
 
 # ---- protobuf
-def series(data: bytes) -> Iterator[Series]:
+def series(data: bytes) -> Iterator[SentSeries]:
     """Those of a request; exemplars, histograms and metadata are left out. Raises Malformed."""
     for number, start, end in _fields(data, 0, len(data)):
         if number == 1:
@@ -117,7 +117,7 @@ def stale(at_ms: int) -> bytes:
     return b"\x09" + struct.pack("<Q", STALE) + b"\x10" + _as_varint(at_ms)
 
 
-def _series(data: bytes, start: int, end: int) -> Series:
+def _series(data: bytes, start: int, end: int) -> SentSeries:
     named, samples, behind = start, list[tuple[int, bytes]](), False
     for number, begin, stop in _fields(data, start, end):
         if number == 1:
@@ -129,7 +129,7 @@ def _series(data: bytes, start: int, end: int) -> Series:
             samples.append((_timestamp(data, begin, stop), data[begin:stop]))
         else:
             behind = True
-    return Series(data[start:named], samples)
+    return SentSeries(data[start:named], samples)
 
 
 def _timestamp(data: bytes, start: int, end: int) -> int:

@@ -16,7 +16,7 @@ ALERTMANAGER = "alertmanager.yml"
 
 
 @dataclass(frozen=True)
-class Place:
+class PrometheusPlace:
     """`folder`: where they lie; the rest is host:port, as that Prometheus reaches it. `controller`: empty: none."""
 
     folder: str
@@ -26,7 +26,7 @@ class Place:
     pushed: bool = False  # rented nodes push to it, by the gate
 
 
-def of_prometheus(cluster: str, hosts: Iterable[Host], head: str | None, place: Place) -> dict[str, str]:
+def of_prometheus(cluster: str, hosts: Iterable[Host], head: str | None, place: PrometheusPlace) -> dict[str, str]:
     """{name: text}: rules and targets, then the settings that name them."""
     found = targets.of(hosts, head, place.controller)
     settings = targets.prometheus(cluster, place.folder, place.alertmanager, place.itself, pushed=place.pushed)

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
+from functools import cached_property
 from typing import Any, NamedTuple, Protocol
 
 from ironburst.burst import Job, Node, Resources
+from ironburst.burst.slots import jobs_on
 from ironburst.nodes import naming
 from ironburst.ports.service import SchedulerError, SchedulerMissing
 from ironburst.shares import Quota, TeamShare
@@ -127,11 +129,23 @@ class Observation:
 
     def node(self, name: str) -> Node | None:
         """None: the scheduler doesn't know it."""
-        return next((node for node in self.nodes if node.name == name), None)
+        return self._nodes.get(name)
 
     def job(self, id: int) -> Job | None:
         """None: it isn't in the queue."""
-        return next((job for job in self.jobs if job.id == id), None)
+        return self._jobs.get(id)
+
+    @cached_property
+    def _nodes(self) -> dict[str, Node]:
+        return {node.name: node for node in reversed(self.nodes)}  # of two with one name the first one
+
+    @cached_property
+    def _jobs(self) -> dict[int, Job]:
+        return {job.id: job for job in reversed(self.jobs)}
+
+    @cached_property
+    def _on(self) -> dict[str, list[Job]]:
+        return jobs_on(self.jobs)
 
     def unseen(self, node: str) -> bool:
         """Whether nothing may be concluded about a node: it may be one of a scheduler that gave no answer."""
@@ -143,7 +157,7 @@ class Observation:
 
     def on(self, node: str) -> list[Job]:
         """The jobs that are on a node."""
-        return [job for job in self.jobs if node in job.on]
+        return list(self._on.get(node, ()))
 
 
 class Claim(NamedTuple):

@@ -38,8 +38,8 @@ class Summary:
     """the lab stays up: neither refused nor given back yet"""
 
     def good(self) -> bool:
-        """Every job done once, both faults and the refused gang met and survived, watched, the second converge changed nothing,
-        and nothing left; of a lab that is kept, what was told of these.
+        """Every job done once, both faults and the refused gang met and survived, the hall watched, the second converge
+        changed nothing, and nothing left; of a lab that is kept, what was told of these.
         """
         jobs = self.history.jobs if self.history else ()
         unchanged = all(host["changed"] == host["failed"] == 0 for host in self.converge.get("second", {}).values())

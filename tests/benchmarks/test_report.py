@@ -44,7 +44,7 @@ def lines(*results):
 
 def test_without_results_every_line_says_not_measured():
     text = report.page([])
-    assert text.count(report.NOT_MEASURED) == sum(len(each) for each in lines().values()) and text.count("\n## ") == 20
+    assert text.count(report.NOT_MEASURED) == sum(len(each) for each in lines().values()) and text.count("\n## ") == 21
 
 
 @pytest.mark.parametrize(
@@ -146,6 +146,7 @@ def test_every_result_has_a_command_that_its_benchmark_understands():
             "dollars",
             "shares",
             "share_table",
+            "watch",
         )
     }
 

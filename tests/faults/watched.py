@@ -95,15 +95,17 @@ def fired(url, from_s, to_s):
     for name, rule in rules.every().items():
         if name != "Watchdog":
             asked = {"query": rule["expr"], "start": from_s, "end": to_s, "step": SCRAPE_S}
-            with urllib.request.urlopen(f"{url}/api/v1/query_range?{urllib.parse.urlencode(asked)}", timeout=60) as answer:
+            with urllib.request.urlopen(
+                f"{url}/api/v1/query_range?{urllib.parse.urlencode(asked)}", timeout=60
+            ) as answer:
                 series = json.load(answer)["data"]["result"]
             held_s = unit_seconds(str(rule.get("for", "0s"))) or 0
-            if any(_longest([float(at) for at, _ in each["values"]]) >= held_s for each in series):
+            if any(longest([float(at) for at, _ in each["values"]]) >= held_s for each in series):
                 found[name] = rule["labels"]["severity"]
     return found
 
 
-def _longest(moments):
+def longest(moments):
     """Seconds from the first to the last of those that follow each other."""
     longest, began = 0.0, moments[0]
     for before, at in itertools.pairwise(moments):

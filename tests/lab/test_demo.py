@@ -30,6 +30,7 @@ def test_two_side_by_side_do_the_main_job():
             assert all(told["jobs"][fate]["jobs"] > 0 for fate in ("home", "waited", "rented"))
             assert all(fault["survived"] for fault in told["faults"].values()) and len(told["faults"]) == 2
             assert told["training"]["survived"] and len(told["training"]["starts"]) == 2
+            assert told["watched"]["good"], told["watched"]
             assert told["refused"]["survived"] and len(told["refused"]["zones"]) == 2
             assert {host["changed"] for host in told["converge"]["second"].values()} == {0}
             assert len(told["converge"]["second"]) == 4

@@ -76,6 +76,7 @@ PATHS: dict[str, tuple[str, str]] = {
     "slurm_host/tasks/names.yml:Rented nodes are known by their names": ("harmless", BESIDE),
     "users/handlers/main.yml:Sshd reads its settings": ("harmless", "a reload keeps its sessions"),
     "users/tasks/runtime.yml:The directory is asked": ("harmless", "who runs already is looked up no more"),
+    "prometheus/tasks/runtime.yml:Prometheus and Alertmanager run with their present settings": ("harmless", BESIDE),
     "infiniband_fabric/tasks/elsewhere.yml:No subnet manager runs or starts here, also no former one of ours": (
         "harmless",
         "routes stay in the switches",

@@ -6,6 +6,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+import templated
 import yaml
 from programs import PLAYBOOKS, command, load
 from rendered import rendered
@@ -41,7 +42,7 @@ def site(tmp_path_factory):
 
 def test_it_is_what_the_verb_writes(site):
     document, made = site
-    place = site_files.Place(FOLDER, "127.0.0.1:9093", "127.0.0.1:8643", "127.0.0.1:9090")
+    place = site_files.PrometheusPlace(FOLDER, "127.0.0.1:9093", "127.0.0.1:8643", "127.0.0.1:9090")
     wanted = site_files.of_prometheus("lab", document.hosts, "head", place)
     written = {each["path"].removeprefix(f"{FOLDER}/"): each["content"] for each in made["prometheus_site_files"]}
     assert written == wanted
@@ -95,7 +96,7 @@ def test_nothing_that_they_refuse_takes_a_files_place(site, tmp_path, monkeypatc
         refused = run_module([broken], tmp_path)
         assert refused.get("failed") and "stays as it was" in refused["msg"] and name in refused["msg"]
         assert (tmp_path / FOLDER[1:] / name).read_text() == before
-        assert sorted(path.name for path in (tmp_path / FOLDER[1:]).iterdir())[0] != ".ironburst-"
+        assert [path for path in (tmp_path / FOLDER[1:]).iterdir() if path.name.startswith(".ironburst-")] == []
 
 
 def test_dashboards_are_those_of_the_verb_and_none_without_the_sdk(site, monkeypatch):
@@ -105,3 +106,18 @@ def test_dashboards_are_those_of_the_verb_and_none_without_the_sdk(site, monkeyp
     assert load("plugins/filter/monitoring.py").monitoring_dashboards("/x") == []
     source = next(each for each in site[1]["prometheus_grafana_files"] if "datasources/" in each["path"])
     assert yaml.safe_load(source["content"])["datasources"][0]["url"] == "http://127.0.0.1:9090"
+
+
+@pytest.mark.parametrize("distribution", ["Debian 13", "Rocky 9", "Ubuntu 24.04"])
+def test_a_system_without_its_packages_is_refused(distribution):
+    name, version = distribution.split()
+    facts = {"distribution": name, "distribution_version": version, "distribution_major_version": version.split(".")[0]}
+    known = {"ansible_facts": facts | {"os_family": "RedHat" if name == "Rocky" else "Debian"}}
+    packages = templated.value("prometheus", "prometheus_packages", known)
+    assert packages == ([] if name == "Rocky" else ["prometheus", "prometheus-alertmanager"])
+    (asked, *_) = yaml.safe_load((PLAYBOOKS / "roles/prometheus/tasks/preflight.yml").read_text())
+    assert asked["ansible.builtin.assert"]["that"] == "prometheus_packages | length > 0"
+    message = templated.expression(
+        asked["ansible.builtin.assert"]["fail_msg"], known | {"inventory_hostname": "head", "prometheus_packages": []}
+    )
+    assert "name a host with Debian or Ubuntu" in message and "ironburst monitoring STACK_FILE" in message

@@ -22,6 +22,7 @@ def on_kubernetes(value):
     value["software"]["kubernetes"] = "1.36"
     hall = value["halls"][0]
     hall["nodes"] = [nodes for nodes in hall["nodes"] if nodes.get("role") != "head"]
+    value.pop("monitoring", None)  # it was the head's
     value["scheduler"] = {
         "kind": "kubernetes",
         "api_server": "https://10.78.0.5:6443",

@@ -23,7 +23,7 @@ from ironburst.config.models import Burst
 from ironburst.config.scheduler_models import Slurm
 from ironburst.controller import records
 from ironburst.doctor import hosts
-from ironburst.document import build_scheduler
+from ironburst.document import build_scheduler, monitoring
 from ironburst.slurm_programs import snippet
 from tests.fakes import dead_man
 from tests.fakes import document as published
@@ -137,6 +137,7 @@ SAME = {
         ROLE["infiniband_fabric_check_interval"],
         PLAY["roles/infiniband_fabric/templates/ironburst-fabric.timer.j2", "infiniband_fabric_check_interval"],
     ),
+    "port of Prometheus": (ROLE["prometheus_port"], monitoring.PORT),
     "how long slurmctld may be away": tuple(
         ROLE[f"slurm_{role}_controller_timeout"] for role in ("host", "node", "login")
     ),
@@ -144,7 +145,7 @@ SAME = {
 USED = """slurm_head_resume_timeout slurm_head_suspend_timeout slurm_head_burst_suspend_time slurm_head_default_time
 slurm_head_power_save_interval cloud_node_dead_man_look base_reboot_timeout nvidia_driver_reboot_timeout
 slurm_host_controller_timeout slurm_node_controller_timeout slurm_login_controller_timeout
-slurm_head_sched_interval node_health_settle base_reboot_at_once infiniband_fabric_check_interval"""
+slurm_head_sched_interval node_health_settle base_reboot_at_once infiniband_fabric_check_interval prometheus_port"""
 ALONE = {
     "read nowhere but in this role": """
         base_hugepages container_runtime_docker_log_size container_runtime_docker_log_files
@@ -152,9 +153,11 @@ ALONE = {
         infiniband_fabric_min_width infiniband_fabric_min_lane_gbps infiniband_fabric_settle
         kubernetes_head_backups_kept kubernetes_head_renew_days kubernetes_node_gate_interval
         kubernetes_node_api_timeout kubernetes_node_join_tries logs_journal_max metrics_node_port metrics_dcgm_port
-        metrics_cluster_interval node_health_fabric_rate node_health_accepted_uncorrectable node_health_memory_gib
+        metrics_cluster_interval metrics_push_interval
+        node_health_fabric_rate node_health_accepted_uncorrectable node_health_memory_gib
         node_health_dcgm_level node_health_burn_in_dcgm_level node_health_baseline_tolerance scratch_mode
-        shared_filesystem_timeout slurm_head_health_interval slurm_head_max_time slurm_head_database_memory
+        prometheus_alertmanager_port prometheus_memory_max shared_filesystem_timeout slurm_head_health_interval
+        slurm_head_max_time slurm_head_database_memory
         slurm_head_backup_keep slurm_head_conversion_timeout users_cache_time""",
 }
 DOCUMENT_ALONE = {

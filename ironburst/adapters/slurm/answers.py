@@ -51,14 +51,14 @@ def nodes(answer: Any) -> list[Node]:
     return read_nodes(answer).items
 
 
-def read_jobs(answer: Any) -> Read:
+def read_jobs(answer: Any, read: Callable[[Any], Job] | None = None) -> Read:
     """The jobs of `squeue --json`. Raises WrongShape."""
-    return _each("job", _job, _unreadable_job, slurm_arrays.tasks_apart(_rows(answer, "jobs", "squeue")))
+    return _each("job", read or job, _unreadable_job, slurm_arrays.tasks_apart(_rows(answer, "jobs", "squeue")))
 
 
-def read_nodes(answer: Any) -> Read:
+def read_nodes(answer: Any, read: Callable[[Any], Node] | None = None) -> Read:
     """The nodes of `scontrol show node --json`. Raises WrongShape."""
-    return _each("node", _node, _unreadable_node, _rows(answer, "nodes", "scontrol show node"))
+    return _each("node", read or node, _unreadable_node, _rows(answer, "nodes", "scontrol show node"))
 
 
 def shares(answer: Any) -> dict[int, str]:
@@ -154,7 +154,8 @@ def _text(value: Any) -> str:
     return value
 
 
-def _job(raw: dict[str, Any]) -> Job:
+def job(raw: dict[str, Any]) -> Job:
+    """Of a row of `squeue --json`. Raises what an unknown shape raises (_SHAPES)."""
     state = base_state(_words(raw["job_state"]))
     on = tuple(expand(raw["nodes"] or "")) if state in _ON_NODES else ()
     count, each = slurm_asked.has(raw, len(on)) if on else slurm_asked.asks(raw)
@@ -199,7 +200,8 @@ def _job(raw: dict[str, Any]) -> Job:
     )
 
 
-def _node(raw: dict[str, Any]) -> Node:
+def node(raw: dict[str, Any]) -> Node:
+    """Of a row of `scontrol show node --json`. Raises as `job`."""
     partitions = raw["partitions"]
     total = tres(raw["tres"])
     gpu_types: dict[str, int] = {}

@@ -12,7 +12,7 @@ leaves alone. Here both are translated into the controller's terms.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -25,14 +25,14 @@ Pools = Mapping[str, frozenset[str]]  # the nodes of each burst partition
 _UNDECLARED = "a node of Kubernetes (it is slurm-bridge's job for pods, and the stack has no scheduler.bridge)"
 
 
-def read_jobs(queue: Any, pools: Pools | None) -> Read:
+def read_jobs(queue: Any, pools: Pools | None, read: Callable[[Any], Job] = slurm_json.job) -> Read:
     """The jobs of `squeue --json`. `pools`: None where nothing is declared of a bridge. Raises WrongShape."""
     pods = placeholders(queue)
     if not pods:
-        return slurm_json.read_jobs(queue)
+        return slurm_json.read_jobs(queue, read)
     rows = [_row(raw, pods[raw["job_id"]]) if _is(raw, pods) else raw for raw in queue["jobs"]]
-    read = slurm_json.read_jobs({**queue, "jobs": rows})
-    return Read([told(job, pools) if job.id in pods else job for job in read.items], read.unreadable)
+    found = slurm_json.read_jobs({**queue, "jobs": rows}, read)
+    return Read([told(job, pools) if job.id in pods else job for job in found.items], found.unreadable)
 
 
 def placeholders(queue: Any) -> dict[int, tuple[str, ...]]:

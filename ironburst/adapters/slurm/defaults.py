@@ -12,14 +12,14 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from ironburst.adapters.slurm import asked as slurm_asked
 from ironburst.ports import Node, Resources
 
 
-def applied(answer: Any, nodes: Sequence[Node]) -> Any:
+def applied(answer: Any, nodes: Sequence[Node], row: Callable[..., Any] | None = None) -> Any:
     """`squeue --json` with what such jobs will get. Rows of unknown shapes stay as they are."""
     if not isinstance(answer, dict) or not isinstance(answer.get("jobs"), list):
         return answer
@@ -29,14 +29,22 @@ def applied(answer: Any, nodes: Sequence[Node]) -> Any:
             kinds.setdefault(partition, []).append(node.total)
     # by partition: the most GPUs, and the least memory, of a node
     of = {name: (max(t.gpus for t in all), min(t.memory_mb for t in all)) for name, all in kinds.items()}
-    return answer | {"jobs": [_applied(raw, of) for raw in answer["jobs"]]}
+    row = row or of_row
+    return answer | {"jobs": [row(raw, *of.get(_partition(raw), (-1, 0))) for raw in answer["jobs"]]}
 
 
-def _applied(raw: Any, of: Mapping[str, tuple[int, int]]) -> Any:
+def _partition(raw: Any) -> str:
     try:
-        if raw["tres_alloc_str"]:
+        return str(raw["partition"]).partition(",")[0]
+    except (KeyError, TypeError):
+        return ""
+
+
+def of_row(raw: Any, gpus: int, memory_mb: int) -> Any:
+    """Of one row; `gpus`, `memory_mb`: the most GPUs and the least memory of its partition's nodes, -1: it has none."""
+    try:
+        if raw["tres_alloc_str"] or gpus < 0:
             return raw
-        gpus, memory_mb = of[raw["partition"].partition(",")[0]]
         raw = _with_nodes(raw, gpus)
         share = re.match(r"gpu:(\d+)", raw["memory_per_tres"] or "")
         _, each = slurm_asked.asks(raw)

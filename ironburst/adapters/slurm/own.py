@@ -49,7 +49,7 @@ def queue(ask: Ask, now_s: float, *options: str) -> list[OwnJob]:
         if "Invalid job id" in str(error):
             return []
         raise
-    jobs, said = slurm_json.jobs(answer), slurm_comments.comments(answer)
+    jobs, (said, _) = slurm_json.jobs(answer), slurm_comments.comments(answer)
     return [
         OwnJob(
             called=job.called or str(job.id),

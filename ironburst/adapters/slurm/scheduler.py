@@ -7,7 +7,6 @@ reads; there the folder is called `leases`.
 
 from __future__ import annotations
 
-import json
 import math
 import os
 import re
@@ -24,10 +23,12 @@ from ironburst.adapters.slurm import comments as slurm_comments
 from ironburst.adapters.slurm import defaults as slurm_defaults
 from ironburst.adapters.slurm import occupancy as slurm_occupancy
 from ironburst.adapters.slurm.answers import Read
+from ironburst.adapters.slurm.rows import Rows
 from ironburst.nodes import naming
 from ironburst.ports import Claim, Observation, Quota, SchedulerError, SchedulerMissing, TeamShare, WrongShape
 from ironburst.ports.service import Occupancy
 from ironburst.shares import slurm as shared
+from ironburst.system.kept import Kept
 
 SPOOL = "/var/spool/ironburst"
 # FILE OWNER STALE_S SAID: says the age and the text of the claim that is there, then makes it OWNER's if that may be.
@@ -48,7 +49,6 @@ printf '%s %s %s\\n' "$age" "$owner" "$said"
 """
 # `Requested operation is presently disabled for job 7`, or for a task `100_3: Job is pending execution`
 _REFUSED_JOB = re.compile(r" for job (?P<job>[0-9_]+)\s*$|^(?:\S*: )?(?P<task>[0-9_]+): ")
-_SURROGATE = "\\ud"  # a JSON escape of U+D800 to U+DFFF; half of a pair is no text
 _SIGNS = (
     "pgrep -x slurmctld; ls -d /opt/slurm*/bin/squeue /opt/slurm/*/bin/squeue /usr/local/bin/squeue "
     "/usr/local/slurm*/bin/squeue /usr/local/slurm/*/bin/squeue /cm/shared/apps/slurm/*/bin/squeue 2>/dev/null"
@@ -74,6 +74,9 @@ class Slurm:
         """
         self._prefix, self._spool, self._timeout_s, self._first = list(prefix), spool, timeout_s, first
         self._cluster = cluster
+        self._rows = {"squeue": Rows("jobs"), "scontrol": Rows("nodes")}
+        self._job, self._node = Kept(slurm_json.job), Kept(slurm_json.node)
+        self._defaults = Kept(slurm_defaults.of_row)
 
     # ---- reading
     def observe(self) -> Observation:
@@ -81,21 +84,24 @@ class Slurm:
         # squeue also in states that still hold nodes;
         # nodes last: one that a just-ended job left is then seen idle, not vanished
         queue = self._json("squeue", "--json")
-        nodes = slurm_json.read_nodes(self._json("scontrol", "show", "node", "--all", "--json"))
+        nodes = slurm_json.read_nodes(self._json("scontrol", "show", "node", "--all", "--json"), self._node)
         asked, unread = self._with_exclusive(queue)
-        jobs = self._read_jobs(slurm_defaults.applied(asked, nodes.items))
+        jobs = self._read_jobs(slurm_defaults.applied(asked, nodes.items, self._defaults))
+        for kept in (self._job, self._node, self._defaults):
+            kept.look()
         permits = self._call(
             "find", f"{self._spool}/leases", "-mindepth", "1", "-maxdepth", "1", "-printf", "%f\\n"
         ).split()
         unreadable = (*jobs.unreadable, *nodes.unreadable, *unread)
+        comments, together = slurm_comments.comments(queue)
         return Observation(
             tuple(jobs.items),
             tuple(nodes.items),
             frozenset(permits),
             unreadable,
             slurm_json.shares(queue),
-            comments=slurm_comments.comments(queue),
-            together=slurm_comments.together(queue),
+            comments=comments,
+            together=together,
             numbers=slurm_arrays.numbers(queue),
         )
 
@@ -112,7 +118,7 @@ class Slurm:
 
     def _read_jobs(self, queue: Any) -> Read:
         """slurm-bridge's are known, and not rented for: nothing is declared of it."""
-        return slurm_bridge.read_jobs(queue, None)
+        return slurm_bridge.read_jobs(queue, None, self._job)
 
     def occupancy(self) -> dict[str, Occupancy]:
         """The nodes and the jobs on them (NodeService).
@@ -263,8 +269,7 @@ class Slurm:
     def _json(self, *command: str) -> Any:
         text = self._call(*command)
         try:
-            answer = json.loads(text)
-            return _storable(answer) if _SURROGATE in text.lower() else answer
+            return self._rows[command[0]].read(text)
         except ValueError as error:
             raise WrongShape(
                 f"`{shlex.join(command)}` answered something other than JSON ({error}): {text[:80]!r}"
@@ -285,10 +290,8 @@ class Slurm:
         try:
             done = subprocess.run(
                 argv,
-                input=self._first + stdin,
+                input=(self._first + stdin).encode(),
                 capture_output=True,
-                encoding="utf-8",
-                errors="replace",  # users name their jobs as they like, in any encoding
                 timeout=self._timeout_s,
                 env={key: value for key, value in os.environ.items() if not key.startswith(_FILTERS)},
             )
@@ -299,7 +302,9 @@ class Slurm:
             raise SchedulerError(f"`{shlex.join(command)}` gave no answer in {self._timeout_s:g} s") from None
         if done.returncode == 127:
             raise SchedulerMissing(f"there is no command {command[0]!r} on the machine that was asked")
-        return done
+        # users name their jobs as they like, in any encoding
+        out, error = (said.decode("utf-8", "replace") for said in (done.stdout, done.stderr))
+        return subprocess.CompletedProcess(done.args, done.returncode, out, error)
 
     def _failed(self, command: Sequence[str], done: subprocess.CompletedProcess[str]) -> SchedulerError:
         said = (done.stderr.strip() or done.stdout.strip()).splitlines()
@@ -319,12 +324,3 @@ def _checked(name: str) -> str:
     if not _NAME.fullmatch(name):
         raise SchedulerError(f"{name!r} is no name of a node or partition")
     return name
-
-
-def _storable(value: Any) -> Any:
-    """Decoded JSON without halves of surrogate pairs, which no file or database takes."""
-    if isinstance(value, str):
-        return value.encode("utf-8", "replace").decode()
-    if isinstance(value, dict):
-        return {_storable(key): _storable(each) for key, each in value.items()}
-    return [_storable(each) for each in value] if isinstance(value, list) else value

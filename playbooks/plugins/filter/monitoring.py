@@ -31,7 +31,7 @@ def monitoring_files(
         json.dumps([hosts, cluster, head, folder, alertmanager, controller, itself, pushed])
     )
     known = [Host.model_validate(host) for host in hosts]
-    made = site_files.of_prometheus(cluster, known, head, site_files.Place(*place))
+    made = site_files.of_prometheus(cluster, known, head, site_files.PrometheusPlace(*place))
     checks = {name: {"validate": ["promtool", "check", what, "%s"]} for name, what in CHECKS.items()}
     return [{"path": f"{place[0]}/{name}", "content": text} | checks.get(name, {}) for name, text in made.items()]
 

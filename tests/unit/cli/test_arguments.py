@@ -123,3 +123,11 @@ printf '%s\\n' "${{COMPREPLY[@]}}"
     environment = os.environ | {"PATH": f"{tmp_path}:{os.environ['PATH']}", "PYTHONPATH": str(FOLDER.parents[1])}
     done = subprocess.run(["bash", "-c", script], env=environment, capture_output=True, text=True, timeout=60)
     assert set(done.stdout.split()) >= set(completion.WHERE), done.stderr
+
+
+@pytest.mark.parametrize("asked", ["--help", "--version", "help"])
+def test_the_list_of_verbs_loads_no_library(asked):
+    counted = "import sys; from ironburst import cli\ntry: cli.main(sys.argv[1:])\nfinally: print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", counted, asked], capture_output=True, text=True, check=True)
+    loaded = {name.partition(".")[0] for name in done.stdout.splitlines()[-1].split()}
+    assert not loaded & {"pydantic", "boto3", "botocore", "jinja2", "sqlite3", "kubernetes", "numpy", "ssl"}

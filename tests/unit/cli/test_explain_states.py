@@ -44,12 +44,12 @@ class Played(FakeSlurm):
 
     def observe(self):
         answer = STATES[self.state]
-        read, together = slurm_json.read_jobs(answer), slurm_comments.together(answer)
+        read, (said, together) = slurm_json.read_jobs(answer), slurm_comments.comments(answer)
         called = {job.id: together.get(job.id) or job.called or str(job.id) for job in read.items}
         # a task that Slurm splits off its array takes the comment with it
         row = next((text for name, text in self.given.items() if "_[" in name), "")
         given = {id: self.given.get(name, row if "_" in name else "") for id, name in called.items()}
-        comments = slurm_comments.comments(answer) | {id: text for id, text in given.items() if text}
+        comments = said | {id: text for id, text in given.items() if text}
         seen = super().observe()
         return replace(seen, jobs=tuple(read.items), comments=comments, together=together)
 

@@ -42,7 +42,7 @@ def test_how_it_is_reached_follows_from_its_head(value):
 
 def test_its_head_has_the_locked_packages_and_containerd_and_nothing_for_jobs(value):
     head = documented(value).host("head")
-    assert head.roles == ["base", "container_runtime", "kubernetes_head"]
+    assert head.roles == ["base", "container_runtime", "metrics", "kubernetes_head"]
     packages = head.software.packages
     assert packages["kubernetes_head"] == ["kubeadm=1.36.*", "kubelet=1.36.*", "kubectl=1.36.*", "cri-tools"]
     assert packages["container_runtime"] == ["containerd"] and packages["kubernetes_node"] == []

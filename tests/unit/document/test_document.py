@@ -184,9 +184,10 @@ def test_roles_are_what_the_declaration_needs(lab):
         "container_runtime",
         "rdma",
         "dcgm",
+        "metrics",
     ]
     assert lab.host("dgx01").roles == lab.pool("p5").roles == [*least, "node_health", "slurm_node"]
-    assert lab.host("head").roles == ["base", "slurm_head"]
+    assert lab.host("head").roles == ["base", "metrics", "prometheus", "slurm_head"]
 
     def everything(value):
         value.update(metrics=True, data_science=["pytorch"], filesystem={"kind": "nfs", "source": "10.0.0.5:/export"})
@@ -201,7 +202,14 @@ def test_roles_are_what_the_declaration_needs(lab):
     more = {"nvlsm", "mig", "gpu_power_limit", "metrics", "scratch", "shared_filesystem", "data_science"}
     assert set(full.host("dgx02").roles) == {*least, "node_health", "slurm_node"} | more
     assert set(full.host("dgx01").roles) == {*full.host("dgx02").roles, "infiniband_fabric"}
-    assert full.host("head").roles == ["base", "infiniband_fabric", "metrics", "shared_filesystem", "slurm_head"]
+    assert full.host("head").roles == [
+        "base",
+        "infiniband_fabric",
+        "metrics",
+        "prometheus",
+        "shared_filesystem",
+        "slurm_head",
+    ]
 
 
 def test_mig_scratch_file_system_and_subnet_managers():

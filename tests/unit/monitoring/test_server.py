@@ -9,6 +9,7 @@ import yaml
 from ironburst.cli import run
 from ironburst.config.checks import monitoring as checks
 from ironburst.config.load import from_value
+from ironburst.convergence.inputs import Sources
 from ironburst.document import variables
 from ironburst.document.build import CloudInstance, Observed, build
 
@@ -72,7 +73,9 @@ def test_what_the_command_line_says_of_the_metrics_counts_first(monkeypatch):
 
 
 def test_a_url_of_ones_own_is_kept():
-    assert made({"server": "head", "url": "https://mimir.example.com/x"}).monitoring.url == "https://mimir.example.com/x"
+    assert (
+        made({"server": "head", "url": "https://mimir.example.com/x"}).monitoring.url == "https://mimir.example.com/x"
+    )
 
 
 def test_nobody_rents_so_no_controller_is_scraped():
@@ -111,3 +114,19 @@ def test_a_host_that_is_not_managed_runs_nothing_of_ours():
 
 def test_a_server_that_is_right_has_no_finding():
     assert list(checks.server(declared({"server": "dgx01"}))) == list(checks.server(declared({}))) == []
+
+
+def test_a_rule_and_a_secret_are_inputs_of_the_host_that_has_the_role_alone():
+    asked = []
+
+    def resolve(reference):
+        asked.append(reference)
+        return "https://hooks.example.com/x"
+
+    tell = [{"audience": "operators", "service": "slack", "secret": "env:SLACK_URL"}]
+    document = made({"server": "head", "tell": tell}).model_dump(mode="json")
+    sources = Sources(STACK.parents[1], STACK.parents[1] / "inventory/lab", document, "00", resolve, {})
+    head, node = sources.of("head"), sources.of("dgx01")
+    assert {"monitoring library", "secret env:SLACK_URL", "node_monitoring"} <= set(head)
+    assert not {"monitoring library", "secret env:SLACK_URL", "node_monitoring"} & set(node)
+    assert "https://hooks.example.com/x" not in str(head)

@@ -1,7 +1,7 @@
 """The page over HTTP: who may ask, and how."""
 
-import json
 import http.client
+import json
 
 import pytest
 
