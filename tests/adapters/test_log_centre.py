@@ -81,7 +81,7 @@ def test_another_server_is_one_sentence(kind, answer):
 def published(tmp_path, monkeypatch, declared):
     """The environment of the verb; its document has this log centre."""
     text = of_stack.document(LAB).model_dump(mode="json")
-    text["monitoring"]["logs"] = declared
+    text["monitoring"]["logs"] = declared and declared | {"days": 30}
     (tmp_path / "document.json").write_text(json.dumps(text))
     monkeypatch.setenv("IRONBURST_DOCUMENT", str(tmp_path / "document.json"))
     monkeypatch.setenv("IRONBURST_LEDGER", str(tmp_path / "none.sqlite"))
