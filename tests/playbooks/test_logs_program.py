@@ -6,12 +6,16 @@ import json
 import os
 import shlex
 import signal
+import ssl
+import subprocess
 import threading
 from datetime import date
 
 import pytest
 from programs import load
 
+from ironburst.adapters import log_centre
+from ironburst.ports.logs import LogsError
 from lab.system import wait_for
 from tests import logs
 from tests.planted import Plants
@@ -250,6 +254,29 @@ def test_what_a_line_becomes():
     relayed = entries(1)[0] | {"IRONBURST_NODE": "head", "IRONBURST_LEASE": "l1", "IRONBURST_PROGRAM": "x"}
     assert "lease" not in program.document(relayed), "anybody can write such fields"
     assert "lease" not in program.document(relayed, relay={"_SYSTEMD_UNIT": "ironburst-receive.service"})
+
+
+def test_only_a_centre_with_a_certificate_of_its_authority_is_told_anything(fake, tmp_path):
+    authority, key = tmp_path / "ca.pem", tmp_path / "key.pem"
+    make = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=localhost"]
+    make += ["-addext", "subjectAltName=DNS:localhost", "-keyout", str(key), "-out", str(authority)]
+    subprocess.run(make, check=True, capture_output=True)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(authority, key)
+    fake.socket = context.wrap_socket(fake.socket, server_side=True)
+    url = f"https://localhost:{fake.server_port}/_bulk"
+    lines = [program.document(each) for each in entries(2)]
+    with pytest.raises(program.AwayError, match="certificate"):
+        program.Centre({"url": url}).send(lines)
+    with pytest.raises(program.AwayError, match="certificate|mismatch"):
+        other = {"url": url.replace("localhost", "127.0.0.1"), "ca": str(authority)}
+        program.Centre(other).send(lines)
+    assert fake.got == {}
+    assert program.Centre({"url": url, "ca": str(authority)}).send(lines) == 0 and len(fake.got) == 2
+    with pytest.raises(LogsError, match="certificate"):
+        log_centre.way(url.removesuffix("/_bulk"))("/_bulk", b"{}\n")
+    way = log_centre.way(url.removesuffix("/_bulk"), ca=authority.read_text())
+    assert json.loads(way("/_bulk", b""))["items"] == []
 
 
 @pytest.mark.slow
