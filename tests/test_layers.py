@@ -46,6 +46,7 @@ RIGHTS = {
     "ironburst.cost": ":burst :controller :document :nodes :replay :system",
     "ironburst.convergence": "yaml :document :nodes :ports.service :system",
     "ironburst.monitoring": "grafana_foundation_sdk yaml :document :nodes",
+    "ironburst.fabric": ":convergence :document :health :ports.service :system",
     "ironburst.roles": "yaml",
     "ironburst.baking": ":catalog :document :ports :system",
     "ironburst.adapters": ":baremetal :convergence.ports :cost :doctor :kubernetes_rights :nodes :ports :replay "

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import torch
 import torch.distributed as dist
+from profiled import Profiled
 from start import group
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel
@@ -60,7 +61,9 @@ def save(step):
         new.replace(checkpoint)
 
 
+profiled = Profiled(rank)
 for step in range(first + 1, given.steps + 1):
+    profiled.step(step)
     began = time.monotonic()
     inputs = torch.randn(16, 32, device=device) + rank
     loss = (model(inputs) - 1).square().mean()
@@ -81,6 +84,7 @@ for step in range(first + 1, given.steps + 1):
         save(step)
     time.sleep(max(0.0, given.step_seconds - (time.monotonic() - began)))
 
+profiled.end()
 save(given.steps)
 if rank == 0:
     print(f"done: {given.steps} steps, loss {loss.item():.4f}", flush=True)

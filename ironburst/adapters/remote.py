@@ -61,12 +61,16 @@ def _sudo(connection: Connection) -> list[str]:
     return ["sudo", "-n"] if connection.become else []
 
 
-def ask(programs: Mapping[str, RemoteProgram], timeout_s: float = 60.0, *, secret: Secret) -> dict[str, Answer]:
-    """Run a program on each host; the answers by name. Ends what it starts. `secret`: what is behind a reference."""
+def ask(
+    programs: Mapping[str, RemoteProgram], timeout_s: float = 60.0, *, secret: Secret, at_once: int = AT_ONCE
+) -> dict[str, Answer]:
+    """Run a program on each host; the answers by name. Ends what it starts. `secret`: what is behind a reference;
+    `at_once`: hosts that are asked side by side.
+    """
     answers: dict[str, Answer] = {}
     names = list(programs)
-    for start in range(0, len(names), AT_ONCE):
-        answers |= _ask({name: programs[name] for name in names[start : start + AT_ONCE]}, timeout_s, secret)
+    for start in range(0, len(names), at_once):
+        answers |= _ask({name: programs[name] for name in names[start : start + at_once]}, timeout_s, secret)
     return answers
 
 

@@ -51,6 +51,7 @@ GROUPS: dict[str, dict[str, str]] = {
         "image": "bake the image of a pool's rented nodes",
         "node": "look at, install or switch a bare-metal node",
         "health": "judge an output of nvidia-smi, dcgmi, ibstat ... as the gate does",
+        "fabric": "stress the fabric between idle nodes",
         "packages": "build SchedMD's packages of Slurm into a repository of yours",
         "mirror": "say which packages a mirror of your own has to hold",
         "slurm": "what a Slurm that is there already needs",

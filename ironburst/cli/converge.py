@@ -84,7 +84,7 @@ def run(arguments: argparse.Namespace) -> int:
             drain_timeout=duration(arguments.drain_timeout),
         )
         tools = make_tools(document, path, arguments.inventory, arguments.state, say)
-        with handled(_interrupt):
+        with handled(interrupt):
             report = converge(document, hosts, tools, options)
     except (DocumentError, ValueError) as error:
         return _refuse(str(error))
@@ -102,15 +102,16 @@ def run(arguments: argparse.Namespace) -> int:
     return exit_code(report)
 
 
-def duration(text: str) -> float:
+def duration(text: str, option: str = "--drain-timeout") -> float:
     """Seconds of "90s", "30m", "4h" or "2d". Raises ValueError."""
     seconds = unit_seconds(text)
     if seconds is None:
-        raise ValueError(f"--drain-timeout {text!r} is no duration: write 30m, 4h or 2d")
+        raise ValueError(f"{option} {text!r} is no duration: write 30m, 4h or 2d")
     return float(seconds)
 
 
-def _interrupt(*_: object) -> None:
+def interrupt(*_: object) -> None:
+    """A signal, as Ctrl-C."""
     raise KeyboardInterrupt
 
 

@@ -39,10 +39,8 @@ def add_parser(subparsers: Subparsers) -> None:
     site_options.add(parser, needs_scheduler=False, prints_json=False)
     told = "where it listens (default: `monitoring.receiver` of the document, which rented nodes push to)"
     parser.add_argument("--listen", metavar="ADDRESS:PORT", help=told)
-    told = (
-        f"where Prometheus takes remote write (default: {receiving.PATH} of the document's `monitoring.url`, or {TO}); "
-    )
-    told += "it is started with --web.enable-remote-write-receiver"
+    told = f"where Prometheus takes remote write (default: {receiving.PATH} of the document's `monitoring.url`, or "
+    told += f"{TO}); it is started with --web.enable-remote-write-receiver"
     parser.add_argument("--to", metavar="URL", help=told)
     parser.set_defaults(func=run)
 

@@ -138,6 +138,9 @@ class Facilities(Strict):
     inlet_c: float | None = Field(default=None, allow_inf_nan=False, description="temperature of the air at the racks")
     switches: list[Switches] = Field(default=[], description="none: the fabric isn't checked")
     cables: list[Cables] = Field(default=[], description="none: cabling isn't checked")
+    nightly_stress: bool = Field(
+        default=False, description="`ironburst fabric stress --nightly` measures between its idle nodes"
+    )
     oversubscription: float = Field(
         default=1.0,
         ge=1,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import replace
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from ironburst import catalog
 from ironburst.config.cloud_models import Group, Pool
@@ -53,6 +53,15 @@ def other_w(hall: model.Hall) -> float | None:
     watts = [device.power_w for device in hall.devices if device.kind != "gpu"]
     known = [each for each in watts if each is not None]
     return sum(known) if len(known) == len(watts) else None
+
+
+def fabric_cables(hall: model.Hall) -> Iterator[dict[str, Any]]:
+    """Its InfiniBand's, as the document has them."""
+    for cable in hall.cables:
+        speed = model.SPEEDS[cable.speed]
+        if speed.network == "infiniband":
+            what = f"{cable.speed} {cable.type} {cable.length_m:g} m"
+            yield {"ends": [str(cable.a), str(cable.b)], "gbps": speed.gb_s, "what": what}
 
 
 def cable_limits() -> Mapping[tuple[str, str], model.CableLimit]:

@@ -12,7 +12,6 @@ from ironburst import catalog
 from ironburst.config import gpu_models, halls, software_models
 from ironburst.config import software as declared_software
 from ironburst.config.cloud_models import Cloud, Group, Pool
-from ironburst.config.karpenter_models import KarpenterPool as DeclaredKarpenterPool
 from ironburst.config.models import ClusterConfig, Hall, Nodes
 from ironburst.config.node_settings import NodeSettings
 from ironburst.config.prices import fixed_usd_per_gpu_hour, oldest, price, spot_max
@@ -27,7 +26,6 @@ from ironburst.document import (
     HallDocument,
     Host,
     ImagesDocument,
-    KarpenterPool,
     MigDocument,
     NodeSoftware,
     PoolDocument,
@@ -40,9 +38,10 @@ from ironburst.document import (
     SubnetManager,
 )
 from ironburst.document.build_monitoring import monitoring
-from ironburst.document.build_policy import budget, burst, share
+from ironburst.document.build_policy import budget, burst, karpenter_pool, share
 from ironburst.document.build_scheduler import HostedCluster, declared_node, scheduler, told
 from ironburst.document.build_users import users
+from ironburst.document.hall_model import FabricCable
 from ironburst.nodes import naming
 from ironburst.software.solve import Solution
 
@@ -104,7 +103,7 @@ def build(config: ClusterConfig, observed: Observed, solution: Solution | None =
     if config.cloud:
         hosts += [host for group in config.cloud.groups for host in _fixed(config, group, observed, solution)]
         pools = [_pool(config, pool, observed, solution) for pool in config.cloud.pools]
-        karpenter = [_karpenter(config.name, config.cloud, pool) for pool in config.cloud.karpenter]
+        karpenter = [karpenter_pool(config.name, config.cloud, pool) for pool in config.cloud.karpenter]
     return ClusterDocument(
         version=6,
         serial=0,
@@ -124,6 +123,8 @@ def build(config: ClusterConfig, observed: Observed, solution: Solution | None =
                 breaker_share=hall.breaker.share,
                 drain_after_s=int(hall.breaker.drain_after),
                 other_w=halls.other_w(of_it),
+                nightly_stress=hall.nightly_stress,
+                cables=[FabricCable(**each) for each in halls.fabric_cables(of_it)],
             )
             for hall, of_it in zip(config.halls, declared_halls, strict=True)
         },
@@ -385,21 +386,4 @@ def _pool(config: ClusterConfig, pool: Pool, observed: Observed, solution: Solut
         other_types=others,
         prefer=pool.prefer,
         **_of_instances(config, pool, naming.locked_pool(pool.name), solution),
-    )
-
-
-def _karpenter(cluster: str, cloud: Cloud, pool: DeclaredKarpenterPool) -> KarpenterPool:
-    kind, known = catalog.instance_type(pool.instance_type), price(cloud, pool.instance_type, pool.market)
-    assert known is not None and kind.vcpus is not None  # config.checks.karpenter
-    return KarpenterPool(
-        name=pool.name,
-        node_pool=naming.node_pool(cluster, pool.name),
-        instance_type=kind.name,
-        gpus=kind.gpu_count,
-        cpus=kind.vcpus,
-        market=pool.market,
-        usd_per_hour=known.usd_per_hour,
-        max_nodes=pool.max_nodes,
-        max_run_s=pool.max_run,
-        account=pool.account or "",
     )

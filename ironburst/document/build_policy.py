@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from ironburst import catalog
+from ironburst.config.cloud_models import Cloud
+from ironburst.config.karpenter_models import KarpenterPool as DeclaredKarpenterPool
 from ironburst.config.models import ClusterConfig
+from ironburst.config.prices import price
 from ironburst.config.shares_models import Share as DeclaredShare
-from ironburst.document import BudgetDocument, Burst, Share, WaitTargetDocument
+from ironburst.document import BudgetDocument, Burst, KarpenterPool, Share, WaitTargetDocument
+from ironburst.nodes import naming
 
 
 def share(declared: DeclaredShare) -> Share:
@@ -56,3 +61,21 @@ def _wait_target(config: ClusterConfig) -> WaitTargetDocument | None:
 def budget(config: ClusterConfig) -> BudgetDocument | None:
     """None: nothing is rented."""
     return BudgetDocument(**config.budget.model_dump(exclude={"notify"})) if config.budget else None
+
+
+def karpenter_pool(cluster: str, cloud: Cloud, pool: DeclaredKarpenterPool) -> KarpenterPool:
+    """What Karpenter may launch within the budget."""
+    kind, known = catalog.instance_type(pool.instance_type), price(cloud, pool.instance_type, pool.market)
+    assert known is not None and kind.vcpus is not None  # config.checks.karpenter
+    return KarpenterPool(
+        name=pool.name,
+        node_pool=naming.node_pool(cluster, pool.name),
+        instance_type=kind.name,
+        gpus=kind.gpu_count,
+        cpus=kind.vcpus,
+        market=pool.market,
+        usd_per_hour=known.usd_per_hour,
+        max_nodes=pool.max_nodes,
+        max_run_s=pool.max_run,
+        account=pool.account or "",
+    )

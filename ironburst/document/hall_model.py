@@ -7,6 +7,14 @@ from pydantic import Field
 from ironburst.document.part import Part
 
 
+class FabricCable(Part):
+    """A declared InfiniBand cable."""
+
+    ends: list[str] = Field(description="NAME/PORT of both")
+    gbps: float
+    what: str = Field(description="as people call it: NDR dac 3 m")
+
+
 class HallDocument(Part):
     """A declared hall, beside its hosts."""
 
@@ -15,3 +23,5 @@ class HallDocument(Part):
     other_w: float | None = Field(
         default=None, description="the most that all but GPU nodes draw, as far as it is declared; null: unknown"
     )
+    nightly_stress: bool = Field(default=False, description="its idle nodes are measured at night")
+    cables: list[FabricCable] = Field(default=[], description="of its InfiniBand")

@@ -37,6 +37,7 @@ MAIN_PATHS = (
     ("document stack.yaml", 2, "only Pulumi knows"),
     ("publish --to document.json", 2, "publish: "),
     ("converge --inventory x", 2, "in a checkout of ironburst"),
+    ("fabric stress --inventory x", 2, "in a checkout of ironburst"),
     ("image p5 --inventory x --base-image ami-12345678", 2, "in a checkout of ironburst"),
     ("node show dgx01 stack.yaml", 3, "127.0.0."),
     ("discover 127.0.0.1/32 --port 9", 0, "no Redfish service answers"),

@@ -8,6 +8,7 @@ from ansible.errors import AnsibleFilterError
 from programs import load
 
 from ironburst.ports.service import SchedulerError
+from tests.prometheus import check_metrics, program
 
 fabric = load("roles/infiniband_fabric/files/ironburst-fabric.py")
 partitions = load("plugins/filter/fabric.py")
@@ -77,6 +78,8 @@ def test_a_good_fabric_has_no_problem():
         "name": "LEAF1",
         "port": 2,
         "peer": "dgx01",
+        "peer_port": 1,
+        "peer_key": "0x0000000000100003:1",
         "width": 4,
         "lane_gbps": 2.5,
         "state": "Active/LinkUp",
@@ -199,3 +202,144 @@ def test_a_stress_test_takes_no_node_that_the_cluster_does_not_list():
     assert cluster_node.unused(listed(), node | {"new": True}, False) is False
     text = (Path(__file__).parents[2] / "playbooks/fabric.yml").read_text()
     assert 'new: "{{ fabric_no_scheduler_yet | default(false) | bool }}"' in text
+
+
+# --- who is at the other end. Names as real switches and cards give them (captured/README.md)
+
+NAMED = fabric.parse_links(captured("iblinkinfo-named.txt"))
+NAMED_ERRORS = fabric.parse_errors(captured("ibqueryerrors-named.txt"))
+SPINE = "0x0000000000200001"
+CABLES = [
+    {"ends": ["leaf1/1", "dgx01/ib1"], "gbps": 10.0, "what": "HDR dac 2 m"},
+    {"ends": ["leaf1/2", "dgx02/ib1"], "gbps": 20.0, "what": "HDR dac 2 m"},
+    {"ends": ["spine1/1/1", "leaf1/3/1"], "gbps": 10.0, "what": "HDR aoc 20 m"},  # split ports: by their pair
+]
+WITH_NAMES = SETTINGS | {"names": {SPINE: "spine1"}, "cables": CABLES}
+
+
+def figures(links=NAMED, errors=NAMED_ERRORS, settings=WITH_NAMES, seen=None, unasked=0):
+    traffic = fabric.parse_traffic(captured("ibqueryerrors-counters.txt"), links)
+    looked = (links, errors, MANAGERS, traffic, unasked)
+    were_up = {key: link for key, link in NAMED.items() if link["width"]}
+    return fabric.samples(looked, [], settings, were_up if seen is None else seen)
+
+
+def told(lines, metric, *words):
+    """The samples of a metric that have these words."""
+    return [
+        line
+        for line in lines
+        if line.startswith(f"ironburst_fabric_{metric}{{") and all(word in line for word in words)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("description", "who"),
+    [
+        ("MF0;d32-03-1:MQM8700/U1", ("d32-03-1", "")),
+        ("dgx01 mlx5_3", ("dgx01", "mlx5_3")),
+        ("cu01 HCA-1", ("cu01", "HCA-1")),
+        ("node7.cluster.example ibp24s0", ("node7.cluster.example", "ibp24s0")),
+        ("Quantum Mellanox Technologies", ("Quantum Mellanox Technologies", "")),
+        ("Mellanox Technologies Aggregation Node", ("Mellanox Technologies Aggregation Node", "")),
+        ("dgx02", ("dgx02", "")),
+    ],
+)
+def test_descriptions_say_who_it_is(description, who):
+    assert fabric.whose(description, "0x1", {}) == who
+    assert fabric.whose(description, "0x1", {"0x1": "leaf9"}) == ("leaf9", "")
+
+
+def test_counters_have_the_names_of_both_ends_and_of_the_cable():
+    lines = figures()
+    [of_leaf] = told(lines, "errors_total", 'node="leaf1"', ',port="1"', "SymbolErrorCounter")
+    ends = 'guid="0x0000000000200000",node="leaf1",peer="dgx01",peer_port="mlx5_0/1",port="1"} 20'
+    assert of_leaf.endswith('{cable="leaf1/1 - dgx01/ib1, HDR dac 2 m",counter="SymbolErrorCounter",' + ends)
+    [spine] = told(lines, "link_up", 'node="spine1"', 'peer="leaf1"')
+    assert 'cable="spine1/1/1 - leaf1/3/1, HDR aoc 20 m"' in spine
+    # without a declared cable its name is its two ends, the same from both of them
+    undeclared = told(lines, "link_up", 'cable="head/mlx5_0/1 - spine1/2"')
+    assert len(undeclared) == 2
+    # an error counter that is zero is there, so that its first rise is seen; not where a port gave no answer
+    assert told(lines, "errors_total", 'node="dgx02"', "LinkDownedCounter")[0].endswith(" 0")
+    assert not told(figures(unasked=1), "errors_total", 'node="dgx02"', "LinkDownedCounter")
+    # waiting is no error
+    assert told(lines, "transmit_wait_ticks_total", 'node="dgx02"')[0].endswith(" 4711")
+    assert not told(lines, "errors_total", "PortXmitWait")
+
+
+def test_traffic_is_in_bytes_also_where_the_tool_prints_the_nodes_guid():
+    """PortXmitData counts words of four bytes: ibqueryerrors itself calls 1584 of them 6.188KB."""
+    lines = figures()
+    assert told(lines, "transmitted_bytes_total", 'node="dgx01"')[0].endswith(f" {1584 * 4}")
+    assert told(lines, "received_bytes_total", 'node="leaf1"', ',port="3"')[0].endswith(f" {8280 * 4}")
+
+
+def test_a_link_below_its_cables_speed_shows():
+    """4X at 2.5 Gb/s a lane are 10 Gb/s: 1.25e9 bytes a second."""
+    lines = figures()
+    for node, declared in (("dgx01", 1.25e9), ("dgx02", 2.5e9)):
+        assert told(lines, "link_rate_bytes_per_second", f'node="{node}"')[0].endswith(" 1250000000")
+        assert told(lines, "link_declared_rate_bytes_per_second", f'node="{node}"')[0].endswith(f" {declared:.0f}")
+    assert not told(lines, "link_declared_rate_bytes_per_second", 'node="head"')
+    slow = figures(settings=SETTINGS | {"min_lane_gbps": 50})
+    assert told(slow, "link_declared_rate_bytes_per_second", 'node="head"')[0].endswith(" 25000000000")
+
+
+@pytest.mark.parametrize(("lane", "gbps"), [(25.78125, 100), (53.125, 200), (106.25, 400), (212.5, 800), (14.0625, 56)])
+def test_a_lane_is_as_fast_as_its_name(lane, gbps):
+    """EDR, HDR, NDR, XDR and FDR as iblinkinfo prints them, and HDR100's two lanes."""
+    assert fabric.rate_bytes(4, lane) * 8 == gbps * 1e9
+    assert fabric.rate_bytes(2, 53.125) * 8 == 100e9
+
+
+def test_a_link_that_is_down_keeps_its_names_and_one_that_never_was_has_none():
+    down = {
+        key: link | ({"width": 0, "state": "Down/Polling", "peer": "", "peer_key": ""} if key == f"{SPINE}:1" else {})
+        for key, link in NAMED.items()
+    }
+    lines = figures(links=down)
+    [gone] = [line for line in told(lines, "link_up") if line.endswith(" 0")]
+    assert 'node="spine1"' in gone and 'peer="leaf1"' in gone and "HDR aoc 20 m" in gone
+    # its counters are the same series as before
+    before = told(figures(), "errors_total", 'node="spine1"', 'peer="leaf1"', "LinkDownedCounter")
+    assert told(lines, "errors_total", 'node="spine1"', 'peer="leaf1"', "LinkDownedCounter") == before != []
+    assert not told(figures(), "link_up", f'guid="{SPINE}"', ',port="3"')
+
+
+def test_each_sample_is_there_once():
+    """The node exporter drops a whole file for one that is there twice, as two switches of the same description are."""
+    lines = [line.rpartition(" ")[0] for line in figures(settings=SETTINGS) if not line.startswith("#")]
+    assert len(lines) == len(set(lines))
+    twins = {
+        key.replace(SPINE, f"0x{number:016x}"): link for key, link in NAMED.items() for number in (8, 9) if SPINE in key
+    }
+    lines = [line.rpartition(" ")[0] for line in figures(links=twins, settings=SETTINGS) if not line.startswith("#")]
+    assert len(lines) == len(set(lines))
+
+
+def test_a_state_of_an_older_program_is_read():
+    old = {key: {"name": link["name"], "port": link["port"], "peer": link["peer"]} for key, link in NAMED.items()}
+    down = {key: link | {"width": 0, "state": "Down/Polling"} for key, link in NAMED.items()}
+    assert len(told(figures(links=down, seen=old), "link_up")) == len(NAMED)
+
+
+def test_a_counter_at_its_end_and_a_cable_elsewhere_are_told():
+    problems, warnings = judge(NAMED, NAMED_ERRORS, **{key: WITH_NAMES[key] for key in ("names", "cables")})
+    assert problems == []
+    assert any("LinkDownedCounter of leaf1 port 1 is full at 255" in text for text in warnings)
+    down = {key: link | {"width": 0, "state": "Down/Polling"} for key, link in NAMED.items()}
+    problems, _ = judge(down, seen={"links": {f"{SPINE}:1": NAMED[f"{SPINE}:1"]}}, names=WITH_NAMES["names"])
+    assert problems == ["the link of spine1 port 1 to leaf1 was up and is not any more"]
+    swapped = [CABLES[0] | {"ends": ["leaf1/2", "dgx01/ib1"]}, CABLES[1] | {"ends": ["leaf1/1", "dgx02/ib1"]}]
+    _, warnings = judge(NAMED, cables=swapped)
+    assert "leaf1 port 1 goes to dgx01 port mlx5_0/1, declared is dgx02/ib1" not in warnings  # by its pair
+    wrong = [CABLES[0], {"ends": ["leaf1/2", "dgx03/ib1"], "gbps": 10.0, "what": "HDR"}, *CABLES[2:]]
+    wrong.append({"ends": ["leaf1/5", "dgx02/ib1"], "gbps": 10.0, "what": "HDR"})
+    wrong.append({"ends": ["leaf1/6", "dgx02/ib2"], "gbps": 10.0, "what": "HDR"})
+    _, warnings = judge(NAMED, cables=wrong)
+    assert "leaf1 port 2 goes to dgx02 port mlx5_0/1, declared is dgx03/ib1" in warnings
+
+
+def test_prometheus_takes_the_file():
+    check_metrics(program("promtool"), "\n".join(figures()) + "\n")

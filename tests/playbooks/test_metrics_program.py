@@ -163,3 +163,73 @@ def test_a_field_is_a_line_that_the_exporter_reads():
         assert DCGM.fullmatch(name) and kind in ("gauge", "counter") and "," not in told
         # DCGM's means of an interval, and codes, are no counters: rate() of them says nothing
         assert kind == "gauge" or not name.startswith(("DCGM_FI_PROF_", "DCGM_EXP_"))
+
+
+# --- bit error rates. The form is of published outputs of `mlxlink --show_counters` (MFT 4.24, ConnectX-6 of HDR) and
+# of mlxlink's source, which prints Symbol Errors and BER of InfiniBand alone, "N/A" where the link is down, and colours
+
+links = load("roles/metrics/files/ironburst-links.py")
+BER = """
+Operational Info
+----------------
+State                           : Active
+Speed                           : IB-HDR
+Width                           : 2x
+FEC                             : RS-FEC - (544,514) + PLR
+
+Physical Counters and BER Info
+------------------------------
+Time Since Last Clear [Min]     : 7205.3
+Symbol Errors                   : 0
+Symbol BER                      : \x1b[32m15E-255\x1b[0m
+Effective Physical Errors       : 2
+Effective Physical BER          : 3E-13
+Raw Physical Errors Per Lane    : 31415926,271828
+Raw Physical BER                : 2E-7
+Link Error Recovery Counter     : 0
+"""
+
+
+def test_bit_error_rates_are_read_as_mlxlink_prints_them():
+    assert links.rates(BER) == {"symbol_ber": 15e-255, "effective_ber": 3e-13, "raw_ber": 2e-7}
+    assert links.rates(BER.replace("3E-13", "N/A")) == {"symbol_ber": 15e-255, "raw_ber": 2e-7}
+    assert links.rates('-E- Failed to open device: "mlx5_0".') == {}
+
+
+def cards(folder, **layers):
+    for device, layer in layers.items():
+        port = folder / "infiniband" / device / "ports/1"
+        port.mkdir(parents=True)
+        (port / "link_layer").write_text(layer + "\n")
+    return folder / "infiniband"
+
+
+def asked_for_links(monkeypatch, folder, there, tool):
+    """Exit status of a run with this program as mlxlink; none: it isn't installed."""
+    tools = folder / "bin"
+    tools.mkdir(exist_ok=True)
+    if tool:
+        (tools / "mlxlink").write_text(f"#!/bin/sh\n{tool}\n")
+        (tools / "mlxlink").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tools}:/usr/bin:/bin" if tool else str(tools))
+    monkeypatch.setattr("sys.argv", ["ironburst-links", "--folder", str(folder), "--cards", str(there)])
+    return links.main()
+
+
+def test_only_cards_of_infiniband_that_answer_have_rates(monkeypatch, tmp_path, capsys):
+    there = cards(tmp_path, mlx5_0="InfiniBand", mlx5_1="Ethernet", mlx5_2="InfiniBand")
+    (tmp_path / "ber.txt").write_text(BER)
+    tool = f'[ "$2" = mlx5_0 ] || exit 1; cat {tmp_path}/ber.txt'
+    assert asked_for_links(monkeypatch, tmp_path, there, tool) == 1
+    assert "no bit error rates of mlx5_2" in capsys.readouterr().err
+    text = (tmp_path / links.FILE).read_text()
+    assert 'ironburst_infiniband_effective_ber{device="mlx5_0",port="1"} 3e-13\n' in text
+    assert "mlx5_1" not in text and "mlx5_2" not in text
+    prometheus.check_metrics(prometheus.program("promtool"), text)
+
+
+def test_without_the_tool_nothing_old_stays(monkeypatch, tmp_path):
+    there = cards(tmp_path, mlx5_0="InfiniBand")
+    (tmp_path / links.FILE).write_text("old\n")
+    assert asked_for_links(monkeypatch, tmp_path, there, "") == 0
+    assert not (tmp_path / links.FILE).exists()

@@ -3,10 +3,10 @@
 Groups: one for each role (group name = role name), `bare_metal` and `cloud`, `hall_<hall>`, `rack_<hall>_<rack>`,
 `partition_<name>`, `fabric_<kind>`. Host variables: `ansible_host`, `ansible_user`, `ansible_become` (for anybody but
 root), `node_sudo_secret` (a reference) and by it `ansible_become_password`, `node_<field>` for every field of the
-host in the document (`node_software`: its exact set), `node_locked`, `node_head_slurm`, `node_imex` and
-`node_monitoring` (ironburst.document.variables says what they are), `cluster_software` (host variables, because these
-beat group_vars: what the document fixes no group_vars may change), and of two schedulers the host's own as
-`cluster_scheduler`.
+host in the document (`node_software`: its exact set), `node_locked`, `node_head_slurm`, `node_imex`,
+`node_cables` and `node_monitoring` (ironburst.document.variables says what they are), `cluster_software` (host
+variables, because these beat group_vars: what the document fixes no group_vars may change), and of two schedulers the
+host's own as `cluster_scheduler`.
 Variables of `all`: `cluster_name`, `cluster_serial`, `cluster_region`, `cluster_scheduler`, `cluster_schedulers`,
 `cluster_filesystem`, `cluster_subnet_managers`, `cluster_data_science`, `cluster_data`, `cluster_keeper`. That host
 alone has what grows with the hosts: `cluster_hosts`, `cluster_pools`, `cluster_shares`, `cluster_topology`.

@@ -84,6 +84,28 @@ def test_the_last_sighting_outlives_the_controller(working):
     assert working.ledger.leases()[0].seen_s == seen_s
 
 
+def test_the_ledger_has_the_address_of_a_leases_instance(working):
+    """By it the gate knows what a rented node pushes; EC2 may not tell it with the launch."""
+    instance = working.cloud.alive()[0]
+    assert instance.address and working.ledger.leases()[0].address == instance.address
+    working.ledger.update(working.ledger.leases(), address="")
+    working.cloud.hidden = set(working.cloud.all)
+    working.tick()
+    assert working.ledger.leases()[0].address == ""
+    working.cloud.hidden = set()
+    working.tick()
+    assert working.ledger.leases()[0].address == instance.address
+
+
+def test_a_ledger_of_before_the_addresses_is_read(working):
+    working.ledger._db.execute("ALTER TABLE leases DROP COLUMN address")
+    working.ledger.close()
+    assert Ledger(working.path, read_only=True).leases()[0].address == ""
+    working.start()
+    working.tick()
+    assert working.ledger.leases()[0].address == working.cloud.alive()[0].address
+
+
 def test_a_ledger_of_before_the_sightings_takes_its_leases_for_seen(working):
     working.ledger._db.execute("ALTER TABLE leases DROP COLUMN seen_s")
     working.ledger.close()

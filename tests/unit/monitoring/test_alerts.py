@@ -13,6 +13,7 @@ from ironburst.baremetal import telemetry
 from ironburst.catalog import tables
 from ironburst.monitoring import rules
 from tests import prometheus
+from tests.playbooks.programs import load
 
 ROOT = Path(__file__).parents[3]
 RULES = rules.every()
@@ -110,6 +111,14 @@ HEALTHY = {
     'node_infiniband_rate_bytes_per_second{node="n1",device="mlx5_0",port="1"}': "5e10x200",
     'node_infiniband_link_downed_total{node="n1",device="mlx5_0",port="1"}': "2x200",
     'node_infiniband_symbol_error_total{node="n1",device="mlx5_0",port="1"}': "5x200",
+    'DCGM_FI_PROF_GR_ENGINE_ACTIVE{node="n1",gpu="0"}': "0.9x200",
+    'ironburst_fabric_time_seconds{node="head"}': "0+60x200",
+    'ironburst_infiniband_symbol_ber{node="n1",device="mlx5_0",port="1"}': "15e-255x200",
+    'ironburst_fabric_link_up{node="leaf1",port="1",peer="n1",cable="c"}': "1x200",
+    'ironburst_fabric_link_rate_bytes_per_second{node="leaf1",port="1",cable="c"}': "5e10x200",
+    'ironburst_fabric_link_declared_rate_bytes_per_second{node="leaf1",port="1",cable="c"}': "5e10x200",
+    'ironburst_fabric_errors_total{node="leaf1",port="1",cable="c",counter="LinkDownedCounter"}': "3x200",
+    'ironburst_fabric_errors_total{node="leaf1",port="1",cable="c",counter="SymbolErrorCounter"}': "0x100 5x100",
     'ironburst_slurm_up{node="head",daemon="slurmctld"}': "1x200",
     'ironburst_slurm_up{node="head",daemon="slurmdbd"}': "1x200",
     'ironburst_metrics_time_seconds{node="head"}': "0+60x200",
@@ -187,6 +196,11 @@ def ours():
         *re.findall(r'"(slurm_[a-z_]+)"', program),
         *re.findall(r'(?:_gauge|_counter)\(\s*"([a-z_]+)"', controller),
     }
+    fabric, links = (
+        load("roles/infiniband_fabric/files/ironburst-fabric.py"),
+        load("roles/metrics/files/ironburst-links.py"),
+    )
+    names |= {f"fabric_{name}" for name, _, _ in fabric.HELP} | {f"infiniband_{name}" for name, _, _ in links.METRICS}
     return {f"ironburst_{name}" for name in names} | set(re.findall(r"\bironburst_[a-z_]+\b", program))
 
 

@@ -20,10 +20,12 @@ from tests.playbooks.programs import load
 from tests.prometheus import exporter, query, running
 from tests.unit.baremetal.test_telemetry import FINE, PLACE
 
+CAPTURED = Path(__file__).parents[2] / "playbooks/captured"
+BER = {"symbol_ber": 15e-255, "effective_ber": 15e-255, "raw_ber": 2e-8}
 SAMPLES = Path(__file__).parent / "samples"
 # PromQL's own words that look like names of metrics
 WORDS = {"by", "on", "and", "or", "vector", "time", "sum", "avg", "max", "min", "count", "rate", "increase"}
-WORDS |= {"avg_over_time", "max_over_time", "last_over_time", "label_replace", "group_left"}
+WORDS |= {"avg_over_time", "max_over_time", "last_over_time", "label_replace", "group_left", "topk"}
 # What Grafana puts in for its variables
 VALUES = {"$__range_s": "60", "$__rate_interval": "1m", "$__range": "1m", "$job": "1234", "$node": "gpu-001"}
 # Two alerts fire always, so that the panels which list them have some
@@ -54,10 +56,22 @@ def own_samples(folder):
     fabric = load("roles/infiniband_fabric/files/ironburst-fabric.py")
     cluster = load("roles/metrics/files/ironburst-metrics.py")
     yield telemetry.metrics({"gpu-001": telemetry.Look(FINE, 1.25)}, {"gpu-001": PLACE}, {("dc1", "a03"): 17000.0}, 1.5)
-    yield "\n".join(fabric.samples({"l": {"width": "4x"}}, {"0x1:1": {"SymbolErrorCounter": 3}}, ["0x1"], [])) + "\n"
+    yield "\n".join(fabric_samples(fabric)) + "\n"
+    yield "\n".join(load("roles/metrics/files/ironburst-links.py").samples({("mlx5_0", "1"): BER})) + "\n"
     nodes, jobs = "home|gpu-001|draining|2026-11-27T07:00:00\n", "home|PENDING|Resources\n"
     yield "\n".join(cluster.slurm(nodes, jobs)) + "\n"
     yield controller_samples(folder)
+
+
+def fabric_samples(fabric):
+    """Of the simulated fabric (tests/playbooks/captured), with a link that is down and one that is too slow."""
+    links = fabric.parse_links((CAPTURED / "iblinkinfo-named.txt").read_text())
+    errors = fabric.parse_errors((CAPTURED / "ibqueryerrors-named.txt").read_text())
+    traffic = fabric.parse_traffic((CAPTURED / "ibqueryerrors-counters.txt").read_text(), links)
+    key = next(key for key, link in links.items() if link["name"].startswith("MF0;") and link["width"])
+    down = {**links, key: {**links[key], "width": 0, "state": "Down/Polling"}}
+    settings = {"limits": {"SymbolErrorCounter": 10}, "min_width": 4, "min_lane_gbps": 100}
+    return fabric.samples((down, errors, ["0x1"], traffic, 0), [], settings, links)
 
 
 def controller_samples(folder):

@@ -27,6 +27,27 @@ LINK = re.compile(
 UP = re.compile(r"^\s*(?P<width>\d+)X\s+(?P<lane>[\d.]+) Gbps\s+(?P<logical>\w+)\s*/\s*(?P<physical>\w+)\s*$")
 PORT_ERRORS = re.compile(r"^\s+GUID (?P<guid>0x[0-9a-f]+) port (?P<port>\d+|ALL):(?P<counters>.*)$")
 COUNTER = re.compile(r"\s*\[(\w+) == (\d+)(?: \([^)\]]*\))?\]")
+UNASKED = re.compile(r"^##\s+(\d+) PMA query failures", re.M)
+HEADER = re.compile(r'^Data Counters for 0x[0-9a-f]+ "(.*)"$')
+# Descriptions: of a switch with a manager of its own `MF0;leaf1:MQM8700/U1`, of a card `dgx01 mlx5_0` or `dgx01 HCA-1`
+SWITCH = re.compile(r"^MF0;([^:;]+)[:;]")
+CARD = re.compile(r"^(\S+) (HCA-\d+|[a-z]\w*\d)$")
+# Gb/s of a lane, as iblinkinfo says, and usable
+NOMINAL = {14.0625: 14, 10.3125: 10, 25.78125: 25, 53.125: 50, 106.25: 100, 212.5: 200}
+# InfiniBand's counters stop at their highest value
+FULL = {
+    "SymbolErrorCounter": 65535,
+    "LinkErrorRecoveryCounter": 255,
+    "LinkDownedCounter": 255,
+    "PortRcvErrors": 65535,
+    "PortRcvRemotePhysicalErrors": 65535,
+    "PortXmitDiscards": 65535,
+    "LocalLinkIntegrityErrors": 15,
+    "ExcessiveBufferOverrunErrors": 15,
+    "VL15Dropped": 65535,
+    "PortXmitWait": 4294967295,
+}
+WORD = 4  # bytes, that PortXmitData and PortRcvData count
 
 
 class FabricError(Exception):
@@ -37,8 +58,8 @@ class FabricError(Exception):
 
 
 def parse_links(text):
-    """`iblinkinfo --line`: {"guid:port": {name, port, peer, width, lane_gbps, state}} of all ports; width 0 where a
-    port is down.
+    """`iblinkinfo --line`: {"guid:port": {name, port, peer, peer_port, peer_key, width, lane_gbps, state}} of all
+    ports; width 0 where a port is down. peer_key: the other end's key; empty: nothing is there.
     """
     links = {}
     for line in text.splitlines():
@@ -54,6 +75,8 @@ def parse_links(text):
             "name": row.group("name"),
             "port": int(row.group("port")),
             "peer": row.group("peer"),
+            "peer_port": int(row.group("peer_port") or 0),
+            "peer_key": "%s:%s" % (row.group("peer_guid"), row.group("peer_port")) if row.group("peer_guid") else "",
             "width": int(up.group("width")) if up else 0,
             "lane_gbps": float(up.group("lane")) if up else 0.0,
             "state": "/".join(up.group("logical", "physical")) if up else re.sub(r"\s+", "", row.group("state")),
@@ -80,6 +103,25 @@ def parse_errors(text):
     return errors
 
 
+def parse_traffic(text, links):
+    """`ibqueryerrors --counters`: {"guid:port": {counter: value}}. It prints the GUID of the node, which need not be
+    the port's as in `links`: then the name above it says whose port it is.
+    """
+    by_name, found, name = {}, {}, ""
+    for key, link in links.items():
+        by_name.setdefault((link["name"], link["port"]), []).append(key)
+    for line in text.splitlines():
+        header, port = HEADER.match(line), PORT_ERRORS.match(line)
+        name = header.group(1).strip() if header else name
+        if not port or port.group("port") == "ALL":
+            continue
+        key = "0x%016x:%s" % (int(port.group("guid"), 16), port.group("port"))
+        its = [key] if key in links else by_name.get((name, int(port.group("port"))), [])
+        if len(its) == 1:
+            found[its[0]] = {word: int(value) for word, value in COUNTER.findall(port.group("counters"))}
+    return found
+
+
 def parse_managers(text):
     """`saquery SMIR`: [{"guid", "priority", "state"}], at least one. State 3 is the master."""
     fields = {key: re.findall(r"^\s+%s\.+(\S+)$" % key, text, re.M) for key in ("GUID", "Priority", "SMState")}
@@ -96,9 +138,12 @@ def parse_managers(text):
 def judge(links, errors, managers, settings, seen):
     """(problems, warnings) of what was read, against the settings and what was seen before ({} at the first time)."""
     problems, warnings = [], []
+    names = Names(settings.get("names", {}), settings.get("cables", []))
+    elsewhere = names.elsewhere(links)
+    links, before = names.called(links), names.called(seen.get("links", {}))
     for _, link in sorted(links.items()):
         problems += link_problems(link, settings)
-    for key, was in sorted(seen.get("links", {}).items()):
+    for key, was in sorted(before.items()):
         if links.get(key, {"state": "Down"})["state"].split("/")[0] == "Down":
             lost = (was["name"], was["port"], was["peer"])
             problems.append("the link of %s port %s to %s was up and is not any more" % lost)
@@ -114,7 +159,8 @@ def judge(links, errors, managers, settings, seen):
         problems.append("%s (%s): stop the others" % (counts, guids))
     elif len(managers) < wanted:
         warnings.append("%d of %d declared subnet managers run" % (len(managers), wanted))
-    return problems, warnings
+    warnings += full(errors, links)
+    return problems, warnings + elsewhere
 
 
 def place(link):
@@ -150,19 +196,199 @@ def risen(links, errors, limits, before):
     return problems
 
 
-def samples(links, errors, managers, problems):
-    """Lines of the node exporter's text file."""
-    up = [link for link in links.values() if link["width"]]
-    out = ["# TYPE ironburst_fabric_ports_up gauge", "ironburst_fabric_ports_up %d" % len(up)]
-    out += ["# TYPE ironburst_fabric_subnet_managers gauge", "ironburst_fabric_subnet_managers %d" % len(managers)]
-    out += ["# TYPE ironburst_fabric_problems gauge", "ironburst_fabric_problems %d" % len(problems)]
-    out += ["# TYPE ironburst_fabric_time_seconds gauge", "ironburst_fabric_time_seconds %d" % time.time()]
-    out += ["# TYPE ironburst_fabric_errors_total counter"]
-    for key, counters in sorted(errors.items()):
-        guid, port = key.split(":")
+# --- names: pure
+
+
+def whose(name, guid, names):
+    """(node, device) of a node description; device: of a card, else empty. `names`: {guid: name}, declared, for
+    switches that have none.
+    """
+    if guid in names:
+        return names[guid], ""
+    switch, card = SWITCH.match(name), CARD.match(name)
+    return (card.group(1), card.group(2)) if card else (switch.group(1) if switch else name, "")
+
+
+class Names:
+    """Who is at both ends of a link, as the site calls them. `cables`: [{"ends": ["leaf1/1", "dgx01/ib1"], "gbps",
+    "what"}], as declared.
+    """
+
+    def __init__(self, names, cables):
+        self.names, self.cables, self.by_end, self.by_pair = names, cables, {}, {}
+        for cable in cables:
+            devices = [end.partition("/")[0] for end in cable["ends"]]
+            for end in cable["ends"]:
+                self.by_end[end] = cable
+            self.by_pair.setdefault(frozenset(devices), []).append(cable)
+        self.devices = {end.partition("/")[0] for cable in cables for end in cable["ends"]}
+
+    def end(self, name, guid, port):
+        """(node, port): leaf1 and 7, or dgx01 and mlx5_0/1."""
+        node, device = whose(name, guid, self.names)
+        short = node.partition(".")[0]
+        node = short if node not in self.devices and short in self.devices else node
+        return node, "%s/%s" % (device, port) if device else str(port)
+
+    def cable(self, node, port, peer, peer_port):
+        """The declared cable between two ends; None: none is. Ports of switches have the numbers that are declared;
+        cards haven't, so there the only cable between the two counts.
+        """
+        for end in ("%s/%s" % (node, port), "%s/%s" % (peer, peer_port)):
+            its = self.by_end.get(end)
+            if its and {each.partition("/")[0] for each in its["ends"]} == {node, peer}:
+                return its
+        between = self.by_pair.get(frozenset((node, peer)), [])
+        return between[0] if len(between) == 1 else None
+
+    def of(self, key, link):
+        """(labels, declared cable or None) of a link, seen from its port `key`."""
+        guid = key.partition(":")[0]
+        node, port = self.end(link["name"], guid, link["port"])
+        peer, peer_port = "", ""
+        if link["peer"]:
+            # a state file of before has no port of the other end
+            at = link.get("peer_port", 0)
+            peer, peer_port = self.end(link["peer"], link.get("peer_key", "").partition(":")[0], at)
+        its = self.cable(node, port, peer, peer_port) if peer else None
+        ends = its["ends"] if its else sorted("%s/%s" % end for end in ((node, port), (peer, peer_port)))
+        text = "%s - %s%s" % (ends[0], ends[1], ", " + its["what"] if its else "")
+        return {
+            "guid": guid,
+            "node": node,
+            "port": port,
+            "peer": peer,
+            "peer_port": peer_port,
+            "cable": text if peer else "",
+        }, its
+
+    def called(self, links):
+        """The links with the site's names in place of descriptions."""
+        found = {key: (link, self.of(key, link)[0]) for key, link in links.items()}
+        return {
+            key: dict(link, name=its["node"], port=its["port"], peer=its["peer"]) for key, (link, its) in found.items()
+        }
+
+    def elsewhere(self, links):
+        """Sentences about links that don't end where their cable is declared to."""
+        out = []
+        for key, link in sorted(links.items()):
+            labels, its = self.of(key, link)
+            declared = self.by_end.get("%s/%s" % (labels["node"], labels["port"]))
+            if link["width"] and declared and not its and labels["peer"] in self.devices:
+                other = [end for end in declared["ends"] if end.partition("/")[0] != labels["node"]]
+                where = (labels["node"], labels["port"], labels["peer"], labels["peer_port"], " ".join(other))
+                out.append("%s port %s goes to %s port %s, declared is %s" % where)
+        return out
+
+
+def full(errors, links):
+    """Sentences about counters that stand at their highest value: from there on nothing is seen."""
+    return [
+        "%s of %s is full at %d and counts no more: clear it with perfquery -R" % (counter, where, value)
+        for key, counters in sorted(errors.items())
+        for where in [place(links[key]) if key in links else key]
+        for counter, value in sorted(counters.items())
+        if value == FULL.get(counter)
+    ]
+
+
+# --- metrics: pure
+
+
+def rate_bytes(width, lane):
+    """Usable bytes a second of a link."""
+    return width * NOMINAL.get(lane, lane) * 1e9 / 8
+
+
+def line(name, labels, value):
+    """A sample. Node descriptions are free text."""
+    quoted = [(key, str(labels[key]).replace("\\", "\\\\").replace('"', '\\"')) for key in sorted(labels)]
+    return "%s{%s} %s" % (name, ",".join('%s="%s"' % each for each in quoted), "%.17g" % value)
+
+
+def link_samples(links, seen, names, settings):
+    """{metric: lines} of the ports that are up, or were once."""
+    out = {}
+
+    def add(name, labels, value):
+        out.setdefault(name, []).append(line("ironburst_fabric_" + name, labels, value))
+
+    for key, link in sorted(links.items()):
+        known = link if link["width"] else seen.get(key)
+        if not known:
+            continue
+        labels, its = names.of(key, known)
+        add("link_up", labels, int(link["state"] == "Active/LinkUp"))
+        declared = its["gbps"] * 1e9 / 8 if its else rate_bytes(settings["min_width"], settings["min_lane_gbps"])
+        if link["width"]:
+            add("link_width_lanes", labels, link["width"])
+            add("link_rate_bytes_per_second", labels, rate_bytes(link["width"], link["lane_gbps"]))
+            if declared:
+                add("link_declared_rate_bytes_per_second", labels, declared)
+    return out
+
+
+def counter_samples(links, errors, traffic, names, judged):
+    """{metric: lines}. `links`: of ports that are down as they were; `judged`: counters that are there also where they
+    are 0, so that their first rise is seen; None: not every port was asked, so nobody knows what is 0.
+    """
+    out = {}
+    for key in sorted(set(errors) | set(links)):
+        link, counters = links.get(key), dict(errors.get(key, {}))
+        if not counters and not (link and link["name"] and link["peer"]):
+            continue  # nothing was ever plugged in
+        guid, _, port = key.partition(":")
+        labels = names.of(key, link)[0] if link else {"guid": guid, "port": port}
+        if link and judged is not None:
+            counters = dict(dict.fromkeys(judged, 0), **counters)
+        wait = counters.pop("PortXmitWait", None)
         for counter in sorted(counters):
-            labels = 'guid="%s",port="%s",counter="%s"' % (guid, port, counter)
-            out.append("ironburst_fabric_errors_total{%s} %d" % (labels, counters[counter]))
+            sample = line("ironburst_fabric_errors_total", dict(labels, counter=counter), counters[counter])
+            out.setdefault("errors_total", []).append(sample)
+        sent, received = (traffic.get(key, {}).get(word) for word in ("PortXmitData", "PortRcvData"))
+        for name, value, unit in (
+            ("transmit_wait_ticks_total", wait, 1),
+            ("transmitted_bytes_total", sent, WORD),
+            ("received_bytes_total", received, WORD),
+        ):
+            if value is not None:
+                out.setdefault(name, []).append(line("ironburst_fabric_" + name, labels, value * unit))
+    return out
+
+
+HELP = (
+    ("ports_up", "gauge", "Ports with a link"),
+    ("subnet_managers", "gauge", "Subnet managers that run"),
+    ("problems", "gauge", "What ironburst-fabric check complains about"),
+    ("time_seconds", "gauge", "When the fabric was looked at"),
+    ("link_up", "gauge", "Whether a link that was up once is active"),
+    ("link_width_lanes", "gauge", "Lanes of a link"),
+    ("link_rate_bytes_per_second", "gauge", "What a link can carry now"),
+    ("link_declared_rate_bytes_per_second", "gauge", "What its cable is declared for"),
+    ("errors_total", "counter", "A port's error counters by InfiniBand's names"),
+    ("transmit_wait_ticks_total", "counter", "Ticks in which data waited; their length is the device's own"),
+    ("transmitted_bytes_total", "counter", "Bytes sent, of PortXmitData's words of four"),
+    ("received_bytes_total", "counter", "Bytes received, of PortRcvData's words of four"),
+)
+
+
+def samples(looked, problems, settings, seen):
+    """Lines of the node exporter's text file. `looked`: look(); `seen`: links that were up once."""
+    links, errors, managers, traffic, unasked = looked
+    names = Names(settings.get("names", {}), settings.get("cables", []))
+    up = [link for link in links.values() if link["width"]]
+    counts = (("ports_up", len(up)), ("subnet_managers", len(managers)), ("problems", len(problems)))
+    found = {name: ["ironburst_fabric_%s %d" % (name, value)] for name, value in counts}
+    found["time_seconds"] = ["ironburst_fabric_time_seconds %d" % time.time()]
+    found.update(link_samples(links, seen, names, settings))
+    ends = {key: link if link["width"] else seen.get(key, link) for key, link in links.items()}
+    found.update(counter_samples(ends, errors, traffic, names, None if unasked else settings["limits"]))
+    out = []
+    for name, kind, told in HELP:
+        if name in found:
+            full_name = "ironburst_fabric_" + name
+            out += ["# HELP %s %s" % (full_name, told), "# TYPE %s %s" % (full_name, kind)] + found[name]
     return out
 
 
@@ -185,13 +411,17 @@ def ask(argv):
     return done.stdout
 
 
-def look():
-    """(links, errors, managers) as the fabric says now."""
-    errors = ["ibqueryerrors", "--threshold-file", os.devnull]  # no thresholds of its own: every error is told
+def look(with_traffic=False):
+    """(links, errors, managers, traffic, number of ports that gave no counters) as the fabric says now."""
+    links = parse_links(ask(["iblinkinfo", "--line"]))
+    said = ask(["ibqueryerrors", "--threshold-file", os.devnull])  # no thresholds of its own: every error is told
+    unasked = UNASKED.search(said)
     return (
-        parse_links(ask(["iblinkinfo", "--line"])),
-        parse_errors(ask(errors)),
+        links,
+        parse_errors(said),
         parse_managers(ask(["saquery", "SMIR"])),
+        parse_traffic(ask(["ibqueryerrors", "--counters"]), links) if with_traffic else {},
+        int(unasked.group(1)) if unasked else 0,
     )
 
 
@@ -216,8 +446,11 @@ def run(arguments):
     until = time.monotonic() + arguments.settle
     while True:
         try:
-            links, errors, managers = look()
+            looked = look(os.path.isdir(settings["metrics"]))
+            links, errors, managers = looked[:3]
             problems, warnings = judge(links, errors, managers, settings, seen)
+            if looked[4]:
+                warnings.append("%d questions for counters had no answer: those ports' errors aren't known" % looked[4])
             if not problems or time.monotonic() > until:
                 break
         except FabricError:
@@ -227,7 +460,7 @@ def run(arguments):
     known = dict(seen.get("links", {}), **{key: link for key, link in links.items() if link["width"]})
     write(arguments.state, json.dumps({"links": known, "errors": errors}, sort_keys=True))
     if os.path.isdir(settings["metrics"]):
-        text = "\n".join(samples(links, errors, managers, problems)) + "\n"
+        text = "\n".join(samples(looked, problems, settings, known)) + "\n"
         write(os.path.join(settings["metrics"], "ironburst-fabric.prom"), text)
     up = sum(1 for link in links.values() if link["width"])
     return {"problems": problems, "warnings": warnings, "ports_up": up, "subnet_managers": managers}

@@ -209,7 +209,7 @@ def loopback(device, number):
     try:
         while True:  # the server says nothing that tells when it listens: a refused client tries again
             outcome = run(client_command, accept.RDMA_LIMIT_S)
-            refused = outcome.returncode not in (0, None) and "connect" in outcome.stdout.lower()
+            refused = outcome.returncode not in (0, None) and "Couldn't connect to " in outcome.stdout
             if not refused or time.monotonic() > end or server.error or server.process.poll() is not None:
                 return outcome
             time.sleep(0.2)
