@@ -10,6 +10,7 @@
 | hosts | the box (one lab); its hosts' disks, hardware, fabric, power; `bmcs` and `instances` join stand-ins to them |
 | pulumi | the real pulumi CLI, built once, and our language host for Python |
 | kubernetes | a real Kubernetes control plane with stand-in nodes, beside the box |
+| logs | log centres: VictoriaLogs, built once, and OpenSearch |
 | packages | the signed apt repositories of the hosts; stubs of NVIDIA's packages |
 | site, hall | a lab as its users see it; a bigger hall |
 | demo | the main job, end to end |

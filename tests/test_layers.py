@@ -77,6 +77,7 @@ RIGHTS = {
     "lab.names": "",
     "lab.go": "lab.system",
     "lab.pulumi": "grpc lab.go lab.hosts lab.system pulumi",
+    "lab.logs": "lab.go lab.hosts lab.system",
     "lab.aws": "boto3 botocore cryptography jmespath moto pydantic werkzeug",
     "lab.ci": "yaml",
     "lab.aws.__main__": "lab.hosts",

@@ -192,7 +192,9 @@ def on_slurm(value, planted):
     value["users"] = {"homes": "/shared/home", "directory": directory, "rented": "nss_slurm"}
     relay = {"host": "mail.example.org:587", "sender": "a@example.org", "user": "anna"}
     told = {"audience": "operators", "service": "slack", "secret": planted.reference("Told.secret")}
-    value["monitoring"] = {"relay": relay | {"password": planted.reference("Relay.password")}, "tell": [told]}
+    logs = {"url": "https://logs.example.org", "user": "anna", "password": planted.reference("Logs.password")}
+    relay |= {"password": planted.reference("Relay.password")}
+    value["monitoring"] = {"relay": relay, "tell": [told], "logs": logs}
 
 
 def on_one_hall(value, planted):
@@ -267,7 +269,7 @@ def test_every_reference_that_a_declaration_can_have_is_planted(planted):
         if path.suffix in (".yml", ".j2", ".py") and path.is_file():
             looked_up |= set(re.findall(r"lookup\('secret', ([\w.]+)", path.read_text()))
     names = {name.rpartition(".")[2] for name in looked_up} - OF_ROLES
-    assert names <= of_document | {"node_sudo_secret"} and looked_up >= OF_ROLES
+    assert names <= of_document | {"node_sudo_secret", "logs_password"} and looked_up >= OF_ROLES
 
 
 # ---- what comes of it

@@ -60,6 +60,7 @@ GROUPS: dict[str, dict[str, str]] = {
         "status": "queue, home nodes, leases, money",
         "explain": "why a job waits or was rented for",
         "job": "what a job made of its GPUs: busy, memory, power, energy, by rank",
+        "logs": "what a node, a lease or the nodes of a job said",
         "serve": "a page for operators: what is broken, queue, GPUs, leases, money, decisions, drift",
         "report": "GPU-hours and dollars, at home and rented; or what a controller in shadow would have rented",
         "shares": "each team's part of the owned GPUs, and what the scheduler is told of it",

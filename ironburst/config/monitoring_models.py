@@ -9,7 +9,7 @@ from pydantic import Field, field_validator, model_validator
 
 from ironburst.config.energy_models import Carbon, IdleGpus, Pue
 from ironburst.config.software_models import Strict
-from ironburst.config.types import NAME_PATTERN, Account, Duration, Mail, SecretRef
+from ironburst.config.types import NAME_PATTERN, Account, Certificates, Duration, Mail, SecretRef
 
 
 class Relay(Strict):
@@ -65,6 +65,42 @@ class Told(Strict):
         return self
 
 
+class Logs(Strict):
+    """The site's log centre: each host sends it its journal, without what looks like a secret."""
+
+    url: str = Field(
+        pattern=r"^https?://[^/?#@\s]+$",
+        description="as hosts reach it",
+        examples=["https://logs.example.org:9200", "http://10.0.0.10:9428"],
+    )
+    kind: Literal["elasticsearch", "victorialogs"] = Field(
+        default="elasticsearch", description="elasticsearch: OpenSearch, too, and what answers as they do"
+    )
+    user: str | None = Field(
+        default=None,
+        pattern=r"^[^:\s]+$",
+        description="that owned hosts sign in as, with rights to write the indices `ironburst-logs-*`; none: as nobody",
+    )
+    password: SecretRef | None = Field(default=None, description="of `user`")
+    ca: Certificates | None = Field(
+        default=None, description="that signed its certificate, PEM; none: the system's own authorities"
+    )
+    days: int = Field(
+        default=30,
+        ge=1,
+        le=3650,
+        description="older indices are deleted, by the head; VictoriaLogs does that itself (-retentionPeriod)",
+    )
+
+    @model_validator(mode="after")
+    def _both(self) -> Logs:
+        if bool(self.user) != bool(self.password):
+            raise ValueError("has one of user and password without the other: write both, or none")
+        if self.password and not self.url.startswith("https:"):
+            raise ValueError("would send its password unencrypted: write an https URL, or no user and password")
+        return self
+
+
 _URL = r"^(https?://[^/?#@\s]+(/[^?#\s]*)?)?$"
 
 
@@ -110,6 +146,10 @@ class Monitoring(Strict):
         description="address:port of the head, as rented nodes reach it, where `ironburst receive` takes what they "
         "push; empty: they push nothing, and nobody sees them. Images are baked anew once",
         examples=["10.0.0.10:8644"],
+    )
+    logs: Logs | None = Field(
+        default=None,
+        description="where hosts send their journals; null: they keep them. Rented nodes send theirs by `receiver`",
     )
     relay: Relay | None = Field(default=None, description="needed where somebody is told by mail")
     tell: list[Told] = Field(default=[], description="none: no alertmanager.yml is written")

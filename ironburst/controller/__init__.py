@@ -20,5 +20,6 @@
 - metrics: the same for Prometheus, with teams: what accounts use
 - job_runs: which job had which GPUs and when; job_figures: what is asked of Prometheus then; job_report: for people;
   energy: what jobs and halls take, and what that emits; idle_gpus, idle_evidence: GPUs of running jobs that do nothing
+- log_query: whose logs somebody asks for
 - recorder, logbook: each tick on disk (as changes) and in the ledger; private: modes of these files
 """

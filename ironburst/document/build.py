@@ -220,6 +220,8 @@ def _roles(
         "gpu_power_limit": isinstance(nodes, Nodes) and nodes.gpu_power_limit_w is not None,
         "dcgm": gpu,
         "metrics": config.metrics,
+        "logs": config.monitoring.logs is not None
+        and (bool(config.monitoring.receiver) or not isinstance(nodes, Pool)),
         "prometheus": "prometheus" in here,
         "scratch": its["scratch"] is not None,
         "data_sets": data,

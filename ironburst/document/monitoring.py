@@ -54,6 +54,17 @@ class ToldDocument(Part):
     account: str | None = Field(default=None, description="only what is about its jobs; null: everything")
 
 
+class LogsDocument(Part):
+    """The site's log centre."""
+
+    url: str
+    kind: str = Field(default="elasticsearch", description="or victorialogs")
+    user: str | None = Field(default=None, description="that owned hosts sign in as; null: as nobody")
+    password: str | None = Field(default=None, description="of `user`, as a reference")
+    ca: str | None = Field(default=None, description="PEM of who signed its certificate; null: the system's own")
+    days: int = Field(description="older indices are deleted")
+
+
 class MonitoringDocument(Part):
     """The site's Prometheus, or what answers as it does (Mimir, VictoriaMetrics)."""
 
@@ -78,3 +89,4 @@ class MonitoringDocument(Part):
     relay: RelayDocument | None = None
     tell: list[ToldDocument] = Field(default=[])
     receiver: str = Field(default="", description="address:port that rented nodes push to; empty: they push nothing")
+    logs: LogsDocument | None = Field(default=None, description="where journals are sent; null: nowhere")

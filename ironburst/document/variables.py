@@ -82,7 +82,7 @@ def of_host(document: Mapping[str, Any], host: Mapping[str, Any]) -> dict[str, A
 def of_others(document: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     """{host: variables}: what a host knows of others. slurm_node, slurm_login: `node_head_slurm`, the release on the
     head (null without one); imex: `node_imex`, the sorted addresses of its rack's trays; infiniband_fabric:
-    `node_cables`, those of its hall's InfiniBand; prometheus: `node_monitoring`.
+    `node_cables`, those of its hall's InfiniBand; prometheus: `node_monitoring`; logs: `node_logs`, the log centre.
     """
     hosts = document["hosts"]
     head = next((host for host in hosts if host["name"] == _head(document)), None)
@@ -95,6 +95,7 @@ def of_others(document: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     return {
         host["name"]: ({"node_head_slurm": slurm} if {"slurm_node", "slurm_login"} & {*host["roles"]} else {})
         | ({"node_imex": trays[host["hall"], host["rack"]]} if "imex" in host["roles"] else {})
+        | ({"node_logs": document["monitoring"]["logs"]} if "logs" in host["roles"] else {})
         | ({"node_monitoring": document["monitoring"]} if "prometheus" in host["roles"] else {})
         | ({"node_cables": _cables(document, host["hall"])} if "infiniband_fabric" in host["roles"] else {})
         for host in hosts

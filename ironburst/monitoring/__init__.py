@@ -4,5 +4,5 @@
 - targets: what is scraped; receivers: who is told
 - dashboards, with dashboards.yaml: what Grafana shows
 - site_files: all of these, for one site; kubernetes: the same as objects for Prometheus' operator
-- receiving: the gate before it for what rented nodes push, with remote_write, their format
+- receiving: the gate before it for what rented nodes push, with remote_write, the format of metrics; log_relay: lines
 """

@@ -13,9 +13,10 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, TypeAlias
 
-from ironburst.monitoring import remote_write
+from ironburst.monitoring import log_relay, remote_write
 from ironburst.monitoring.remote_write import Malformed
 
 PATH = "/api/v1/write"
@@ -33,6 +34,8 @@ job; the node's own are 1,000 to 3,000
 """
 SAMPLES_S, DATA_S = 500.0, 150_000.0
 """a second, and the bytes they unfold to: three times what a large node sends. Ten minutes' worth may come at once"""
+LOGS_S = 20_000.0
+"""bytes of logs a second: some 60 lines"""
 AT_ONCE_S = 600.0
 CONNECTIONS = 16  # of one address
 UNREAD_S = 60.0  # a ledger that can't be read is believed for so long
@@ -58,8 +61,9 @@ class Gate:
         leases: Callable[[], Mapping[str, Pusher | None]],
         forward: Callable[[bytes], Answer],
         clock: Callable[[], float] = time.time,
+        journal: Path = log_relay.JOURNAL,
     ):
-        self._read, self._forward, self._clock = leases, forward, clock
+        self._read, self._forward, self._clock, self._journal = leases, forward, clock, journal
         self._leases: Mapping[str, Pusher | None] | None = None
         self._read_s = -UNREAD_S
         self._of: dict[Pusher, _Pushed] = {}
@@ -83,14 +87,37 @@ class Gate:
                 self._forward(remote_write.compressed(ends))
         return ""
 
-    def take(self, address: str, body: bytes) -> Answer:
-        """A request of this address."""
+    def _whose(self, address: str) -> Pusher | Answer:
         if self._leases is None:
             return 503, "the leases can't be read now"
         pusher = self._leases.get(address)
         if pusher is None:
             why = "two open leases have" if address in self._leases else "no open lease has"
             return 403, f"{why} the address {address}: only rented nodes push here, as long as they are rented"
+        return pusher
+
+    def take_logs(self, address: str, body: bytes) -> Answer:
+        """Lines of this address: they are in this host's journal when the answer is 200."""
+        pusher = self._whose(address)
+        if not isinstance(pusher, Pusher):
+            return pusher
+        with self._lock:
+            pushed = self._of.setdefault(pusher, _Pushed(pusher))
+            if not pushed.logs.take(len(body)):
+                return 429, f"more than {LOGS_S:.0f} bytes of logs a second"
+        try:
+            log_relay.write(log_relay.lines(body, *pusher, self._clock()), self._journal)
+        except log_relay.MalformedLines as error:
+            return 400, str(error)
+        except OSError as error:
+            return 503, f"the journal takes nothing: {error.strerror or error}"
+        return 200, ""
+
+    def take(self, address: str, body: bytes) -> Answer:
+        """A request of this address."""
+        pusher = self._whose(address)
+        if not isinstance(pusher, Pusher):
+            return pusher
         try:
             with self._lock:
                 pushed = self._of.setdefault(pusher, _Pushed(pusher))
@@ -132,7 +159,7 @@ class _Pushed:
 
     def __init__(self, pusher: Pusher):
         self._pusher = pusher
-        self._samples, self._data = _Allowance(SAMPLES_S), _Allowance(DATA_S)
+        self._samples, self._data, self.logs = _Allowance(SAMPLES_S), _Allowance(DATA_S), _Allowance(LOGS_S)
         # labels as sent: as they go on; None: they don't. Of this hour and of the one before
         self._series: dict[bytes, bytes | None] = {}
         self._before: dict[bytes, bytes | None] = {}
@@ -214,6 +241,9 @@ def forward_to(url: str, timeout_s: float = 10.0) -> Callable[[bytes], Answer]:
     return forward
 
 
+TAKEN = {PATH: (BODY, Gate.take), log_relay.PATH: (log_relay.BODY, Gate.take_logs)}
+
+
 class Server(ThreadingHTTPServer):
     """POST /api/v1/write at an address, from threads of its own. `said` hears why an address was refused."""
 
@@ -259,16 +289,17 @@ class _Handler(BaseHTTPRequestHandler):
     server_version, sys_version = "ironburst", ""
 
     def do_POST(self) -> None:
-        """Only remote write."""
+        """Remote write, or lines of logs."""
         address, given = self.client_address[0], self.headers.get("Content-Length", "")
-        if self.path != PATH:
-            return self._answer(404, f"see {PATH}")
-        if not given.isdecimal() or int(given) > BODY:
-            return self._answer(413 if given.isdecimal() else 411, f"a body of up to {BODY} bytes")
+        if self.path not in TAKEN:
+            return self._answer(404, f"see {' and '.join(TAKEN)}")
+        most, take = TAKEN[self.path]
+        if not given.isdecimal() or int(given) > most:
+            return self._answer(413 if given.isdecimal() else 411, f"a body of up to {most} bytes")
         body = self.rfile.read(int(given))
         if len(body) < int(given):
             return None
-        answer = type(self).gate.take(address, body)
+        answer = take(type(self).gate, address, body)
         if answer[0] >= 300:
             type(self).said(address, answer)
         return self._answer(*answer, close=answer[0] == 403)

@@ -44,6 +44,7 @@ ELSEWHERE = {
     "kubernetes_node": "a control plane: tests/lab/test_kubernetes_node.py",
     "nvlsm": "NVLink5 boards, which the lab has none of",
     "scratch": "no NVMe device: tests/lab/test_scratch_devices.py",
+    "logs": "needs a log centre: tests/lab/test_logs.py",
     "shared_filesystem": "the machine's kernel has no NFS: in check mode below",
     "slurm_head": "needs the document: tests/lab/test_hall_document.py",
     "slurm_login": "needs a head: tests/lab/test_hall_document.py",

@@ -47,6 +47,7 @@ MAIN_PATHS = (
     ("status --document cluster.json --ledger ledger.sqlite", 3, "squeue"),
     ("explain 1 --ledger ledger.sqlite", 2, "ledger.sqlite"),
     ("job 1 --ledger ledger.sqlite", 2, "ledger.sqlite"),
+    ("logs dgx01 --document cluster.json --ledger ledger.sqlite", 2, "ledger.sqlite"),
     ("run --document document.json --ledger ledger.sqlite", 2, "document.json"),
     ("receive --document cluster.json --ledger ledger.sqlite", 2, "no monitoring.receiver"),
     ("serve --document document.json", 2, "document.json"),

@@ -89,6 +89,7 @@ PATHS: dict[str, tuple[str, str]] = {
     " looked at again and again": ("harmless", "routes stay in the switches"),
     "metrics/tasks/runtime.yml:The exporters run with their present settings": ("harmless", BESIDE),
     "metrics/tasks/configure.yml:Exporters start at boot (image)": ("harmless", "they are only enabled"),
+    "logs/tasks/runtime.yml:The journal is kept, and sent": ("harmless", "who writes into the journal doesn't notice"),
     "cloud_node/tasks/runtime.yml:The metadata service is for root alone": ("harmless", "a packet filter's rule"),
     "munge_key.yml:Nobody rents, and nothing is rented/The controller stops": (
         "harmless",

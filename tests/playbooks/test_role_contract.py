@@ -31,6 +31,7 @@ RESTARTED = {
     "gpu_power_limit": {"ironburst-power-limit"},  # no reset: jobs go on, slower
     "infiniband_fabric": {"ironburst-opensm", "ironburst-fabric.timer"},  # routes stay in the switches
     "metrics": {"prometheus-node-exporter", "nvidia-dcgm-exporter", "ironburst-links.timer", "ironburst-metrics.timer"},
+    "logs": {"ironburst-logs", "systemd-journald"},  # who writes into the journal doesn't notice
     "kubernetes_node": {"ironburst-metadata", "ironburst-gate-condition.timer"},  # kubelet only on a drained node
     "prometheus": {"prometheus", "prometheus-alertmanager", "grafana-server"},  # no job asks them
     "users": {"sssd"},  # what it knew is in its cache

@@ -25,6 +25,7 @@ ROLES = [
     "rdma",
     "infiniband_fabric",
     "metrics",
+    "logs",
     "scratch",
     "shared_filesystem",
     "data_science",

@@ -152,7 +152,7 @@ ALONE = {
         container_runtime_namespaces data_sets_seconds infiniband_fabric_sweep_interval infiniband_fabric_limits
         infiniband_fabric_min_width infiniband_fabric_min_lane_gbps infiniband_fabric_settle
         kubernetes_head_backups_kept kubernetes_head_renew_days kubernetes_node_gate_interval
-        kubernetes_node_api_timeout kubernetes_node_join_tries metrics_node_port metrics_dcgm_port
+        kubernetes_node_api_timeout kubernetes_node_join_tries logs_journal_max metrics_node_port metrics_dcgm_port
         metrics_cluster_interval node_health_fabric_rate node_health_accepted_uncorrectable node_health_memory_gib
         metrics_links_interval metrics_push_interval
         node_health_dcgm_level node_health_burn_in_dcgm_level node_health_baseline_tolerance scratch_mode

@@ -28,6 +28,6 @@ def server(config: ClusterConfig) -> Findings:
 def receiver(config: ClusterConfig) -> Findings:
     """Rented nodes push what exporters have."""
     given = config.monitoring.receiver
-    if given and not config.metrics:
-        message = "takes what rented nodes push, and they have no exporters: write `metrics: true`"
+    if given and not config.metrics and not config.monitoring.logs:
+        message = "takes what rented nodes push, and they have neither exporters nor logs: write `metrics: true`"
         yield Finding(path_of("monitoring", "receiver"), given, "no-exporters", message)
