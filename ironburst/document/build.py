@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
 from typing import TypedDict
 
@@ -190,13 +190,7 @@ def _data(cloud: Cloud) -> dict[str, DataSet]:
 
 
 def _roles(
-    config: ClusterConfig,
-    nodes: NodeSettings,
-    its: _OfSoftware,
-    *,
-    gpu: bool,
-    here: Collection[str] = (),
-    data: bool = False,
+    config: ClusterConfig, nodes: NodeSettings, its: _OfSoftware, *, gpu: bool, here: Sequence[str] = ()
 ) -> list[str]:
     """Roles of a host: what its set, hardware and declaration need, and what it is named for (`here`). Group = role."""
     chosen, kind = its["software"], config.scheduler_of(nodes).kind
@@ -224,7 +218,7 @@ def _roles(
         and (bool(config.monitoring.receiver) or not isinstance(nodes, Pool)),
         "prometheus": "prometheus" in here,
         "scratch": its["scratch"] is not None,
-        "data_sets": data,
+        "data_sets": "data_sets" in here,
         "shared_filesystem": config.filesystem is not None,
         "data_science": gpu and bool(config.data_science),
         "node_health": gpu,
@@ -293,7 +287,7 @@ def _of_instances(config: ClusterConfig, given: Group | Pool, name: str, solutio
         "fabric_links": links,
         "slurm": told(kinds, given.slurm),
         "instance_type": kind.name,
-        "roles": _roles(config, given, its, gpu=True, data=_has_data(config, given)),
+        "roles": _roles(config, given, its, gpu=True, here=["data_sets"] if _has_data(config, given) else []),
     }
 
 
