@@ -41,6 +41,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.hookimpl(optionalhook=True)  # without xdist nobody asks
+def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
+    """One more than cores: labs and servers wait for a third of their time."""
+    return (os.cpu_count() or 1) + 1
+
+
+@pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config, log):
     """A file's tests go to one worker, in their order; those of a row of TOGETHER all to one, those of APART to any."""
     from xdist.scheduler import LoadScopeScheduling

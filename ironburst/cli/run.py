@@ -92,7 +92,10 @@ def _metrics_at(arguments: argparse.Namespace, declared: ClusterDocument) -> tup
     """Where to; None: nowhere. Raises BadInput."""
     site = declared.monitoring.controller or METRICS
     default = "none" if arguments.shadow else os.environ.get("IRONBURST_METRICS") or site
-    given = arguments.metrics or default
+    return _address(arguments.metrics or default)
+
+
+def _address(given: str) -> tuple[str, int] | None:
     if given == "none":
         return None
     ip, port = address("--metrics", given, METRICS)
@@ -148,6 +151,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Tick until a signal asks to stop."""
     if arguments.config and not arguments.shadow:
         raise BadInput("--config is for --shadow: what is rented is declared by a published document")
+    _address(arguments.metrics or "none")  # before anything else is looked for
     if arguments.shadow:
         arguments.ledger = site_options.shadow_ledger_path(arguments)
     reader: document.Reader | Declaration

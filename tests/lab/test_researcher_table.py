@@ -110,6 +110,7 @@ ROWS = {
         sbatch(f'{ONE} --comment="data=c4 fabric=efa"', pool={"data": ("c4",)}),
         sbatch(f'{ONE} --comment="fabric=infiniband"', "fabric"),
     ],
+    '`--comment="profile=nsys"`': [sbatch(f'{ONE} --comment="profile=nsys"')],
     "`--mail-type`, `--mail-user`": [sbatch(f"--mail-type=ALL {ONE}")],
     "`--mpi`": [Case(f"srun --mpi=pmix {ONE} sleep 500", ON_DEMAND)],
     "`--constraint`": [
