@@ -69,7 +69,7 @@ def test_ncu_takes_one_rank(job):
 def test_dcgm_watches_the_gpus_of_the_job_once_a_node_and_ends_with_it(job):
     for index, owner in enumerate(("4711", "12", "4711")):
         (job.folder / "run/gpu-jobs" / str(index)).write_text(f"{owner}\n")
-    wait = f"until grep -q dmon {job.folder}/profile-4711/dcgm-dgx01.txt; do sleep 0.05; done; echo ran; exit 3"
+    wait = f"until grep -qs dmon {job.folder}/profile-4711/dcgm-dgx01.txt; do sleep 0.05; done; echo ran; exit 3"
     assert job("dcgm", "sh", "-c", wait) == ("ran", 3)
     written = (job.folder / "profile-4711/dcgm-dgx01.txt").read_text()
     assert written == "dcgmi dmon -e 1001,1002,1004,1005,1009,1010,1011,1012 -d 100 -i 0,2\n"
