@@ -38,9 +38,9 @@ def applied(before: Any, change: dict[str, Any]) -> Any:
 
 def _runs(before: list[Any], after: list[Any]) -> list[Any]:
     same = {id(item): n for n, item in enumerate(before)}  # most are: who records them keeps them
-    new = {id(item) for item in after} - same.keys()
-    stays = {id(item) for item in after} - new
-    alike = {_text(item): n for n, item in enumerate(before) if id(item) not in stays} if new else {}
+    stay = {id(item) for item in after}
+    new = stay - same.keys()
+    alike = {_text(item): n for n, item in enumerate(before) if id(item) not in stay} if new else {}
     runs: list[Any] = []
     for item in after:
         end = sum(runs[-1]) if runs and isinstance(runs[-1], list) else len(before)

@@ -100,9 +100,9 @@ class IdleGpus:
             if asker.wrong:
                 site.tell("trouble", f"which GPUs do nothing isn't known: {asker.wrong}")
             elif now_s - asker.asked_s <= STALE_S:
-                told = 0
+                told, every = 0, {(each.job, each.start_s): each for each in read(site.ledger)}
                 for run in asker.runs:
-                    told += _act(site, observation, rule, run, asker.found[run.number])
+                    told += _act(site, observation, rule, run, asker.found[run.number], every)
                     if told >= AT_ONCE or site.late:
                         self._due_s = now_s  # the others are asked for again, by the next tick
                         break
@@ -138,12 +138,20 @@ class _Asker:
             self.wrong = f"{type(error).__name__}: {error}"
 
 
-def _act(site: Site, observation: Observation, rule: IdleDocument, run: RunRow, seen: Evidence) -> bool:
-    """What is so now: only a run that still goes on. Whether the scheduler was asked for something."""
+def _act(
+    site: Site,
+    observation: Observation,
+    rule: IdleDocument,
+    run: RunRow,
+    seen: Evidence,
+    every: dict[tuple[int, float], IdleRun],
+) -> bool:
+    """What is so now: only a run that still goes on. Whether the scheduler was asked for something. `every`: those of
+    which somebody was told, as the ledger has them.
+    """
     job = observation.job(run.job)
     if job is None or job.state != "RUNNING" or job.start_s != run.start_s or observation.unseen_job(run.job):
         return False
-    every = {(each.job, each.start_s): each for each in read(site.ledger)}
     key = (run.job, run.start_s)
     told = every.get(key) or IdleRun(run.job, run.start_s, run.user, run.account, run.gpus)
     what = step(rule, seen, told, may_end=_may_end(site, rule, job), now_s=site.now)
@@ -164,6 +172,8 @@ def _act(site: Site, observation: Observation, rule: IdleDocument, run: RunRow, 
         every.pop(key, None)
     elif what is not Step.NOTHING or key in every:
         every[key] = _after(what, told, seen.idle.get(rule.after_s, told.idle), site.now)
+    else:
+        return False
     _write(site.ledger, every.values())
     if what in _EVENTS:
         site.event("idle", _EVENTS[what].format(_sentence(job, seen)), job=job.id)
@@ -190,8 +200,9 @@ _EVENTS: Mapping[Step, str] = {
 
 
 def _may_end(site: Site, rule: IdleDocument, job: Job) -> bool:
-    rented = {lease.node for lease in site.ledger.leases()}
-    return rule.end == "all" or (rule.end == "rented" and set(job.on) <= rented)
+    if rule.end == "rented":
+        return set(job.on) <= {lease.node for lease in site.ledger.leases()}
+    return rule.end == "all"
 
 
 def _called(job: Job) -> str:

@@ -19,6 +19,7 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, fields, replace
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -164,7 +165,7 @@ class Newest:
         self._read = 0  # bytes of the file
         self._at_s = 0.0
         self._said: dict[str, Any] | None = None  # by the last whole tick in it
-        self._jobs: dict[int, tuple[Any, Job]] = {}  # by the identity of what they were read from
+        self._job = Kept(partial(from_json, Job))  # one that stayed the same was decoded in the tick before
         self._seen: TickObservation | None = None
 
     def look(self) -> TickObservation | None:
@@ -193,13 +194,11 @@ class Newest:
             self._seen = self._observed(self._said)
 
     def _observed(self, said: dict[str, Any]) -> TickObservation:
-        """A job that stayed the same is the same value as in the tick before: it was decoded then."""
-        items = said["snapshot"]["jobs"]
-        jobs = {id(item): self._jobs.get(id(item)) or (item, from_json(Job, item)) for item in items}
-        self._jobs = jobs
+        self._job.look()
+        jobs = tuple(map(self._job, said["snapshot"]["jobs"]))
         nodes = tuple(from_json(Node, item) for item in said["snapshot"]["nodes"])
         homes = (str(said["policy"]["home_partition"]), *map(str, said["policy"].get("other_homes", ())))
-        return TickObservation(self._at_s, tuple(jobs[id(item)][1] for item in items), nodes, homes)
+        return TickObservation(self._at_s, jobs, nodes, homes)
 
 
 def usage(folder: Path | str) -> Usage:

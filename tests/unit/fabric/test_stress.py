@@ -143,7 +143,7 @@ class Site:
     def connections(self, hosts):
         return {name: Connection(name) for name in hosts}
 
-    def test(self, plan=None, accepted=None, share=ALL, wait_s=0.0, hosts=NODES):
+    def stress(self, plan=None, accepted=None, share=ALL, wait_s=0.0, hosts=NODES):
         def pause(seconds):
             self.now += seconds
             for name in list(self.jobs):
@@ -179,7 +179,7 @@ def tools():
 
 def test_all_pairs_and_a_ring_rail_by_rail(site):
     site.world["late_s"] = 0.3
-    outcome = site.test().run()
+    outcome = site.stress().run()
     assert len(outcome.measured) == 2 * (6 + 4) and {each.gbps for each in outcome.measured} == {390.0}
     assert {(each.sender.device, each.receiver.device) for each in outcome.measured} == {
         ("mlx5_0", "mlx5_0"),
@@ -193,7 +193,7 @@ def test_the_slow_port_is_named_with_its_cable(site):
     for other in NODES:
         ends = f"{address('n3')} mlx5_1", f"{address(other)} mlx5_1"
         site.world["gbps"] |= {" to ".join(ends): 190.0, " to ".join(reversed(ends)): 190.0}
-    outcome = site.test(Plan(tests=("pairs",), seconds=1)).run()
+    outcome = site.stress(Plan(tests=("pairs",), seconds=1)).run()
     below = judge.slow(outcome.measured, {})
     said = lines(outcome, below, cables(document()))
     assert said[1] == "suspect: n3 mlx5_1 (leaf2/3 - n3/ib2, NDR dac 3 m): 3 of its 3 measurements are too slow"
@@ -213,7 +213,7 @@ def test_what_is_slow_is_measured_again_alone(site):
         return real(programs)
 
     site.ask = ask
-    outcome = site.test(Plan(tests=("pairs",), rails=(1,), seconds=1)).run()
+    outcome = site.stress(Plan(tests=("pairs",), rails=(1,), seconds=1)).run()
     assert judge.slow(outcome.measured, {}) == [] and {each.gbps for each in outcome.measured} == {390.0}
     assert rounds == [4, 4, 4, 4, 2, 4]  # look, three rounds, once more, the end
 
@@ -222,43 +222,43 @@ def test_only_nodes_that_are_surely_idle_are_taken(site):
     site.jobs["n1"] = (4711,)
     site.states["n1"] = {"ALLOCATED"}
     site.states["n2"] = {"IDLE", "NOT_RESPONDING", "DOWN"}
-    outcome = site.test().run()
+    outcome = site.stress().run()
     assert outcome.left_out["n1"] == "runs 4711" and outcome.left_out["n2"].startswith("the scheduler says")
     assert outcome.nodes == ["n3", "n4"] and {each.test for each in outcome.measured} == {"pairs"}
     assert ("drain", ("n3", "n4")) in site.calls and free(site)
-    test = site.test()
+    test = site.stress()
     test._hosts[3] = test._hosts[3].model_copy(update={"roles": ["base"]})
     assert test.run().left_out["n4"].startswith("it is no node of a scheduler")
     del site.states["n3"]
-    assert "no scheduler lists it" in site.test().run().left_out["n3"]
+    assert "no scheduler lists it" in site.stress().run().left_out["n3"]
 
 
 def test_one_idle_node_is_not_drained_for_nothing(site):
     for name in NODES[1:]:
         site.jobs[name], site.states[name] = (1,), {"ALLOCATED"}
-    assert site.test().run().measured == [] and site.calls == []
+    assert site.stress().run().measured == [] and site.calls == []
 
 
 def test_busy_nodes_are_waited_for_where_that_is_wanted(site):
     site.jobs["n1"], site.states["n1"] = (4711,), {"ALLOCATED"}
-    outcome = site.test(Plan(tests=("ring",), rails=(2,), seconds=1, wait=True), wait_s=100).run()
+    outcome = site.stress(Plan(tests=("ring",), rails=(2,), seconds=1, wait=True), wait_s=100).run()
     assert outcome.nodes == list(NODES) and len(outcome.measured) == 4 and free(site)
 
 
 def test_a_share_stays_in_service(site):
-    outcome = site.test(share=MaxUnavailable(None, 0.5)).run()
+    outcome = site.stress(share=MaxUnavailable(None, 0.5)).run()
     assert outcome.nodes == ["n1", "n2"] and set(outcome.left_out) == {"n3", "n4"}
 
 
 def test_somebody_elses_drain_stays(site):
     site.states["n2"], site.reasons["n2"] = {"IDLE", "DRAIN"}, "bad fan"
-    assert site.test(Plan(tests=("ring",), seconds=1)).run().nodes == list(NODES)
+    assert site.stress(Plan(tests=("ring",), seconds=1)).run().nodes == list(NODES)
     assert site.states["n2"] == {"IDLE", "DRAIN"} and site.reasons["n2"] == "bad fan"
 
 
 def test_what_a_killed_test_left_drained_is_given_back_by_the_next(site):
     site.states["n2"], site.reasons["n2"] = {"IDLE", "DRAIN"}, reason("fabric stress")
-    site.test(Plan(tests=("ring",), rails=(1,), seconds=1)).run()
+    site.stress(Plan(tests=("ring",), rails=(1,), seconds=1)).run()
     assert free(site)
 
 
@@ -266,10 +266,10 @@ def test_a_node_without_cards_or_program_is_left_out_and_given_back(site):
     port = site.folder / "n2/sys/class/infiniband"
     for device in ("mlx5_0", "mlx5_1"):
         (port / device / "ports/1/state").write_text("1: DOWN\n")
-    outcome = site.test(Plan(tests=("pairs",), seconds=1)).run()
+    outcome = site.stress(Plan(tests=("pairs",), seconds=1)).run()
     assert outcome.left_out == {"n2": "it has no active InfiniBand port"} and len(outcome.measured) == 6 and free(site)
     (site.folder / "bin/ib_write_bw").unlink()
-    outcome = site.test().run()
+    outcome = site.stress().run()
     assert "ib_write_bw is not installed (package perftest)" in outcome.left_out["n1"] and free(site)
 
 
@@ -279,7 +279,7 @@ def test_faults_of_a_pair_are_told_in_the_tools_words(site, monkeypatch):
     one = {f"{address(a)} mlx5_0 to {address(b)} mlx5_0" for a, b in (("n1", "n2"), ("n2", "n1"))}
     two = {f"{address(a)} mlx5_0 to {address(b)} mlx5_0" for a, b in (("n3", "n4"), ("n4", "n3"))}
     site.world["gbps"] = dict.fromkeys(one, "broken") | dict.fromkeys(two, "hangs")
-    outcome = site.test(Plan(tests=("pairs",), rails=(1,), seconds=1)).run()
+    outcome = site.stress(Plan(tests=("pairs",), rails=(1,), seconds=1)).run()
     errors = {frozenset((each.sender.node, each.receiver.node)): each.error for each in outcome.measured if each.error}
     assert "Failed status 12" in errors.pop(frozenset(("n1", "n2")))
     assert "did not end in time" in errors.pop(frozenset(("n3", "n4"))) and errors == {} and free(site)
@@ -296,7 +296,7 @@ def test_a_node_that_is_lost_costs_only_its_pairs_and_stays_drained(site, monkey
         return real(programs)
 
     site.ask = ask
-    outcome = site.test(Plan(tests=("pairs",), rails=(1,), seconds=1)).run()
+    outcome = site.stress(Plan(tests=("pairs",), rails=(1,), seconds=1)).run()
     assert set(outcome.lost) == {"n4"} and set(outcome.kept) == {"n4"}
     assert site.states["n4"] == {"IDLE", "DRAIN"} and "did not answer after the fabric stress" in site.reasons["n4"]
     assert all("DRAIN" not in site.states[name] for name in NODES[:3])
@@ -321,7 +321,7 @@ def test_ctrl_c_ends_what_measures_and_gives_all_back(site):
             raise KeyboardInterrupt
 
     site.ask, site.during = ask, during
-    test = site.test(Plan(tests=("pairs",), rails=(1,), seconds=1))
+    test = site.stress(Plan(tests=("pairs",), rails=(1,), seconds=1))
     with pytest.raises(KeyboardInterrupt):
         test.run()
     assert measuring and test.outcome.kept == {}
@@ -333,14 +333,14 @@ def test_a_scheduler_that_is_silent_at_the_end_is_told(site):
         site.deaf = True
 
     site.during = during
-    outcome = site.test(Plan(tests=("pairs",), rails=(1,), seconds=1)).run()
+    outcome = site.stress(Plan(tests=("pairs",), rails=(1,), seconds=1)).run()
     assert set(outcome.kept) == set(NODES) and "does not answer any more" in outcome.kept["n1"]
 
 
 def test_a_scheduler_that_is_silent_at_first_refuses(site):
     site.deaf = True
     with pytest.raises(SchedulerError):
-        site.test().run()
+        site.stress().run()
     assert site.calls == []
 
 
