@@ -14,6 +14,10 @@ from pathlib import Path
 from ironburst.controller import private
 
 VERSION = "1"
+PAGE = 1024
+"""bytes that are written where a row changes: of a large queue the rows that change are on as many pages"""
+LOG_BYTES = 16_000_000
+"""of changes, until they are put in their places: most pages change again by then"""
 
 
 class LedgerError(Exception):
@@ -44,7 +48,9 @@ def opened(path: Path, *, read_only: bool) -> sqlite3.Connection:
         for part in (path, *path.parent.glob(f"{path.name}-*")):  # new ones beside it get the ledger's mode
             private.file(part)
         db = _connected(path, "mode=rwc")
+        db.execute(f"PRAGMA page_size={PAGE}")  # of a ledger that is there already, it changes nothing
         db.execute("PRAGMA journal_mode=WAL")
+        db.execute(f"PRAGMA wal_autocheckpoint={LOG_BYTES // db.execute('PRAGMA page_size').fetchone()[0]}")
         db.execute("PRAGMA synchronous=FULL")  # an intent must survive a power cut
         apply(db)
         db.execute("INSERT OR IGNORE INTO meta (key, value) VALUES ('version', ?)", (VERSION,))
