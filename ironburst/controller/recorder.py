@@ -4,9 +4,9 @@ Audit log, bug report and regression test are the same files (`ironburst replay 
 A folder of `ticks-TIME-NNN.jsonl.gz` (UTC, of the first tick in it). A line is a tick: {"at_s", "policy", "snapshot",
 "decision"} of what changed (ironburst.controller.changes); in a file's first line {"at_s", "whole": {the same}} of all,
 which an older ironburst wrote as it is. A tick that differs from the one before in nothing that matters isn't written;
-of a large queue (written.LARGE) a decision is there without its wording and figures, which deciding again gives. Each is a gzip member of its own: `zcat` reads
-the file, and a crash costs no more than the tick it hit. A process starts its own file, as does every hour, so that old
-ones can be deleted whole: by age, and the oldest ones over a size.
+of a large queue (written.LARGE) a decision is there without its wording and figures, which deciding again gives. Each
+is a gzip member of its own: `zcat` reads the file, and a crash costs no more than the tick it hit. A process starts its
+own file, as does every hour, so that old ones can be deleted whole: by age, and the oldest ones over a size.
 """
 
 from __future__ import annotations
