@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from typing import NamedTuple
 
 from ironburst.burst import Job
-from ironburst.controller import records
+from ironburst.controller import records, schema
 from ironburst.controller.ledger_jobs import JobRecords
 from ironburst.controller.records import DecisionRow, JobRow, storable
 from ironburst.nodes import naming
@@ -78,7 +78,7 @@ class DecisionRecords(JobRecords):
 
     def _wordings(self, jobs: Iterable[int] | None = None) -> dict[int, tuple[float, Wording]]:
         """With their moment, of more jobs than these; None: of all."""
-        if not self._rows("SELECT 1 FROM sqlite_master WHERE name = 'wordings'"):
+        if not schema.columns(self._db, "wordings"):
             return {}  # no controller of this version has opened it yet
         parts = range(PARTS) if jobs is None else sorted({job % PARTS for job in jobs})
         marks = ",".join("?" * len(parts))

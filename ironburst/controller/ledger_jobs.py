@@ -6,16 +6,20 @@ import sqlite3
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, fields
-from typing import Any
+from typing import Any, TypeAlias
 
 from ironburst.burst import Job
-from ironburst.controller import records
+from ironburst.controller import records, schema
 from ironburst.controller.records import JobRow, LeaseRow, RunRow, storable
 
 _SEEN = [field.name for field in fields(JobRow) if field.name != "spot_losses"]
 
 # by the index of states, which != would not use
 _IN_QUEUE = "state IN ('PENDING', 'RUNNING', 'COMPLETING', 'CONFIGURING', 'SUSPENDED', 'STOPPED', 'STAGE_OUT')"
+
+
+GpuTimes: TypeAlias = tuple[int, float, float | None, float, str]
+"""GPUs of a job, when it was submitted and started (None: it waits), until when it was in the queue, its nodes"""
 
 
 class JobRecords:
@@ -65,16 +69,21 @@ class JobRecords:
         rows = self._rows(f"SELECT * FROM jobs WHERE {which}", job)
         return records.of(JobRow, rows[0]) if rows else None
 
-    def jobs_since(self, at_s: float) -> list[JobRow]:
-        """Those that are in the queue, or have left it since."""
-        query = f"SELECT * FROM jobs WHERE last_s >= ? OR {_IN_QUEUE}"  # of a large queue only changes are written
-        return [records.of(JobRow, row) for row in self._rows(query, at_s)]
+    def gpus_since(self, at_s: float, now_s: float) -> list[GpuTimes]:
+        """Of the jobs with GPUs that are in the queue, or have left it since."""
+        query = f"""SELECT nodes * gpus, submit_s, CASE WHEN ran_on != '' AND state != 'PENDING' THEN start_s END,
+            CASE state WHEN 'LEFT_QUEUE' THEN last_s ELSE ? END, ran_on
+            FROM jobs WHERE gpus > 0 AND (last_s >= ? OR {_IN_QUEUE})"""  # of a large queue only changes are written
+        return [tuple(row) for row in self._rows(query, now_s, at_s)]
 
     def parts(self, whole: int) -> list[JobRow]:
         """The tasks of an array, the parts of a heterogeneous job, and earlier jobs of a number, by the number."""
-        # an older ledger has no column to ask for
-        found = (records.of(JobRow, row) for row in self._rows("SELECT * FROM jobs ORDER BY job"))
-        return [row for row in found if row.called.startswith((f"{whole}_", f"{whole}+", f"{whole}@"))]
+        if "called" not in schema.columns(self._db, "jobs"):
+            return []  # of an older ledger
+        part = "SELECT * FROM jobs WHERE called != '' AND called >= ? AND called < ?"  # by an index
+        between = [f"{whole}{chr(ord(sign) + after)}" for sign in "_+@" for after in (0, 1)]
+        rows = self._rows(" UNION ALL ".join([part] * 3), *between)
+        return sorted((records.of(JobRow, row) for row in rows), key=lambda row: row.job)
 
     def in_queue(self) -> set[int]:
         """The jobs that were in the queue when it was last seen; those that have left stay, for `explain`."""

@@ -80,7 +80,7 @@ def _connected(path: Path, mode: str) -> sqlite3.Connection:
 
 def _refuse_others(path: Path, db: sqlite3.Connection) -> None:
     """Raises LedgerError for a ledger of another version; one without tables is new."""
-    if not _columns(db, "meta"):
+    if not columns(db, "meta"):
         return
     row = db.execute("SELECT value FROM meta WHERE key = 'version'").fetchone()
     if row and row[0] != VERSION:
@@ -92,7 +92,7 @@ def _refuse_others(path: Path, db: sqlite3.Connection) -> None:
 
 def apply(db: sqlite3.Connection) -> None:
     """Make what is missing. It may break off anywhere: the next one goes on."""
-    if "instance_type" not in _columns(db, "cool_downs") and _columns(db, "cool_downs"):
+    if "instance_type" not in columns(db, "cool_downs") and columns(db, "cool_downs"):
         db.execute("ALTER TABLE cool_downs RENAME TO cool_downs_before")  # SQLite can't change a key
     db.executescript(resources.files(__package__).joinpath("schema.sql").read_text())
     for table, column, kind in (
@@ -103,14 +103,15 @@ def apply(db: sqlite3.Connection) -> None:
         ("jobs", "spot_losses", "INTEGER NOT NULL DEFAULT 0"),
         ("jobs", "lost_start_s", "REAL"),
     ):
-        if column not in _columns(db, table):
+        if column not in columns(db, table):
             db.execute(f"ALTER TABLE {table} ADD COLUMN {column} {kind}")
-    if _columns(db, "cool_downs_before"):
-        names = ", ".join(_columns(db, "cool_downs_before"))
+    db.execute("CREATE INDEX IF NOT EXISTS jobs_by_part ON jobs(called) WHERE called != ''")
+    if columns(db, "cool_downs_before"):
+        names = ", ".join(columns(db, "cool_downs_before"))
         db.execute(f"INSERT OR IGNORE INTO cool_downs ({names}) SELECT {names} FROM cool_downs_before")
         db.execute("DROP TABLE cool_downs_before")
 
 
-def _columns(db: sqlite3.Connection, table: str) -> list[str]:
+def columns(db: sqlite3.Connection, table: str) -> list[str]:
     """Of a table; none: it isn't there."""
     return [row[1] for row in db.execute(f"PRAGMA table_info({table})")]

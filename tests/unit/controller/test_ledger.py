@@ -122,7 +122,7 @@ def test_the_newest_decision_of_each_job_that_waits(tmp_path):
     assert [row.job for row in ledger.newest_decisions(2)] == [1, 3]
     ledger.left_queue(2, 30.0)
     ledger.left_queue(3, 50.0)
-    assert [row.job for row in ledger.jobs_since(40.0)] == [1, 3]
+    assert [row[0] for row in ledger.gpus_since(40.0, 60.0)] == [8, 8]
 
 
 def test_a_newer_ledger_is_left_byte_for_byte_as_it_is(tmp_path):
