@@ -11,6 +11,7 @@ these the ledger keeps 90 days (ironburst.controller.retention), and of the whol
 from __future__ import annotations
 
 import argparse
+import io
 import json
 import multiprocessing
 import random
@@ -19,16 +20,23 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from pathlib import Path
+from typing import Any
+from unittest import mock
 
 from benchmarks.tick import BURST, printed, programs
+from ironburst import cli
 from ironburst.adapters.slurm.scheduler import Slurm
+from ironburst.controller import records
 from ironburst.controller.ledger import Ledger
 from ironburst.controller.recorder import Recorder
 from ironburst.controller.retention import KEEP_S
 from ironburst.controller.tick import Controller
 from ironburst.page.source import Files, Source
+from ironburst.page.view import DECISIONS
 from tests.fakes import T0, FakeClock, FakeCloud, FakeSlurm, document
 
 DAY_S, YEAR_S = 86400.0, 365 * 86400.0
@@ -145,6 +153,41 @@ def measure(jobs: int, nodes: int, finished: int) -> dict[str, object]:
         took["the page's next look"] = next_look(folder)
         size = (folder / "ledger.sqlite").stat().st_size
     return {"jobs": jobs, "nodes": nodes, "finished jobs": finished, "MB of ledger": size // 1_000_000, **took}
+
+
+def counts(jobs: int = 120, nodes: int = 8, finished: int = 3000) -> dict[str, int]:
+    """Rows of the ledger that each verb makes objects of. See `MOST` for what they may be, and why."""
+    made = dict[str, int]()
+    with tempfile.TemporaryDirectory(prefix="ironburst-looks-") as name, programs(folder := Path(name)):
+        site(folder, jobs, nodes, finished)
+        for title, verb in verbs(folder).items():
+            with count_rows() as count, redirect_stdout(io.StringIO()), redirect_stderr(io.StringIO()):
+                assert cli.main(verb) in (0, 5)
+            made[title] = sum(count.values())
+    return made
+
+
+MOST = {
+    "status": 150,  # a decision of each of 120 jobs that wait, and a few rows of money: none of 3,000 finished jobs
+    "status --json": 150,
+    "explain a job that waits": 10,
+    "explain a finished job": 10,
+    "explain an array": 3 * TASKS + 10,  # its tasks, found and told of, and what was decided of each
+    "serve --out": 120 + DECISIONS + 60,  # and the newest decisions; the month's leases
+}
+
+
+@contextmanager
+def count_rows() -> Iterator[Counter[str]]:
+    """By their kind, as long as it is open."""
+    count, of = Counter[str](), records.of
+
+    def counted(kind: type[Any], row: Any, **read: Any) -> Any:
+        count[kind.__name__] += 1
+        return of(kind, row, **read)
+
+    with mock.patch.object(records, "of", counted):
+        yield count
 
 
 def next_look(folder: Path) -> float:
