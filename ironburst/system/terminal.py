@@ -66,7 +66,8 @@ def _widths(wanted: list[int], columns: int) -> list[int]:
 def _lines(cells: Sequence[str], widths: list[int], to_right: list[bool], styles: Iterable[str]) -> list[str]:
     """Of one row."""
     parts = [
-        [cell] if _length(cell) <= width else _folded(cell, width) for cell, width in zip(cells, widths, strict=True)
+        [cell] if cell.isprintable() and _length(cell) <= width else _folded(cell, width)
+        for cell, width in zip(cells, widths, strict=True)
     ]
     styled, out = [*styles], []
     for line in itertools.zip_longest(*parts, fillvalue=""):
