@@ -4,8 +4,8 @@ A Slurm with so many owned nodes, all of them busy, and so many pending jobs: wh
 release 24.11 does (tests/adapters/slurm_fixtures), is read by the real adapter, decided, written into a ledger and a
 recorder's folder on disk. The first tick has everything to write; measured are the ones after it, between which one job
 in a hundred starts and another one comes. Every five minutes (Slurm's PriorityCalcPeriod) what waits has other
-priorities: by its age, and by its user's fair share. CPU seconds of the process, its memory, bytes written; with 20
-ticks or more, too, what that is in a day: every tenth one has new priorities, and new wordings to write.
+priorities: by its age, and by its user's fair share. CPU seconds of the process, its memory, bytes written; with 10
+ticks, too, what that is in a day: every tenth one has new priorities, and new wordings to write.
 """
 
 from __future__ import annotations
@@ -224,7 +224,7 @@ def measure(jobs: int, nodes: int, ticks: int) -> dict[str, object]:
         "MB written in each after it": [round(each, 2) for each in held[1:]],
         "KB recorded in each": [round(each / 1e3, 1) for each in recorded],
     }
-    if ticks >= 2 * PRIORITIES_S / TICK_S:
+    if ticks >= PRIORITIES_S / TICK_S:
         a_day = 86400 / TICK_S
         kept = sum(recorded[1:]) / ticks * a_day + 24 * recorded[0]  # each hour's file begins with a whole tick
         results["GB written in a day"] = round(sum(held[1:]) / ticks * a_day / 1e3, 2)
