@@ -65,7 +65,7 @@ def fill(ledger: Ledger, finished: int, seed: int = 1) -> None:
             _rented(ledger, n, dice.choice(rows)[0], at_s, at_s + 3600 * dice.expovariate(1 / 5))
 
 
-def _finished(dice: random.Random, count: int) -> Iterator[tuple[object, ...]]:
+def _finished(dice: random.Random, count: int) -> Iterator[tuple[Any, ...]]:
     for n in range(count):
         gpus = dice.choice(GPUS)
         submit_s = T0 - KEEP_S * (1 - n / count)

@@ -242,7 +242,7 @@ def counts(jobs: int = 1200, nodes: int = 40) -> dict[str, int]:
         folder = Path(name)
         with running(folder, jobs, nodes, ticks) as all_ticks:
             for ledger in all_ticks:
-                rows.append(ledger._db.total_changes - before)  # type: ignore[attr-defined]
+                rows.append(ledger._db.total_changes - before)
                 before += rows[-1]
         recorded = [len(line) for path in (folder / "ticks").iterdir() for line, _ in ticks_of(path)]
     return {"rows": max(rows[1:-1]), "rows with new wordings": rows[-1], "bytes recorded": max(recorded[1:-1])}
