@@ -16,7 +16,7 @@ from ironburst.controller import private
 VERSION = "1"
 PAGE = 1024
 """bytes that are written where a row changes: of a large queue the rows that change are on as many pages"""
-LOG_BYTES = 16_000_000
+LOG_BYTES = 32_000_000
 """of changes, until they are put in their places: most pages change again by then"""
 
 
