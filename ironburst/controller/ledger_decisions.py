@@ -100,7 +100,8 @@ class DecisionRecords(JobRecords):
         """Of one job, or all; the oldest first."""
         where, values = ("", ()) if job is None else ("WHERE job = ?", (job,))
         rows = self._rows(f"SELECT * FROM decisions {where} ORDER BY id", *values)
-        return self._read(rows, {row["job"]: row for row in rows})
+        waits = job is None or self._rows("SELECT 1 FROM jobs WHERE job = ? AND state = 'PENDING'", job)
+        return self._read(rows, {row["job"]: row for row in rows} if waits else {})
 
     def last_decisions(self) -> dict[int, DecisionRow]:
         """Of each job that waits, if it was decided when the job was seen last."""

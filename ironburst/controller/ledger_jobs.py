@@ -6,20 +6,16 @@ import sqlite3
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, fields
-from typing import Any, TypeAlias
+from typing import Any
 
 from ironburst.burst import Job
 from ironburst.controller import records, schema
-from ironburst.controller.records import JobRow, LeaseRow, RunRow, storable
+from ironburst.controller.records import GpuTimes, JobRow, LeaseRow, RunRow, storable
 
 _SEEN = [field.name for field in fields(JobRow) if field.name != "spot_losses"]
 
 # by the index of states, which != would not use
 _IN_QUEUE = "state IN ('PENDING', 'RUNNING', 'COMPLETING', 'CONFIGURING', 'SUSPENDED', 'STOPPED', 'STAGE_OUT')"
-
-
-GpuTimes: TypeAlias = tuple[int, float, float | None, float, str]
-"""GPUs of a job, when it was submitted and started (None: it waits), until when it was in the queue, its nodes"""
 
 
 class JobRecords:

@@ -9,8 +9,7 @@ from datetime import datetime, timedelta
 import numpy as np
 from markupsafe import Markup
 
-from ironburst.controller.ledger_jobs import GpuTimes
-from ironburst.controller.records import LeaseRow
+from ironburst.controller.records import GpuTimes, LeaseRow
 from ironburst.page.chart import Series, Spans, average, drawn
 
 DAY_S = 86400.0
