@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 from ironburst.burst import Decision, Infeasible, Job, Wait
 
-LARGE = 1000
-"""jobs in a queue of which only what changes is written"""
+LARGE = 100
+"""jobs in a queue of which only what changes is written: all of fewer at each tick are a GB a day"""
 REFRESH_S = 300.0
 """so old the wording of a decision may be then; its code, and its job's state, are those of the last tick"""
 
