@@ -143,7 +143,7 @@ def report(
     return said
 
 
-def decided(limits: WaitLimits, hours_per_gpu_hour: float | None = None, in_order: bool = False) -> Policy:
+def decided(limits: WaitLimits | WaitTarget, hours_per_gpu_hour: float | None = None, in_order: bool = False) -> Policy:
     """`burst.decide` with these waits as its target, and these hours for each GPU-hour; `in_order`: home's jobs are."""
     policy = BurstPolicy("home", 0.0, limits=Limits(WaitTarget(**vars(limits)), hours_per_gpu_hour=hours_per_gpu_hour))
 
@@ -174,9 +174,9 @@ def fitted(first: Trace, pool_gpus: int, run_times: str = "known") -> Fit:
     """What `ironburst fit` says of the first part, where Starburst's waits are wanted; GPU-hours are its USD."""
     parts, had = _parts(first, pool_gpus, run_times)
 
-    def played(part: int, hours: float | None) -> fitting.Outcome:
-        outcome = decided(had[part], hours)(parts[part], pool_gpus)
-        return fitting.Outcome(outcome.start_s, float(parts[part].gpu_hours[outcome.rented].sum()), 0)
+    def played(part: Trace, target: WaitTarget, hours: float | None) -> fitting.Outcome:
+        outcome = decided(target, hours)(part, pool_gpus)
+        return fitting.Outcome(outcome.start_s, float(part.gpu_hours[outcome.rented].sum()), 0)
 
     return fitting.fit(parts, [WaitTarget(**vars(limits)) for limits in had], played)
 

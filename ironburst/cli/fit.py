@@ -7,10 +7,12 @@ import json
 import sys
 from dataclasses import replace
 
+from ironburst.burst.limits import Limits, WaitTarget
 from ironburst.cli import Subparsers, site_options, trials
 from ironburst.controller import declared_site
 from ironburst.replay import fit_report, fitting, simulation_report
 from ironburst.replay.fitting import Outcome
+from ironburst.replay.traces import Trace
 from ironburst.system.bad_input import BadInput
 
 JOBS = 10_000
@@ -50,16 +52,16 @@ def run(arguments: argparse.Namespace) -> int:
         )
     whole = trials.read(arguments.trace)
     trace = whole.take(slice(max(0, len(whole) - arguments.jobs), None))
+    trials.make(arguments.out)
     try:
         parts = fitting.parts_of(trace)
     except ValueError as error:
         raise BadInput(f"{arguments.trace}: {error}") from None
 
-    trials.make(arguments.out)
 
-    def play(part: int, hours: float | None) -> Outcome:
-        policy = replace(declared.policy, limits=replace(limits, hours_per_gpu_hour=hours))
-        return Outcome.of(simulation_report.played_on(parts[part], replace(declared, policy=policy), None))
+    def play(part: Trace, target: WaitTarget, hours: float | None) -> Outcome:
+        policy = replace(declared.policy, limits=Limits(target, hours_per_gpu_hour=hours))
+        return Outcome.of(simulation_report.played_on(part, replace(declared, policy=policy), None))
 
     fitted = fitting.fit(parts, [limits.target] * len(parts), play, trials.bar(sys.stderr, "plays"))
     said = {"trace": arguments.trace.name, "config": str(arguments.config), "jobs": len(whole), "played": len(trace)}

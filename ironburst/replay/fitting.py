@@ -5,16 +5,17 @@ The history is cut into parts, one after the other, of equally many jobs. With e
 (`Limits.hours_per_gpu_hour`) a part is played by itself through `burst.decide`, from empty nodes on. A part gives the
 longest number that makes its waits no longer than is wanted, or than they are without any number where that is longer;
 some parts give the shortest of theirs. Such a number is recommended only if it wins outside of what it was fitted to:
-each part is played with what the *others* gave, and there it may not be dearer than no number, nor wait longer.
+each part is played with what the *others* gave, and there it may not be dearer than no number, nor wait longer; nor
+may what all gave, where the same jobs come faster: the next month may be busier than any that was seen.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields
-from functools import cache, cached_property
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, fields, replace
+from functools import cache
 from itertools import pairwise
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -28,11 +29,13 @@ from ironburst.replay.traces import Floats, Trace
 # jobs that are submitted in one second does. The published policy has 0.08.
 HOURS = (0.02, 0.025, 0.032, 0.04, 0.05, 0.063, 0.08, 0.1, 0.125, 0.16, 0.2, 0.25, 0.32, 0.4, 0.5)
 PARTS = 3
+LEAST_BUSY = 2  # of the parts have to show which number is too long
 LEAST_JOBS = 400  # of a history: a 99th percentile of fewer in a part says nothing
 LATE = 1.005  # of a wait: a limit that ends between two looks of the policy is kept
 # On a part that a number wasn't fitted to, over no number: it may cost, and its jobs wait, so much; all such parts
 # together have to cost less than WORTH, or there is nothing to change for
 DEARER, LONGER, WORTH = 1.01, 1.03, 0.99
+BUSIER = 0.85  # of the times between submissions, in a history that is busier
 
 # Why no number is recommended
 Why = Literal[
@@ -41,6 +44,7 @@ Why = Literal[
     "dearer",  # what the other parts gave costs more on a part
     "longer",  # it makes the waits of a part longer
     "no_gain",  # it costs as much
+    "busier",  # it is dearer or makes waits longer where the same jobs come faster
 ]
 
 
@@ -113,107 +117,119 @@ class Fit:
         return sum(each.reached.usd for each in self.checked) / usd - 1 if usd else None
 
 
-class _History:
-    """Its parts, and what was reached on them."""
+_OF_ALL = ("submit_s", "duration_s", "gpus")
+Play: TypeAlias = Callable[[Trace, WaitTarget, float | None], Outcome]
 
-    def __init__(
-        self,
-        parts: Sequence[Trace],
-        targets: Sequence[WaitTarget],
-        play: Callable[[int, float | None], Outcome],
-        tell: Callable[[int, int], None] | None,
-    ):
-        self.parts, self.targets, self._tell = parts, targets, tell
-        self.played: dict[tuple[int, float | None], Outcome] = {}
-        self._play = play
-        self.reached = cache(self._reached)
+
+class _Part:
+    """A part of a history, and what was reached on it; every number is played once."""
+
+    def __init__(self, number: int, trace: Trace, target: WaitTarget, play: Play):
+        self.number, self.trace, self.target, self._play = number, trace, target, play
+        self.played: dict[float | None, Outcome] = {}
         self.longest = cache(self._longest)
 
-    def _reached(self, part: int, hours: float | None) -> Reached:
-        got = self.played[part, hours] = self._play(part, hours)
-        if self._tell:
-            self._tell(len(self.played), self.most)
-        return Reached(results.waits(self.parts[part], got.start_s), got.usd, got.not_rented)
+    def reached(self, hours: float | None) -> Reached:
+        """With this number."""
+        if hours not in self.played:
+            self.played[hours] = self._play(self.trace, self.target, hours)
+        got = self.played[hours]
+        return Reached(results.waits(self.trace, got.start_s), got.usd, got.not_rented)
 
     @property
-    def most(self) -> int:
-        """Plays that are made, about: without a number, by halving, and with what the others gave."""
-        return len(self.parts) * (len(HOURS).bit_length() + 3)
+    def allowed(self) -> WaitTarget:
+        """The waits that it may have: those that are wanted, or those without a number where these are longer."""
+        return longer(self.target, self.reached(None).waits)
 
-    @cached_property
-    def allowed(self) -> tuple[WaitTarget, ...]:
-        """The waits that each part may have: those wanted, or those without a number where these are longer."""
-        return tuple(longer(target, self.reached(part, None).waits) for part, target in enumerate(self.targets))
+    def _longest(self, target: WaitTarget) -> float | None:
+        return longest(lambda hours: kept(target, self.reached(hours).waits))
 
-    def _longest(self, part: int, wanted: bool = False) -> float | None:
-        """The longest number with which the part keeps what it may wait (`wanted`: what is wanted)."""
-        target = (self.targets if wanted else self.allowed)[part]
-        return longest(lambda hours: kept(target, self.reached(part, hours).waits))
+    def check(self, hours: float) -> Checked:
+        """With this number, over none."""
+        reached = self.reached(hours)
+        return Checked(self.number, hours, reached, self.reached(None), worst(self.allowed, reached.waits))
 
-    def shortest(self, parts: Sequence[int], wanted: bool = False) -> float | None:
-        """What these parts give together."""
-        found = [self.longest(part, wanted) for part in parts]
-        return None if None in found else min(each for each in found if each)
-
-    def check(self, part: int, hours: float) -> Checked:
-        """The part with this number."""
-        reached = self.reached(part, hours)
-        return Checked(part, hours, reached, self.reached(part, None), worst(self.allowed[part], reached.waits))
-
-    def tried(self, hours: float | None) -> Tried:
-        """All of them with it."""
-        reached = tuple(self.reached(part, hours) for part in range(len(self.parts)))
-        wait_s = [self.played[part, hours].start_s - trace.submit_s for part, trace in enumerate(self.parts)]
-        waits = results.of_hours(_joined(self.parts), np.concatenate(wait_s) / 3600)
-        usd, late = sum(each.usd for each in reached), sum(each.not_rented for each in reached)
-        return Tried(hours, Reached(waits, usd, late), reached)
+    def busier(self) -> _Part:
+        """The same jobs, each sooner behind the one before it."""
+        return _Part(self.number, busier(self.trace), self.target, self._play)
 
 
 def fit(
     parts: Sequence[Trace],
     targets: Sequence[WaitTarget],
-    play: Callable[[int, float | None], Outcome],
+    play: Play,
     tell: Callable[[int, int], None] | None = None,
 ) -> Fit:
-    """`targets`: what is wanted in each part. `play`: a part, by its number, with this number for limits (None: with
-    those that aren't fitted). `tell`: called with the plays that are done, and about how many there are.
+    """`targets`: what is wanted in each part. `play`: such jobs with this target and number (None: with limits that
+    aren't fitted). `tell`: called with the plays that are done, and about how many there are.
     """
-    history, numbers = _History(parts, targets, play, tell), range(len(parts))
-    together = history.shortest(numbers)
-    others = [history.shortest([other for other in numbers if other != part]) for part in numbers]
-    why: Why | None = None
-    checked: tuple[Checked, ...] = ()
-    if sum(history.longest(part) != HOURS[-1] for part in numbers) < 2:
-        why = "quiet"
-    elif together is None or None in others:
-        why = "none"
-    else:
-        checked = tuple(history.check(part, hours) for part, hours in enumerate(others) if hours)
-        why = _why([*checked, *(history.check(part, together) for part in numbers)], checked)
-    keeping = history.shortest(numbers, wanted=True)
-    shown = [each for each in HOURS if each == keeping or all((part, each) in history.played for part in numbers)]
-    found = Fit(
-        recommended=None if why else together,
-        why=why,
-        checked=checked,
-        keeping=keeping,
-        tried=tuple(history.tried(hours) for hours in shown),
-        unfitted=history.tried(None),
-    )
+    done, most = 0, len(parts) * (len(HOURS).bit_length() + 5)
+
+    def told(trace: Trace, target: WaitTarget, hours: float | None) -> Outcome:
+        nonlocal done
+        outcome, done = play(trace, target, hours), done + 1
+        if tell:
+            tell(min(done, most - 1), most)
+        return outcome
+
+    history = [_Part(number, *part, told) for number, part in enumerate(zip(parts, targets, strict=True))]
+    recommended, why, checked = _chosen(history)
+    keeping = _shortest(part.longest(part.target) for part in history)
+    shown = [hours for hours in HOURS if hours == keeping or all(hours in part.played for part in history)]
+    tried = tuple(_tried(history, hours) for hours in shown)
     if tell:
-        tell(history.most, history.most)
-    return found
+        tell(most, most)
+    return Fit(recommended, why, checked, keeping, tried, _tried(history, None))
 
 
-def _why(all_checks: Sequence[Checked], others: Sequence[Checked]) -> Why | None:
-    """Why the number that was checked isn't recommended; None: it is."""
-    if any(each.reached.usd > DEARER * each.unfitted.usd for each in all_checks):
-        return "dearer"
-    if any(each.over[1] > LONGER for each in all_checks):
-        return "longer"
-    if sum(each.reached.usd for each in others) > WORTH * sum(each.unfitted.usd for each in others):
-        return "no_gain"
+def _chosen(history: Sequence[_Part]) -> tuple[float | None, Why | None, tuple[Checked, ...]]:
+    """(what is recommended, why nothing is, each part with what the others gave)."""
+    each = [part.longest(part.allowed) for part in history]
+    if sum(hours != HOURS[-1] for hours in each) < LEAST_BUSY:
+        return None, "quiet", ()
+    together = _shortest(each)
+    if together is None:
+        return None, "none", ()
+    others = [_shortest([*each[:number], *each[number + 1 :]]) for number in range(len(each))]
+    checked = tuple(part.check(hours) for part, hours in zip(history, others, strict=True) if hours)
+    why = _why([*checked, *(part.check(together) for part in history)])
+    if not why and sum(one.reached.usd for one in checked) > WORTH * sum(one.unfitted.usd for one in checked):
+        why = "no_gain"
+    if not why and _why(part.busier().check(together) for part in history):
+        why = "busier"
+    return None if why else together, why, checked
+
+
+def _shortest(numbers: Iterable[float | None]) -> float | None:
+    """What parts give together."""
+    found = list(numbers)
+    return None if None in found else min(hours for hours in found if hours)
+
+
+def _why(checked: Iterable[Checked]) -> Why | None:
+    """What is worse than without a number; None: nothing."""
+    for each in checked:
+        if each.reached.usd > DEARER * each.unfitted.usd:
+            return "dearer"
+        if each.over[1] > LONGER:
+            return "longer"
     return None
+
+
+def _tried(history: Sequence[_Part], hours: float | None) -> Tried:
+    """All parts with it."""
+    reached = tuple(part.reached(hours) for part in history)
+    of_all = (np.concatenate([getattr(part.trace, name) for part in history]) for name in _OF_ALL)
+    waits = results.waits(Trace(*of_all), np.concatenate([part.played[hours].start_s for part in history]))
+    usd, late = sum(each.usd for each in reached), sum(each.not_rented for each in reached)
+    return Tried(hours, Reached(waits, usd, late), reached)
+
+
+def busier(trace: Trace) -> Trace:
+    """The same jobs, each sooner behind the one before it."""
+    sooner_s = (1 - BUSIER) * (trace.submit_s - trace.submit_s[0])
+    deadline_s = None if trace.deadline_s is None else trace.deadline_s - sooner_s
+    return replace(trace, submit_s=trace.submit_s - sooner_s, deadline_s=deadline_s, start_s=None)
 
 
 def parts_of(trace: Trace) -> list[Trace]:
@@ -256,10 +272,3 @@ def _over(hours: float, wanted_h: float) -> float:
         return hours / wanted_h
     return 0.0 if hours <= 0 else np.inf
 
-
-def _joined(parts: Sequence[Trace]) -> Trace:
-    """One of all: only their sizes count."""
-    submit_s, duration_s, gpus = (
-        np.concatenate([getattr(part, name) for part in parts]) for name in ("submit_s", "duration_s", "gpus")
-    )
-    return Trace(np.sort(submit_s), duration_s, gpus)
