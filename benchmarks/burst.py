@@ -7,8 +7,8 @@ over seeds 1 to N of the jitter; the bound is for the times as recorded. Peers k
 played by ironburst.replay.simulate with Starburst's waits times the wait factor (and times the patience) as its target.
 Its limits are those that were found for such a target on one trace (`--limits told`); or what `ironburst fit` says of
 the first part of the trace, where Starburst's waits are wanted (`--limits fitted`; it may say that they are better
-told); or the longest number of hours for each GPU-hour that keeps those waits on the first part, whatever it costs, with
-a home that takes the jobs in the peers' order (`--limits kept`). Nothing is found on the part kept aside.
+told); or the longest number of hours for each GPU-hour that keeps those waits on the first part, whatever it costs,
+with a home that takes the jobs in the peers' order (`--limits kept`). Nothing is found on the part kept aside.
 """
 
 from __future__ import annotations

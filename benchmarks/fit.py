@@ -68,7 +68,11 @@ def measure(trace: Trace, pool_gpus: int, cut: int) -> dict[str, Any]:
     """`rows`: each (fitted to, played on), and the worst of them."""
     cuts = np.linspace(0, len(trace), cut + 1).astype(int).tolist()
     parts = [trace.take(slice(first, end)) for first, end in pairwise(cuts)]
-    fits, played, rows = [burst.fitted(part, pool_gpus) for part in parts], [_Part(part, pool_gpus) for part in parts], []
+    fits, played, rows = (
+        [burst.fitted(part, pool_gpus) for part in parts],
+        [_Part(part, pool_gpus) for part in parts],
+        [],
+    )
     for to, on in permutations(range(cut), 2):
         row = {"fitted_to": to + 1, "played_on": on + 1, "why": fits[to].why, "regret": fits[to].regret}
         row |= played[on].row(fits[to].recommended)

@@ -58,7 +58,6 @@ def run(arguments: argparse.Namespace) -> int:
     except ValueError as error:
         raise BadInput(f"{arguments.trace}: {error}") from None
 
-
     def play(part: Trace, target: WaitTarget, hours: float | None) -> Outcome:
         policy = replace(declared.policy, limits=Limits(target, hours_per_gpu_hour=hours))
         return Outcome.of(simulation_report.played_on(part, replace(declared, policy=policy), None))

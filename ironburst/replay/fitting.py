@@ -97,7 +97,7 @@ class Checked:
 @dataclass(frozen=True)
 class Fit:
     """`recommended`: None: limits that aren't fitted, and `why`. `checked`: each part; empty where the parts give no
-    number. `keeping`: the longest number with which every part keeps what is wanted, whatever it costs; None: none does.
+    number. `keeping`: the longest with which every part keeps what is wanted, whatever it costs; None: none does.
     `tried`: those that all parts were played with, ascending.
     """
 
@@ -271,4 +271,3 @@ def _over(hours: float, wanted_h: float) -> float:
     if wanted_h > 0:
         return hours / wanted_h
     return 0.0 if hours <= 0 else np.inf
-

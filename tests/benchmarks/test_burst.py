@@ -165,7 +165,17 @@ def first_parts(path):
 
 
 def test_what_fit_says_of_the_first_part_is_used_on_the_other(long_trace_file, capsys):
-    arguments = ["--trace", str(long_trace_file), "--pool-gpus", "32", "--bound-seconds", "0", "--part", "aside", "--json"]
+    arguments = [
+        "--trace",
+        str(long_trace_file),
+        "--pool-gpus",
+        "32",
+        "--bound-seconds",
+        "0",
+        "--part",
+        "aside",
+        "--json",
+    ]
     assert burst.main(arguments) == 0
     fitted = json.loads(capsys.readouterr().out)
     first = traces.split(traces.read(long_trace_file), burst.ASIDE)[0]

@@ -126,7 +126,9 @@ def test_money_is_that_of_the_leases_without_what_is_prepaid():
         for usd, prepaid in ((3.0, False), (4.0, False), (5e5, True))
     )
     none = np.zeros(2, bool)
-    played = Played(np.zeros(2), none, 0, np.ones(2), ("", ""), np.zeros(2), none.astype(int), bills, not_rented={1: "x"})
+    played = Played(
+        np.zeros(2), none, 0, np.ones(2), ("", ""), np.zeros(2), none.astype(int), bills, not_rented={1: "x"}
+    )
     assert (Outcome.of(played).usd, Outcome.of(played).not_rented) == (7.0, 1)
 
 
