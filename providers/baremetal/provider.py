@@ -207,7 +207,7 @@ async def _standing(inputs: dict[str, Any], record: InstallRecord, **how: Any) -
 
 async def _compared(inputs: dict[str, Any]) -> tuple[Hardware, Verdict]:
     declared = _typed(inputs)
-    hardware = await asyncio.to_thread(lambda: redfish.read_hardware(_access(declared)))
+    hardware = await asyncio.to_thread(lambda: redfish.read_hardware(_access(declared), bios=declared.bios is not None))
     allowed = declared.allowances()
     return hardware, examine(declared.declaration(), hardware, gpus().values(), allowed=allowed, today=_today())
 
