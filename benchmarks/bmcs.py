@@ -7,11 +7,9 @@ $expand, MOST_REQUESTS are enough; without it every part costs a request, whatev
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import json
 import os
-import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -21,9 +19,8 @@ from typing import Any
 from pulumi.provider.experimental import provider as sdk
 
 from ironburst.baremetal import documents
-from lab.bmc import Bmc, Fault, Machine, write_fault
+from lab.bmc import Bmc, Machine
 from lab.bmc.documents import documents as documents_of
-from lab.bmc.vendors import VENDORS
 from providers.baremetal.provider import BaremetalProvider
 from providers.baremetal.values import plain, values
 
@@ -39,10 +36,10 @@ DECLARED: dict[str, Any] = {
     "macs": ["52:54:00:4e:00:0b"],
     "gpuModel": "H100 SXM5 80GB",
     "gpuCount": 8,
-    "allowed": {name: "2099-12-31" for name in ("power_redundancy", "power_supplies", "drives", "memory_minimum")},
+    "allowed": dict.fromkeys(("power_redundancy", "power_supplies", "drives", "memory_minimum"), "2099-12-31"),
 }
-BIOS = {"bios": {"BootMode": "Uefi"}}
-FIRMWARE = {"firmware": [{"component": "BIOS", "version": "0.1"}]}
+BIOS = {"bios": {"BootMode": "Bios"}}
+FIRMWARE = {"firmware": [{"component": "BIOS", "atLeast": "0.1", "source": "a bulletin", "asOf": "2026-11-01"}]}
 INSTALL = {
     "install": {
         "mark": "CHG-1",

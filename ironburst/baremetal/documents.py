@@ -8,18 +8,16 @@ fails.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Generator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 from urllib.parse import urlsplit
 
-from ironburst.baremetal.makers import LINKS, NO_EXPAND, SKIPPED, RedfishLink
+from ironburst.baremetal.makers import LINKS, NO_EXPAND, PIECES, SKIPPED, RedfishLink
 from ironburst.baremetal.said import dicts, dig, has, text
 
 ROOT = "/redfish/v1"
 MOST_DOCUMENTS, MOST_MEMBERS, MOST_PAGES = 4000, 1000, 200
 EXPAND = "$expand=."
-REQUIRED, MORE = ("Id", "Name"), {"chassis": ("ChassisType",)}
-"""properties that each document of a BMC has, and those of some kinds"""
 
 
 NO_ROOT = "has no Redfish service root: is this address a BMC with Redfish?"
@@ -63,8 +61,11 @@ class Documents:
 
     def at(self, path: str) -> dict[str, Any]:
         """The document at a path; empty: it wasn't read."""
-        key = _key(path)
-        return next((each.body for each in self.found if _key(each.path) == key), {})
+        return next((each.body for each in self.found if same(each.path, path)), {})
+
+    def besides(self, kind: str) -> Documents:
+        """Without those of a kind."""
+        return replace(self, found=[each for each in self.found if each.kind != kind])
 
 
 Get = Callable[[str], Any]
@@ -121,7 +122,7 @@ class _Reader:
 
     def __init__(self, get: Get, several: Several, sensors: bool, links: Links, without: Collection[str]) -> None:
         self._get, self._several, self._sensors, self._links = get, several, sensors, links
-        self._without, self._expand, self._asked = without, "", 0
+        self._without, self._root, self._expand, self._asked = without, dict[str, Any](), "", 0
         self._documents = Documents()
         self._seen: set[str] = set()
 
@@ -129,7 +130,7 @@ class _Reader:
         root = self._get(ROOT)
         if not isinstance(root, dict):
             raise Incomplete(NO_ROOT)
-        self._expand = _offered(root)
+        self._root, self._expand = root, _offered(root)
         self._seen.add(_key(ROOT))
         level, late = [Found("root", ROOT, root)], list[tuple[Found, RedfishLink]]()
         while level or late:
@@ -180,27 +181,21 @@ class _Reader:
             if link.needed and here.kind == "root":
                 raise Incomplete(f"has no {link.at} in its service root: it may still be starting, try again")
             return (yield from self._unlinked(here, link))
-        places = [
-            path
-            for target in (value if isinstance(value, list) else [value])[:MOST_MEMBERS]
-            if (path := self._path(target, link, here)) is not None
-        ]
-        if link.many:
-            found: list[Found] = []
-            for path in places:
+        targets = (value if isinstance(value, list) else [value])[:MOST_MEMBERS]
+        if not link.many:
+            wanted = self._wanted(targets, link, here)
+            if self._expand and link.inside and sum(document is None for _, document in wanted) > 1:
+                (answer,) = yield [_query(here.path, self._expand)]
+                listed = dicts(answer, link.at)
+                inside = {_key(str(each["@odata.id"])): each for each in listed if self._is_whole(each, link.to)}
+                wanted = [(path, document or inside.get(_key(path))) for path, document in wanted]
+            return (yield from self._documents_of(wanted, here, link))
+        found: list[Found] = []
+        for target in targets:
+            path = self._path(target, link, here)
+            if path is not None:
                 found += yield from self._members(path, here, link)
-            return found
-        new = self._unseen(places)
-        inside: dict[str, Any] = {}
-        if self._expand and len(new) > 1 and link.inside:
-            (answer,) = yield [_query(here.path, self._expand)]
-            listed = dig(answer, link.at) if isinstance(answer, dict) else None
-            inside = {
-                _key(str(each["@odata.id"])): each
-                for each in (listed if isinstance(listed, list) else [])
-                if _whole(each, link.to)
-            }
-        return (yield from self._documents_of([(path, inside.get(_key(path))) for path in new], here, link))
+        return found
 
     def _unlinked(self, here: Found, link: RedfishLink) -> Asking:
         """The first of its known places where something is."""
@@ -240,21 +235,24 @@ class _Reader:
             page = self._next(document, link, here)
         return found
 
-    def _wanted(self, members: list[Any], link: RedfishLink, here: Found) -> list[tuple[str, Any]]:
-        """Of members those that are read: their paths, and their documents where the list has them inside."""
-        skipped = SKIPPED.get(link.to)
-        given = [each for each in members if isinstance(each, dict) and len(each) > 1]
-        if given and not any(_whole(each, link.to) for each in given):
+    def _wanted(self, targets: list[Any], link: RedfishLink, here: Found) -> list[tuple[str, Any]]:
+        """Of links those that are followed: their paths, and their documents where they are inside."""
+        skipped = SKIPPED.get(link.to) if link.many else None
+        given = [each for each in targets if isinstance(each, dict) and len(each) > 1]
+        if link.many and given and not any(self._is_whole(each, link.to) for each in given):
             self._expand = ""  # this BMC's lists have pieces inside
         wanted: list[tuple[str, Any]] = []
-        for member in members:
-            place = self._path(member, link, here)
+        for target in targets:
+            place = self._path(target, link, here)
             end = place.rsplit("/", 1)[1] if place else ""
             if place is None or (skipped and skipped.search(end)) or (link.only and not link.only.search(end)):
                 continue
             if self._unseen([place]):
-                wanted.append((place, member if self._expand and _whole(member, link.to) else None))
+                wanted.append((place, target if self._expand and self._is_whole(target, link.to) else None))
         return wanted
+
+    def _is_whole(self, member: Any, kind: str) -> bool:
+        return isinstance(member, dict) and all(name in member for name in _required(self._root, kind))
 
     def _unseen(self, places: list[str]) -> list[str]:
         """Those that nobody has asked for; from now on they are seen."""
@@ -268,7 +266,12 @@ class _Reader:
     def _documents_of(self, wanted: list[tuple[str, Any]], here: Found, link: RedfishLink) -> Asking:
         """Those that are known, and the others asked for."""
         missing = [path for path, document in wanted if document is None]
-        answers = dict(zip(missing, (yield missing), strict=True)) if missing else {}
+        answers: dict[str, Any] = {}
+        if missing and link.expanded and self._expand:
+            given = zip(missing, (yield [_query(path, self._expand) for path in missing]), strict=True)
+            answers = {path: answer for path, answer in given if isinstance(answer, dict)}
+            missing = [path for path in missing if path not in answers]
+        answers |= zip(missing, (yield missing), strict=True) if missing else {}
         found = []
         for path, document in wanted:
             body = document or self._taken(answers[path], link, here)
@@ -341,9 +344,16 @@ def _query(path: str, query: str) -> str:
     return f"{path}{'&' if '?' in path else '?'}{query}"
 
 
-def _whole(member: Any, kind: str) -> bool:
-    """Whether an embedded document has what Redfish requires of each: AMI's may lack it."""
-    return isinstance(member, dict) and all(name in member for name in ("@odata.id", *REQUIRED, *MORE.get(kind, ())))
+def _required(root: dict[str, Any], kind: str) -> tuple[str, ...]:
+    """What an embedded document has if it is one, and no piece of it. Cray's have no Name anywhere."""
+    if text(root, "Vendor") not in PIECES:
+        return "@odata.id", "Id"
+    return "@odata.id", "Id", "Name", *(("ChassisType",) if kind == "chassis" else ())
+
+
+def same(path: str, other: str) -> bool:
+    """Whether two paths are of one document."""
+    return _key(path) == _key(other)
 
 
 def _key(path: str) -> str:

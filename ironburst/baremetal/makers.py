@@ -19,7 +19,8 @@ class RedfishLink:
     `unless` this property is present: not followed. `places`: where it may be below the document, if no link says it.
     `only` members whose path ends so. `cheap`: of a part of another chassis only where the list has its members inside
     ($expand). `late`: after all others of its document, for it names again what lists of theirs have. `inside`: where
-    there are several, the document is asked for once more with them inside.
+    there are several, the document is asked for once more with them inside. `expanded`: it is asked for with what it
+    links to inside.
     """
 
     at: str
@@ -33,6 +34,7 @@ class RedfishLink:
     cheap: bool = False
     late: bool = False
     inside: bool = False
+    expanded: bool = False
 
 
 BIOS_SETTINGS = RedfishLink("@Redfish.Settings/SettingsObject", "bios_settings", places=("SD", "Settings", "Pending"))
@@ -57,7 +59,7 @@ LINKS: dict[str, tuple[RedfishLink, ...]] = {
         RedfishLink("Storage", "storage", many=True),
         RedfishLink("SimpleStorage", "simple_storage", many=True),
         RedfishLink("PCIeDevices", "pcie_device", late=True),
-        RedfishLink("Bios", "bios"),
+        RedfishLink("Bios", "bios", expanded=True),
     ),
     "bios": (BIOS_SETTINGS,),
     "processor": (
@@ -95,6 +97,10 @@ LINKS: dict[str, tuple[RedfishLink, ...]] = {
     ),
 }
 """by the kind of document that they stand in"""
+
+_MEDIA = (RedfishLink("VirtualMedia", "virtual_media", many=True),)
+WITH_MEDIA = LINKS | {"system": (*LINKS["system"], *_MEDIA), "manager": _MEDIA}
+"""with what an installation looks at: drives for its medium, of the system (since 2021) or its manager"""
 
 TELEMETRY: dict[str, tuple[RedfishLink, ...]] = {
     "root": (RedfishLink("Chassis", "chassis", many=True, needed=True),),
@@ -137,8 +143,10 @@ NO_EXPAND: tuple[dict[str, str], ...] = (
     {"Vendor": "AMI", "Oem/Ami/RtpVersion": "13.09.1"},
 )
 """service roots of BMCs that offer $expand and then leave out of members what is required, and who knows what else:
-DGX H100's, GB300's (NVIDIA's nv-redfish, bmc_quirks.rs; other BMCs of AMI do it right)
+DGX H100's, GB300's (NVIDIA's nv-redfish, bmc_quirks.rs; by it other BMCs of AMI do it right)
 """
+PIECES = frozenset({"AMI"})
+"""`Vendor` of whose BMCs some do so: all that is required is looked for in each member"""
 
 BOARD = re.compile(r"^HGX_", re.IGNORECASE)
 """computer systems that are none: no host boots there"""

@@ -139,7 +139,7 @@ class Bmc:
             found[self.host] = dict(found[self.host])
             self.media.add_boot(found, path, self.host)
         self.updates.add(found, path)
-        self.bios.add(found, path)
+        self.bios.add(found, path.partition("?")[0])
         for changed, properties in self.fault().documents.items():
             found[changed] = found.get(changed, {}) | properties
         return found

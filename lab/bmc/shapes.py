@@ -75,7 +75,7 @@ def expanded(documents: Documents, path: str, vendor: str) -> Document | None:
             return value
         if list(value) != ["@odata.id"]:
             return {key: each if key == "Links" else inside(each) for key, each in value.items()}
-        found = documents.get(str(value["@odata.id"]), value)
+        found = documents.get(str(value["@odata.id"]).rstrip("/"), value)
         # AMI's: an embedded member lacks Id and Name
         return {key: each for key, each in found.items() if how == "right" or key not in ("Id", "Name")}
 

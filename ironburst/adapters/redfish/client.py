@@ -24,10 +24,11 @@ from urllib3.util.ssl_ import create_urllib3_context
 
 from ironburst.adapters.redfish.link import OneHost, OneLogin, TooMuch
 from ironburst.adapters.redfish.reading import LoginRefused, Reading, Refused
-from ironburst.baremetal import documents, inventory, telemetry
-from ironburst.baremetal.cycle import ConsoleError
+from ironburst.baremetal import documents, inventory, makers, telemetry
+from ironburst.baremetal.cycle import ConsoleError, Panel
 from ironburst.baremetal.hardware import Hardware
 from ironburst.baremetal.node import NodeInputs
+from ironburst.baremetal.panel import panel
 from ironburst.baremetal.telemetry import Telemetry
 
 
@@ -96,13 +97,26 @@ def access_of(inputs: NodeInputs, password: str) -> BmcAccess:
     )
 
 
-def read_hardware(access: BmcAccess, *, sensors: bool = False, bios: bool = True) -> Hardware:
-    """The node's inventory; with `sensors`, their readings, too; without `bios`, not its settings. Changes nothing on the
-    BMC but for a session, which is closed again. Raises BmcError.
+def read_hardware(access: BmcAccess, *, sensors: bool = False) -> Hardware:
+    """The node's inventory; with `sensors`, their readings, too. Changes nothing on the BMC but for a session, which is
+    closed again. Raises BmcError.
     """
     with _reading(access) as link:
-        without = () if bios else ("bios",)
-        return inventory.hardware(documents.read(link.get, several=link.several, sensors=sensors, without=without))
+        return inventory.hardware(documents.read(link.get, several=link.several, sensors=sensors))
+
+
+def read_declared(access: BmcAccess, declared: NodeInputs) -> tuple[Hardware, Panel | None]:
+    """As read_hardware, but settings of the BIOS only where some are declared; and what it shows of an installation that
+    is. None: none is, or it can't be read beside.
+    """
+    without = () if declared.bios else ("bios",)
+    with _reading(access) as link:
+        if declared.install is None:
+            return inventory.hardware(documents.read(link.get, several=link.several, without=without)), None
+        found = documents.read(link.get, several=link.several, without=without, links=makers.WITH_MEDIA)
+        hardware = inventory.hardware(found.besides("virtual_media"))
+        shown = panel(found, inventory.find_host(found), by_http=declared.install.boot == "http")
+        return hardware, shown
 
 
 def read_telemetry(access: BmcAccess) -> Telemetry:

@@ -196,7 +196,7 @@ class Reading:
                     raise
             else:
                 refusals += 1
-                if method != "GET" or answer.status < 500 and answer.status != 429 or refusals >= REFUSALS:
+                if method != "GET" or (answer.status < 500 and answer.status != 429) or refusals >= REFUSALS:
                     return self._followed(answer, path)
             time.sleep(self._pause_s)
 
