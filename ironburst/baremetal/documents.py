@@ -87,7 +87,7 @@ def read(
     without: Collection[str] = (),
     several: Several | None = None,
 ) -> Documents:
-    """Everything that `links` names, from the service root on, but for kinds of `without`. `several`: asks for more than
+    """Everything that `links` names, from the service root on, but for kinds of `without`. `several` asks for more than
     one at once; without it they are got one by one. Raises Incomplete, and what these raise.
     """
     return _Reader(get, several or one_by_one(get), sensors, links, without).all()
@@ -122,7 +122,7 @@ class _Reader:
 
     def __init__(self, get: Get, several: Several, sensors: bool, links: Links, without: Collection[str]) -> None:
         self._get, self._several, self._sensors, self._links = get, several, sensors, links
-        self._without, self._root, self._expand, self._asked = without, dict[str, Any](), "", 0
+        self._without, self._expand, self._pieces, self._asked = without, "", False, 0
         self._documents = Documents()
         self._seen: set[str] = set()
 
@@ -130,7 +130,7 @@ class _Reader:
         root = self._get(ROOT)
         if not isinstance(root, dict):
             raise Incomplete(NO_ROOT)
-        self._root, self._expand = root, _offered(root)
+        self._expand, self._pieces = _offered(root), text(root, "Vendor") in PIECES
         self._seen.add(_key(ROOT))
         level, late = [Found("root", ROOT, root)], list[tuple[Found, RedfishLink]]()
         while level or late:
@@ -247,21 +247,15 @@ class _Reader:
             end = place.rsplit("/", 1)[1] if place else ""
             if place is None or (skipped and skipped.search(end)) or (link.only and not link.only.search(end)):
                 continue
-            if self._unseen([place]):
+            if _key(place) not in self._seen:
+                self._seen.add(_key(place))
                 wanted.append((place, target if self._expand and self._is_whole(target, link.to) else None))
         return wanted
 
-    def _is_whole(self, member: Any, kind: str) -> bool:
-        return isinstance(member, dict) and all(name in member for name in _required(self._root, kind))
-
-    def _unseen(self, places: list[str]) -> list[str]:
-        """Those that nobody has asked for; from now on they are seen."""
-        new = []
-        for path in places:
-            if _key(path) not in self._seen:
-                self._seen.add(_key(path))
-                new.append(path)
-        return new
+    def _is_whole(self, target: Any, kind: str) -> bool:
+        """Whether a link has its document inside, and no piece of it. Cray's have no Name anywhere."""
+        required = ("Id", "Name", *(("ChassisType",) if kind == "chassis" else ())) if self._pieces else ("Id",)
+        return isinstance(target, dict) and all(name in target for name in ("@odata.id", *required))
 
     def _documents_of(self, wanted: list[tuple[str, Any]], here: Found, link: RedfishLink) -> Asking:
         """Those that are known, and the others asked for."""
@@ -342,13 +336,6 @@ def _offered(root: dict[str, Any]) -> str:
 
 def _query(path: str, query: str) -> str:
     return f"{path}{'&' if '?' in path else '?'}{query}"
-
-
-def _required(root: dict[str, Any], kind: str) -> tuple[str, ...]:
-    """What an embedded document has if it is one, and no piece of it. Cray's have no Name anywhere."""
-    if text(root, "Vendor") not in PIECES:
-        return "@odata.id", "Id"
-    return "@odata.id", "Id", "Name", *(("ChassisType",) if kind == "chassis" else ())
 
 
 def same(path: str, other: str) -> bool:

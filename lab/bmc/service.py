@@ -75,7 +75,7 @@ class Bmc:
         self._faults, self._served, self._lock = faults, Counter[str](), threading.Lock()
         self._basic = "Basic " + base64.b64encode(f"{USERNAME}:{password}".encode()).decode()
         self._login = {"UserName": USERNAME, "Password": password}
-        self._now = self.most_at_once = 0
+        self._now = self.most_at_once = self.connections = 0
         self.sessions: dict[str, str] = {}
         """session id: token"""
         self.host = host_path(machine.vendor)
@@ -277,6 +277,11 @@ class _Handler(BaseHTTPRequestHandler):
 
     def log_message(self, *_: object) -> None:
         """Bmc.record writes the log."""
+
+    def setup(self) -> None:
+        """A connection."""
+        super().setup()
+        self.server.bmc.connections += 1
 
     def do_any(self) -> None:
         """Every request."""

@@ -75,8 +75,8 @@ AMI_ROOT = {"Vendor": "AMI", "Product": "AMI Redfish Server", "RedfishVersion": 
 EXPAND = {"ExpandQuery": {"ExpandAll": True, "Levels": True, "Links": True, "NoLinks": True, "MaxLevels": 2}}
 """as recorded of Supermicro (Redfish 1.11, in gofish's oem/smc); AMI's has 5 levels, Dell's iDRAC 9 one"""
 EXPAND_HPE = {"ExpandQuery": {"ExpandAll": False, "Levels": True, "Links": False, "NoLinks": True, "MaxLevels": 1}}
-"""as recorded of iLO 5 in DL325 and XL675d Gen10+ (Cray-HPE's csm-redfish-interface-emulator); iLO 6 and 7 by HPE's guide
-of OData query options
+"""as recorded of iLO 5 in DL325 and XL675d Gen10+ (Cray-HPE's csm-redfish-interface-emulator), and by HPE's guide of
+OData query options, which is of iLO 6 and 7, too
 """
 VENDORS: dict[str, Vendor] = {
     "lab": Vendor(),

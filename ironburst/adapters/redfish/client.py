@@ -106,8 +106,8 @@ def read_hardware(access: BmcAccess, *, sensors: bool = False) -> Hardware:
 
 
 def read_declared(access: BmcAccess, declared: NodeInputs) -> tuple[Hardware, Panel | None]:
-    """As read_hardware, but settings of the BIOS only where some are declared; and what it shows of an installation that
-    is. None: none is, or it can't be read beside.
+    """As read_hardware, but settings of the BIOS only where some are declared; and what it shows of an installation
+    that is. None: none is, or it can't be read beside.
     """
     without = () if declared.bios else ("bios",)
     with _reading(access) as link:

@@ -56,8 +56,8 @@ class Answer(NamedTuple):
 
 
 class Reading:
-    """`check` is called with every part of an answer, and may end it all. Methods raise Refused, TooMuch, ValueError for
-    what is no JSON, urllib3's errors, and what `check` raises; client._translated knows them.
+    """`check` is called with every part of an answer, and may end it all. Methods raise Refused, TooMuch, ValueError
+    for what is no JSON, urllib3's errors, and what `check` raises; client._translated knows them.
     """
 
     def __init__(
