@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 from urllib.parse import quote, urljoin, urlsplit
 
 import urllib3
-from urllib3.exceptions import HTTPError, InsecureRequestWarning, SSLError
+from urllib3.exceptions import HTTPError, InsecureRequestWarning, ProtocolError, SSLError
 
 from ironburst.adapters.redfish.link import MOST_BYTES, TooMuch, origin
 from ironburst.baremetal.documents import NO_ROOT, ROOT, Incomplete, RequestRefused
@@ -79,6 +79,7 @@ class Reading:
         self._root: Any = None
         self._threads: ThreadPoolExecutor | None = None
         self._known = self._alone = False
+        self._kept = True
 
     # ---- the login
 
@@ -215,10 +216,16 @@ class Reading:
         if (at.scheme or at.netloc) and origin(path) != origin(self._address):
             raise TooMuch("sends us to another host, where we don't go: its answers are not to be trusted")
         target = quote(f"{at.path}?{at.query}" if at.query else at.path, safe=_SAFE)
-        headers = self._headers | ({"Content-Type": "application/json"} if sent else {})
-        response = self._pool.urlopen(
-            method, target, sent, headers, retries=False, redirect=False, preload_content=False, assert_same_host=False
-        )
+        kept = self._kept
+        try:
+            response = self._sent(method, target, sent, kept)
+        except ProtocolError:
+            if not kept:
+                raise
+            self._kept = False  # it may be one that closes each connection and doesn't say so
+            if method != "GET":
+                raise
+            response = self._sent(method, target, sent, False)
         body = bytearray()
         # as it comes: a read waits for a full part, and a BMC that drips is never done with one
         while part := response.read1(64 * 1024, decode_content=True):
@@ -230,6 +237,13 @@ class Reading:
         response.release_conn()
         self._check()
         return Answer(response.status, response.headers, bytes(body))
+
+    def _sent(self, method: str, target: str, sent: bytes | None, kept: bool) -> urllib3.BaseHTTPResponse:
+        headers = self._headers | ({"Content-Type": "application/json"} if sent else {})
+        headers |= {} if kept else {"Connection": "close"}
+        return self._pool.urlopen(
+            method, target, sent, headers, retries=False, redirect=False, preload_content=False, assert_same_host=False
+        )
 
 
 class _Passing(NamedTuple):
