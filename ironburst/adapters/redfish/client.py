@@ -7,6 +7,7 @@ repeated: a BMC may echo the login that it was given.
 from __future__ import annotations
 
 import contextlib
+import http.client
 import logging
 import re
 import ssl
@@ -19,11 +20,11 @@ import requests
 import sushy
 from requests.utils import DEFAULT_CA_BUNDLE_PATH
 from sushy import connector, exceptions
-from urllib3.exceptions import IncompleteRead, NewConnectionError, ProtocolError, SSLError, TimeoutError
+from urllib3.exceptions import ProtocolError, ReadTimeoutError, SSLError
 from urllib3.util.ssl_ import create_urllib3_context
 
 from ironburst.adapters.redfish.link import OneHost, OneLogin, TooMuch
-from ironburst.adapters.redfish.reading import LoginRefused, Reading, Refused
+from ironburst.adapters.redfish.reading import DROPPED, LoginRefused, NotReached, Reading, Refused
 from ironburst.baremetal import documents, inventory, makers, telemetry
 from ironburst.baremetal.cycle import ConsoleError, Panel
 from ironburst.baremetal.hardware import Hardware
@@ -295,22 +296,22 @@ _CAUSES: tuple[tuple[tuple[type[BaseException], ...], type[BmcError], str], ...]
         "refuses the login of user {username!r}: check that name and the secret that its password refers to",
     ),
     (
-        (requests.exceptions.SSLError, SSLError),
+        (requests.exceptions.SSLError, SSLError, ssl.SSLError),
         BmcUnreachable,
         "has no TLS certificate that a CA of {ca_file} signed for this address: give caFile or certificateSha256",
     ),
     (
-        (NewConnectionError,),
+        (NotReached,),
         BmcUnreachable,
         "cannot be reached: check its address, its network and its power",
     ),
     (
-        (requests.exceptions.Timeout, TimeoutError),
+        (requests.exceptions.Timeout, ReadTimeoutError, TimeoutError),
         BmcUnreachable,
         "does not answer within {answer_s:g} s: check its address, its network and its power",
     ),
     (
-        (requests.exceptions.ChunkedEncodingError, IncompleteRead),
+        (requests.exceptions.ChunkedEncodingError, http.client.IncompleteRead),
         BmcIncompleteAnswer,
         "broke off in the middle of an answer: its inventory is incomplete, try again",
     ),
@@ -320,7 +321,7 @@ _CAUSES: tuple[tuple[tuple[type[BaseException], ...], type[BmcError], str], ...]
         "sends a request in circles: is this address a BMC with Redfish?",
     ),
     (
-        (ProtocolError,),
+        (ProtocolError, *DROPPED),
         BmcUnreachable,
         "closes the connection without an answer: check that Redfish is on, and that it is a BMC",
     ),
