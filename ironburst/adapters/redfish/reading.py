@@ -15,6 +15,7 @@ import queue
 import ssl
 import time
 import zlib
+from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
@@ -142,8 +143,7 @@ class Reading:
             return first + self.several(paths[1:])
         if len(paths) < 2 or self._alone:
             return [self._tried(path, 0) for path in paths]
-        self._threads = self._threads or ThreadPoolExecutor(AT_ONCE)
-        answers = list(self._threads.map(self._first, paths))
+        answers = self._beside(paths)
         again = [n for n, its in enumerate(answers) if isinstance(its, _Passing)]
         too_many = False
         for n in again:
@@ -153,6 +153,30 @@ class Reading:
             answers[n] = self._tried(paths[n], tries)
             too_many |= bool(tries) and not isinstance(answers[n], RequestRefused)
         self._alone = too_many  # else it is that document: it isn't answered alone either
+        return answers
+
+    def _beside(self, paths: Sequence[str]) -> list[Any]:
+        """One try of each, AT_ONCE at the same time: this thread's, and others'."""
+        answers: list[Any] = [None] * len(paths)
+        waiting = deque(enumerate(paths))
+
+        def work() -> None:
+            while waiting:
+                try:
+                    n, path = waiting.popleft()
+                except IndexError:  # another took the last one
+                    return
+                try:
+                    answers[n] = self._first(path)
+                except BaseException:
+                    waiting.clear()  # it ends it all
+                    raise
+
+        self._threads = self._threads or ThreadPoolExecutor(AT_ONCE - 1)
+        others = [self._threads.submit(work) for _ in paths[: AT_ONCE - 1]]
+        work()
+        for each in others:
+            each.result()
         return answers
 
     def _first(self, path: str) -> Any:
