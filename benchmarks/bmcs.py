@@ -1,8 +1,8 @@
 """How often is a BMC asked? python -m benchmarks.bmcs [--vendor VENDOR] [--urls]
 
 Requests of one node's operations as Pulumi does them (check, create, diff, read), as a stand-in of each maker's BMC
-logs them (lab/bmc), with nothing more declared than a node has, and with everything that makes one ask for more. `rounds` is
-how long the longest chain of answers is that wait for each other: times what one takes, that is the time of a node.
+logs them (lab/bmc), with nothing more declared than a node has, and with everything that makes one ask for more.
+`rounds` is the longest chain of answers that wait for each other: times what one takes, that is the time of a node.
 """
 
 from __future__ import annotations

@@ -102,7 +102,10 @@ class Reading:
         """A session; basic authentication only where the BMC has no sessions, not where it refuses the password, which
         is tried once: some lock the user after three.
         """
-        self._root = self._document(ROOT)
+        try:
+            self._root = self._document(ROOT)
+        except RequestRefused as refused:
+            raise refused.error from None
         if not isinstance(self._root, dict):
             raise Incomplete(NO_ROOT)
         name, password = self._login
