@@ -28,6 +28,15 @@ def test_an_operation_asks_a_bmc_that_gives_whole_lists_thirty_times_at_most(ven
     assert asked["check"] == asked["diff"] == [], "a preview does no BMC I/O"
 
 
+def test_a_gate_is_told_in_sentences(monkeypatch):
+    monkeypatch.setattr(bmcs, "MOST_REQUESTS", 20)
+    monkeypatch.setattr(bmcs, "MOST_S", 10.0)
+    told = bmcs.misses(["dell"])
+    assert told == [f"dell: {each} asks 27 times, 20 are allowed" for each in ("create", "read")] + [
+        "dell: 200 BMCs take 14 s"
+    ]
+
+
 @pytest.mark.parametrize("vendor", OTHERS)
 def test_others_are_asked_for_each_document_once(vendor):
     for its in bmcs.requests(vendor, bmcs.EVERYTHING).values():
