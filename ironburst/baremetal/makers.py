@@ -138,14 +138,15 @@ SKIPPED: dict[str, re.Pattern[str]] = {
 }
 """members of a collection that tell nothing of the node, by the end of their path"""
 
+_MEGARAC = "AMI"
 NO_EXPAND: tuple[dict[str, str], ...] = (
-    {"Vendor": "AMI", "RedfishVersion": "1.11.0"},
-    {"Vendor": "AMI", "Oem/Ami/RtpVersion": "13.09.1"},
+    {"Vendor": _MEGARAC, "RedfishVersion": "1.11.0"},
+    {"Vendor": _MEGARAC, "Oem/Ami/RtpVersion": "13.09.1"},
 )
 """service roots of BMCs that offer $expand and then leave out of members what is required, and who knows what else:
-DGX H100's, GB300's (NVIDIA's nv-redfish, bmc_quirks.rs; by it other BMCs of AMI do it right)
+DGX H100's, GB300's (NVIDIA's nv-redfish, bmc_quirks.rs; by it its maker's other BMCs do it right)
 """
-PIECES = frozenset({"AMI"})
+PIECES = frozenset({_MEGARAC})
 """`Vendor` of whose BMCs some do so: all that is required is looked for in each member"""
 
 BOARD = re.compile(r"^HGX_", re.IGNORECASE)

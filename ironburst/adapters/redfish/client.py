@@ -24,7 +24,7 @@ from urllib3.exceptions import ProtocolError, ReadTimeoutError, SSLError
 from urllib3.util.ssl_ import create_urllib3_context
 
 from ironburst.adapters.redfish.link import OneHost, OneLogin, TooMuch
-from ironburst.adapters.redfish.reading import DROPPED, LoginRefused, NotReached, Reading, Refused
+from ironburst.adapters.redfish.reading import DROPPED, HttpRefused, LoginRefused, NotReached, Reading
 from ironburst.baremetal import documents, inventory, makers, telemetry
 from ironburst.baremetal.cycle import ConsoleError, Panel
 from ironburst.baremetal.hardware import Hardware
@@ -354,7 +354,9 @@ def _translated(error: BaseException, access: BmcAccess) -> BmcError:
             )
             return translated(f"{bmc} {told}")
     for cause in causes:
-        if isinstance(cause, exceptions.ServerSideError) or (isinstance(cause, Refused) and cause.status_code >= 500):
+        if isinstance(cause, exceptions.ServerSideError) or (
+            isinstance(cause, HttpRefused) and cause.status_code >= 500
+        ):
             return BmcUnavailable(
                 f"{bmc} answers with the server error HTTP {cause.status_code}: wait until it has started, try again"
             )
@@ -362,7 +364,7 @@ def _translated(error: BaseException, access: BmcAccess) -> BmcError:
             return BmcIncompleteAnswer(
                 f"{bmc} lacks a part of its Redfish inventory (HTTP 404): is this address a BMC with Redfish?"
             )
-        if isinstance(cause, exceptions.HTTPError | Refused):
+        if isinstance(cause, exceptions.HTTPError | HttpRefused):
             return BmcUnavailable(f"{bmc} refuses a request with HTTP {cause.status_code}")
         if isinstance(cause, exceptions.InvalidParameterValueError | exceptions.MissingActionError):
             return BmcUnavailable(f"{bmc} does not offer the power action that is asked of it")

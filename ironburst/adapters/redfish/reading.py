@@ -41,7 +41,7 @@ _SAFE = "/?&=$().,;:@!*'+%~#-_[]"
 _HEADERS = {"Accept": "application/json", "OData-Version": "4.0", "Accept-Encoding": "identity"}
 
 
-class Refused(Exception):
+class HttpRefused(Exception):
     """An answer with an HTTP status that is an error."""
 
     def __init__(self, status: int) -> None:
@@ -49,7 +49,7 @@ class Refused(Exception):
         self.status_code = status
 
 
-class LoginRefused(Refused):
+class LoginRefused(HttpRefused):
     """HTTP 401 or 403."""
 
 
@@ -61,7 +61,7 @@ _PASSING = (*DROPPED, NotReached, TimeoutError, http.client.IncompleteRead)
 """what may go well the next time"""
 
 
-class Answer(NamedTuple):
+class HttpAnswer(NamedTuple):
     """What came back."""
 
     status: int
@@ -70,7 +70,7 @@ class Answer(NamedTuple):
 
 
 class Reading:
-    """`check` is called with every part of an answer, and may end it all. Methods raise Refused, NotReached,
+    """`check` is called with every part of an answer, and may end it all. Methods raise HttpRefused, NotReached,
     TooMuch, ValueError for what is no JSON, errors of ssl and http.client, TimeoutError, and what `check` raises;
     client._translated knows them.
     """
@@ -208,7 +208,7 @@ class Reading:
             raise answer
         return answer
 
-    def _taken(self, answer: Answer) -> Any:
+    def _taken(self, answer: HttpAnswer) -> Any:
         """The parsed document, None for one that isn't there, or RequestRefused where others may be answered."""
         status = answer.status
         if status == 404:
@@ -218,12 +218,12 @@ class Reading:
         if status == 403:
             return RequestRefused(LoginRefused(status), "this user may not read it (HTTP 403)")
         if status >= 300:
-            return RequestRefused(Refused(status), f"the BMC answers with HTTP {status}")
+            return RequestRefused(HttpRefused(status), f"the BMC answers with HTTP {status}")
         return _json(answer)
 
     # ---- requests
 
-    def _asked(self, method: str, path: str, sent: bytes | None = None, *, tries: int = 0) -> Answer:
+    def _asked(self, method: str, path: str, sent: bytes | None = None, *, tries: int = 0) -> HttpAnswer:
         """`tries`: how many there were already."""
         refusals = tries
         while True:
@@ -239,7 +239,7 @@ class Reading:
                     return self._followed(answer, path)
             time.sleep(self._pause_s)
 
-    def _followed(self, answer: Answer, path: str) -> Answer:
+    def _followed(self, answer: HttpAnswer, path: str) -> HttpAnswer:
         """Where a redirection leads, on this BMC."""
         for _ in range(HOPS):
             place = answer.headers.get("Location") if answer.status in (301, 302, 303, 307, 308) else None
@@ -249,7 +249,7 @@ class Reading:
             answer = self._once("GET", path)
         raise TooMuch("sends a request in circles: is this address a BMC with Redfish?")
 
-    def _once(self, method: str, path: str, sent: bytes | None = None) -> Answer:
+    def _once(self, method: str, path: str, sent: bytes | None = None) -> HttpAnswer:
         at = urlsplit(path)
         if (at.scheme or at.netloc) and origin(path) != origin(self._address):
             raise TooMuch("sends us to another host, where we don't go: its answers are not to be trusted")
@@ -265,7 +265,7 @@ class Reading:
                 raise
             return self._sent(method, target, sent, False)
 
-    def _sent(self, method: str, target: str, sent: bytes | None, kept: bool) -> Answer:
+    def _sent(self, method: str, target: str, sent: bytes | None, kept: bool) -> HttpAnswer:
         """`kept`: by a connection that was used before and may be again."""
         headers = self._headers | ({"Content-Type": "application/json"} if sent else {})
         try:
@@ -285,7 +285,7 @@ class Reading:
             else:
                 link.close()
 
-    def _received(self, response: http.client.HTTPResponse) -> Answer:
+    def _received(self, response: http.client.HTTPResponse) -> HttpAnswer:
         body = bytearray()
         # as it comes: a read waits for a full part, and a BMC that drips is never done with one
         while part := response.read1(64 * 1024):
@@ -296,7 +296,7 @@ class Reading:
         if response.length:
             raise http.client.IncompleteRead(bytes(body), response.length)
         self._check()
-        return Answer(response.status, response.headers, _plain(bytes(body), response.headers))
+        return HttpAnswer(response.status, response.headers, _plain(bytes(body), response.headers))
 
     def _connected(self) -> http.client.HTTPConnection:
         """A new connection, to the server whose certificate is declared."""
@@ -328,7 +328,7 @@ class _Passing(NamedTuple):
     tries: int
 
 
-def _json(answer: Answer) -> Any:
+def _json(answer: HttpAnswer) -> Any:
     return json.loads(answer.body)
 
 
