@@ -65,7 +65,7 @@ def expanded(documents: Documents, path: str, vendor: str) -> Document | None:
     """
     document = documents.get(path)
     how = VENDORS[vendor].expand
-    if document is None or how == "no":
+    if not isinstance(document, dict) or how == "no":
         return document
 
     def inside(value: Any) -> Any:
@@ -76,8 +76,9 @@ def expanded(documents: Documents, path: str, vendor: str) -> Document | None:
         if list(value) != ["@odata.id"]:
             return {key: each if key == "Links" else inside(each) for key, each in value.items()}
         found = documents.get(str(value["@odata.id"]).rstrip("/"), value)
-        # AMI's: an embedded member lacks Id and Name
-        return {key: each for key, each in found.items() if how == "right" or key not in ("Id", "Name")}
+        if how == "right" or not isinstance(found, dict):
+            return found
+        return {key: each for key, each in found.items() if key not in ("Id", "Name")}  # AMI's lacks them
 
     answer: Document = inside(document)
     if next_page := document.get("Members@odata.nextLink"):
