@@ -101,7 +101,8 @@ RIGHTS = {
     "lab.__main__": "lab.demo lab.hosts lab.kubernetes lab.play lab.site lab.system",
     "ci": "",  # on a bare runner
     # what reads the whole product
-    "benchmarks": "highspy ironburst lab numpy tests.fakes tests.faults tests.prometheus yaml",
+    "benchmarks": "highspy ironburst lab numpy providers.baremetal pulumi tests.fakes tests.faults tests.prometheus "
+    "yaml",
     "docs": ":cli :config :roles mkdocs yaml",
 }
 MAY = {layer: {right.replace(":", "ironburst.") for right in rights.split()} for layer, rights in RIGHTS.items()}
