@@ -35,6 +35,7 @@ from ironburst.ports import (
 
 _NEVER_ARRIVED_S = 600.0  # an unanswered launch that the cloud doesn't show by then didn't happen
 _LONGEST_RETRY_S = 60.0
+_WORKS_S = 10.0  # a launch at which the cloud works is looked at so often
 _QUOTA_S = 3600.0
 _REFUSED_S = 60.0  # rights are known everywhere within seconds; twice as long each time, up to an hour (burst.backoff)
 _Wanted = tuple[list[LeaseRow], list[Node]]  # the leases of a launch, and which of its nodes are to be powered up
@@ -324,13 +325,13 @@ def _spared(site: Site, leases: list[LeaseRow], reason: str) -> None:
 
 def _unknown(site: Site, launch: LaunchRow, leases: list[LeaseRow], intent: IntentRow, error: CloudError) -> None:
     works = isinstance(error, UnderWay)
-    retry = site.now + (0.0 if works else min(2.0 ** min(intent.tries, 10), _LONGEST_RETRY_S))
+    retry = site.now + (_WORKS_S if works else min(2.0 ** min(intent.tries, 10), _LONGEST_RETRY_S))
     site.ledger.answer_intent(intent.token, "unknown", site.now, code=error.code, error=str(error), retry_s=retry)
     what = f"{launch.market} {launch.instance_type} in {intent.zone}: {error}"
-    if works:
-        site.tell("under_way", what, launch=launch.id)
-    else:
+    if not works:
         site.event("unknown", f"{what}; to be repeated unchanged", launch=launch.id)
+    elif intent.code != error.code:
+        site.event("under_way", what, launch=launch.id)
     if isinstance(error, TokenMismatch):
         _look(site, launch, leases, intent)
 
@@ -339,8 +340,7 @@ def _look(site: Site, launch: LaunchRow, leases: list[LeaseRow], intent: IntentR
     """Look for instances of a token that is not to be repeated any more."""
     try:
         instances = site.cloud.by_token(intent.token)
-    except UnderWay as error:  # a launch can't be called off: what it makes is ended when it is there
-        site.tell("under_way", f"{error}; nobody needs it any more", launch=launch.id)
+    except UnderWay:  # a launch can't be called off: what it makes is ended when it is there
         return
     complete = len(instances) == len(launch.nodes)
     if complete and any(instance.alive for instance in instances):

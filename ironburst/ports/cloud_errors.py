@@ -54,7 +54,10 @@ class OutcomeUnknown(CloudError):
 
 
 class UnderWay(OutcomeUnknown):
-    """The cloud has taken the launch and works at it, for minutes: no failure. Ask the same again, at each tick."""
+    """The cloud has taken the launch and works at it, for minutes: no failure. Ask the same again."""
+
+    def __init__(self, text: str):
+        super().__init__(text, type(self).__name__)
 
 
 class Throttled(OutcomeUnknown):

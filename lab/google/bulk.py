@@ -19,7 +19,7 @@ def insert(world: World, zone: str, body: Json, request_id: str | None) -> Json:
     if request_id and (before := _before(world, request_id)):
         return before
     names, properties = _names(body), body.get("instanceProperties", {})
-    _sound(world, zone, properties, names)
+    _sound(world, properties, names)
     running = [each for each in world.operations if each["operationType"] == "bulkInsert" and each["status"] != "DONE"]
     if len(running) >= world.assumed.bulk_at_once:
         raise Refusal(403, "rateLimitExceeded", "Rate Limit Exceeded: too many bulk operations at the same time")
@@ -54,7 +54,7 @@ def _names(body: Json) -> list[str]:
     return names
 
 
-def _sound(world: World, zone: str, properties: Json, names: list[str]) -> None:
+def _sound(world: World, properties: Json, names: list[str]) -> None:
     def refuse(field: str, why: str) -> None:
         raise Refusal(400, "invalid", f"Invalid value for field 'resource.instanceProperties.{field}': {why}")
 

@@ -30,7 +30,7 @@ def document() -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Call:
-    """`id`: compute.instances.bulkInsert; `parameters`: of path and query, unchecked where the description says text."""
+    """`id`: compute.instances.bulkInsert; `parameters`: of path and query, as text."""
 
     id: str
     parameters: Mapping[str, str]
@@ -77,9 +77,8 @@ def call(verb: str, url: str, body: bytes) -> Call | None:
 
 
 def _parameter(key: str, value: str, said: Mapping[str, Any]) -> None:
-    if pattern := said.get("pattern"):
-        if not re.fullmatch(pattern, value):
-            raise Wrong(f"Invalid value '{value}'. Values must match the following regular expression: '{pattern}'")
+    if (pattern := said.get("pattern")) and not re.fullmatch(pattern, value):
+        raise Wrong(f"Invalid value '{value}'. Values must match the following regular expression: '{pattern}'")
     if said.get("type") == "integer" or said.get("format") in ("int64", "uint64"):
         if not _INT64.fullmatch(value):
             raise Wrong(f"Invalid value at '{key}': '{value}'")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import threading
 import time
@@ -131,6 +132,10 @@ class _Handler(BaseHTTPRequestHandler):
             self.connection.close()
             return
         status, said = answer
+        with contextlib.suppress(OSError):  # who asked waits no more
+            self._send(status, said)
+
+    def _send(self, status: int, said: bytes) -> None:
         self.send_response(status)
         self.send_header("Content-Type", "application/json; charset=UTF-8")
         self.send_header("Content-Length", str(len(said)))

@@ -53,6 +53,9 @@ class Bench:
         """Those that have ended by the cloud's word, as soon as they have."""
         return self.port.terminate(ids)
 
+    def passes(self, seconds):
+        """Time, where it passes by itself only for some."""
+
 
 class OfAws(Bench):
     """AWS's adapter before the lab's stand-in of AWS: its API over HTTP."""
@@ -128,7 +131,7 @@ class OfGoogle(Bench):
         self.cloud.delays.insert_s = self.cloud.delays.delete_s = self.cloud.delays.roll_back_s = 0.9
         self.port = self.connected()
 
-    def connected(self, timeout_s=3.0):
+    def connected(self, timeout_s=30.0):
         """By a process of its own."""
         api = Api(
             "lab-project", credentials=AnonymousCredentials(), endpoint=self.cloud.url_of_api, timeout_s=timeout_s

@@ -54,7 +54,7 @@ class Launches:
             operation = self._begin(launch)
         if _done(operation):
             return self._outcome(launch, operation)
-        raise UnderWay(f"{_BULK}: {_progress(operation)} in {launch.zone}", "UnderWay")
+        raise UnderWay(f"{_BULK}: {_progress(operation)} in {launch.zone}")
 
     def _begin(self, launch: Launch) -> Json:
         id = launch.request_id
@@ -80,9 +80,11 @@ class Launches:
                     raise
         found = self._api.listed("zoneOperations", zone, f'clientOperationId = "{id}"')
         mine = [each for each in found if each.get("clientOperationId") == id]
+        if not mine:
+            return None
         with self._lock:
-            self._operations |= {id: str(each["name"]) for each in mine if each.get("name")}
-        return mine[-1] if mine else None
+            self._operations[id] = str(read(_BULK, lambda raw: raw["name"], mine[-1]))
+        return mine[-1]
 
     def begun(self, region: str, token: str) -> Json | None:
         """The same, wherever in the region."""
@@ -107,7 +109,7 @@ class Launches:
     def _outcome(self, launch: Launch, operation: Json) -> list[Instance]:
         planned = _planned(operation, launch.zone)
         if planned is not None and planned != launch_count(launch):
-            raise _other(launch, f"{planned} instances")
+            raise _other(f"{planned} instances")
         if not operation.get("error"):
             return self._these(launch, self._with_token(launch), operation)
         group = self._group(launch, operation)
@@ -119,7 +121,7 @@ class Launches:
         if left:
             self._take_back(left)
             what = f"{_BULK}: it failed in {launch.zone}, and {len(left)} of its instances are still there"
-            raise UnderWay(f"{what}: they are deleted", "UnderWay")
+            raise UnderWay(f"{what}: they are deleted")
         raise errors.of_operation((operation, *group), _BULK, spot=launch.spot)
 
     def _take_back(self, left: Sequence[Json]) -> None:
@@ -201,7 +203,7 @@ def under_way(operation: Json | None) -> UnderWay | None:
     """What to answer while an operation isn't over."""
     if operation is None or _done(operation):
         return None
-    return UnderWay(f"{_BULK}: {_progress(operation)}", "UnderWay")
+    return UnderWay(f"{_BULK}: {_progress(operation)}")
 
 
 def _done(operation: Json) -> bool:
@@ -239,8 +241,8 @@ def _same(launch: Launch, there: Sequence[Json]) -> None:
     """Raises TokenMismatch where instances with its token are of another request."""
     foreign = {str(raw["name"]) for raw in there} - set(launch.names)
     if foreign or any(raw["labels"].get(launching.ASKED) != launch.asked for raw in there):
-        raise _other(launch, "something else")
+        raise _other("something else")
 
 
-def _other(launch: Launch, what: str) -> TokenMismatch:
+def _other(what: str) -> TokenMismatch:
     return TokenMismatch(f"{_BULK}: the token of this launch was used before, for {what}", "OtherParameters")

@@ -33,7 +33,7 @@ _BASE = 44  # characters of a name before its launch's hash and index: 63 at mos
 
 @dataclass(frozen=True)
 class Launch:
-    """`names`: of its instances, in the order of their index. `asked`: a hash of the request, which is among its labels."""
+    """`names`: of its instances, in the order of their index. `asked`: a hash of the request, among its labels."""
 
     zone: str
     token: str
