@@ -15,6 +15,7 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 from googleapiclient.discovery_cache import get_static_doc
 
 ROOT = "/compute/v1/"
+_PAGE = 500  # the description has it in words: "Acceptable values are 0 to 500"
 _INT64 = re.compile(r"-?[0-9]+")
 _OUTPUT = ("[Output Only]", "Output only.")
 
@@ -82,7 +83,8 @@ def _parameter(key: str, value: str, said: Mapping[str, Any]) -> None:
     if said.get("type") == "integer" or said.get("format") in ("int64", "uint64"):
         if not _INT64.fullmatch(value):
             raise Wrong(f"Invalid value at '{key}': '{value}'")
-        if not int(said.get("minimum", value)) <= int(value) <= int(said.get("maximum", value)):
+        most = _PAGE if key == "maxResults" else int(said.get("maximum", value))
+        if not int(said.get("minimum", value)) <= int(value) <= most:
             raise Wrong(f"Invalid value for field '{key}': '{value}'. It is out of its range")
     if said.get("type") == "boolean" and value not in ("true", "false"):
         raise Wrong(f"Invalid value at '{key}': '{value}'")

@@ -13,19 +13,18 @@ _TERM = re.compile(r'\(?\s*([A-Za-z][\w.-]*)\s*(=|!=|:)\s*("(?:[^"\\]|\\.)*"|[\w
 
 def holds(filter: str, resource: Mapping[str, Any]) -> bool:
     """Raises Wrong for a filter that this stand-in doesn't know: it is never taken for one that finds all."""
-    at = 0
+    at, all_hold = 0, True
     while at < len(filter.rstrip()):
         term = _TERM.match(filter, at)
         if term is None:
             raise Wrong(f"Invalid value for field 'filter': '{filter}'. Invalid list filter expression.")
         field, operator, wanted = term.groups()
-        if not _term(resource, field, operator, wanted.strip('"')):
-            return False
+        all_hold = _term(resource, field, operator, wanted.strip('"')) and all_hold
         at = term.end()
         at += len(filter[at:]) - len(filter[at:].lstrip())
         if filter[at:].startswith("AND "):
             at += 4
-    return True
+    return all_hold
 
 
 def _term(resource: Mapping[str, Any], field: str, operator: str, wanted: str) -> bool:

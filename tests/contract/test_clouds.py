@@ -1,8 +1,11 @@
 """What a controller counts on of every cloud (ironburst.ports.Cloud), and what a hall without one answers."""
 
+import json
+from pathlib import Path
+
 import pytest
 
-from ironburst import ports
+from ironburst import document, ports
 from ironburst.wiring import clouds
 from tests.contract.cloud_benches import BENCHES, RENTING, bench
 
@@ -21,6 +24,15 @@ def alive(bench):
 
 def test_every_cloud_of_the_table_is_held_to_it():
     assert clouds.PROVIDERS.keys() <= BENCHES.keys()
+
+
+@pytest.mark.parametrize("name", sorted(BENCHES.keys() - clouds.PROVIDERS.keys() - {"in memory"}))
+def test_a_cloud_without_a_row_can_not_be_declared(name):
+    """What leads to half a cloud is paid for, and ends in nodes that never join (docs/adr/0121)."""
+    schema = (Path(__file__).parents[2] / "stacks/schema.json").read_text()
+    assert json.dumps(name) not in schema and '"aws"' in schema
+    with pytest.raises(document.NewerDocument, match=name):
+        document.parse({"version": 6, "cloud": {"provider": name, "region": "us-central1"}})
 
 
 @every
