@@ -164,9 +164,9 @@ class _Bulk:
             shown = {key: value for key, value in disk.items() if key != "initializeParams"}
             disks.append({"index": n, "kind": "compute#attachedDisk", "source": source, **shown})
             world.disks[source] = number
-        nics = []
+        nics, host = [], next(world.addresses)
         for n, nic in enumerate(properties["networkInterfaces"]):
-            address = f"10.{20 + n}.{len(world.vms) // 250}.{len(world.vms) % 250 + 2}"
+            address = f"10.{20 + n}.{host // 250}.{host % 250}"
             nics.append({"name": f"nic{n}", "networkIP": address, "kind": "compute#networkInterface", **nic})
         kept = ("labels", "metadata", "tags", "serviceAccounts", "scheduling", "reservationAffinity")
         raw: Json = {

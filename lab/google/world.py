@@ -7,7 +7,7 @@ import itertools
 import random
 import re
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
@@ -79,9 +79,15 @@ class Vm:
 class World:
     """One project with one region. Things happen when their time has come: at `passes`, or at the next request."""
 
-    def __init__(self, project: str = "lab-project", region: str = "us-central1", zones: str = "abc", seed: int = 1):
-        self.project, self.region = project, region
-        self.zones = [f"{region}-{letter}" for letter in zones]
+    def __init__(
+        self,
+        project: str = "lab-project",
+        region: str = "us-central1",
+        zones: Sequence[str] = ("us-central1-a", "us-central1-b", "us-central1-c"),
+        seed: int = 1,
+        clock: Callable[[], float] = time.time,
+    ):
+        self.project, self.region, self.zones, self._clock = project, region, list(zones), clock
         self.assumed, self.delays = Assumptions(), Delays()
         self.capacity: dict[tuple[str, str, str], int] = {}  # (type, zone, model); missing: enough
         self.quota: dict[str, int] = {}  # by machine type, in the region; missing: enough
@@ -94,12 +100,13 @@ class World:
         self.operations: list[Json] = []
         self.request_ids: dict[str, tuple[float, Json]] = {}
         self._shown_s: dict[str, float] = {}  # operation -> when lists show it
+        self.addresses = itertools.count(2)
         self._random, self._order = random.Random(seed), itertools.count()
         self._ahead_s, self._due = 0.0, list[tuple[float, int, Callable[[], None]]]()
 
     # ---- time
     def now(self) -> float:
-        return time.time() + self._ahead_s
+        return self._clock() + self._ahead_s
 
     def passes(self, seconds: float) -> None:
         self._ahead_s += seconds

@@ -59,7 +59,7 @@ class Api:
         """
         self.project = project
         self._credentials, self._timeout_s, self._local = credentials, timeout_s, threading.local()
-        options = ClientOptions(api_endpoint=endpoint) if endpoint else None  # type: ignore[no-untyped-call]
+        options = ClientOptions(api_endpoint=endpoint) if endpoint else None
         service = build_from_document(_description(), http=httplib2.Http(), client_options=options)
         self._resources = {resource: getattr(service, resource)() for resource in CALLS}
 

@@ -210,7 +210,7 @@ def _done(operation: Json) -> bool:
     status = operation.get("status")
     if status not in ("PENDING", "RUNNING", "DONE"):
         raise OutcomeUnknown(f"{_BULK}: an operation with status {status!r}")
-    return status == "DONE"
+    return bool(status == "DONE")
 
 
 def _codes(operation: Json) -> list[str]:
