@@ -258,6 +258,8 @@ def test_spot_prices_are_those_in_force_in_all_zones_of_the_region(bench):
     found = bench.port.spot_prices([KIND, "a4-highgpu-8g"])
     assert found == {(KIND, zone): pytest.approx(50.6095) for zone in bench.cloud.zones}
     assert bench.port.spot_prices([]) == {}
+    with pytest.raises(ports.Refused):
+        bench.port.spot_prices(["a4-highgpu-8g"])
     bench.cloud.fault("advice.capacityHistory", 503)
     with pytest.raises(ports.OutcomeUnknown):
         bench.port.spot_prices([KIND])
@@ -403,10 +405,34 @@ def test_all_pages_are_read(bench):
     assert {call.parameters["maxResults"] for call in bench.cloud.asked("instances.aggregatedList")} == {"500"}
 
 
+def test_a_quiet_tick_asks_as_often_for_forty_machines_as_for_one(bench):
+    """And a new process once more for each launch that is younger than an hour."""
+
+    def calls(port):
+        before = len(bench.cloud.calls)
+        known = alive(bench, port)
+        port.troubles(ids(known))
+        return len(bench.cloud.calls) - before
+
+    over(bench)
+    assert calls(bench.port) == 2
+    over(bench, token="ib-2", launch="l2", count=39)
+    assert calls(bench.port) == 2 and len(alive(bench)) == 40
+    new = bench.connected()
+    assert (calls(new), calls(new)) == (4, 2)
+
+
 def test_a_list_that_goes_round_is_no_list(bench):
     bench.cloud.fault("instances.aggregatedList", rewrite=lambda answer: answer | {"nextPageToken": "0"}, times=-1)
     with pytest.raises(ports.OutcomeUnknown, match="circle"):
         bench.port.instances("lab")
+
+
+def test_what_stands_before_compute_engine_speaks_in_details(bench):
+    said = b'{"error": {"code": 403, "message": "no", "details": [{"reason": "RATE_LIMIT_EXCEEDED"}]}}'
+    bench.cloud.fault("instances.bulkInsert", rewrite=lambda _: said)
+    bench.cloud.quota[KIND] = 0  # so that the true answer is 403, too
+    assert type(ask(bench)) is ports.Throttled
 
 
 MISSING_BUT_NOT_IT = {

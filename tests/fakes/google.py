@@ -27,7 +27,7 @@ class GoogleCloud(FakeCloud):
         super().__init__(clock, slurm)
         zones = ("us-east-1a", "us-east-1b")
         self.lab = Cloud(region="us", zones=zones, seed=7, clock=lambda: clock.at)
-        self.lab.images["ib-1"] = "ironburst-lab-p5"
+        self.lab.images["ib-1"], self.lab.spot_usd[TYPE] = "ironburst-lab-p5", 20.0
         self.lab.delays.insert_s, self.lab.delays.roll_back_s, self.lab.delays.delete_s = 90.0, 40.0, 60.0
         self.nodes = {}  # name of a machine -> its node
         self.connect()

@@ -129,14 +129,14 @@ class Google:
 
     def _listed(self, query: str) -> list[Instance]:
         found = self._api.listed_everywhere("instances", "instances", self._region, query)
-        return [self._as_it_is(read("instances.aggregatedList", instance, raw)) for raw in found]
+        return self._as_they_are([read("instances.aggregatedList", instance, raw) for raw in found])
 
-    def _as_it_is(self, shown: Instance) -> Instance:
-        """One whose launch isn't over may be taken back."""
-        young = self._now() - shown.launched_s < _YOUNG_S
-        if young and shown.token and provisional(shown) and not self._launches.over(shown):
-            return replace(shown, state=LAUNCHING)
-        return shown
+    def _as_they_are(self, shown: Sequence[Instance]) -> list[Instance]:
+        """Those whose launch isn't over may be taken back. A launch is looked at once, however many it has."""
+        young = [each for each in shown if self._now() - each.launched_s < _YOUNG_S and provisional(each)]
+        one_of = {each.token: each for each in young if each.token}
+        works = {token for token, each in one_of.items() if not self._launches.over(each)}
+        return [replace(each, state=LAUNCHING) if each in young and each.token in works else each for each in shown]
 
     def described(self, ids: Sequence[str]) -> list[Instance]:
         """By their numbers, which no other instance will ever have."""
@@ -150,7 +150,7 @@ class Google:
             if not errors.is_missing(error, "instances"):
                 raise
             return self._ended(id)
-        return self._as_it_is(read("instances.get", instance, raw))
+        return self._as_they_are([read("instances.get", instance, raw)])[0]
 
     def _ended(self, id: Id) -> Instance | None:
         """One that isn't there, by the operations that are remembered of it."""

@@ -103,7 +103,9 @@ def _causes(content: bytes) -> tuple[list[Cause] | None, str]:
     try:
         said = json.loads(content)["error"]
         text = str(said.get("message", ""))
-        return [Cause(str(each["reason"]), str(each.get("message", text))) for each in said.get("errors", [])], text
+        # what stands before Compute Engine says it in `details` alone
+        known = said.get("errors") or [each for each in said.get("details", []) if "reason" in each]
+        return [Cause(str(each["reason"]), str(each.get("message", text))) for each in known], text
     except (ValueError, KeyError, TypeError, AttributeError):
         return None, ""
 

@@ -37,22 +37,27 @@ class SpotPrices:
         return found
 
     def by_zone(self, types: Sequence[str]) -> dict[tuple[str, str], float]:
-        """(type, zone) -> USD an hour. A type that isn't sold there hides no other. Raises CloudError."""
+        """(type, zone) -> USD an hour. A type that isn't sold there hides no other. Raises CloudError, also if
+        none is.
+        """
         if not types:
             return {}
         if self._zones is None:
             answer: Json = self._api.call("regions", "get", region=self._region)
             self._zones = [tail(url) for url in answer.get("zones", [])]
-        found: dict[str, float] = {}
+        found, refused = dict[str, float](), None
         for kind in sorted(types):
             try:
                 usd = self._asked(kind)
             except OutcomeUnknown:
                 raise
-            except CloudError:
+            except CloudError as error:
+                refused = error
                 continue
             if usd is not None:
                 found[kind] = usd
+        if refused and not found:
+            raise refused
         return {(kind, zone): usd for kind, usd in found.items() for zone in self._zones}
 
 
