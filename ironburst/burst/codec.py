@@ -48,7 +48,7 @@ def to_json(value: Any, item: Callable[[Any], Any] | None = None) -> Any:
 def from_json(kind: type[T], data: Any) -> T:
     """`data` as the dataclass `kind`. Raises DataError, with the path, for what doesn't fit."""
     try:
-        decoded: T = _decoder(kind)(data)
+        decoded: T = _decoder(typing.cast(Any, kind))(data)
     except (TypeError, ValueError):
         decoded = _decode(kind, data, kind.__name__)  # slower, and says where
     return decoded

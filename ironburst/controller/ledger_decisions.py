@@ -92,8 +92,8 @@ class DecisionRecords(JobRecords):
         for job, (at_s, told) in self._wordings(found).items() if found else ():
             row = found.get(job)
             if row and row.last_s < at_s and (row.kind, row.code) == told[:2]:
-                now = {"text": told.text, "look_again_s": told.look_again_s, "figures": told.figures}
-                found[job] = replace(row, last_s=at_s, **now)
+                _, _, text, look_again_s, figures = told
+                found[job] = replace(row, last_s=at_s, text=text, look_again_s=look_again_s, figures=figures)
         return found
 
     def decisions(self, job: int | None = None) -> list[DecisionRow]:

@@ -53,7 +53,8 @@ class Written:
 
 def answers_of(decision: Decision) -> dict[int, Wait | Infeasible]:
     """By job."""
-    return {item.job: item for item in (*decision.infeasible, *decision.waits)}
+    items: tuple[Wait | Infeasible, ...] = (*decision.infeasible, *decision.waits)
+    return {item.job: item for item in items}
 
 
 def _differ(before: Wait | Infeasible, now: Wait | Infeasible) -> bool:
