@@ -174,9 +174,9 @@ def fitted(first: Trace, pool_gpus: int, run_times: str = "known") -> Fit:
     """What `ironburst fit` says of the first part, where Starburst's waits are wanted; GPU-hours are its USD."""
     parts, had = _parts(first, pool_gpus, run_times)
 
-    def played(part: Trace, target: WaitTarget, hours: float | None) -> fitting.Outcome:
+    def played(part: Trace, target: WaitTarget, hours: float | None) -> fitting.PlayedPart:
         outcome = decided(target, hours)(part, pool_gpus)
-        return fitting.Outcome(outcome.start_s, float(part.gpu_hours[outcome.rented].sum()), 0)
+        return fitting.PlayedPart(outcome.start_s, float(part.gpu_hours[outcome.rented].sum()), 0)
 
     return fitting.fit(parts, [WaitTarget(**vars(limits)) for limits in had], played)
 

@@ -11,7 +11,7 @@ from ironburst.burst.limits import Limits, WaitTarget
 from ironburst.cli import Subparsers, site_options, trials
 from ironburst.controller import declared_site
 from ironburst.replay import fit_report, fitting, simulation_report
-from ironburst.replay.fitting import Outcome
+from ironburst.replay.fitting import PlayedPart
 from ironburst.replay.traces import Trace
 from ironburst.system.bad_input import BadInput
 
@@ -58,9 +58,9 @@ def run(arguments: argparse.Namespace) -> int:
     except ValueError as error:
         raise BadInput(f"{arguments.trace}: {error}") from None
 
-    def play(part: Trace, target: WaitTarget, hours: float | None) -> Outcome:
+    def play(part: Trace, target: WaitTarget, hours: float | None) -> PlayedPart:
         policy = replace(declared.policy, limits=Limits(target, hours_per_gpu_hour=hours))
-        return Outcome.of(simulation_report.played_on(part, replace(declared, policy=policy), None))
+        return PlayedPart.of(simulation_report.played_on(part, replace(declared, policy=policy), None))
 
     fitted = fitting.fit(parts, [limits.target] * len(parts), play, trials.bar(sys.stderr, "plays"))
     said = {"trace": arguments.trace.name, "config": str(arguments.config), "jobs": len(whole), "played": len(trace)}

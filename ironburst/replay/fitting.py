@@ -48,7 +48,7 @@ Why = Literal[
 ]
 
 
-class Outcome(NamedTuple):
+class PlayedPart(NamedTuple):
     """A part that was played: when each job began, USD of the leases (nothing prepaid), and the late jobs that nothing
     could be rented for.
     """
@@ -58,7 +58,7 @@ class Outcome(NamedTuple):
     not_rented: int
 
     @classmethod
-    def of(cls, played: Played) -> Outcome:
+    def of(cls, played: Played) -> PlayedPart:
         """What counts of it."""
         usd = sum(bill.usd for bill in played.bills if not bill.prepaid)
         return cls(played.start_s, usd, len(played.not_rented))
@@ -118,7 +118,7 @@ class Fit:
 
 
 _OF_ALL = ("submit_s", "duration_s", "gpus")
-Play: TypeAlias = Callable[[Trace, WaitTarget, float | None], Outcome]
+Play: TypeAlias = Callable[[Trace, WaitTarget, float | None], PlayedPart]
 
 
 class _Part:
@@ -126,7 +126,7 @@ class _Part:
 
     def __init__(self, number: int, trace: Trace, target: WaitTarget, play: Play):
         self.number, self.trace, self.target, self._play = number, trace, target, play
-        self.played: dict[float | None, Outcome] = {}
+        self.played: dict[float | None, PlayedPart] = {}
         self.longest = cache(self._longest)
 
     def reached(self, hours: float | None) -> Reached:
@@ -165,7 +165,7 @@ def fit(
     """
     done, most = 0, len(parts) * (len(HOURS).bit_length() + 5)
 
-    def told(trace: Trace, target: WaitTarget, hours: float | None) -> Outcome:
+    def told(trace: Trace, target: WaitTarget, hours: float | None) -> PlayedPart:
         nonlocal done
         outcome, done = play(trace, target, hours), done + 1
         if tell:

@@ -73,7 +73,7 @@ def test_the_first_hour(alone, tmp_path, site):
     assert "as recorded" in said["simulate"] and "with rent" in said["simulate"]
     found = json.loads((tmp_path / "simulated/simulation.json").read_text())
     assert found["jobs"] == JOBS and found["recorded"]["jobs"] == JOBS
-    assert "How sure: " in said["fit"]
+    assert "Keep the defaults: " in said["fit"] or "Fitted: burst.hours_per_gpu_hour: " in said["fit"]
     for page in ("fitted/fit.html", "simulated/simulation.html", "sized/size.html"):
         assert "<svg" in (tmp_path / page).read_text()
     assert "NodeName=" in (tmp_path / "snippet/slurm.conf").read_text()

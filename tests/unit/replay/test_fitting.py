@@ -8,7 +8,7 @@ import pytest
 
 from ironburst.burst.limits import WaitTarget
 from ironburst.replay import fitting
-from ironburst.replay.fitting import Outcome
+from ironburst.replay.fitting import PlayedPart
 from ironburst.replay.outcome import Bill, Played
 from ironburst.replay.results import Waits
 from ironburst.replay.traces import Trace
@@ -37,7 +37,7 @@ def fit(waits, usd=cheaper, unfitted=(UNFITTED,) * fitting.PARTS, not_rented=0, 
             plays.append((part, hours))
         wait_h = unfitted[number] if hours is None else waits(hours, part)
         paid = 1000.0 if hours is None else usd(hours, part)
-        return Outcome(trace.submit_s + 3600 * wait_h, paid, not_rented)
+        return PlayedPart(trace.submit_s + 3600 * wait_h, paid, not_rented)
 
     return fitting.fit(parts, [TARGET] * len(parts), play)
 
@@ -129,7 +129,7 @@ def test_money_is_that_of_the_leases_without_what_is_prepaid():
     played = Played(
         np.zeros(2), none, 0, np.ones(2), ("", ""), np.zeros(2), none.astype(int), bills, not_rented={1: "x"}
     )
-    assert (Outcome.of(played).usd, Outcome.of(played).not_rented) == (7.0, 1)
+    assert (PlayedPart.of(played).usd, PlayedPart.of(played).not_rented) == (7.0, 1)
 
 
 def test_a_history_that_is_too_short_is_refused():
