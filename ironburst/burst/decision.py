@@ -63,6 +63,18 @@ class Narrow:
 
 
 @dataclass(frozen=True)
+class Move:
+    """Put this running job back into the queue: it saves its work, and goes on on these rented nodes, that are there
+    for it.
+    """
+
+    job: int
+    start_s: float  # of the run that ends
+    nodes: tuple[str, ...]
+    reason: str
+
+
+@dataclass(frozen=True)
 class Release:
     """Give this rented node back."""
 
@@ -135,3 +147,4 @@ class Decision:
     releases: tuple[Release, ...] = ()
     waits: tuple[Wait, ...] = ()
     infeasible: tuple[Infeasible, ...] = ()
+    moves: tuple[Move, ...] = field(default=(), metadata=IF_SAID)

@@ -6,6 +6,8 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ironburst.burst.cost import boot_s, on_nodes_s
+from ironburst.burst.eligibility import moves
+from ironburst.burst.policy import Policy
 from ironburst.burst.snapshot import Job, Lease, Node, Pool, Resources, Snapshot
 
 
@@ -96,11 +98,15 @@ class Slots:
             self.add(slot)
 
     @classmethod
-    def of(cls, snapshot: Snapshot, on: Mapping[str, Sequence[Job]]) -> Slots:
+    def of(cls, snapshot: Snapshot, on: Mapping[str, Sequence[Job]], policy: Policy) -> Slots:
         """Those of the snapshot's leases. `on`: the jobs on each node."""
         pools = {pool.name: pool for pool in snapshot.pools}
         nodes = {node.name: node for node in snapshot.nodes}
-        waiting = (job for job in snapshot.jobs if job.pending and job.id not in snapshot.unstarted)
+        waiting = (
+            job
+            for job in snapshot.jobs
+            if (job.pending and job.id not in snapshot.unstarted) or (job.state == "RUNNING" and moves(job, policy))
+        )
         pending = {job.id: job for job in waiting} if snapshot.leases else {}
         return cls(
             [
