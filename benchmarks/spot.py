@@ -23,7 +23,7 @@ import numpy as np
 
 from benchmarks import spot_peers
 from benchmarks.figures import trace_path
-from benchmarks.spot_peers import SETTINGS, TICK, USD_PER_HOUR, WORK, On, Setting, State, Window
+from benchmarks.spot_peers import SETTINGS, TICK, USD_PER_HOUR, On, Setting, State, Window
 from ironburst.burst import Budget, CoolDown, Decision, Job, Lease, Node, Policy, Pool, Resources, Snapshot, decide
 from ironburst.burst.memory import SpotMarket
 from ironburst.burst.policy import DeadlineMoves
@@ -75,7 +75,7 @@ def _snapshot(
 ) -> Snapshot:
     on = state.on != "nothing"
     # a changeover that isn't over is work, too
-    done_s = 60.0 * (WORK - state.work - state.changing)
+    done_s = 60.0 * (setting.work - state.work - state.changing)
     job = Job(
         id=1,
         name="train",
@@ -84,12 +84,12 @@ def _snapshot(
         submit_s=now_s - 60.0 * TICK * state.tick,
         nodes=1,
         each=pool.each,
-        time_limit_s=60.0 * WORK,
+        time_limit_s=60.0 * setting.work,
         time_min_s=60.0,
         partitions=("burst",) if on else ("home",),
         on=NAMES[:1] if on else (),
         start_s=now_s if on else None,
-        end_s=now_s + 60.0 * WORK if on else None,
+        end_s=now_s + 60.0 * setting.work if on else None,
         deadline_s=now_s + 60.0 * state.left,
         saves_s=0.0,
         saved_s=done_s,
@@ -125,26 +125,6 @@ def _wanted(decision: Decision, on: On) -> On:
     """Where the job goes by it: to what is launched for it, else it stays where it is."""
     markets: list[On] = ["spot" if launch.market == "spot" else "on-demand" for launch in decision.launches]
     return markets[0] if markets else on
-
-
-def known_before(windows: Sequence[Window]) -> list[SpotMarket]:
-    """For each window what a controller knows that looked at each tick of its series up to its beginning."""
-    ticks: dict[str, dict[int, bool]] = {}
-    for window in windows:
-        ticks.setdefault(window.series, {}).update({window.start + n: bool(at) for n, at in enumerate(window.there)})
-    known: dict[tuple[str, int], SpotMarket] = {}
-    for series, probes in ticks.items():
-        market, last = SpotMarket("burst"), max(probes)
-        for tick, there in sorted(probes.items()):
-            known[series, tick] = market
-            market = learn(market, there, BEGIN_S + 60.0 * TICK * (tick - last))
-    return [_shifted(known[window.series, window.start], window, max(ticks[window.series])) for window in windows]
-
-
-def _shifted(market: SpotMarket, window: Window, last: int) -> SpotMarket:
-    """On the clock of a window that begins at BEGIN_S."""
-    by_s = 60.0 * TICK * (last - window.start)
-    return replace(market, since_s=market.since_s + by_s, seen_s=market.seen_s + by_s)
 
 
 def known_before(windows: Sequence[Window]) -> dict[tuple[str, str], SpotMarket]:

@@ -34,10 +34,11 @@ class Window(NamedTuple):
 
 @dataclass(frozen=True)
 class Setting:
-    """Minutes to the deadline, and of a changeover."""
+    """Minutes to the deadline, of a changeover, and of work."""
 
     deadline: int
     changeover: int
+    work: int = WORK
 
     @property
     def name(self) -> str:
@@ -66,6 +67,7 @@ class Paid(NamedTuple):
 
 
 Policy = Callable[[State], On]
+Rule = Callable[[Setting], Policy]
 
 
 def read(path: Path) -> list[Window]:
@@ -86,7 +88,7 @@ def read(path: Path) -> list[Window]:
 def play(there: np.ndarray, setting: Setting, policy: Policy) -> Paid:
     """What a policy pays; behind the window's end no spot is there. Raises ValueError for spot where there is none."""
     on: On = "nothing"
-    minute, work, changing, launches = 0, WORK, 0, 0
+    minute, work, changing, launches = 0, setting.work, 0, 0
     paid: dict[On, int] = dict.fromkeys(USD_PER_HOUR, 0)
     while work > 0:
         tick = minute // TICK
@@ -135,18 +137,18 @@ def uniform_progress(setting: Setting) -> Policy:
     changeover, deadline, to_the_end = setting.changeover, setting.deadline, [False]
 
     def choose(state: State) -> On:
-        done, minute = WORK - state.work, deadline - state.left
+        done, minute = setting.work - state.work, deadline - state.left
         if to_the_end[0]:
             return "on-demand"
         if state.on == "spot":
             return "spot"
         enough = state.left >= state.work + 2 * changeover
         if state.on == "on-demand":
-            ahead = done * deadline >= WORK * (minute + 2 * changeover)
+            ahead = done * deadline >= setting.work * (minute + 2 * changeover)
             return "spot" if state.there and ahead and enough else "on-demand"
         if enough and state.there:
             return "spot"
-        if enough and done * deadline < WORK * minute:
+        if enough and done * deadline < setting.work * minute:
             return "on-demand"
         if enough and state.left >= state.work + changeover + max(changeover, TICK):
             return "nothing"
@@ -160,7 +162,7 @@ def optimum(there: np.ndarray, setting: Setting) -> float:
     """USD of the best in hindsight: backwards over ticks, by what runs, what is left of its changeover, and the work
     that is left.
     """
-    work = np.arange(WORK + 1)
+    work = np.arange(setting.work + 1)
     # of a changeover of at most two ticks this much is left where a tick begins
     changing = sorted({0, max(0, setting.changeover - TICK)})
     running: list[tuple[On, int]] = [(on, left) for on in ("spot", "on-demand") for left in changing]
@@ -187,4 +189,4 @@ def optimum(there: np.ndarray, setting: Setting) -> float:
             else:
                 before[on, left] = np.minimum(anew, runs(on, left))
         after = {key: np.where(work > 0, usd, 0.0) for key, usd in before.items()}
-    return float(after["nothing", 0][WORK])
+    return float(after["nothing", 0][setting.work])

@@ -22,6 +22,7 @@ class Launch:
     reason: str
     account: str = ""  # whose ceiling pays for it beside the common ones
     instance_type: str = field(default="", metadata=IF_SAID)  # of a pool with several; empty: the pool's only one
+    running: bool = field(default=False, metadata=IF_SAID)  # its job runs elsewhere, and goes there when they are there
 
 
 @dataclass(frozen=True)
@@ -34,6 +35,7 @@ class Assign:
     committed_usd: float  # beyond what is set aside already
     reason: str
     account: str = ""  # who pays for them from now on
+    running: bool = field(default=False, metadata=IF_SAID)  # as a Launch's
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,7 @@ from typing import Literal, NamedTuple
 
 from ironburst.burst import spot_table
 from ironburst.burst.memory import SpotMarket
+from ironburst.burst.snapshot import Pool, Snapshot
 from ironburst.burst.spot_table import AGES, CELLS, STEP_S, TABLES, Odds, Terms
 
 Do = Literal["wait", "spot", "on-demand"]
@@ -74,13 +75,21 @@ def _cheapest(way: Way, on: Do, market: SpotMarket | None, there: bool, now_s: f
     steps = next(steps for steps in TABLES if step_s * steps >= way.left_s)
     cells = [math.ceil(seconds * CELLS / step_s - 1e-6) for seconds in (way.usual_s, way.lost_s, way.work_s)]
     price = round(_PRICES * way.spot_usd / way.on_demand_usd) / _PRICES if way.on_demand_usd else 1.0
-    spell_s = now_s - market.since_s if market and market.there == there else 0.0
-    age = spot_table.age_group(spell_s / STEP_S)
+    age = spot_table.age_group(_age_s(market, there, now_s) / STEP_S)
     left = min(steps, int((way.left_s - way.spare_s) / step_s))
     if left <= 0 or cells[2] > CELLS * left:
         return "on-demand"
     terms = Terms(odds(market), price, cells[0], cells[1], scale)
     return _DO[spot_table.best(terms, steps, left, there, age, _DO.index(on), cells[2])]
+
+
+def _age_s(market: SpotMarket | None, there: bool, now_s: float) -> float:
+    """Of the spell. What nobody has tried is taken to be there for long: trying shows it, and costs nothing where it
+    isn't.
+    """
+    if market is None or market.there is None:
+        return math.inf if there else 0.0
+    return now_s - (market.since_s if market.there == there else market.seen_s)
 
 
 def odds(market: SpotMarket | None) -> Odds:
@@ -127,3 +136,31 @@ def _expected_ends(kind: int, from_s: float, to_s: float) -> float:
 def of_place(markets: Iterable[SpotMarket], pool: str, instance_type: str) -> SpotMarket | None:
     """What is known of it; None: nothing."""
     return next((each for each in markets if (each.pool, each.instance_type) == (pool, instance_type)), None)
+
+
+def seen(markets: Iterable[SpotMarket], snapshot: Snapshot) -> tuple[SpotMarket, ...]:
+    """What is known of spot in each pool that has it, with what a snapshot shows: a node of spot that is there proves
+    that it is to be had, a place that is closed in all zones that it isn't; else it shows nothing.
+    """
+    before, known = list(markets), list[SpotMarket]()
+    for pool in snapshot.pools:
+        for each in pool.by_type if "spot" in pool.markets else ():
+            name = each.instance_type if pool.other_types else ""
+            market = of_place(before, pool.name, name) or SpotMarket(pool.name, name)
+            there = _there(snapshot, each)
+            known.append(market if there is None else learn(market, there, snapshot.now_s))
+    return tuple(known)
+
+
+def _there(snapshot: Snapshot, pool: Pool) -> bool | None:
+    """Of a pool as of one type; None: nothing shows it."""
+    for lease in snapshot.leases:
+        its = lease.pool == pool.name and lease.instance_type in ("", pool.instance_type)
+        if its and lease.market == "spot" and lease.state in ("joined", "ready"):
+            return True
+    closed = {
+        cool_down.zone
+        for cool_down in snapshot.cool_downs
+        if cool_down.market == "spot" and cool_down.concerns(pool) and cool_down.nodes == 1 and cool_down.until_s
+    }
+    return False if closed.issuperset(pool.zones) and pool.zones else None
