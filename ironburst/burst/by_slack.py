@@ -42,6 +42,13 @@ class BySlack:
         """What to do for one of these."""
         return self._choice(job, "on-demand", no_spot=False)
 
+    def put_back(self) -> list[Lease]:
+        """What jobs are to go to that are leaving their nodes: not pending yet, and not running any more."""
+        if not self._leases:
+            return []
+        leaving = (job for job in self._snapshot.jobs if job.state == "COMPLETING" and moves(job, self._policy))
+        return [lease for job in leaving for lease in self.on_its_way(job)]
+
     def on_its_way(self, job: Job) -> list[Lease]:
         """The leases of spot that a running job is to go to: enough of them, alive, in one pool."""
         by_pool: dict[str, list[Lease]] = {}

@@ -57,6 +57,7 @@ def _decide(snapshot: Snapshot, policy: Policy) -> Decision:
             tick.answers.damaged(job_id, text)
     for job in tick.queue():
         tick.decide_for(job)
+    tick.handover.used.update(lease.id for lease in tick.renting.by_slack.put_back())
     for job in tick.renting.by_slack.on_demand():
         tick.go_to_spot(job)
     for job, partition in tick.sent_to_pools():

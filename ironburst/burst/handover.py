@@ -50,7 +50,10 @@ class Handover:
         for lease in alive:
             if lease.state == "coming" or self._has_room(lease, job):
                 by_pool.setdefault(lease.pool, []).append(lease)
-        return next((mine for mine in by_pool.values() if len(mine) >= job.nodes), [])
+        mine = next((mine for mine in by_pool.values() if len(mine) >= job.nodes), [])
+        if job.saves_s is not None and len(of_spot := [each for each in mine if each.market == "spot"]) >= job.nodes:
+            return of_spot  # and not back to what it has just left
+        return mine
 
     def serve(self, job: Job, leases: Sequence[Lease]) -> None:
         """Keep its leases for it, and let it on them when all of them are there."""

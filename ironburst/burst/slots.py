@@ -105,7 +105,7 @@ class Slots:
         waiting = (
             job
             for job in snapshot.jobs
-            if (job.pending and job.id not in snapshot.unstarted) or (job.state == "RUNNING" and moves(job, policy))
+            if (job.pending and job.id not in snapshot.unstarted) or (job.on and moves(job, policy))
         )
         pending = {job.id: job for job in waiting} if snapshot.leases else {}
         return cls(
@@ -202,7 +202,7 @@ def _slot(
             busy_until_s = max(busy_until_s, ready_s + (job.time_limit_s or 0.0))
     on_it = {job.id for job in there}
     for number in dict.fromkeys(lease.jobs):
-        if number not in on_it and (promised := pending.get(number)):
+        if number not in on_it and (promised := pending.get(number)) and (promised.pending or lease.market == "spot"):
             room.take(promised)
             busy_until_s = max(busy_until_s, ready_s + (promised.time_limit_s or 0.0))
     return Slot(

@@ -13,6 +13,8 @@ from ironburst.burst.codec import DataError
 from ironburst.burst.eligibility import moves
 from ironburst.burst.memory import SpotMarket
 from ironburst.controller.ledger import Ledger
+from ironburst.controller.records import LeaseRow
+from ironburst.controller.site import Site
 from ironburst.ports import Observation
 
 _KEY = "deadline_moves"
@@ -48,6 +50,14 @@ def known(ledger: Ledger, snapshot: Snapshot, policy: Policy, observation: Obser
     saved = {int(id): each.saved_s for id, each in work.items() if each.saved_s}
     jobs = tuple(replace(job, saved_s=saved[job.id]) if job.id in saved else job for job in snapshot.jobs)
     return replace(snapshot, jobs=jobs, spot=markets)
+
+
+def goes_to(site: Site, job: Job, lease: LeaseRow) -> bool:
+    """Whether a job that is on demand is to go on on this lease of spot."""
+    if site.document.burst.deadline_spare_s is None or job.saves_s is None or lease.market != "spot":
+        return False
+    rented = {other.node for other in site.ledger.leases() if other.market != "spot"}
+    return bool(job.on) and rented.issuperset(job.on)
 
 
 def forget(ledger: Ledger, ids: Collection[int]) -> None:
