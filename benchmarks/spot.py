@@ -23,7 +23,7 @@ import numpy as np
 
 from benchmarks import spot_peers
 from benchmarks.figures import trace_path
-from benchmarks.spot_peers import SETTINGS, TICK, USD_PER_HOUR, On, Setting, State, Window
+from benchmarks.spot_peers import SETTINGS, TICK, USD_PER_HOUR, On, Paid, Setting, State, Window
 from ironburst.burst import Budget, CoolDown, Decision, Job, Lease, Node, Policy, Pool, Resources, Snapshot, decide
 from ironburst.burst.memory import SpotMarket
 from ironburst.burst.policy import DeadlineMoves
@@ -147,40 +147,48 @@ def known_before(windows: Sequence[Window]) -> dict[tuple[str, str], SpotMarket]
     return by_id
 
 
-def measure(windows: Sequence[Window], setting: Setting, seen: dict[tuple[str, str], SpotMarket]) -> dict[str, Any]:
-    """USD of a window, the mean over windows, by policy; ours with and without the key; and what that is of others'."""
+def play_all(windows: Sequence[Window], setting: Setting, cold: bool) -> dict[str, list[Paid]]:
+    """What each window costs, by policy; ours with and without the key in the stack file."""
     nothing, declared = SpotMarket("burst"), DeadlineMoves(0.0, 60.0 * TICK)
+    seen = {} if cold else known_before(windows)
     ways: dict[str, Callable[[Window], spot_peers.Policy]] = {
         "greedy": lambda _window: spot_peers.greedy(setting),
         "uniform_progress": lambda _window: spot_peers.uniform_progress(setting),
-        "ours_without_the_key": lambda _window: ours(setting, nothing, None),
+        "without_the_key": lambda _window: ours(setting, nothing, None),
         "ours": lambda window: ours(setting, seen.get((window.series, window.id), nothing), declared),
     }
-    paid = {name: [spot_peers.play(each.there, setting, way(each)) for each in windows] for name, way in ways.items()}
-    usd = {name: float(np.mean([each.usd for each in of])) for name, of in paid.items()}
-    usd["optimum"] = float(np.mean([spot_peers.optimum(window.there, setting) for window in windows]))
-    peer = usd["uniform_progress"]
-    worst = max(mine.usd / theirs.usd for mine, theirs in zip(paid["ours"], paid["uniform_progress"], strict=True))
+    return {name: [spot_peers.play(each.there, setting, way(each)) for each in windows] for name, way in ways.items()}
+
+
+def figures(paid: dict[str, list[Paid]], best: list[float], chosen: Sequence[int]) -> dict[str, Any]:
+    """Of some windows: the mean USD by policy, and ratios to uniform progress."""
+    usd = {name: float(np.mean([of[n].usd for n in chosen])) for name, of in paid.items()}
+    usd["optimum"] = float(np.mean([best[n] for n in chosen]))
+    mine, peer = [paid["ours"][n] for n in chosen], usd["uniform_progress"]
     return {
         "usd": {name: round(value, 4) for name, value in usd.items()},
         "ratio": round(usd["ours"] / peer, 4),
-        "without_ratio": round(usd["ours_without_the_key"] / peer, 4),
+        "without_ratio": round(usd["without_the_key"] / peer, 4),
         "optimum_ratio": round(usd["optimum"] / peer, 4),
-        "worst_window": round(worst, 4),
-        "missed": {name: sum(not each.in_time for each in of) for name, of in paid.items()},
-        "launches": round(float(np.mean([each.launches for each in paid["ours"]])), 1),
-        "spot_part": round(float(np.mean([each.hours["spot"] / sum(each.hours.values()) for each in paid["ours"]])), 3),
+        "worst_window": round(max(paid["ours"][n].usd / paid["uniform_progress"][n].usd for n in chosen), 4),
+        "missed": {name: sum(not of[n].in_time for n in chosen) for name, of in paid.items()},
+        "launches": round(float(np.mean([each.launches for each in mine])), 1),
+        "spot_part": round(float(np.mean([each.hours["spot"] / sum(each.hours.values()) for each in mine])), 3),
     }
 
 
 def report(windows: Sequence[Window], cold: bool) -> dict[str, Any]:
     """Of the settings, by part of the windows."""
-    seen = {} if cold else known_before(windows)
-    parts: dict[str, Any] = {}
-    for part, (first, last) in PARTS.items():
-        chosen = [window for window in windows if first <= window.start <= last]
-        parts[part] = {setting.name: measure(chosen, setting, seen) for setting in SETTINGS}
-        parts[part]["windows"] = len(chosen)
+    chosen = {
+        part: [n for n, window in enumerate(windows) if first <= window.start <= last]
+        for part, (first, last) in PARTS.items()
+    }
+    parts: dict[str, Any] = {part: {"windows": len(numbers)} for part, numbers in chosen.items()}
+    for setting in SETTINGS:
+        paid = play_all(windows, setting, cold)
+        best = [spot_peers.optimum(window.there, setting) for window in windows]
+        for part, numbers in chosen.items():
+            parts[part][setting.name] = figures(paid, best, numbers)
     ratios = {part: [parts[part][setting.name]["ratio"] for setting in SETTINGS] for part in PARTS}
     missed = sum(parts["all"][setting.name]["missed"]["ours"] for setting in SETTINGS)
     return {

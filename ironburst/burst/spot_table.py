@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 STEP_S = 600.0
 AGES = (0, 1, 2, 3, 6, 12, 24, 48)  # steps: where the groups of ages begin
 CELLS = 4  # of work in a step
-TABLES = (126, 252, 504)  # steps of a table, up to 3.5 days; for what takes longer each step is longer
+TABLES = (126, 504)  # steps of a table, up to 3.5 days; for what takes longer each step is longer
 _LATE = 1e9  # in steps' price on demand
 WAIT, SPOT, ON_DEMAND = range(3)  # what is to be done, and (waiting: nothing) what the job is on
 
