@@ -5,6 +5,7 @@ burst: GPU-hours that the policy rents, against published policies (peers.py) an
 dollars: what that costs, in list prices, against the same policies (dollar_peers.py)
 idle: what idle leases cost, against the best in hindsight
 budget: whether a hard ceiling is ever passed, whatever goes wrong (mishaps.py)
+spot: what jobs with a deadline cost with spot, against published policies and the best in hindsight (spot_peers.py)
 decide: how long one decision takes
 mix: what the instances for many pending pods cost, against a certified bound (mix_bound.py) and karpenter's scheduler
 pending_pods: how long it is from a real API server's watches to a decision, with which memory and how many lists

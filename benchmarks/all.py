@@ -41,6 +41,7 @@ def benchmarks(full: bool) -> dict[str, list[str]]:
         "hosts": ["benchmarks.hosts"],
         "fit": ["benchmarks.fit"],
         "idle": ["benchmarks.idle"],
+        "spot": ["benchmarks.spot"],
         "budget": ["benchmarks.budget", "--scenarios", "1000" if full else "200"],
         "days": ["benchmarks.days", "--days", "1000" if full else "50"],
         "days-dead": ["benchmarks.days", "--days", "1000" if full else "50", "--dead"],

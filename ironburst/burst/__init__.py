@@ -3,12 +3,13 @@
 `decide(snapshot, policy) -> Decision` is a function of its arguments. Snapshots and decisions go to and from JSON with
 `to_json` and `from_json`: the audit log, a bug report and a regression test are the same file.
 
-- snapshot and policy go in, decision comes out; codec: all three as JSON
+- snapshot (with memory) and policy go in, decision comes out; codec: all three as JSON
 - decide: the passes of one decision, in order; sanitize: what in a snapshot can't be right; sides: two schedulers
 - home: the queue placed on home's nodes (packing); lateness: which jobs are late, by limits and runtimes (learned)
 - eligibility: jobs that can't be rented for; offers: where a job can go, by expected cost; slots: what is rented
 - renting: where a late job goes: reuse or launches, as refusals, headroom and commitments (the money) allow
 - handover: a job's way to rented nodes and back; unstarted: jobs that don't start there; drains: who drained a node
+- by_slack: jobs with a deadline go to spot, on demand, or wait, by what spot did so far (spot, spot_table)
 - release: which nodes are given back, by idle and idle_log; backoff: how long a place that refused isn't tried again
 - orders: what a person halted or limited; user_limits: what one user's jobs may have
 - answers: the message for each job, with its alternatives; explain and sentence: the words
@@ -18,7 +19,18 @@
 
 from ironburst.burst.codec import from_json, to_json
 from ironburst.burst.decide import decide
-from ironburst.burst.decision import Alternative, Assign, Decision, Infeasible, Launch, Narrow, Release, Wait, Widen
+from ironburst.burst.decision import (
+    Alternative,
+    Assign,
+    Decision,
+    Infeasible,
+    Launch,
+    Move,
+    Narrow,
+    Release,
+    Wait,
+    Widen,
+)
 from ironburst.burst.orders import Halt, UserLimit, signed
 from ironburst.burst.policy import Policy
 from ironburst.burst.snapshot import Budget, CoolDown, Job, Lease, Node, OtherType, Pool, Resources, Snapshot
@@ -34,6 +46,7 @@ __all__ = [
     "Job",
     "Launch",
     "Lease",
+    "Move",
     "Narrow",
     "Node",
     "OtherType",

@@ -21,6 +21,7 @@ from ironburst.burst.renting import Impossible, Renting, RentingRefused
 from ironburst.burst.reuse import Reused
 from ironburst.burst.slots import Slot
 from ironburst.burst.snapshot import Job, Lease, Node
+from ironburst.burst.spot import Choice
 
 # why a job that waits isn't rented for: words of `sentence.WHY_NOT`
 _WHY_NOT_RENTED: dict[NotYetCode, str] = {
@@ -29,6 +30,7 @@ _WHY_NOT_RENTED: dict[NotYetCode, str] = {
     "home_down": "limit",
     "deadline": "yet",
     "settling": "yet",
+    "spot": "spot",
 }
 
 
@@ -174,8 +176,15 @@ class Answers:
                 settle = explain.duration(self._policy.settle_s)
                 late = self.why(job, verdict.because)
                 return f"{late}; it isn't rented for before it has waited {settle}"
+            case "spot":
+                assert verdict.because and verdict.choice
+                late, spare = self.why(job, verdict.because), explain.duration(verdict.choice.spare_s)
+                there = "which is to be had but isn't worth it yet" if verdict.choice.there else "which isn't to be had"
+                return f"{late}; it waits for spot, {there}, and can do so for {spare} until it has to be on demand"
 
     def _why_late(self, job: Job, verdict: Late) -> str:
+        if verdict.choice:
+            return f"{self._why_late(job, verdict._replace(choice=None))}{_by_slack(verdict.choice)}"
         match verdict.code:
             case "never_at_home":
                 return f"it can never start at home: {self._never_at_home(job)}"
@@ -236,6 +245,21 @@ class Answers:
             may = " that it may use" if job.excluded or job.passed_over else ""
             return f"it needs {needs}{of_type}, home has {fit}{may}"
         return none
+
+
+def to_spot(choice: Choice) -> str:
+    """Why spot is rented for a job that runs on demand."""
+    return f"it runs on demand, and is to go on on spot{_by_slack(choice)}"
+
+
+def _by_slack(choice: Choice) -> str:
+    """Of a job that moves between spot and on demand."""
+    spare = explain.duration(choice.spare_s)
+    if choice.do == "spot":
+        return f"; {spare} could be lost before it has to be on demand for its deadline"
+    if choice.spare_s <= 0:
+        return "; it has no time left to lose for its deadline, so it is on demand"
+    return f"; {spare} could be lost before its deadline, but on demand is expected to cost less in the end"
 
 
 def _may_wait(limit: Limit) -> str:

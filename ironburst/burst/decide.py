@@ -10,8 +10,10 @@
    a larger job before it is cheaper to rent for -> that one makes room;
    it is late -> what is expected to cost least to its end: rented nodes with room, kept longer for it, or a launch that
    budget, pool and cool-downs allow (renting).
-   A job that stays at home keeps its place before those behind it.
-4. Rented nodes that nobody counts on are given back (release).
+   A job that stays at home keeps its place before those behind it. One that moves between spot and on demand has its
+   choice there by what it has to spare for its deadline (by_slack).
+4. Running jobs that move go back from on demand to spot.
+5. Rented nodes that nobody counts on are given back (release).
 
 What is decided is data; its sentences are put beside it in one place (answers).
 """
@@ -22,9 +24,9 @@ import math
 from collections.abc import Iterator
 
 from ironburst.burst import release, runtimes, sanitize, sides
-from ironburst.burst.answers import Answers
+from ironburst.burst.answers import Answers, to_spot
 from ironburst.burst.decision import Decision, Launch
-from ironburst.burst.eligibility import not_rentable, not_startable, until_their_ends
+from ironburst.burst.eligibility import moves, not_rentable, not_startable, until_their_ends
 from ironburst.burst.handover import Handover
 from ironburst.burst.home import Home
 from ironburst.burst.lateness import Late, Lateness, NotYet
@@ -33,6 +35,7 @@ from ironburst.burst.policy import Policy
 from ironburst.burst.renting import Renting
 from ironburst.burst.reuse import Reused
 from ironburst.burst.snapshot import Job, Snapshot
+from ironburst.burst.spot import Choice
 
 
 def decide(snapshot: Snapshot, policy: Policy) -> Decision:
@@ -54,6 +57,9 @@ def _decide(snapshot: Snapshot, policy: Policy) -> Decision:
             tick.answers.damaged(job_id, text)
     for job in tick.queue():
         tick.decide_for(job)
+    tick.handover.used.update(lease.id for lease in tick.renting.by_slack.put_back())
+    for job in tick.renting.by_slack.on_demand():
+        tick.go_to_spot(job)
     for job, partition in tick.sent_to_pools():
         tick.answers.sent_to_pool(job, partition)
     return tick.decision()
@@ -113,7 +119,10 @@ class _Tick:
             if not not_startable(job, self.snapshot.now_s):
                 self.home.stays(job, self.home.earliest(job))
         elif reason := not_startable(job, self.snapshot.now_s):
-            self.handover.back_home(job)
+            if reason[0] == "begin" and moves(job, self.policy) and (leases := self.handover.serving(job)):
+                self.handover.used.update(lease.id for lease in leases)  # it was requeued to go to them
+            else:
+                self.handover.back_home(job)
             self.answers.cannot_start(job, reason)
         elif job.id in self._unstarted:
             self.handover.back_home(job)
@@ -132,12 +141,23 @@ class _Tick:
                 verdict = Late("prepaid", verdict.start_s, because=verdict)
             while isinstance(verdict, Late) and verdict.large and self._make_room(job, verdict):
                 placement, verdict = self._judge(job)
-            if isinstance(verdict, NotYet):
-                self.answers.not_yet(job, verdict)
-            elif self._rent(job, verdict):
+            if self._rents(job, verdict):
                 return
             self.handover.back_home(job)
             self.home.stays(job, placement)
+
+    def go_to_spot(self, job: Job) -> None:
+        """A running job that could: nodes of spot are rented for it, and when they are there it goes to them."""
+        by_slack, choice = self.renting.by_slack, self.renting.by_slack.of_running(job)
+        if choice is None or choice.do != "spot" or self._stopped:
+            return
+        if leases := by_slack.on_its_way(job):
+            self.handover.move(job, leases)
+            return
+        self.renting.offers.only(job, spot=True)
+        outcome = self.renting.rent(job, to_spot(choice))
+        if isinstance(outcome, Reused) and outcome.assign:
+            self.handover.keep(outcome.assign)
 
     def decision(self) -> Decision:
         """All of it, with what is given back."""
@@ -150,6 +170,7 @@ class _Tick:
             releases=tuple(release.releases(self.snapshot, self.renting, self.handover.used, waits)),
             waits=waits,
             infeasible=tuple(self.answers.infeasible),
+            moves=tuple(self.handover.moves),
         )
 
     def _judge(self, job: Job) -> tuple[Placement | None, Late | NotYet]:
@@ -161,6 +182,39 @@ class _Tick:
         """Whether it needn't wait: what is prepaid costs nothing more."""
         waits = verdict.start_s > self.snapshot.now_s
         return waits and self.renting.prepaid_before(job, verdict.start_s) and not not_rentable(job, self.policy)
+
+    def _rents(self, job: Job, verdict: Late | NotYet) -> bool:
+        """Rent for it, if it is late; False: it stays at home."""
+        late = verdict if isinstance(verdict, Late) else None
+        if isinstance(verdict, NotYet) and verdict.code == "deadline":
+            late = Late("deadline", verdict.start_s)  # spot is worth it before it is time to rent
+        choice = self.renting.by_slack.of_waiting(job) if late else None
+        if late and choice:
+            return self._rents_by_slack(job, late, choice)
+        if isinstance(verdict, NotYet):
+            self.answers.not_yet(job, verdict)
+            return False
+        return self._rent(job, verdict)
+
+    def _rents_by_slack(self, job: Job, late: Late, choice: Choice) -> bool:
+        """Spot or on demand, and the other one where the first can't be had; or it waits for spot."""
+        self.renting.offers.only(job, spot=None)
+        if choice.do == "spot":
+            self.renting.offers.only(job, spot=True)
+            if self._rent(job, late._replace(choice=choice)):
+                return True
+            self.renting.offers.only(job, spot=None)
+            choice = self.renting.by_slack.of_waiting(job, no_spot=True) or choice
+        if choice.do == "wait":
+            again_s = self.snapshot.now_s + choice.spare_s
+            self.answers.not_yet(job, NotYet("spot", late.start_s, again_s, because=late, choice=choice))
+            return False
+        self.renting.offers.only(job, spot=False)
+        rents = self._rent(job, late._replace(choice=choice))
+        if not rents and choice.there:
+            self.renting.offers.only(job, spot=None)
+            rents = self._rent(job, late)
+        return rents
 
     def _rent(self, job: Job, late: Late) -> bool:
         """Find it rented nodes; False: it stays at home."""

@@ -22,6 +22,7 @@ class Launch:
     reason: str
     account: str = ""  # whose ceiling pays for it beside the common ones
     instance_type: str = field(default="", metadata=IF_SAID)  # of a pool with several; empty: the pool's only one
+    running: bool = field(default=False, metadata=IF_SAID)  # its job runs elsewhere, and goes there when they are there
 
 
 @dataclass(frozen=True)
@@ -34,6 +35,7 @@ class Assign:
     committed_usd: float  # beyond what is set aside already
     reason: str
     account: str = ""  # who pays for them from now on
+    running: bool = field(default=False, metadata=IF_SAID)  # as a Launch's
 
 
 @dataclass(frozen=True)
@@ -60,6 +62,18 @@ class Narrow:
     excluded: tuple[str, ...]
     reason: str
     begin_now: bool = False
+
+
+@dataclass(frozen=True)
+class Move:
+    """Put this running job back into the queue: it saves its work, and goes on on these rented nodes, that are there
+    for it.
+    """
+
+    job: int
+    start_s: float  # of the run that ends
+    nodes: tuple[str, ...]
+    reason: str
 
 
 @dataclass(frozen=True)
@@ -135,3 +149,4 @@ class Decision:
     releases: tuple[Release, ...] = ()
     waits: tuple[Wait, ...] = ()
     infeasible: tuple[Infeasible, ...] = ()
+    moves: tuple[Move, ...] = field(default=(), metadata=IF_SAID)

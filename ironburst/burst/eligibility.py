@@ -182,14 +182,14 @@ def in_time(job: Job, pool: Pool, now_s: float, boot: bool = True) -> bool:
     """Whether it would end by its deadline there, with a boot before it or at once."""
     if job.deadline_s is None:
         return True
-    return now_s + (pool.boot_s if boot else 0.0) + job.least_limit_s <= job.deadline_s
+    return now_s + (pool.boot_s if boot else 0.0) + job.needs_s <= job.deadline_s
 
 
 def not_in_time(job: Job, pool: Pool, now_s: float) -> Reason | None:
     """Why a new node of the pool is too late for it."""
     if in_time(job, pool, now_s):
         return None
-    ends, deadline = explain.at(now_s + pool.boot_s + job.least_limit_s), explain.at(job.deadline_s or 0.0)
+    ends, deadline = explain.at(now_s + pool.boot_s + job.needs_s), explain.at(job.deadline_s or 0.0)
     return "deadline", f"in pool {pool.name} it would end at {ends}, after its deadline {deadline}"
 
 
@@ -197,7 +197,14 @@ def spot_failed(job: Job, policy: Policy) -> bool:
     """Spot was taken from under it so often that it brings it to no end. What else started it again (preemption at
     home, an administrator's requeue, a failed node) says nothing of spot.
     """
-    return job.spot_losses >= policy.spot_restarts
+    return job.spot_losses >= policy.spot_restarts and not moves(job, policy)
+
+
+def moves(job: Job, policy: Policy) -> bool:
+    """Whether it goes between spot and on demand: it saves its work, may be started again, and has to end by a time."""
+    declared = policy.deadline_moves is not None and job.saves_s is not None
+    known = job.deadline_s is not None and job.time_limit_s is not None
+    return declared and known and job.batch and job.requeue
 
 
 def not_on_market(job: Job, pool: Pool, market: str, policy: Policy) -> Reason | None:

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from functools import cached_property
 
 from ironburst.burst import explain
-from ironburst.burst.decision import Assign, Narrow, Widen
+from ironburst.burst.decision import Assign, Move, Narrow, Widen
 from ironburst.burst.slots import Slot, room_of, usable
 from ironburst.burst.snapshot import Job, Lease, Snapshot
 from ironburst.nodes import naming
@@ -29,6 +29,7 @@ class Handover:
         self.assigns: list[Assign] = []
         self.widen: list[Widen] = []
         self.narrow: list[Narrow] = []
+        self.moves: list[Move] = []
         self.used: set[str] = set()
         self._snapshot, self._on = snapshot, on
         self._nodes = {node.name: node for node in snapshot.nodes}
@@ -49,7 +50,10 @@ class Handover:
         for lease in alive:
             if lease.state == "coming" or self._has_room(lease, job):
                 by_pool.setdefault(lease.pool, []).append(lease)
-        return next((mine for mine in by_pool.values() if len(mine) >= job.nodes), [])
+        mine = next((mine for mine in by_pool.values() if len(mine) >= job.nodes), [])
+        if job.saves_s is not None and len(of_spot := [each for each in mine if each.market == "spot"]) >= job.nodes:
+            return of_spot  # and not back to what it has just left
+        return mine
 
     def serve(self, job: Job, leases: Sequence[Lease]) -> None:
         """Keep its leases for it, and let it on them when all of them are there."""
@@ -65,6 +69,19 @@ class Handover:
         self.used.update(assign.leases)
         if not coming:
             self._widen(job, slots[0].pool.name, [slot.node for slot in slots])
+
+    def keep(self, assign: Assign) -> None:
+        """Leases that nobody counts on are for a running job, which goes to them later."""
+        self.assigns.append(assign)
+        self.used.update(assign.leases)
+
+    def move(self, job: Job, leases: Sequence[Lease]) -> None:
+        """Keep these for a running job, and let it go to them when all of them are there."""
+        self.used.update(lease.id for lease in leases)
+        if all(lease.state != "coming" for lease in leases):
+            nodes = tuple(lease.node for lease in leases)
+            reason = f"it goes on on spot, which it can still lose: {explain.listed(nodes)}"
+            self.moves.append(Move(job.id, job.start_s or 0.0, nodes, reason))
 
     def back_home(self, job: Job) -> None:
         """A pending job without rented nodes is in the home partition only."""

@@ -19,6 +19,7 @@ from ironburst.burst.home import could_ever_fit
 from ironburst.burst.limits import Limits
 from ironburst.burst.policy import Policy
 from ironburst.burst.snapshot import Job, Node
+from ironburst.burst.spot import Choice
 
 LAST_CALL_S = 60.0  # before the last moment at which renting still meets a deadline: some ticks
 # a job that is late is still left to a start at home that is nearer than a boot, but so long (or a boot) at most
@@ -40,6 +41,7 @@ NotYetCode = Literal[
     "home_down",  # its nodes at home are down, or held by jobs without an end, and it may still wait
     "deadline",  # home would end it too late, and there is time for renting yet
     "settling",  # it is late, but too new to rent for
+    "spot",  # it is late, and can still wait for spot
 ]
 
 
@@ -63,6 +65,7 @@ class Late(NamedTuple):
     rent_by_s: float = math.inf  # (last_call) a node that is rented later is too late
     because: Late | NotYet | None = None  # (prepaid) its own verdict; (makes_room) that of `room_for`
     room_for: Job | None = None
+    choice: Choice | None = None  # between spot and on demand, of a job that moves
 
 
 class NotYet(NamedTuple):
@@ -74,7 +77,8 @@ class NotYet(NamedTuple):
     rent_s: float | None = None  # when it is to be rented for if all goes as expected; None: not expected
     limit: Limit = NO_LIMIT  # that it keeps
     boot_s: float = 0.0  # (home_sooner) what a rented node would take
-    because: Late | None = None  # (settling) its verdict but for that
+    because: Late | None = None  # (settling, spot) its verdict but for that
+    choice: Choice | None = None  # (spot) how much time it has to spare
 
 
 @dataclass(frozen=True)
@@ -153,7 +157,7 @@ class Lateness:
         """What its deadline changes for a job that isn't late for its wait; None: nothing."""
         if job.deadline_s is None or job.time_limit_s is None:
             return None
-        must_s, boot_s = job.deadline_s - job.time_limit_s, self.boot_s(job)
+        must_s, boot_s = job.deadline_s - job.work_s, self.boot_s(job)
         if start_s <= must_s:  # somebody may still come before it: renting is its last moment's insurance
             rent_by_s = must_s - boot_s
             if start_s > self.now_s and rent_by_s - LAST_CALL_S <= self.now_s <= rent_by_s:

@@ -126,6 +126,7 @@ class Launches:
             reason=why,
             account=self._commitments.payer(job),
             instance_type=offer.instance_type,
+            running=not job.pending,
         )
         self._names[pool.name] = [name for name in self._names[pool.name] if name not in launch.nodes]
         self._most_names = max(map(len, self._names.values()), default=0)

@@ -139,12 +139,21 @@ class Offers:
         self._meant: dict[tuple[object, ...], tuple[NodeGpu, ...]] = {}
         self._alike: dict[tuple[object, ...], AlikeOffers] = {}
         self._last: tuple[Job, JobOffers] | None = None  # a job's offers are asked for again and again
+        self._spot: dict[int, bool] = {}  # by job id: spot alone, or none of it
 
     def of(self, job: Job) -> JobOffers:
         """Those of jobs like it, in the order for its run time, and of these the ones that may take it."""
         if self._last is None or self._last[0] is not job:
             self._last = job, self._of(job)
         return self._last[1]
+
+    def only(self, job: Job, spot: bool | None) -> None:
+        """From now on it has offers of spot alone, or none of it; None: all."""
+        self._last = None
+        if spot is None:
+            self._spot.pop(job.id, None)
+        else:
+            self._spot[job.id] = spot
 
     def options(self, job: Job) -> list[Offer]:
         """What may take it: what is expected to cost least to its end first. Of equal ones prepaid before spot before
@@ -175,7 +184,8 @@ class Offers:
     def run_s(self, job: Job) -> float:
         """How long it is expected to run: its limit, where nothing better is known."""
         limit_s = math.inf if job.time_limit_s is None else job.time_limit_s
-        return self._expected_s.get(job.id, limit_s)
+        run_s = self._expected_s.get(job.id, limit_s)
+        return run_s - job.saved_s if job.saved_s < run_s else job.work_s
 
     def _of(self, job: Job) -> JobOffers:
         each = job.each  # its numbers by themselves: a dataclass's own hash and comparison cost a call each
@@ -194,6 +204,8 @@ class Offers:
             fitting = [offer for offer in fitting if limit_s <= offer.pool.max_run_s]
         if job.deadline_s is not None:
             fitting = [offer for offer in fitting if in_time(job, offer.pool, self._snapshot.now_s)]
+        if (spot := self._spot.get(job.id)) is not None:
+            fitting = [offer for offer in fitting if (offer.market == "spot") == spot]
         return JobOffers(alike, ranked, fitting)
 
 

@@ -13,6 +13,16 @@ SPOT_RESTARTS = 3
 
 
 @dataclass(frozen=True)
+class DeadlineMoves:
+    """What is kept of the time that a job has to spare: `spare_s` for what goes wrong on demand, too, and `look_s` from
+    one decision until the next one is carried out.
+    """
+
+    spare_s: float
+    look_s: float = 60.0
+
+
+@dataclass(frozen=True)
 class Policy:
     """When a job is worth renting for, and how."""
 
@@ -35,3 +45,5 @@ class Policy:
     accounts: tuple[str, ...] = field(default=(), metadata=IF_SAID)
     # home partitions of the site's other schedulers, whose jobs and nodes are apart (ironburst.burst.sides)
     other_homes: tuple[str, ...] = field(default=(), metadata=IF_SAID)
+    # jobs that save their work and have a deadline move by it between spot and on demand; None: they don't
+    deadline_moves: DeadlineMoves | None = field(default=None, metadata=IF_SAID)

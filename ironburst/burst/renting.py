@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from ironburst.burst import explain
+from ironburst.burst.by_slack import BySlack
 from ironburst.burst.commitments import Commitments
 from ironburst.burst.cost import boot_s
 from ironburst.burst.decision import Launch
@@ -51,9 +52,10 @@ class Renting:
         self.snapshot, self.policy = snapshot, policy
         self.on = jobs_on(snapshot.jobs) if snapshot.leases else {}  # the jobs on each node
         self.offers = Offers(snapshot, policy, expected_s)
-        self.slots = Slots.of(snapshot, self.on)
+        self.slots = Slots.of(snapshot, self.on, policy)
         self._commitments = Commitments(snapshot)
         self._launches = Launches(snapshot, self.offers, self.slots, self._commitments)
+        self.by_slack = BySlack(snapshot, policy, self.offers, self._launches)
         self._reuse = Reuse(snapshot.now_s, self.offers, self.slots, self._commitments)
         self._with_prepaid = {pool.name for pool in snapshot.pools if pool.prepaid_markets}
 

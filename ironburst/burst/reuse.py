@@ -111,5 +111,6 @@ class Reuse:
         if slots[0].launch >= 0:
             return Reused(slots, until_s, usd, None)
         reason = f"rented already, with room for it: {explain.listed(slot.node for slot in slots)}"
-        assign = Assign(job.id, tuple(slot.lease for slot in slots), until_s, usd, reason, payer)
+        leases = tuple(slot.lease for slot in slots)
+        assign = Assign(job.id, leases, until_s, usd, reason, payer, running=not job.pending)
         return Reused(slots, until_s, usd, assign)

@@ -14,6 +14,7 @@ WHY_NOT = {
     "limit": "it may still wait",
     "sooner": "home is sooner",
     "yet": "there is time for that yet",
+    "spot": "it can still wait for spot",
     "late": "home is too late for it",
     "dearer": "it costs more",
     "closed": "it is closed for now",

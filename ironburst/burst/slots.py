@@ -6,6 +6,8 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ironburst.burst.cost import boot_s, on_nodes_s
+from ironburst.burst.eligibility import moves
+from ironburst.burst.policy import Policy
 from ironburst.burst.snapshot import Job, Lease, Node, Pool, Resources, Snapshot
 
 
@@ -96,11 +98,15 @@ class Slots:
             self.add(slot)
 
     @classmethod
-    def of(cls, snapshot: Snapshot, on: Mapping[str, Sequence[Job]]) -> Slots:
+    def of(cls, snapshot: Snapshot, on: Mapping[str, Sequence[Job]], policy: Policy) -> Slots:
         """Those of the snapshot's leases. `on`: the jobs on each node."""
         pools = {pool.name: pool for pool in snapshot.pools}
         nodes = {node.name: node for node in snapshot.nodes}
-        waiting = (job for job in snapshot.jobs if job.pending and job.id not in snapshot.unstarted)
+        waiting = (
+            job
+            for job in snapshot.jobs
+            if (job.pending and job.id not in snapshot.unstarted) or (job.on and moves(job, policy))
+        )
         pending = {job.id: job for job in waiting} if snapshot.leases else {}
         return cls(
             [
@@ -196,7 +202,7 @@ def _slot(
             busy_until_s = max(busy_until_s, ready_s + (job.time_limit_s or 0.0))
     on_it = {job.id for job in there}
     for number in dict.fromkeys(lease.jobs):
-        if number not in on_it and (promised := pending.get(number)):
+        if number not in on_it and (promised := pending.get(number)) and (promised.pending or lease.market == "spot"):
             room.take(promised)
             busy_until_s = max(busy_until_s, ready_s + (promised.time_limit_s or 0.0))
     return Slot(

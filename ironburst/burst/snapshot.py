@@ -5,12 +5,14 @@ Everything is absolute (no "seconds ago"), so that two snapshots of an unchanged
 
 from __future__ import annotations
 
+import math
 import re
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from ironburst.burst import drains
 from ironburst.burst.codec import IF_SAID
+from ironburst.burst.memory import Experience, IdleHistory, SpotMarket
 from ironburst.burst.orders import Halt, UserLimit
 from ironburst.nodes import naming
 from ironburst.nodes import states as node_states
@@ -90,6 +92,9 @@ class Job:
     origin: str = field(default="", metadata=IF_SAID)
     # what decides where the scheduler starts it: jobs that share it start alike, or don't; empty: not known
     alike: str = field(default="", metadata=IF_SAID)
+    # its user says that it saves its work so often, and goes on from there when it is started again; None: it doesn't
+    saves_s: float | None = field(default=None, metadata=IF_SAID)
+    saved_s: float = field(default=0.0, metadata=IF_SAID)  # of its work so much is saved, by its runs before
 
     @property
     def pending(self) -> bool:
@@ -120,6 +125,17 @@ class Job:
     def least_limit_s(self) -> float:
         """What its time limit may be cut to: all of it, unless its user says so (--time-min); 0 without one."""
         return self.time_min_s or self.time_limit_s or 0.0
+
+    @property
+    def work_s(self) -> float:
+        """What of its time limit is left to be done; infinite without one. All, where more was saved than that."""
+        limit_s = math.inf if self.time_limit_s is None else self.time_limit_s
+        return limit_s - self.saved_s if self.saved_s < limit_s else limit_s
+
+    @property
+    def needs_s(self) -> float:
+        """From a start to its end: what its limit may be cut to, and all that is left to be done of one that saves."""
+        return self.least_limit_s if self.saves_s is None else max(self.work_s, 0.0)
 
     def takes(self, total: Resources) -> Resources:
         """What others don't get of a node with that much while it is there."""
@@ -195,15 +211,6 @@ class Node:
 
 
 @dataclass(frozen=True)
-class IdleHistory:
-    """The idle times of a pool's leases so far, as ironburst.burst.idle keeps them."""
-
-    gaps_s: tuple[float, ...] = ()  # the newest last; one that got as long as the rule could ever wait is cut there
-    # twice what the best in hindsight pays for all of them, less what was paid (open ones at their worst)
-    credit_usd: float = 0.0
-
-
-@dataclass(frozen=True)
 class OtherType:
     """Another instance type of a pool, interchangeable with its first one, and what differs from that."""
 
@@ -238,7 +245,7 @@ class Pool:
     usual_boot_s: float | None = None
     # money is set aside for so long beyond the longest idle: to end a node when something goes wrong
     ending_s: float = 0.0
-    idle_history: IdleHistory = IdleHistory()
+    idle_history: IdleHistory = field(default_factory=IdleHistory)
     # its capacity (block, reservation) is taken back then: nothing runs longer; None: no such moment
     ends_s: float | None = None
     data: tuple[str, ...] = ()  # data sets that its nodes reach
@@ -367,13 +374,6 @@ class CoolDown:
 
 
 @dataclass(frozen=True)
-class Experience:
-    """How long ended jobs ran, as ironburst.burst.runtimes keeps it: ln(run time / limit) by group, the newest last."""
-
-    ratios: dict[str, tuple[float, ...]] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
 class Snapshot:
     """A site at one moment: the queue, the nodes, what may be rented, what is, and the money."""
 
@@ -384,7 +384,7 @@ class Snapshot:
     leases: tuple[Lease, ...] = ()
     cool_downs: tuple[CoolDown, ...] = ()
     budget: Budget | None = None  # None: no budget is declared, so nothing is rented
-    experience: Experience = Experience()
+    experience: Experience = field(default_factory=Experience)
     # ids of jobs that didn't start on the rented nodes that were open to them: none are rented for them again
     unstarted: tuple[int, ...] = ()
     # `alike` of jobs that are known to start on rented nodes: of others one is tried first
@@ -394,4 +394,6 @@ class Snapshot:
     # when the cloud refused the last launch of a node that nobody rents and the scheduler powers down, by its name
     refused_s: dict[str, float] = field(default_factory=dict, metadata=IF_SAID)
     halt: Halt | None = field(default=None, metadata=IF_SAID)  # None: no person has paused or stopped the renting
+    # what was seen of spot, where jobs with a deadline move by it
+    spot: tuple[SpotMarket, ...] = field(default=(), metadata=IF_SAID)
     notes: dict[str, str] = field(default_factory=dict)  # for readers only: where this was observed

@@ -6,10 +6,12 @@ import argparse
 import json
 import sys
 import time
+from dataclasses import replace
+from pathlib import Path
 
 from ironburst.cli import Subparsers, site_options, trials
 from ironburst.controller import declared_site
-from ironburst.replay import carbon, simulation_report
+from ironburst.replay import carbon, simulation_report, spot_trace
 from ironburst.system.bad_input import BadInput
 
 BOUND_S = 30.0
@@ -20,8 +22,9 @@ DESCRIPTION = (
     "controller's own decision on the home nodes and pools of a stack file: the waits as they were recorded (Slurm's "
     "Start, a CSV's start_s), with home alone, and with rent; money; for which late jobs nothing was rented, and why; "
     "and how far the rent is from what no policy can beat within the same waits. Boots, whole instances, minimum "
-    "billing, idle leases and spot interruptions count; the monthly budget stops nothing here, and is said where it "
-    f"would be passed. `size` counts some things otherwise, and says which. {site_options.EXIT_CODES}"
+    "billing, idle leases and spot interruptions count, and deadlines (deadline_s) of jobs that save their work "
+    "(checkpoint_s) where the stack file has burst.deadline_spare; the monthly budget stops nothing here, and is said "
+    f"where it would be passed. `size` counts some things otherwise, and says which. {site_options.EXIT_CODES}"
 )
 
 
@@ -40,6 +43,13 @@ def add_parser(subparsers: Subparsers) -> None:
         metavar="S",
         help="how long to search for a good bound; 0: no bound (default: %(default)g)",
     )
+    parser.add_argument(
+        "--spot",
+        type=Path,
+        metavar="FILE",
+        help="when spot was to be had: a CSV with at_s (on the clock of TRACE), available (1 or 0, from then on) and, "
+        "where it differs, zone; in the place of the pools' rates of interruptions",
+    )
     trials.add_outputs(parser, "simulation")
     parser.set_defaults(func=run)
 
@@ -50,6 +60,8 @@ def run(arguments: argparse.Namespace) -> int:
     if not 0 <= arguments.bound_seconds < float("inf"):
         raise BadInput(f"--bound-seconds is {arguments.bound_seconds:g}; allowed is 0 or more")
     declared = declared_site.declared(arguments.config, arguments.scheduler)
+    if arguments.spot:
+        declared = replace(declared, cloud=replace(declared.cloud, spot=spot_trace.read(arguments.spot)))
     trace = trials.read(arguments.trace)
     trials.make(arguments.out)
     began = time.monotonic()

@@ -76,6 +76,12 @@ class Burst(Strict):
         gt=0,
         description="spot is for jobs of at most so many nodes; none: one, for a gang loses its work with any node",
     )
+    deadline_spare: Duration | None = Field(
+        default=None,
+        description="jobs with a deadline that save their work (--comment checkpoint=10m) go to spot, wait for it, or "
+        "are on demand by the time that they have to spare beyond this, and back to spot; none: they don't",
+        examples=["30m"],
+    )
     folders: list[Folder] | None = Field(
         default=None,
         description="file systems that rented nodes have as home has them: a job that works, reads or writes elsewhere "

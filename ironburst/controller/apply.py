@@ -8,11 +8,12 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import TypeVar
 
-from ironburst.burst import Assign, Budget, Decision, Job, Launch, Lease, Narrow, Node, Release, Widen
+from ironburst.burst import Assign, Budget, Decision, Job, Launch, Lease, Move, Narrow, Node, Release, Widen
 from ironburst.burst.headroom import Charge, Headroom, charges, named
 from ironburst.controller import idle_store, own_exclusions, policy_view, records, spending
 from ironburst.controller.site import PoolImage, Site
 from ironburst.nodes import naming
+from ironburst.nodes import states as node_states
 from ironburst.ports import CloudError, Observation, SchedulerError
 
 T = TypeVar("T")
@@ -20,7 +21,8 @@ T = TypeVar("T")
 
 def acts(decision: Decision) -> bool:
     """Whether anything is to be done."""
-    return bool(decision.launches or decision.assigns or decision.widen or decision.narrow or decision.releases)
+    changes = decision.launches, decision.assigns, decision.widen, decision.narrow, decision.releases, decision.moves
+    return any(changes)
 
 
 def recheck(
@@ -45,7 +47,10 @@ def recheck(
         item for item in decision.widen if item.job not in unpaid and check.unchanged(item.job, "widening", before)
     )
     narrow = tuple(item for item in decision.narrow if check.unchanged(item.job, "narrowing", before))
-    checked = replace(decision, launches=launches, assigns=assigns, widen=widen, narrow=narrow, releases=releases)
+    moves = tuple(item for item in decision.moves if check.runs_on(item))
+    checked = replace(
+        decision, launches=launches, assigns=assigns, widen=widen, narrow=narrow, releases=releases, moves=moves
+    )
     return checked, check.dropped
 
 
@@ -74,8 +79,11 @@ class _Recheck:
         job = self._observation.job(id)
         return (job.called if job else "") or naming.called(id)
 
-    def waits(self, id: int, what: str) -> bool:
+    def waits(self, id: int, what: str, running: bool = False) -> bool:
+        """`running`: it needn't wait, for it runs."""
         job = self._observation.job(id)
+        if running and job and job.state == "RUNNING":
+            return True
         if job is None and self._observation.unseen_job(id):
             self.dropped.append(f"{what} for job {self._called(id)}: its scheduler gives no answer any more")
             return False
@@ -94,8 +102,19 @@ class _Recheck:
         self.dropped.append(f"{what} for job {self._called(id)}: it was changed meanwhile")
         return False
 
+    def runs_on(self, move: Move) -> bool:
+        """The run that is to end is still the one that was decided on, and its nodes are there."""
+        job, nodes = self._observation.job(move.job), [self._observation.node(name) for name in move.nodes]
+        if job is None or job.state != "RUNNING" or job.start_s != move.start_s:
+            self.dropped.append(f"moving job {self._called(move.job)}: it doesn't run as it did")
+            return False
+        if any(node is None or node_states.going_down(node.states) for node in nodes):
+            self.dropped.append(f"moving job {self._called(move.job)}: a node that it was to go to is going")
+            return False
+        return True
+
     def assigns(self, assigns: Iterable[Assign]) -> tuple[Assign, ...]:
-        pending = [assign for assign in assigns if self.waits(assign.job, "rented nodes")]
+        pending = [assign for assign in assigns if self.waits(assign.job, "rented nodes", assign.running)]
         return tuple(
             assign
             for assign in pending
@@ -104,7 +123,7 @@ class _Recheck:
 
     def launch(self, launch: Launch) -> Launch | None:
         """For the jobs that still wait; None: it is dropped."""
-        jobs = tuple(job for job in launch.jobs if self.waits(job, "renting"))
+        jobs = tuple(job for job in launch.jobs if self.waits(job, "renting", launch.running))
         nodes = [(name, self._observation.node(name)) for name in launch.nodes]
         taken = [name for name, node in nodes if node is None or not (node.launchable or self._kept_up(node))]
         if jobs and taken:
@@ -163,6 +182,9 @@ def apply(site: Site, decision: Decision, observation: Observation, images: dict
     for narrow in _in_time(site, decision.narrow):
         with _trouble(site, narrow.job):
             _narrow(site, narrow)
+    for move in _in_time(site, decision.moves):
+        with _trouble(site, move.job):
+            _move(site, move)
     for release in decision.releases:
         with _trouble(site, None):
             _release(site, release)
@@ -233,6 +255,14 @@ def _widen(site: Site, widen: Widen) -> None:
 def _narrow(site: Site, narrow: Narrow) -> None:
     site.scheduler.place(narrow.job, narrow.partitions, narrow.excluded, begin_now=narrow.begin_now)
     site.event("narrowed", f"{', '.join(narrow.partitions)}: {narrow.reason}", job=narrow.job)
+
+
+def _move(site: Site, move: Move) -> None:
+    """Its nodes wait for it, so it is let on them when it is pending."""
+    if refused := site.scheduler.requeue(move.job):
+        site.event("trouble", refused[move.job], job=move.job)
+    else:
+        site.event("moved", f"back into the queue: {move.reason}", job=move.job)
 
 
 def _release(site: Site, release: Release) -> None:

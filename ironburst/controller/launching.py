@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from dataclasses import asdict, replace
 
-from ironburst.controller import cool_downs, lease_table, money, ownership, records, sightings, spending
+from ironburst.controller import cool_downs, deadline_moves, lease_table, money, ownership, records, sightings, spending
 from ironburst.controller.launch_request import launch_request
 from ironburst.controller.lease_table import OfLaunch
 from ironburst.controller.records import CoolDownRow, IntentRow, LaunchRow, LeaseRow, Place
@@ -149,7 +149,9 @@ def _power_up(site: Site, nodes: list[Node]) -> None:
 def _needed(site: Site, leases: list[LeaseRow], observation: Observation) -> bool:
     """What isn't launched yet is not launched while a person halts the renting."""
     return site.halt is None and any(
-        (job := observation.job(id)) and job.pending for lease in leases for id in site.ledger.jobs_of(lease.id)
+        (job := observation.job(id)) and (job.pending or deadline_moves.goes_to(site, job, lease))
+        for lease in leases
+        for id in site.ledger.jobs_of(lease.id)
     )
 
 

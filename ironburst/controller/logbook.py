@@ -5,7 +5,16 @@ from __future__ import annotations
 import json
 
 from ironburst.burst import Decision, Infeasible, Job, Policy, Snapshot, Wait, to_json
-from ironburst.controller import foreign, idle_gpus, lasting, own_exclusions, runtime_store, unstarted, waits_watch
+from ironburst.controller import (
+    deadline_moves,
+    foreign,
+    idle_gpus,
+    lasting,
+    own_exclusions,
+    runtime_store,
+    unstarted,
+    waits_watch,
+)
 from ironburst.controller.ledger import Ledger
 from ironburst.controller.ledger_decisions import Wording
 from ironburst.controller.recorder import Recorder, RecordError
@@ -13,7 +22,7 @@ from ironburst.controller.written import Written
 from ironburst.document import ClusterDocument
 from ironburst.ports import Observation
 
-KEEPERS = (foreign, idle_gpus, lasting, own_exclusions, unstarted)
+KEEPERS = (deadline_moves, foreign, idle_gpus, lasting, own_exclusions, unstarted)
 """modules that keep something of jobs by their ids in the ledger, beside its own tables"""
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from ironburst.burst import Job, Lease, Node, OtherType, Policy, Pool, Resources, Snapshot, explain, runtimes
 from ironburst.burst.limits import Limits, WaitTarget
+from ironburst.burst.policy import DeadlineMoves
 from ironburst.controller import (
     idle_store,
     karpenter,
@@ -50,6 +51,7 @@ def policy(document: ClusterDocument, silent: Sequence[str] = ()) -> Policy:
         other_homes=tuple(homes[1:]),
         folders=None if burst.folders is None else tuple(burst.folders),
         accounts=tuple(burst.accounts),
+        deadline_moves=None if burst.deadline_spare_s is None else DeadlineMoves(float(burst.deadline_spare_s)),
         **declared,
     )
 

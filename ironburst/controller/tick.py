@@ -15,6 +15,7 @@ from ironburst.controller import (
     clock_repair,
     comments,
     cool_downs,
+    deadline_moves,
     drained,
     foreign,
     going,
@@ -199,6 +200,7 @@ class Controller:
         observation = lasting.believed(site, observation)
         policy, images = policy_view.policy(document, observation.silent), pool_images(site, self._images)
         snapshot = policy_view.snapshot(site, observation, images)
+        snapshot = deadline_moves.known(self.ledger, snapshot, policy, observation)
         decision = decide(snapshot, policy)
         self._logbook.write(policy, snapshot, decision, observation)
         checked, dropped, spare = decision, list[str](), frozenset(self._spare)

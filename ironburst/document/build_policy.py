@@ -24,6 +24,7 @@ def burst(config: ClusterConfig) -> Burst:
         wait_target=_wait_target(config),
         hours_per_gpu_hour=declared.hours_per_gpu_hour,
         spot_max_nodes=declared.spot_max_nodes,
+        deadline_spare_s=declared.deadline_spare,
         folders=_folders(config),
         accounts=declared.accounts,
         untyped_jobs_may_use=_untyped(config),

@@ -39,6 +39,11 @@ class Burst(Part):
         default=None, description="a job may wait so long for each GPU-hour, up to wait_target's max; null: not fitted"
     )
     spot_max_nodes: int | None = Field(default=None, description="null: the burst policy's own")
+    deadline_spare_s: int | None = Field(
+        default=None,
+        description="jobs that save their work go between spot and on demand by what they have to spare beyond this "
+        "for their deadline; null: they don't",
+    )
     folders: list[str] | None = Field(
         default=None, description="file systems that rented nodes have, too; null: jobs' folders aren't looked at"
     )

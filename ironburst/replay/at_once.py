@@ -62,6 +62,10 @@ class AtOnce:
             heapq.heappush(self._ends, (float(self.fates.end_s[number]), number))
         return jobs
 
+    def take_moved(self) -> list[int]:
+        """Nothing moves here."""
+        return []
+
     def close(self, began_s: float, ended_s: float) -> None:
         """The play is over: nothing is paid."""
 

@@ -38,6 +38,7 @@ class TraceJob(NamedTuple):
     limit_s: float = math.nan
     deadline_s: float = math.nan
     start_s: float = math.nan
+    saves_s: float = math.nan
 
 
 @dataclass(frozen=True)
@@ -90,6 +91,7 @@ def plain(row: TraceRow) -> TraceJob | str:
         row.optional("limit_s") or math.nan,  # 0: none, as Slurm has it
         row.optional("deadline_s"),
         row.optional("start_s"),
+        row.optional("checkpoint_s"),
     )
 
 

@@ -7,7 +7,7 @@ import numpy as np
 from ironburst.burst import Job, Resources, runtimes
 from ironburst.burst.snapshot import Experience
 from ironburst.replay.home import HOME
-from ironburst.replay.traces import Trace
+from ironburst.replay.traces import Floats, Trace
 
 # so long home takes a job without a time limit to run; the policy is told that it has none
 UNLIMITED_S = 10 * 365 * 86400.0
@@ -21,7 +21,8 @@ class Jobs:
     `experience`: what was learned of run times from the jobs that have ended; `resources`: by number of GPUs.
     """
 
-    def __init__(self, trace: Trace, gpus_per_node: int):
+    def __init__(self, trace: Trace, gpus_per_node: int, deadlines: bool):
+        """`deadlines`: those of the trace count, and what its jobs save."""
         limit_s = trace.duration_s if trace.limit_s is None else trace.limit_s
         limit_s = np.where(limit_s < UNLIMITED_S, limit_s, UNLIMITED_S)  # NaN: none
         limit_s[limit_s <= 0] = LEAST_S
@@ -32,6 +33,8 @@ class Jobs:
         self.limit_s: list[float] = limit_s.tolist()
         self.gpu_hours = [gpus * limit_s / 3600 for gpus, limit_s in zip(self.gpus, self.limit_s, strict=True)]
         self._trace, self._gpus_per_node = trace, gpus_per_node
+        self._deadline_s = _known(trace.deadline_s, len(trace)) if deadlines else None
+        self._saves_s = _known(trace.saves_s, len(trace)) if deadlines else None
         self.resources = {gpus: Resources(gpus) for gpus in range(gpus_per_node + 1)}  # shared: looked up by identity
 
     def __len__(self) -> int:
@@ -55,6 +58,8 @@ class Jobs:
             requeue=trace.requeue is None or bool(trace.requeue[number]),
             account=trace.queue[number] if trace.queue else "",
             eligible_s=eligible_s,
+            deadline_s=self._deadline_s[number] if self._deadline_s else None,
+            saves_s=self._saves_s[number] if self._saves_s else None,
         )
         if expected_s := self.learns and runtimes.expected_s(self.experience, [job], now_s):
             self.gpu_hours[number] = gpus * expected_s[number] / 3600
@@ -90,3 +95,8 @@ class Jobs:
         """It was interrupted, and has this much left to run: what it saved counts off its limit."""
         self.limit_s[number] = max(LEAST_S, self.limit_s[number] - (self.left_s[number] - left_s))
         self.left_s[number] = left_s
+
+
+def _known(values: Floats | None, count: int) -> list[float | None]:
+    """None where it isn't known."""
+    return [None] * count if values is None else [None if np.isnan(value) else float(value) for value in values]

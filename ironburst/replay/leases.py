@@ -141,6 +141,8 @@ class LeasedRun:
             on=tuple(lease.node for lease in leases),
             start_s=start_s,
             end_s=start_s + limit_s,
+            deadline_s=job.deadline_s,
+            saves_s=job.saves_s,
         )
         return cls(job.id, leases, start_s, end_s, seen)
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from ironburst.burst import Pool
+from ironburst.replay.spot_trace import SpotTrace
 
 
 @dataclass(frozen=True)
@@ -37,12 +38,18 @@ class SimulatedCloud:
     taken back, its `checkpoint_s` how often the jobs there save their work (0: never). Prepaid markets are paid for all
     nodes of their pool from the first submit to the last end.
     `shortages`: by market; a market without one always has capacity. `cool_down_s`: as the controller is configured.
+    `spot`: by zone (empty: all), when spot is to be had, in the place of its shortage and its rate of interruptions.
     """
 
     pools: tuple[Pool, ...]
     seed: int = 0
     shortages: Mapping[str, Shortage] = field(default_factory=dict)
     cool_down_s: float = 600.0
+    spot: Mapping[str, SpotTrace] = field(default_factory=dict)
+
+    def spot_of(self, market: str, zone: str) -> SpotTrace | None:
+        """None: seed, shortages and rates say it."""
+        return (self.spot.get(zone) or self.spot.get("")) if market == "spot" else None
 
 
 @dataclass
@@ -57,6 +64,8 @@ class Capacity:
 
     def has(self, instance_type: str, zone: str, market: str, now_s: float) -> bool:
         """Whether there is any now; a moment before one that was asked for isn't asked for."""
+        if trace := self.cloud.spot_of(market, zone):
+            return trace.there(now_s)
         shortage = self.cloud.shortages.get(market)
         if shortage is None or shortage.part == 0:
             return True

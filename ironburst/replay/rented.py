@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import NamedTuple
 
-from ironburst.burst import Assign, Decision, Job, Launch, Node, Pool, Release, Widen
+from ironburst.burst import Assign, Decision, Job, Launch, Move, Node, Pool, Release, Widen
 from ironburst.replay.cool_downs import CoolDowns
 from ironburst.replay.idle_logs import IdleLogs
 from ironburst.replay.leases import LeasedRun, LiveLease
@@ -23,6 +23,7 @@ from ironburst.replay.provider import Capacity, SimulatedCloud, taken_back_after
 from ironburst.replay.view import COMING, JOINED, OFF, READY, RentedView
 
 KEPT_S = 60.0  # a lease that was kept though its time was over is looked at again after this
+LOOK_S = 600.0  # jobs that move are looked at again after this
 SHOWN = 24  # free nodes of a pool in one snapshot: what one decision rents at most
 STATES = {"coming": COMING, "joined": JOINED, "ready": READY}
 
@@ -56,6 +57,8 @@ class Rented:
         self._events: list[_Event] = []
         self._decision_s = math.inf  # when a decision is wanted
         self._done: list[int] = []
+        self._saving: set[int] = set()  # those of the jobs that run that save their work
+        self._moved: list[int] = []  # jobs that left on demand for spot, and are back in the queue
         self._seen_pools: dict[str, Pool] = {}
         self._seen_nodes: dict[tuple[str, str], Node] = {}  # by name and state of its lease
         self._off = {name: Node(name, (pool.partition,), pool.each, OFF) for pool in cloud.pools for name in pool.nodes}
@@ -138,10 +141,17 @@ class Rented:
         started = [
             widen.job for widen in decision.widen if widen.job in pending and self._start(widen, pending[widen.job])
         ]
+        for move in decision.moves:
+            self._moves(move)
         for release in decision.releases:
             self._release(release)
         self._plan_looks()
         return started
+
+    def take_moved(self) -> list[int]:
+        """The jobs that were put back into the queue since this was asked last."""
+        moved, self._moved = self._moved, []
+        return moved
 
     def close(self, began_s: float, ended_s: float) -> None:
         """The play is over: what is prepaid ends, and is paid."""
@@ -208,9 +218,12 @@ class Rented:
                 waiting=list(launch.jobs),
                 instance_type=launch.instance_type,
             )
-            left_s = taken_back_after_s(
-                self.cloud, pool.of_type(launch.instance_type), launch.market, (self._launches << 8) + n
-            )
+            if trace := self.cloud.spot_of(launch.market, zone):
+                left_s = trace.goes_s(now_s) - now_s
+            else:
+                left_s = taken_back_after_s(
+                    self.cloud, pool.of_type(launch.instance_type), launch.market, (self._launches << 8) + n
+                )
             self._plan(now_s + pool.boot_s, "joins", lease.id)
             self._plan(now_s + left_s, "taken", lease.id)
 
@@ -240,9 +253,18 @@ class Rented:
             lease.begin(job.id, job.each.gpus, now_s)
         end_s = now_s + float(self.fates.left_s[job.id]) / leases[0].pool.speed
         self._runs[job.id] = LeasedRun.of(job, leases, now_s, end_s)
+        if job.saves_s is not None:
+            self._saving.add(job.id)
         self._plan(end_s, "ends", str(job.id))
         self.fates.begins(job.id, now_s, leases[0].pool.name)
         return True
+
+    def _moves(self, move: Move) -> None:
+        """The job loses what it did since its last checkpoint: nothing says that it saves when it is told to."""
+        if (run := self._runs.get(move.job)) and run.start_s == move.start_s:
+            self._stopped(run, self.now_s)
+            self._moved.append(move.job)
+            self._want_decision(self.now_s + self.tick_s)
 
     def _release(self, release: Release) -> None:
         lease = self._alive(release.lease)
@@ -267,8 +289,16 @@ class Rented:
             self._leaves(run, at_s)
             self._done.append(number)
 
+    def _stopped(self, run: LeasedRun, at_s: float) -> None:
+        """It has to be started again."""
+        pool = run.leases[0].pool
+        every_s = pool.checkpoint_s if run.seen.saves_s is None else run.seen.saves_s
+        self.fates.left_s[run.number] -= run.saved_s(at_s, every_s) * pool.speed
+        self._leaves(run, at_s)
+
     def _leaves(self, run: LeasedRun, at_s: float) -> None:
         del self._runs[run.number]
+        self._saving.discard(run.number)
         for lease in run.leases:
             lease.end(run.number, run.start_s, at_s)
             if not lease.on:
@@ -280,10 +310,8 @@ class Rented:
         """The provider ends it. Returns its jobs: they lose what they did since their last checkpoint."""
         jobs, waited_for = list(lease.on), bool(lease.waiting)
         for number in jobs:
-            run = self._runs[number]
-            self.fates.left_s[number] -= run.saved_s(at_s, lease.pool.checkpoint_s) * lease.pool.speed
             self.fates.interruptions[number] += 1
-            self._leaves(run, at_s)
+            self._stopped(self._runs[number], at_s)
         gang = [
             mate
             for mate in self._leases.values()
@@ -322,3 +350,5 @@ class Rented:
                 self._want_decision(max(now_s + self.tick_s, lease.look_s))
             elif not lease.worked and not lease.waiting:  # kept for a job that is due
                 self._want_decision(now_s + KEPT_S)
+        if self._saving:  # they may move
+            self._want_decision(now_s + LOOK_S)

@@ -7,7 +7,8 @@ ironburst.replay.rented has the rented side.
 
 A trace that knows the users' time limits (`limit_s`) is played without knowing run times:
 the scheduler and the policy see limits, and what was learned of them from the jobs that have ended. One that doesn't
-is played as if each limit were the run time.
+is played as if each limit were the run time. Where the policy moves jobs by their deadlines, the trace's deadlines
+count, and what its jobs save; else neither does.
 """
 
 from __future__ import annotations
@@ -15,9 +16,11 @@ from __future__ import annotations
 import heapq
 import math
 from bisect import insort
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from dataclasses import replace
 
-from ironburst.burst import Budget, Decision, Job, Node, Policy, Snapshot, decide, refusals
+from ironburst.burst import Budget, Decision, Job, Node, Policy, Snapshot, decide, refusals, spot
+from ironburst.burst.memory import SpotMarket
 from ironburst.replay.at_once import AtOnce
 from ironburst.replay.home import HOME, Home, HomeNodes, Parts
 from ironburst.replay.jobs import Jobs
@@ -62,7 +65,9 @@ class _Play:
         shown: Shown | None,
     ):
         self.home, self.policy, self.progress, self.shown = home, policy, progress, shown
-        self.jobs, self.fates, self.nodes = Jobs(trace, home.gpus), Fates.of(trace.duration_s), HomeNodes(home)
+        deadlines = policy is not None and policy.deadline_moves is not None
+        self.jobs, self.nodes = Jobs(trace, home.gpus, deadlines), HomeNodes(home)
+        self.fates = Fates.of(trace.duration_s)
         began_s = self.jobs.submit_s[0] if len(trace) else 0.0
         self.rented = Rented(self.fates, cloud, began_s, home.tick_s) if cloud else AtOnce(self.fates, home.gpus)
         self.now_s, self.submitted, self.decisions = 0.0, 0, 0
@@ -81,6 +86,7 @@ class _Play:
         self.declared = tuple(
             Node(name, (HOME,), whole_node, ("IDLE",), gpu=kinds[n % len(kinds)]) for n, name in enumerate(self.names)
         )
+        self.spot: tuple[SpotMarket, ...] = ()  # what was seen of it
         self.most_gpus = max(self.jobs.gpus, default=0)
 
     def run(self) -> Played:
@@ -126,10 +132,13 @@ class _Play:
     def _advance_rented(self) -> list[int]:
         """Leases and the jobs on them get to this moment. Returns the jobs that lost their nodes: they queue again."""
         lost = self.rented.advance(self.now_s)
-        for number in lost:
+        self._queue_again(lost)
+        return lost
+
+    def _queue_again(self, numbers: Iterable[int]) -> None:
+        for number in numbers:
             self.jobs.lose_nodes(number, float(self.fates.left_s[number]))
             self._enqueue(number, eligible_s=self.now_s)
-        return lost
 
     def _submit_due(self) -> list[int]:
         """Jobs that are submitted by now go into the queue. Returns them."""
@@ -222,6 +231,7 @@ class _Play:
         self.not_rented |= {each.job: each.code for each in decision.infeasible}
         self.not_rented |= {wait.job: wait.code for wait in decision.waits if wait.code in refusals.CODES}
         rented = set(self.rented.apply(decision, self.pending))
+        self._queue_again(self.rented.take_moved())
         for number in rented:
             self.on_leases[number] = self.pending.pop(number)
         if rented:
@@ -235,7 +245,7 @@ class _Play:
         jobs += view.jobs
         # the order of the queue is the scheduler's: the policy is told it by priorities
         jobs += [_with_priority(self.pending[number], -place) for place, (_, number) in enumerate(self.queue)]
-        return Snapshot(
+        snapshot = Snapshot(
             now_s=self.now_s,
             jobs=tuple(jobs),
             nodes=self.declared + view.nodes,
@@ -245,6 +255,10 @@ class _Play:
             budget=Budget(math.inf, 0.0, 0.0, self.now_s + 30 * 86400),
             experience=self.jobs.experience,
         )
+        if self.policy and self.policy.deadline_moves:
+            self.spot = spot.seen(self.spot, snapshot)
+            snapshot = replace(snapshot, spot=self.spot)
+        return snapshot
 
     def _looks_of(self, decision: Decision) -> list[tuple[float, int]]:
         moments = [(wait.look_again_s, wait.job) for wait in decision.waits if wait.look_again_s is not None]

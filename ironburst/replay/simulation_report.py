@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import asdict
 from typing import Any
 
+import numpy as np
+
 from ironburst.burst import explain
 from ironburst.replay import carbon, pictures, results
 from ironburst.replay.bound_search import lower_bound
@@ -20,6 +22,7 @@ from ironburst.system import local_time
 from ironburst.system.bad_input import BadInput
 
 MONTH_S = 30 * 86400
+MISSED_S = 1e-3  # what is less is rounding
 WAITS = {
     "mean_h": "mean wait",
     "p99_h": "p99",
@@ -114,7 +117,18 @@ def gather(trace: Trace, declared: Declared, played: Played) -> dict[str, Any]:
         "refusals": played.refusals,
         "interruptions": int(played.interruptions.sum()),
         "decisions": played.decisions,
+        "deadlines": _deadlines(trace, declared, played),
     }
+
+
+def _deadlines(trace: Trace, declared: Declared, played: Played) -> dict[str, int] | None:
+    """How many jobs have one, how many save their work, and how many ended late; None: deadlines don't count."""
+    if declared.policy.deadline_moves is None:
+        return None
+    deadline_s = np.full(len(trace), np.nan) if trace.deadline_s is None else trace.deadline_s
+    saving = 0 if trace.saves_s is None else int((~np.isnan(trace.saves_s) & ~np.isnan(deadline_s)).sum())
+    missed = int((played.end_s > deadline_s + MISSED_S).sum())
+    return {"jobs": int((~np.isnan(deadline_s)).sum()), "saving": saving, "missed": missed}
 
 
 def _speed(declared: Declared) -> dict[str, Any]:
@@ -180,6 +194,9 @@ def lines(said: dict[str, Any]) -> list[str]:
         out.append(f"{'relative speed':22}of {', '.join(unknown)} isn't declared: jobs are as fast there as at home")
     if past := said["speed"]["past_limit"]:
         out.append(f"{'past their limit':22}{explain.plural(past, 'job')} on slower GPUs: the scheduler would end them")
+    if of := said["deadlines"]:
+        saving = f"{of['jobs']:,} jobs with one, {of['saving']:,} of them save their work; ended late: {of['missed']:,}"
+        out.append(f"{'deadlines':22}{saving}")
     out += carbon.lines(said.get("carbon"))
     out += [f"{'not rented for':22}{count:,}: {_why(code)}" for code, count in said["not_rented"].items()]
     out += _columns(said)

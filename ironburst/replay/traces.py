@@ -2,7 +2,8 @@
 
 A file's format is known by its columns (ironburst.replay.formats):
 
-- plain: submit_s, duration_s, num_gpus; if there: vc (or queue), user, limit_s, deadline_s. It is taken as it stands.
+- plain: submit_s, duration_s, num_gpus; if there: vc (or queue), user, limit_s, deadline_s,
+  checkpoint_s. It is taken as it stands.
 - sacct: JobIDRaw, Submit, Start, ElapsedRaw, AllocTRES, split by a bar. Slurm's accounting (`formats.sacct`).
 - chronus: submit_time, duration, num_gpu, expect_time_list. Minutes, by all appearances.
 - helios: gpu_num, submit_time, start_time, duration. Helios and Acme, as published.
@@ -45,9 +46,9 @@ class Trace:
 
     `submit_s`, `duration_s` (float64, seconds) and `gpus` (int64, at least 1) are always known. The others are None
     where the trace knows them for no job; `limit_s` (the time limit that the user gave) and `deadline_s` (on the clock
-    of `submit_s`) are NaN where it doesn't know them for one job, as is `start_s`, when it began there; `requeue`
-    (bool): the user allows that it is started again (None: all do). `left_out`: how many jobs of the file aren't here,
-    by reason; `note`: what else was done to it.
+    of `submit_s`) are NaN where it doesn't know them for one job, as are `start_s`, when it began there, and `saves_s`,
+    how often it saves its work; `requeue` (bool): the user allows that it is started again (None: all do). `left_out`:
+    how many jobs of the file aren't here, by reason; `note`: what else was done to it.
     """
 
     submit_s: Floats
@@ -59,11 +60,12 @@ class Trace:
     deadline_s: Floats | None = None
     requeue: Flags | None = None
     start_s: Floats | None = None
+    saves_s: Floats | None = None
     left_out: Mapping[str, int] = field(default_factory=dict)
     note: str = ""
 
     def __post_init__(self) -> None:
-        for name in ("submit_s", "duration_s", "limit_s", "deadline_s", "start_s"):
+        for name in ("submit_s", "duration_s", "limit_s", "deadline_s", "start_s", "saves_s"):
             if (values := getattr(self, name)) is not None:
                 object.__setattr__(self, name, np.asarray(values, float))
         object.__setattr__(self, "gpus", np.asarray(self.gpus, np.int64))
@@ -102,10 +104,11 @@ class Trace:
             deadline_s=None if self.deadline_s is None else self.deadline_s[chosen],
             requeue=None if self.requeue is None else np.asarray(self.requeue)[chosen],
             start_s=None if self.start_s is None else self.start_s[chosen],
+            saves_s=None if self.saves_s is None else self.saves_s[chosen],
         )
 
 
-_PER_JOB = ("submit_s", "duration_s", "gpus", "queue", "user", "limit_s", "deadline_s", "requeue", "start_s")
+_PER_JOB = ("submit_s", "duration_s", "gpus", "queue", "user", "limit_s", "deadline_s", "requeue", "start_s", "saves_s")
 
 
 def _picked(names: tuple[str, ...] | None, positions: Integers) -> tuple[str, ...] | None:
@@ -123,6 +126,7 @@ def in_order(
     deadline_s: ArrayLike | None = None,
     requeue: ArrayLike | None = None,
     start_s: ArrayLike | None = None,
+    saves_s: ArrayLike | None = None,
     left_out: Mapping[str, int] | None = None,
     note: str = "",
 ) -> Trace:
@@ -138,6 +142,7 @@ def in_order(
         deadline_s=None if deadline_s is None else np.asarray(deadline_s)[order],
         requeue=None if requeue is None else np.asarray(requeue)[order],
         start_s=None if start_s is None else np.asarray(start_s)[order],
+        saves_s=None if saves_s is None else np.asarray(saves_s)[order],
         left_out=left_out or {},
         note=note,
     )
@@ -251,7 +256,7 @@ def _of_jobs(path: Path, found: Iterable[formats.TraceJob | str | None], slurms:
         if slurms and formats.NO_GPU in left_out:
             why += "; sacct knows GPUs only of jobs that ran while slurm.conf had AccountingStorageTRES=gres/gpu"
         raise TraceError(f"{path} has no job that could be played again{why}")
-    submit, duration, gpus, queue, user, limit, deadline, start = zip(*jobs, strict=True)
+    submit, duration, gpus, queue, user, limit, deadline, start, saves = zip(*jobs, strict=True)
     return in_order(
         submit,
         duration,
@@ -261,5 +266,6 @@ def _of_jobs(path: Path, found: Iterable[formats.TraceJob | str | None], slurms:
         limit_s=limit if not np.isnan(limit).all() else None,
         deadline_s=deadline if not np.isnan(deadline).all() else None,
         start_s=start if not np.isnan(start).all() else None,
+        saves_s=saves if not np.isnan(saves).all() else None,
         left_out=dict(left_out),
     )

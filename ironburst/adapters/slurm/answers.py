@@ -197,6 +197,7 @@ def job(raw: dict[str, Any]) -> Job:
         folders=_folders(raw),
         exclusive=slurm_asked.exclusive(raw),
         time_min_s=least * 60.0 if least and math.isfinite(least) else None,
+        saves_s=_saves_s(raw),
     )
 
 
@@ -305,6 +306,12 @@ def _licences(raw: dict[str, Any]) -> tuple[str, ...]:
     if "|" in text:
         return ()
     return tuple(re.split(r"[:=]", part)[0].strip() for part in re.split(r"[,;]", text) if part.strip())
+
+
+def _saves_s(raw: dict[str, Any]) -> float | None:
+    """What a user says in `--comment checkpoint=10m`: it saves its work so often, and goes on from there."""
+    every = re.fullmatch(r"([1-9]\d{0,5})([smhd])", next(iter(_told(raw, "checkpoint")), ""))
+    return float(every[1]) * {"s": 1, "m": 60, "h": 3600, "d": 86400}[every[2]] if every else None
 
 
 def _told(raw: dict[str, Any], key: str) -> tuple[str, ...]:

@@ -11,6 +11,7 @@ from ironburst.burst.answers import Answers
 from ironburst.burst.lateness import Late, LateCode, Limit, NotYet, NotYetCode
 from ironburst.burst.limits import Limits, WaitTarget
 from ironburst.burst.renting import Renting
+from ironburst.burst.spot import Choice
 from tests.fakes.snapshots import BUSY, NOW, POLICY, home, job, running, snapshot
 
 DUE, LIMIT, SIZED = NOW + 7200, Limit(3600.0), Limit(3600.0, 16.0)
@@ -36,6 +37,27 @@ SAID = [
         (
             f"{PREDICTED}, 2 h after it was submitted, over the wait limit of 1 h; "
             "it isn't rented for before it has waited 0 s"
+        ),
+    ),
+    (
+        NotYet("spot", DUE, NOW, because=OVER, choice=Choice("wait", 7200.0, False)),
+        (
+            f"{PREDICTED}, 2 h after it was submitted, over the wait limit of 1 h; "
+            "it waits for spot, which isn't to be had, and can do so for 2 h until it has to be on demand"
+        ),
+    ),
+    (
+        OVER._replace(choice=Choice("spot", 7200.0, True)),
+        (
+            f"{PREDICTED}, 2 h after it was submitted, over the wait limit of 1 h; "
+            "2 h could be lost before it has to be on demand for its deadline"
+        ),
+    ),
+    (
+        OVER._replace(choice=Choice("on-demand", 7200.0, False)),
+        (
+            f"{PREDICTED}, 2 h after it was submitted, over the wait limit of 1 h; "
+            "2 h could be lost before its deadline, but on demand is expected to cost less in the end"
         ),
     ),
     (Late("never_at_home", math.inf), "it can never start at home: no node there suits it"),
