@@ -26,14 +26,14 @@ if TYPE_CHECKING:
 
 SUFFIX = ".url"
 _LOCK = 0x69726F6E  # of one database; each site has one of its own
-_SILENT_S = 25  # a side that doesn't answer for so long is gone
+SILENT_S = 25  # a side that doesn't answer for so long is gone
 _OURS = {"connect_timeout": 10, "keepalives_idle": 10, "keepalives_interval": 5, "keepalives_count": 3}
-_OURS |= {"tcp_user_timeout": _SILENT_S * 1000}
+_OURS |= {"tcp_user_timeout": SILENT_S * 1000}
 # The server's side of the same; a head that hangs, but whose kernel answers, loses the lock after five minutes. An
 # intent must survive a power cut, of the server's standbys too, where it waits for these
 _THEIRS = (
     f"SET tcp_keepalives_idle = 10; SET tcp_keepalives_interval = 5; SET tcp_keepalives_count = 3;"
-    f" SET tcp_user_timeout = '{_SILENT_S}s'; SET idle_session_timeout = '5min';"
+    f" SET tcp_user_timeout = '{SILENT_S}s'; SET idle_session_timeout = '5min';"
     " SET idle_in_transaction_session_timeout = '1min'; SET standard_conforming_strings = on;"
     " SELECT set_config('synchronous_commit', 'on', false)"
     " WHERE current_setting('synchronous_commit') IN ('off', 'local', 'remote_write')"

@@ -62,9 +62,9 @@ class Story:
 
     tick_s = 10.0
 
-    def __init__(self, folder, clock=None):
+    def __init__(self, folder, clock=None, ledger=None):
         folder.mkdir(exist_ok=True)
-        self.folder, self.path = folder, folder / "ledger.sqlite"
+        self.folder, self.path = folder, ledger or folder / "ledger.sqlite"
         self.clock = clock or FakeClock()
         self.slurm = Slurm(self.clock, home=2, burst={"burst-p5": NODES})
         self.cloud = Cloud(self.clock, self.slurm)
@@ -84,8 +84,9 @@ class Story:
         """A new process of the controller."""
         self.stopped = True
         self.ledger = Ledger(self.path)
-        self.ledger._db.execute("PRAGMA synchronous=OFF")  # no power cut here; four times as fast
-        self.ledger._db.execute("PRAGMA busy_timeout=0")
+        if not self.ledger.shared:
+            self.ledger._db.execute("PRAGMA synchronous=OFF")  # no power cut here; four times as fast
+            self.ledger._db.execute("PRAGMA busy_timeout=0")
         recorder = Recorder(self.path.with_name("ticks"))
         self.controller = Controller(self.slurm, self.cloud, self.ledger, self.clock, recorder)
         self.stopped = False
