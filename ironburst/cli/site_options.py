@@ -60,8 +60,13 @@ def add(
 
 
 def ledger_path(arguments: argparse.Namespace) -> Path:
-    """As given, or of the environment, or where it is on a head node."""
-    return arguments.ledger or Path(os.environ.get("IRONBURST_LEDGER") or LEDGER)
+    """As given, or of the environment, or where it is on a head node: a file, or beside it the one that names what two
+    heads share.
+    """
+    if given := arguments.ledger or os.environ.get("IRONBURST_LEDGER"):
+        return Path(given)
+    shared = Path(LEDGER).with_suffix(postgresql.SUFFIX)
+    return shared if shared.exists() else Path(LEDGER)
 
 
 def shadow_ledger_path(arguments: argparse.Namespace) -> Path:

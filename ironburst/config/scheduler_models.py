@@ -42,6 +42,30 @@ class SlurmMail(Strict):
     )
 
 
+class SecondHead(Strict):
+    """A head that goes on where the first one dies: with Slurm's state, which lies on a storage that both see, and the
+    controller's ledger, which is in PostgreSQL.
+    """
+
+    head: str = Field(min_length=1, description="name of the bare-metal node, with role head")
+    state: Folder = Field(
+        description="folder that is mounted on both heads, on neither's disk, and for root alone to mount: Slurm's "
+        "StateSaveLocation, orders and permits",
+        examples=["/srv/heads"],
+    )
+    ledger: str = Field(
+        pattern=r"^postgresql://[^\s:@/?#]+@[^\s@/?#]+/[^\s/?#]+(\?\S*)?$",
+        description="database of this site alone, in a PostgreSQL (14 or newer) on neither head: "
+        "postgresql://USER@HOST/DATABASE, without a password",
+        examples=["postgresql://ironburst@db.example.org/ironburst?sslmode=verify-full"],
+    )
+    ledger_password: SecretRef | None = Field(
+        default=None,
+        description="as both heads resolve it; none: PostgreSQL asks for none, for certificates or Kerberos say",
+        examples=["file:/etc/ironburst/ledger.password"],
+    )
+
+
 class Slurm(Strict):
     """Slurm, as the owned nodes have it."""
 
@@ -55,6 +79,9 @@ class Slurm(Strict):
         min_length=1,
         description="name of the bare-metal node with slurmctld; not managed: its address or name, as rented nodes "
         "reach it",
+    )
+    second_head: SecondHead | None = Field(
+        default=None, description="takes over within a minute where the first one dies; none: there is one head"
     )
     home_partition: Partition = Field(
         default="home", description="Slurm partition of the owned nodes, where users submit"

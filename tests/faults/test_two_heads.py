@@ -136,7 +136,7 @@ class Heads(Story):
         if death == "process":
             first.close()
         else:
-            with pytest.raises(LockedError, match="another controller holds the ledger .* since "):
+            with pytest.raises(LockedError, match=r"another controller holds the ledger .* since "):
                 Ledger(self.path)
             self.clock.at += SILENT_S
             postgresql.query(f"SELECT pg_terminate_backend({first.info.backend_pid})")
