@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
+import re
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Discriminator, Field, Tag
@@ -20,6 +21,15 @@ from ironburst.system import secrets
 def _partition(value: str) -> str:
     if value.upper() in ("DEFAULT", "ALL"):
         raise ValueError(f"{value!r} is a word of slurm.conf's own; call the partition otherwise, as in home")
+    return value
+
+
+def _database(value: str) -> str:
+    if not re.fullmatch(r"postgresql://[^\s:@/?#]+@[^\s@/?#]+/[^\s/?#]+(\?\S*)?", value):  # it may hold a password
+        raise ValueError(
+            "is no database of PostgreSQL; write postgresql://USER@HOST/DATABASE, and a password as a reference in "
+            "ledger_password"
+        )
     return value
 
 
@@ -53,8 +63,7 @@ class SecondHead(Strict):
         "StateSaveLocation, orders and permits",
         examples=["/srv/heads"],
     )
-    ledger: str = Field(
-        pattern=r"^postgresql://[^\s:@/?#]+@[^\s@/?#]+/[^\s/?#]+(\?\S*)?$",
+    ledger: Annotated[str, AfterValidator(_database)] = Field(
         description="database of this site alone, in a PostgreSQL (14 or newer) on neither head: "
         "postgresql://USER@HOST/DATABASE, without a password",
         examples=["postgresql://ironburst@db.example.org/ironburst?sslmode=verify-full"],
