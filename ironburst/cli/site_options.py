@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import sqlite3
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
@@ -18,7 +17,7 @@ from tempfile import TemporaryDirectory
 
 from ironburst import document
 from ironburst.config.types import unit_seconds
-from ironburst.controller import lock, postgresql
+from ironburst.controller import copies, lock, postgresql
 from ironburst.controller.ledger import Ledger, LedgerError
 from ironburst.controller.lock import LockedError
 from ironburst.controller.recorder import RecordError
@@ -152,10 +151,7 @@ def copied_ledger(arguments: argparse.Namespace) -> Iterator[Ledger]:
     with TemporaryDirectory(prefix="ironburst-") as folder:
         copy = Path(folder) / "ledger.sqlite"
         if ledger_path(arguments).exists():
-            open_ledger(arguments).close()  # says what is wrong with it
-            where = f"{ledger_path(arguments).absolute().as_uri()}?mode=ro"
-            with closing(sqlite3.connect(where, uri=True)) as ledger, closing(sqlite3.connect(copy)) as whole:
-                ledger.backup(whole)
+            copies.copied(ledger_path(arguments), copy)
         with closing(Ledger(copy)) as ledger:
             yield ledger
 

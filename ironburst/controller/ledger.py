@@ -43,8 +43,7 @@ class Ledger(JobRecords):
     def __init__(self, path: Path | str, *, read_only: bool = False):
         self.path = Path(path)
         self.shared = postgresql.is_named_by(self.path)
-        opened = postgresql.opened if self.shared else schema.opened
-        super().__init__(opened(self.path, read_only=read_only))
+        super().__init__(postgresql.database(self.path, read_only=read_only))
 
     def close(self) -> None:
         """No call after this."""

@@ -102,6 +102,16 @@ class Connection:
         given = [{str(number): _value(value) for number, value in enumerate(row, 1)} for row in rows]
         return self._run("executemany", _translated(sql), given)
 
+    def stream(self, sql: str, /) -> Iterator[Row]:
+        """The rows of an answer that may be too large for the memory."""
+        import psycopg
+
+        try:
+            with self._session.cursor("stream", withhold=not self.in_transaction) as cursor:
+                yield from cursor.execute(_translated(sql))
+        except psycopg.Error as error:
+            self._refuse(error)
+
     def executescript(self, sql: str, /) -> Any:
         """Statements without values."""
         return self._run("execute", _typed(sql), None)
@@ -133,6 +143,11 @@ class Connection:
         if isinstance(error, psycopg.IntegrityError):
             raise sqlite3.IntegrityError(_line(error)) from error
         raise sqlite3.OperationalError(_line(error)) from error
+
+
+def database(path: Path, *, read_only: bool) -> schema.Database:
+    """What a ledger's path names: a database here, or a file of SQLite. Raises LedgerError, or LockedError."""
+    return (opened if is_named_by(path) else schema.opened)(path, read_only=read_only)
 
 
 def opened(path: Path, *, read_only: bool) -> Connection:

@@ -47,8 +47,8 @@ def test_two_heads_with_a_file_as_ledger_are_refused(declared):
     ((path, message),) = said(declared)
     assert path == "scheduler.head"
     assert message == (
-        "there are 2 head nodes, and the ledger is a file of one of them (SQLite): write `second_head` with a ledger in "
-        "PostgreSQL for two; keep one"
+        "there are 2 head nodes, and the ledger is a file of one of them (SQLite): write `second_head` with a ledger "
+        "in PostgreSQL for two; keep one"
     )
 
 
