@@ -61,6 +61,7 @@ class Story:
     """Two jobs fill the hall; a gang and a single job, both may be requeued, are rented for."""
 
     tick_s = 10.0
+    runs_s = (2400.0, 900.0, 700.0)  # at home, the gang, the single one
 
     def __init__(self, folder, clock=None, ledger=None):
         folder.mkdir(exist_ok=True)
@@ -76,9 +77,10 @@ class Story:
         self.missed: list[str] = []  # why ticks didn't happen
         self.later: list[tuple[float, object]] = []  # (when, what)
         self.start()
-        self.home = [self.slurm.submit(limit_s=2 * HOUR, runs_s=2400) for _ in range(2)]
-        self.gang = self.slurm.submit(nodes=2, limit_s=HOUR, runs_s=900)
-        self.single = self.slurm.submit(limit_s=HOUR, runs_s=700)
+        home_s, gang_s, single_s = self.runs_s
+        self.home = [self.slurm.submit(limit_s=2 * HOUR, runs_s=home_s) for _ in range(2)]
+        self.gang = self.slurm.submit(nodes=2, limit_s=HOUR, runs_s=gang_s)
+        self.single = self.slurm.submit(limit_s=HOUR, runs_s=single_s)
 
     def start(self):
         """A new process of the controller."""

@@ -96,12 +96,13 @@ class HostClock:
 class Heads(Story):
     """`head1` controls the site until it dies; `head2` is there."""
 
+    runs_s = (600.0, 250.0, 150.0)
     head, lost, began_s, ended_s = "head1", None, 0.0, 0.0
 
     def __init__(self, folder, spot):
         super().__init__(folder, ledger=postgresql.ledger_file(folder / "ledger"))
         if spot:
-            self.after(400, functools.partial(spot_notice, self))
+            self.after(200, functools.partial(spot_notice, self))
 
     def start(self):
         super().start()
