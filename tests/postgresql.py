@@ -10,6 +10,7 @@ import pwd
 import shutil
 import subprocess
 import tempfile
+from contextlib import contextmanager
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -21,7 +22,7 @@ _NUMBERS = itertools.count(1)
 USER = "postgres" if os.geteuid() == 0 and "postgres" in {each.pw_name for each in pwd.getpwall()} else "nobody"
 AS_USER = ["setpriv", f"--reuid={USER}", "--regid=nogroup", "--clear-groups"] if os.geteuid() == 0 else []
 # as it is at a site, but that no test cuts the power
-SETTINGS = "fsync = off\nlisten_addresses = ''\nmax_connections = 60\nlc_messages = 'C'\n"
+SETTINGS = "fsync = off\nmax_connections = 60\nlc_messages = 'C'\n"
 
 
 def programs():
@@ -41,9 +42,16 @@ def programs():
 
 @functools.cache
 def server():
-    """`folder` with its socket; `url(name)` of a new database; `argv` to start it again. For as long as this process
-    lives.
-    """
+    """`folder` with its socket, and how to `control` it. For as long as this process lives."""
+    here = made()
+    control(here, "start")
+    atexit.register(shutil.rmtree, here.folder, ignore_errors=True)
+    atexit.register(control, here, "stop", "-m", "immediate")
+    return here
+
+
+def made(listen="", inside=()):
+    """A cluster of databases that doesn't run yet. `inside`: what to put before its commands."""
     bin, folder = programs(), Path(tempfile.mkdtemp(prefix="ironburst-pg-", dir="/tmp"))
     folder.chmod(0o755)
     data = folder / "data"
@@ -54,12 +62,23 @@ def server():
     make = [bin / "initdb", "-D", data, "-U", "ironburst", "-A", "trust", "-E", "UTF8", "--locale=C.UTF-8", "-N"]
     subprocess.run([*AS_USER, *make], check=True, capture_output=True, cwd="/")
     with (data / "postgresql.conf").open("a") as file:
-        file.write(SETTINGS)
-    here = SimpleNamespace(folder=folder, data=data, bin=bin, argv=[*AS_USER, str(bin / "pg_ctl"), "-D", str(data)])
-    control(here, "start")
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    atexit.register(control, here, "stop", "-m", "immediate")
-    return here
+        file.write(f"{SETTINGS}listen_addresses = '{listen}'\n")
+    with (data / "pg_hba.conf").open("a") as file:
+        file.write("host all all 10.99.0.0/24 trust\n")
+    argv = [*inside, *AS_USER, str(bin / "pg_ctl"), "-D", str(data)]
+    return SimpleNamespace(folder=folder, argv=argv)
+
+
+@contextmanager
+def started_in(inside, address):
+    """The folder of the socket of a server of its own in a network namespace, which listens there, too."""
+    here = made(address, inside)
+    try:
+        control(here, "start")
+        yield here.folder
+        control(here, "stop", "-m", "immediate")
+    finally:
+        shutil.rmtree(here.folder, ignore_errors=True)
 
 
 def control(here, *words):
