@@ -28,6 +28,7 @@ from ironburst.controller.records import (
 from ironburst.controller.schema import LedgerError as LedgerError
 from ironburst.controller.schema import NotForYou as NotForYou
 
+_PLACE = "pool, zone, market, nodes, instance_type"  # the key of cool_downs
 _EVENTS = "SELECT at_s, kind, launch, lease, job, text FROM events"
 
 
@@ -159,7 +160,7 @@ class Ledger(JobRecords):
         """When the cloud refused the last lease of each of these nodes; of the others that started none or ended."""
         query = (
             "SELECT node, changed_s, launch, from_s, state FROM leases WHERE rowid IN"
-            f" (SELECT max(rowid) FROM leases WHERE node IN ({','.join('?' * len(nodes))}) GROUP BY node)"
+            f" (SELECT max(rowid) FROM leases WHERE node IN ({_marks(nodes)}) GROUP BY node)"
         )
         never = [row for row in self._rows(query, *nodes) if row["from_s"] is None and row["state"] == records.ENDED]
         refused = "SELECT 1 FROM intents WHERE launch = ? AND state = 'refused'"
@@ -205,7 +206,7 @@ class Ledger(JobRecords):
     # ---- cool-downs
     def put_cool_down(self, row: CoolDownRow) -> None:
         """Close a place; one that is closed already is closed again."""
-        self._insert("cool_downs", "pool, zone, market, nodes, instance_type", **asdict(row))
+        self._insert("cool_downs", _PLACE, **asdict(row))
 
     def cool_down_of(self, place: Place) -> CoolDownRow | None:
         """The last one of exactly this place, over or not."""
@@ -217,7 +218,7 @@ class Ledger(JobRecords):
 
     def all_cool_downs(self) -> list[CoolDownRow]:
         """Also those that are over and not forgiven yet."""
-        return [records.of(CoolDownRow, row) for row in self._rows("SELECT * FROM cool_downs")]
+        return [records.of(CoolDownRow, row) for row in self._rows(f"SELECT * FROM cool_downs ORDER BY {_PLACE}")]
 
     def cool_downs(self, now_s: float) -> list[CoolDown]:
         """The places that are closed now."""
@@ -243,9 +244,8 @@ class Ledger(JobRecords):
     # ---- money
     def leases_paid_after(self, at_s: float) -> list[LeaseRow]:
         """Open ones, and those that were paid for beyond that moment."""
-        return [
-            records.lease(row) for row in self._rows("SELECT * FROM leases WHERE state != 'ended' OR to_s > ?", at_s)
-        ]
+        query = "SELECT * FROM leases WHERE state != 'ended' OR to_s > ? ORDER BY rowid"
+        return [records.lease(row) for row in self._rows(query, at_s)]
 
     def rates_paid_after(self, at_s: float) -> dict[str, list[Rate]]:
         """Those of `leases_paid_after`, by lease, the oldest first.
@@ -359,8 +359,7 @@ class Ledger(JobRecords):
     def events_of(self, job: int, launches: Iterable[str]) -> list[EventRow]:
         """Those of a job and of launches."""
         wanted = [job, *launches]
-        marks = ",".join("?" * (len(wanted) - 1))
-        query = f"{_EVENTS} WHERE job = ? OR launch IN ({marks}) ORDER BY id"
+        query = f"{_EVENTS} WHERE job = ? OR launch IN ({_marks(wanted[1:])}) ORDER BY id"
         return [EventRow(**row) for row in self._rows(query, *wanted)]
 
     def forget_before(self, at_s: float) -> None:
@@ -382,3 +381,8 @@ class Ledger(JobRecords):
         """The value of a key; None: there is none."""
         rows = self._rows("SELECT value FROM meta WHERE key = ?", key)
         return rows[0]["value"] if rows else None
+
+
+def _marks(values: Sequence[object]) -> str:
+    """Of a list in SQL, which PostgreSQL wants not empty."""
+    return ",".join("?" * len(values)) or "NULL"

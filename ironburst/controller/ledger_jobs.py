@@ -70,7 +70,8 @@ class JobRecords:
 
     def jobs_since(self, at_s: float) -> list[JobRow]:
         """Those that are in the queue, or have left it since."""
-        query = f"SELECT * FROM jobs WHERE last_s >= ? OR {_IN_QUEUE}"  # of a large queue only changes are written
+        # of a large queue only changes are written
+        query = f"SELECT * FROM jobs WHERE last_s >= ? OR {_IN_QUEUE} ORDER BY job"
         return [records.of(JobRow, row) for row in self._rows(query, at_s)]
 
     def parts(self, whole: int) -> list[JobRow]:
@@ -117,11 +118,11 @@ class JobRecords:
 
     def open_runs(self) -> list[RunRow]:
         """Those that go on."""
-        return self._runs("end_s IS NULL")
+        return self._runs("end_s IS NULL ORDER BY job, start_s")
 
     def runs_to_ask(self, now_s: float, count: int) -> list[RunRow]:
         """Those for which Prometheus is to be asked by now, no more than that many."""
-        return self._runs("ask_s <= ? ORDER BY ask_s LIMIT ?", now_s, count)
+        return self._runs("ask_s <= ? ORDER BY ask_s, job LIMIT ?", now_s, count)
 
     def runs_of(self, job: int) -> list[RunRow]:
         """A job's, the oldest first."""
@@ -135,7 +136,7 @@ class JobRecords:
 
     def runs_between(self, from_s: float, to_s: float) -> list[RunRow]:
         """Those that ended in a time."""
-        return self._runs("end_s >= ? AND end_s < ? ORDER BY end_s", from_s, to_s)
+        return self._runs("end_s >= ? AND end_s < ? ORDER BY end_s, job", from_s, to_s)
 
     def _runs(self, where: str, *values: float | str) -> list[RunRow]:
         if not schema.columns(self._db, "job_runs"):
