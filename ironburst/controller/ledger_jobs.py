@@ -43,7 +43,8 @@ class JobRecords:
         self._db.execute("COMMIT")
 
     def _rows(self, query: str, *values: Any) -> list[Row]:
-        return self._db.execute(query, values).fetchall()
+        rows: list[Row] = self._db.execute(query, values).fetchall()
+        return rows
 
     def saw_jobs(self, jobs: Iterable[Job], now_s: float) -> None:
         """Remember jobs, so that they can be explained after they have left the queue."""

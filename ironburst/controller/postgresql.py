@@ -222,11 +222,10 @@ def _session(path: Path) -> tuple[str, psycopg.Connection[Any]]:
     except ImportError:
         raise LedgerError(f"the ledger is in PostgreSQL ({path}), and {_NEEDS}") from None
     try:
-        password = {"password": secrets.resolve(reference)} if reference else {}
-        who = f"ironburst on {socket.gethostname()}"[:63]
-        session = psycopg.connect(
-            url, **_OURS, **password, application_name=who, autocommit=True, cursor_factory=psycopg.ClientCursor
-        )
+        options: dict[str, Any] = {**_OURS, "application_name": f"ironburst on {socket.gethostname()}"[:63]}
+        if reference:
+            options["password"] = secrets.resolve(reference)
+        session = psycopg.connect(url, autocommit=True, cursor_factory=psycopg.ClientCursor, **options)
     except secrets.SecretError as error:
         raise LedgerError(f"the password of the ledger {where}: {error}") from None
     except psycopg.Error as error:

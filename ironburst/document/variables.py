@@ -27,8 +27,8 @@ def keeper(document: Mapping[str, Any]) -> str | None:
 def keepers(document: Mapping[str, Any]) -> list[str]:
     """The keeper first, and Slurm's second head, which is set up as the first one is."""
     names = {host["name"] for host in document["hosts"] if host.get("managed", True)}
-    seconds = [(each.get("second_head") or {}).get("head") for each in schedulers(document)]
-    return [name for name in (keeper(document), *seconds) if name in names]
+    seconds = [(each.get("second_head") or {}).get("head", "") for each in schedulers(document)]
+    return [name for name in (keeper(document) or "", *seconds) if name in names]
 
 
 def schedulers(document: Mapping[str, Any]) -> list[dict[str, Any]]:
