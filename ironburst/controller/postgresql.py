@@ -48,6 +48,7 @@ _TYPES = (
     (r"\bINTEGER\b", "BIGINT"),
     (r"\bREAL\b", "DOUBLE PRECISION"),
     (r"\bBLOB\b", "BYTEA"),
+    (r"\bTEXT\b", 'TEXT COLLATE "C"'),  # as SQLite compares: byte by byte
     (r" REFERENCES \w+\(\w+\)", ""),
 )
 _PLACES = re.compile(r"'[^']*'|\?(\d*)|%")

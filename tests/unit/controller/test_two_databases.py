@@ -49,7 +49,7 @@ def test_the_same_story_leaves_the_same_rows_and_answers(tmp_path, monkeypatch):
                 ledger.leases(open_only=False),
                 ledger.events(),
                 ledger.newest_decisions(9),
-                ledger.jobs_since(0),
+                sorted(ledger.gpus_since(0, 9)),
             ]
             answers += [ledger.newest_boots_s("p5", 9), ledger.leases_paid_after(0), ledger.rates_paid_after(0)]
             answers += [ledger.refused_s([f"p5-{n}" for n in range(1, 7)]), ledger.spot_losses(), ledger.in_queue()]
