@@ -7,8 +7,10 @@ from functools import partial
 
 import pytest
 
+from ironburst.burst import Job, Resources
 from ironburst.controller import copies, ownership, postgresql
 from ironburst.controller.ledger import Ledger
+from ironburst.controller.ledger_decisions import Wording
 from ironburst.controller.lock import Lost
 from ironburst.controller.records import CoolDownRow, Place
 from ironburst.controller.schema import LedgerError
@@ -120,3 +122,20 @@ def test_a_pooler_in_between_is_refused(tmp_path, monkeypatch):
     monkeypatch.setattr(postgresql, "_session", pooled)
     with pytest.raises(LedgerError, match="behind a pooler of connections"):
         Ledger(path)
+
+
+def test_wordings_of_a_large_queue_and_parts_of_a_job_in_both(ledger_path):
+    """Compressed, and found by an index of text: compared byte by byte, whatever the server's language is."""
+    with closing(Ledger(ledger_path)) as ledger:
+        for id, called in ((1, ""), (70, "7_1"), (71, "7_2"), (72, "7+0"), (73, "7@2026-11-28T12:00Z"), (74, "71_1")):
+            job = Job(id, "train", "ann", "PENDING", 5.0, 1, Resources(8), 3600.0, ("home",), called=called)
+            ledger.saw_jobs([job], 1.0)
+            ledger.decided(id, "wait", "home_soon", "first", 1.0)
+        assert [row.called for row in ledger.parts(7)] == ["7_1", "7_2", "7+0", "7@2026-11-28T12:00Z"]
+        ledger.word({1: Wording("wait", "home_soon", "later", 9.0, "{}"), 70: Wording("wait", "other", "x")}, 2.0)
+        assert [(row.text, row.last_s) for row in ledger.decisions(1)] == [("later", 2.0)]
+        assert ledger.last_decisions()[70].text == "first" == ledger.newest_decisions(2)[0].text
+        assert ledger.set_apart([Job(1, "other", "bob", "PENDING", 900.0, 1, Resources(8), 60.0, ("home",))]) == [1]
+        (apart,) = [row for row in ledger.decisions() if row.text == "later"]
+        assert apart.job < 0 and ledger.decisions(1) == []
+        assert len(ledger.gpus_since(0.0, 3.0)) == 6
