@@ -40,7 +40,7 @@ RIGHTS = {
     "ironburst.slurm_programs": ":document :nodes",
     # what acts
     "ironburst.baremetal": "pydantic :catalog :config :software :system",
-    "ironburst.controller": ":burst :document :health.shared :nodes :ports :replay :shares :system",
+    "ironburst.controller": "psycopg :burst :document :health.shared :nodes :ports :replay :shares :system",
     "ironburst.page": "jinja2 markupsafe numpy starlette :burst :controller.records :nodes :replay.pictures",
     "ironburst.page.source": ":burst :catalog :controller :document :page :ports :system",
     "ironburst.cost": ":burst :controller :document :nodes :replay :system",

@@ -70,6 +70,7 @@ GROUPS: dict[str, dict[str, str]] = {
     },
     "run the controller": {
         "run": "the controller: tick after tick until SIGTERM",
+        "backup": "a copy of the ledger, proven by restoring it, and a ledger from a copy",
         "receive": "take the metrics that rented nodes push, for Prometheus",
         "tick": "one tick of the controller: observe, decide, re-check, apply, record",
         "reap": "end rented instances that no lease knows",

@@ -20,7 +20,7 @@ from pathlib import Path
 from ironburst.burst import to_json
 from ironburst.cli import site_options
 from ironburst.config.types import unit_seconds
-from ironburst.controller import lock, order_book, order_spool
+from ironburst.controller import order_book, order_spool
 from ironburst.controller.ledger import Ledger
 from ironburst.controller.order_book import Order, Request
 from ironburst.system import local_time, terminal
@@ -100,7 +100,7 @@ def answer(path: Path, id: str, limit_s: float = TAKEN_S) -> Order | None:
             found = next((each for each in order_book.read(ledger) if each.id == id), None)
         if found and found.answer:
             return found
-        if time.monotonic() > end or not lock.is_held(path):
+        if time.monotonic() > end or not site_options.is_owned(path):
             return found if found and found.answer else None
         time.sleep(_LOOK_S)
 
@@ -110,7 +110,7 @@ def tell(arguments: argparse.Namespace, order: Order | None, **more: object) -> 
     if order is None:
         path = site_options.ledger_path(arguments)
         busy = f"the controller is busy, and takes it up at its next tick: `ironburst status`, {path}"
-        text = busy if lock.is_held(path) else f"{_NOBODY} (`systemctl start ironburst`)"
+        text = busy if site_options.is_owned(path) else f"{_NOBODY} (`systemctl start ironburst`)"
         if arguments.json:
             print(json.dumps({"order": None, "text": text, **more}))
         print(f"ironburst: {text}", file=sys.stderr)

@@ -21,8 +21,10 @@ from ironburst.controller import loop, order_spool, ownership, recorder, records
 from ironburst.controller.idle_gpus import IdleGpus
 from ironburst.controller.job_runs import JobRuns
 from ironburst.controller.ledger import Ledger
+from ironburst.controller.lock import LockedError
 from ironburst.controller.loop import SystemClock
 from ironburst.controller.metrics import Metrics
+from ironburst.controller.postgresql import Unreachable
 from ironburst.controller.shadow import Shadow
 from ironburst.controller.teams import Teams
 from ironburst.controller.tick import Controller, Report
@@ -148,7 +150,17 @@ def _of_a_shadow(ledger: Ledger) -> Ledger:
 
 @site_options.guarded
 def run(arguments: argparse.Namespace) -> int:
-    """Tick until a signal asks to stop."""
+    """Tick until a signal asks to stop; before, where heads share the ledger, wait until it is this one's turn."""
+    clock = SystemClock()
+    try:
+        _run(arguments, clock)
+    except (LockedError, Unreachable):
+        if not clock.stopped:
+            raise
+    return 0
+
+
+def _run(arguments: argparse.Namespace, clock: SystemClock) -> None:
     if arguments.config and not arguments.shadow:
         raise BadInput("--config is for --shadow: what is rented is declared by a published document")
     _address(arguments.metrics or "none")  # before anything else is looked for
@@ -156,7 +168,7 @@ def run(arguments: argparse.Namespace) -> int:
         arguments.ledger = site_options.shadow_ledger_path(arguments)
     reader: document.Reader | Declaration
     reader = Declaration(arguments.config) if arguments.config else site_options.document_reader(arguments)
-    declared, clock = reader(), SystemClock()
+    declared = reader()
     metrics_at = _metrics_at(arguments, declared)
     connection, cloud = schedulers.SchedulerConnection(arguments), clouds.CloudConnection()
     queue, job_runs = connection.follow(declared), JobRuns(Prometheus)
@@ -173,7 +185,7 @@ def run(arguments: argparse.Namespace) -> int:
     ticks = recorder.Recorder(site_options.ticks_path(arguments), arguments.keep_days, arguments.keep_mb)
     with (
         handled(lambda *_: clock.stop()),
-        site_options.own_ledger(arguments) as ledger,
+        site_options.own_ledger(arguments, clock.wait) as ledger,
         _served(metrics_at, ledger, job_runs.teams, arguments) as metrics,
     ):
         if arguments.shadow:
@@ -204,4 +216,3 @@ def run(arguments: argparse.Namespace) -> int:
                     print(f"ironburst: {left}", file=sys.stderr)
             except (SchedulerError, DocumentError, sqlite3.Error) as error:
                 print(f"ironburst: {error}; another controller waits for {_STALE}", file=sys.stderr)
-    return 0

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import sqlite3
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
@@ -18,7 +17,7 @@ from tempfile import TemporaryDirectory
 
 from ironburst import document
 from ironburst.config.types import unit_seconds
-from ironburst.controller import lock
+from ironburst.controller import copies, lock, postgresql
 from ironburst.controller.ledger import Ledger, LedgerError
 from ironburst.controller.lock import LockedError
 from ironburst.controller.recorder import RecordError
@@ -27,6 +26,8 @@ from ironburst.ports import CloudError, SchedulerError
 from ironburst.system.bad_input import BadInput
 
 LEDGER = "/var/lib/ironburst/ledger.sqlite"
+TURN_S = 5.0
+"""between two tries of a second head to become the first"""
 EXIT_CODES = (
     "exit codes: 0 done; 1 a bug; 2 bad input; 3 the scheduler or the cloud can't be reached; 4 another controller runs"
 )
@@ -58,8 +59,13 @@ def add(
 
 
 def ledger_path(arguments: argparse.Namespace) -> Path:
-    """As given, or of the environment, or where it is on a head node."""
-    return arguments.ledger or Path(os.environ.get("IRONBURST_LEDGER") or LEDGER)
+    """As given, or of the environment, or where it is on a head node: a file, or beside it the one that names what two
+    heads share.
+    """
+    if given := arguments.ledger or os.environ.get("IRONBURST_LEDGER"):
+        return Path(given)
+    shared = Path(LEDGER).with_suffix(postgresql.SUFFIX)
+    return shared if shared.exists() else Path(LEDGER)
 
 
 def shadow_ledger_path(arguments: argparse.Namespace) -> Path:
@@ -108,10 +114,35 @@ def open_ledger(arguments: argparse.Namespace) -> Ledger:
 
 
 @contextmanager
-def own_ledger(arguments: argparse.Namespace) -> Iterator[Ledger]:
-    """To write, as the only one. Raises LockedError or LedgerError."""
-    with lock.held(ledger_path(arguments)), closing(Ledger(ledger_path(arguments))) as ledger:
+def own_ledger(arguments: argparse.Namespace, wait: Callable[[float], bool] | None = None) -> Iterator[Ledger]:
+    """To write, as the only one. Raises LockedError or LedgerError; of one that heads share only when `wait`, for some
+    seconds, was ended (True).
+    """
+    path = ledger_path(arguments)
+    if not postgresql.is_named_by(path):
+        with lock.held(path), closing(Ledger(path)) as ledger:
+            yield ledger
+        return
+    with closing(_turn(path, wait or (lambda _: True))) as ledger:  # it holds its lock itself
         yield ledger
+
+
+def _turn(path: Path, wait: Callable[[float], bool]) -> Ledger:
+    said = ""
+    while True:
+        try:
+            return Ledger(path)
+        except (LockedError, postgresql.Unreachable) as error:
+            if wait(TURN_S):
+                raise
+            if str(error) != said:
+                said = str(error)
+                print(f"ironburst: waits: {said}", file=sys.stderr, flush=True)
+
+
+def is_owned(path: Path) -> bool:
+    """Whether a controller runs with this ledger, on whichever head. Raises LedgerError."""
+    return bool(postgresql.holder(path)) if postgresql.is_named_by(path) else lock.is_held(path)
 
 
 @contextmanager
@@ -120,10 +151,7 @@ def copied_ledger(arguments: argparse.Namespace) -> Iterator[Ledger]:
     with TemporaryDirectory(prefix="ironburst-") as folder:
         copy = Path(folder) / "ledger.sqlite"
         if ledger_path(arguments).exists():
-            open_ledger(arguments).close()  # says what is wrong with it
-            where = f"{ledger_path(arguments).absolute().as_uri()}?mode=ro"
-            with closing(sqlite3.connect(where, uri=True)) as ledger, closing(sqlite3.connect(copy)) as whole:
-                ledger.backup(whole)
+            copies.copied(ledger_path(arguments), copy)
         with closing(Ledger(copy)) as ledger:
             yield ledger
 

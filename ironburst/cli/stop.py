@@ -14,7 +14,7 @@ from pathlib import Path
 
 from ironburst.burst import explain
 from ironburst.cli import Subparsers, order, site_options
-from ironburst.controller import lock, order_book, records
+from ironburst.controller import order_book, records
 from ironburst.controller.ledger import Ledger
 from ironburst.controller.lock import LockedError
 from ironburst.controller.loop import SystemClock
@@ -58,7 +58,7 @@ def run(arguments: argparse.Namespace) -> int:
     path, began = site_options.ledger_path(arguments), time.monotonic()
     now = {"now": True, "end_jobs": arguments.end_jobs, "grace_s": grace_s} if arguments.now else {}
     id = order.put(path, order.request(arguments, "stop", **now))
-    if arguments.now and not lock.is_held(path) and os.access(path, os.W_OK):
+    if arguments.now and not site_options.is_owned(path) and os.access(path, os.W_OK):
         print("ironburst: no controller is running: its work is done here", file=sys.stderr, flush=True)
         _here(arguments, path)
     given = order.answer(path, id)

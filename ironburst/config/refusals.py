@@ -29,6 +29,8 @@ NOT_SHOWN = (
     "bind_password",
     "keys",
     "bios",
+    "ledger",
+    "ledger_password",
 )  # somebody may have written the secret itself here
 
 SHORT = 4

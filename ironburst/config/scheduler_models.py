@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
+import re
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Discriminator, Field, Tag
@@ -20,6 +21,15 @@ from ironburst.system import secrets
 def _partition(value: str) -> str:
     if value.upper() in ("DEFAULT", "ALL"):
         raise ValueError(f"{value!r} is a word of slurm.conf's own; call the partition otherwise, as in home")
+    return value
+
+
+def _database(value: str) -> str:
+    if not re.fullmatch(r"postgresql://[^\s:@/?#]+@[^\s@/?#]+/[^\s/?#]+(\?\S*)?", value):  # it may hold a password
+        raise ValueError(
+            "is no database of PostgreSQL; write postgresql://USER@HOST/DATABASE, and a password as a reference in "
+            "ledger_password"
+        )
     return value
 
 
@@ -42,6 +52,29 @@ class SlurmMail(Strict):
     )
 
 
+class SecondHead(Strict):
+    """A head that goes on where the first one dies: with Slurm's state, which lies on a storage that both see, and the
+    controller's ledger, which is in PostgreSQL.
+    """
+
+    head: str = Field(min_length=1, description="name of the bare-metal node, with role head")
+    state: Folder = Field(
+        description="folder that is mounted on both heads, on neither's disk, and for root alone to mount: Slurm's "
+        "StateSaveLocation, orders and permits",
+        examples=["/srv/heads"],
+    )
+    ledger: Annotated[str, AfterValidator(_database)] = Field(
+        description="database of this site alone, in a PostgreSQL (14 or newer) on neither head: "
+        "postgresql://USER@HOST/DATABASE, without a password",
+        examples=["postgresql://ironburst@db.example.org/ironburst?sslmode=verify-full"],
+    )
+    ledger_password: SecretRef | None = Field(
+        default=None,
+        description="as both heads resolve it; none: PostgreSQL asks for none, for certificates or Kerberos say",
+        examples=["file:/etc/ironburst/ledger.password"],
+    )
+
+
 class Slurm(Strict):
     """Slurm, as the owned nodes have it."""
 
@@ -55,6 +88,9 @@ class Slurm(Strict):
         min_length=1,
         description="name of the bare-metal node with slurmctld; not managed: its address or name, as rented nodes "
         "reach it",
+    )
+    second_head: SecondHead | None = Field(
+        default=None, description="takes over within a minute where the first one dies; none: there is one head"
     )
     home_partition: Partition = Field(
         default="home", description="Slurm partition of the owned nodes, where users submit"

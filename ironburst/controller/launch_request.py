@@ -42,7 +42,8 @@ def _joins(document: ClusterDocument, pool: PoolDocument, place: PoolZone) -> di
     """What it joins, and with what."""
     declared = document.scheduler_of(pool)
     known = {host.name: host.address for host in document.hosts if host.role in ("head", "login")}
-    slurm = {"conf_server": declared.head_address, "munge_key": declared.munge_key, "hosts": known}
+    at = declared.conf_server or declared.head_address
+    slurm = {"conf_server": at, "munge_key": declared.munge_key, "hosts": known}
     if declared.kind != "kubernetes" and not declared.bridge:
         return slurm
     types, cluster = [place.instance_type or pool.instance_type], declared.bridge or declared

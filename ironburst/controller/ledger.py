@@ -1,5 +1,5 @@
-"""The ledger: what is intended, rented, spent and decided, in one SQLite file.
-What isn't in it before a call isn't called.
+"""The ledger: what is intended, rented, spent and decided, in one SQLite file, or in PostgreSQL where two heads share
+it. What isn't in it before a call isn't called.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from ironburst.burst import CoolDown, Launch
-from ironburst.controller import records, schema
+from ironburst.controller import postgresql, records, schema
 from ironburst.controller.lease_states import MOVES, State
 from ironburst.controller.ledger_decisions import DecisionRecords
 from ironburst.controller.records import (
@@ -27,6 +27,7 @@ from ironburst.controller.records import (
 from ironburst.controller.schema import LedgerError as LedgerError
 from ironburst.controller.schema import NotForYou as NotForYou
 
+_PLACE = "pool, zone, market, nodes, instance_type"  # the key of cool_downs
 _EVENTS = "SELECT at_s, kind, launch, lease, job, text FROM events"
 
 
@@ -35,15 +36,23 @@ class IllegalMove(LedgerError):
 
 
 class Ledger(DecisionRecords):
-    """Opened once by the controller (read_only=False), and by any reader beside it."""
+    """Opened once by the controller (read_only=False), and by any reader beside it.
+    Raises LedgerError; and LockedError where another head holds one that is shared.
+    """
 
     def __init__(self, path: Path | str, *, read_only: bool = False):
         self.path = Path(path)
-        super().__init__(schema.opened(self.path, read_only=read_only))
+        self.shared = postgresql.is_named_by(self.path)
+        super().__init__(postgresql.database(self.path, read_only=read_only))
 
     def close(self) -> None:
         """No call after this."""
         self._db.close()
+
+    def check(self) -> None:
+        """Before a call outside: raises Lost where another head may hold it by now."""
+        if self.shared:
+            self._db.execute("SELECT 1")
 
     # ---- launches and leases
     def add_launch(
@@ -64,8 +73,11 @@ class Ledger(DecisionRecords):
             for job in launch.jobs:
                 self.assign(job, leases, now_s)
 
-    def _insert(self, table: str, instead: str = "", /, **values: Any) -> None:
-        query = f"INSERT {instead} INTO {table} ({', '.join(values)}) VALUES ({', '.join('?' * len(values))})"
+    def _insert(self, table: str, key: str = "", /, **values: Any) -> None:
+        """A row; in place of the one with the same `key` (columns, comma-separated), where one is given."""
+        query = f"INSERT INTO {table} ({', '.join(values)}) VALUES ({', '.join('?' * len(values))})"
+        if key:
+            query += f" ON CONFLICT ({key}) DO UPDATE SET {', '.join(f'{name} = excluded.{name}' for name in values)}"
         self._db.execute(query, tuple(map(storable, values.values())))
 
     def _update(self, table: str, id: int | str, values: dict[str, Any]) -> None:
@@ -127,7 +139,8 @@ class Ledger(DecisionRecords):
     def assign(self, job: int, leases: Iterable[str], now_s: float) -> None:
         """Leases are meant for a job."""
         rows = [(job, lease, now_s) for lease in leases]
-        self._db.executemany("INSERT OR REPLACE INTO assignments (job, lease, at_s) VALUES (?,?,?)", rows)
+        again = "ON CONFLICT (job, lease) DO UPDATE SET at_s = excluded.at_s"
+        self._db.executemany(f"INSERT INTO assignments (job, lease, at_s) VALUES (?,?,?) {again}", rows)
 
     def jobs_of(self, lease: str) -> tuple[int, ...]:
         """The jobs that a lease was meant for, in that order."""
@@ -145,8 +158,8 @@ class Ledger(DecisionRecords):
     def refused_s(self, nodes: Sequence[str]) -> dict[str, float]:
         """When the cloud refused the last lease of each of these nodes; of the others that started none or ended."""
         query = (
-            "SELECT node, max(rowid), changed_s, launch, from_s, state FROM leases"
-            f" WHERE node IN ({','.join('?' * len(nodes))}) GROUP BY node"  # all columns are of the newest row
+            "SELECT node, changed_s, launch, from_s, state FROM leases WHERE rowid IN"
+            f" (SELECT max(rowid) FROM leases WHERE node IN ({_marks(nodes)}) GROUP BY node)"
         )
         never = [row for row in self._rows(query, *nodes) if row["from_s"] is None and row["state"] == records.ENDED]
         refused = "SELECT 1 FROM intents WHERE launch = ? AND state = 'refused'"
@@ -192,7 +205,7 @@ class Ledger(DecisionRecords):
     # ---- cool-downs
     def put_cool_down(self, row: CoolDownRow) -> None:
         """Close a place; one that is closed already is closed again."""
-        self._insert("cool_downs", "OR REPLACE", **asdict(row))
+        self._insert("cool_downs", _PLACE, **asdict(row))
 
     def cool_down_of(self, place: Place) -> CoolDownRow | None:
         """The last one of exactly this place, over or not."""
@@ -204,7 +217,7 @@ class Ledger(DecisionRecords):
 
     def all_cool_downs(self) -> list[CoolDownRow]:
         """Also those that are over and not forgiven yet."""
-        return [records.of(CoolDownRow, row) for row in self._rows("SELECT * FROM cool_downs")]
+        return [records.of(CoolDownRow, row) for row in self._rows(f"SELECT * FROM cool_downs ORDER BY {_PLACE}")]
 
     def cool_downs(self, now_s: float) -> list[CoolDown]:
         """The places that are closed now."""
@@ -230,15 +243,14 @@ class Ledger(DecisionRecords):
     # ---- money
     def leases_paid_after(self, at_s: float) -> list[LeaseRow]:
         """Open ones, and those that were paid for beyond that moment."""
-        return [
-            records.lease(row) for row in self._rows("SELECT * FROM leases WHERE state != 'ended' OR to_s > ?", at_s)
-        ]
+        query = "SELECT * FROM leases WHERE state != 'ended' OR to_s > ? ORDER BY rowid"
+        return [records.lease(row) for row in self._rows(query, at_s)]
 
     def rates_paid_after(self, at_s: float) -> dict[str, list[Rate]]:
         """Those of `leases_paid_after`, by lease, the oldest first.
         A ledger that no controller of this version has opened yet has none.
         """
-        if not self._rows("SELECT 1 FROM sqlite_master WHERE name = 'rates'"):
+        if not schema.columns(self._db, "rates"):
             return {}
         query = (
             "SELECT rates.* FROM rates JOIN leases ON lease = leases.id WHERE state != 'ended' OR to_s > ?"
@@ -256,7 +268,8 @@ class Ledger(DecisionRecords):
             " WHERE id = ?1 AND ?1 NOT IN (SELECT lease FROM rates)",
             (lease,),
         )
-        self._insert("rates", "OR REPLACE", lease=lease, from_s=from_s, account=account, usd_per_hour=usd_per_hour)
+        values = {"lease": lease, "from_s": from_s, "account": account, "usd_per_hour": usd_per_hour}
+        self._insert("rates", "lease, from_s", **values)
 
     def charge(self, launch: str, instance_id: str, from_s: float, now_s: float) -> bool:
         """Count an instance of a launch that has no lease, as one that ends now, at the first price of the launch's
@@ -270,10 +283,12 @@ class Ledger(DecisionRecords):
         account, usd_per_hour = next(map(tuple, self._rows(first, like.id)), ("", like.usd_per_hour))
         with self.transaction():
             self._db.execute(
-                "INSERT OR REPLACE INTO leases (id, node, state, instance_id, made_s, from_s, committed_until_s,"
+                "INSERT INTO leases (id, node, state, instance_id, made_s, from_s, committed_until_s,"
                 " changed_s, to_s, end_reason, launch, pool, instance_type, market, usd_per_hour)"
                 " SELECT ?1, node, 'ended', ?2, ?3, ?3, ?4, ?4, ?4, 'it had no lease',"
-                " launch, pool, instance_type, market, usd_per_hour FROM leases WHERE id = ?5",
+                " launch, pool, instance_type, market, usd_per_hour FROM leases WHERE id = ?5"
+                " ON CONFLICT (id) DO UPDATE"
+                " SET made_s = ?3, from_s = ?3, committed_until_s = ?4, changed_s = ?4, to_s = ?4",
                 (id, instance_id, from_s, now_s, like.id),
             )
             self.rate(id, 0.0, account, usd_per_hour)
@@ -308,8 +323,7 @@ class Ledger(DecisionRecords):
     def events_of(self, job: int, launches: Iterable[str]) -> list[EventRow]:
         """Those of a job and of launches."""
         wanted = [job, *launches]
-        marks = ",".join("?" * (len(wanted) - 1))
-        query = f"{_EVENTS} WHERE job = ? OR launch IN ({marks}) ORDER BY id"
+        query = f"{_EVENTS} WHERE job = ? OR launch IN ({_marks(wanted[1:])}) ORDER BY id"
         return [EventRow(**row) for row in self._rows(query, *wanted)]
 
     def forget_before(self, at_s: float) -> None:
@@ -325,9 +339,14 @@ class Ledger(DecisionRecords):
 
     def note(self, key: str, value: str) -> None:
         """Keep a value under a key; it replaces the one before."""
-        self._insert("meta", "OR REPLACE", key=key, value=value)
+        self._insert("meta", "key", key=key, value=value)
 
     def noted(self, key: str) -> str | None:
         """The value of a key; None: there is none."""
         rows = self._rows("SELECT value FROM meta WHERE key = ?", key)
         return rows[0]["value"] if rows else None
+
+
+def _marks(values: Sequence[object]) -> str:
+    """Of a list in SQL, which PostgreSQL wants not empty."""
+    return ",".join("?" * len(values)) or "NULL"

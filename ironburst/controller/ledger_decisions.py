@@ -5,7 +5,6 @@ in a table of their own, compressed: tens of bytes a job where a row is a thousa
 from __future__ import annotations
 
 import json
-import sqlite3
 import zlib
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
@@ -16,6 +15,7 @@ from ironburst.burst import Job
 from ironburst.controller import records, schema
 from ironburst.controller.ledger_jobs import JobRecords
 from ironburst.controller.records import DecisionRow, JobRow, storable
+from ironburst.controller.schema import Row
 from ironburst.nodes import naming
 
 PARTS = 32
@@ -86,7 +86,7 @@ class DecisionRecords(JobRecords):
         told = [(row["at_s"], json.loads(zlib.decompress(row["said"]))) for row in rows]
         return {int(job): (at_s, Wording(*wording)) for at_s, of in told for job, wording in of.items()}
 
-    def _worded(self, newest: Mapping[int, sqlite3.Row]) -> dict[int, DecisionRow]:
+    def _worded(self, newest: Mapping[int, Row]) -> dict[int, DecisionRow]:
         """Decisions, each the newest of its job, as they read now."""
         found = {job: records.of(DecisionRow, row) for job, row in newest.items()}
         for job, (at_s, told) in self._wordings(found).items() if found else ():
@@ -116,7 +116,7 @@ class DecisionRecords(JobRecords):
         rows = self._rows(query, count)
         return self._read(rows, {row["job"]: row for row in rows if row["newest"]})
 
-    def _read(self, rows: list[sqlite3.Row], newest: Mapping[int, sqlite3.Row]) -> list[DecisionRow]:
+    def _read(self, rows: list[Row], newest: Mapping[int, Row]) -> list[DecisionRow]:
         now = self._worded(newest)
         newest_ids = {row["id"] for row in newest.values()}
         return [now[row["job"]] if row["id"] in newest_ids else records.of(DecisionRow, row) for row in rows]

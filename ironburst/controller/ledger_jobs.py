@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, fields
@@ -11,8 +10,9 @@ from typing import Any
 from ironburst.burst import Job
 from ironburst.controller import records, schema
 from ironburst.controller.records import GpuTimes, JobRow, LeaseRow, RunRow, storable
+from ironburst.controller.schema import Database, Row
 
-_SEEN = [field.name for field in fields(JobRow) if field.name != "spot_losses"]
+_SEEN = [f'"{field.name}"' for field in fields(JobRow) if field.name != "spot_losses"]  # "user" is a word of SQL
 
 # by the index of states, which != would not use
 _IN_QUEUE = "state IN ('PENDING', 'RUNNING', 'COMPLETING', 'CONFIGURING', 'SUSPENDED', 'STOPPED', 'STAGE_OUT')"
@@ -21,7 +21,7 @@ _IN_QUEUE = "state IN ('PENDING', 'RUNNING', 'COMPLETING', 'CONFIGURING', 'SUSPE
 class JobRecords:
     """The part of a Ledger that is about jobs, on its file."""
 
-    def __init__(self, db: sqlite3.Connection):
+    def __init__(self, db: Database):
         self._db = db
 
     @contextmanager
@@ -39,16 +39,17 @@ class JobRecords:
             raise
         self._db.execute("COMMIT")
 
-    def _rows(self, query: str, *values: Any) -> list[sqlite3.Row]:
-        return self._db.execute(query, values).fetchall()
+    def _rows(self, query: str, *values: Any) -> list[Row]:
+        rows: list[Row] = self._db.execute(query, values).fetchall()
+        return rows
 
     def saw_jobs(self, jobs: Iterable[Job], now_s: float) -> None:
         """Remember jobs, so that they can be explained after they have left the queue."""
         names = ", ".join(_SEEN)
         query = f"""INSERT INTO jobs ({names}) VALUES ({", ".join("?" * len(_SEEN))}) ON CONFLICT (job) DO UPDATE SET
             state = excluded.state, last_s = excluded.last_s, time_limit_s = excluded.time_limit_s,
-            start_s = coalesce(excluded.start_s, start_s), called = excluded.called,
-            ran_on = CASE excluded.ran_on WHEN '' THEN ran_on ELSE excluded.ran_on END"""
+            start_s = coalesce(excluded.start_s, jobs.start_s), called = excluded.called,
+            ran_on = CASE excluded.ran_on WHEN '' THEN jobs.ran_on ELSE excluded.ran_on END"""
         with self.transaction():
             for job in jobs:
                 size = (job.nodes, job.each.gpus, job.time_limit_s)
@@ -89,7 +90,8 @@ class JobRecords:
     def add_run(self, run: RunRow) -> None:
         """One that began; it may be known already."""
         row = {name: storable(value) for name, value in asdict(run).items()}
-        query = f"INSERT OR IGNORE INTO job_runs ({', '.join(row)}) VALUES ({', '.join('?' * len(row))})"
+        names, marks = ", ".join(f'"{name}"' for name in row), ", ".join("?" * len(row))
+        query = f"INSERT INTO job_runs ({names}) VALUES ({marks}) ON CONFLICT DO NOTHING"
         self._db.execute(query, tuple(row.values()))
 
     def set_run(self, run: RunRow) -> None:
@@ -101,11 +103,11 @@ class JobRecords:
 
     def open_runs(self) -> list[RunRow]:
         """Those that go on."""
-        return self._runs("end_s IS NULL")
+        return self._runs("end_s IS NULL ORDER BY job, start_s")
 
     def runs_to_ask(self, now_s: float, count: int) -> list[RunRow]:
         """Those for which Prometheus is to be asked by now, no more than that many."""
-        return self._runs("ask_s <= ? ORDER BY ask_s LIMIT ?", now_s, count)
+        return self._runs("ask_s <= ? ORDER BY ask_s, job LIMIT ?", now_s, count)
 
     def runs_of(self, job: int) -> list[RunRow]:
         """A job's, the oldest first."""
@@ -119,10 +121,10 @@ class JobRecords:
 
     def runs_between(self, from_s: float, to_s: float) -> list[RunRow]:
         """Those that ended in a time."""
-        return self._runs("end_s >= ? AND end_s < ? ORDER BY end_s", from_s, to_s)
+        return self._runs("end_s >= ? AND end_s < ? ORDER BY end_s, job", from_s, to_s)
 
     def _runs(self, where: str, *values: float | str) -> list[RunRow]:
-        if not self._rows("SELECT 1 FROM sqlite_master WHERE name = 'job_runs'"):
+        if not schema.columns(self._db, "job_runs"):
             return []  # no controller of this version has opened it yet
         return [records.of(RunRow, row) for row in self._rows(f"SELECT * FROM job_runs WHERE {where}", *values)]
 
@@ -136,7 +138,7 @@ class JobRecords:
         lost = [row["job"] for row in self._rows(query, lease.made_s) if lease.node in row["ran_on"].split(",")]
         count = (
             "UPDATE jobs SET spot_losses = spot_losses + 1, lost_start_s = start_s"
-            " WHERE job = ? AND lost_start_s IS NOT start_s"
+            " WHERE job = ? AND (lost_start_s IS NULL OR lost_start_s != start_s)"
         )
         self._db.executemany(count, [(job,) for job in lost])
 

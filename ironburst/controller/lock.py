@@ -3,19 +3,44 @@
 from __future__ import annotations
 
 import fcntl
+import functools
 import json
 import os
 import socket
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 from ironburst.controller import private
 
 
 class LockedError(Exception):
     """Another controller runs; the text says which."""
+
+
+class Lost(LockedError):
+    """The ledger that this controller held may be another head's by now: this process may do nothing more."""
+
+
+class Fenced:
+    """A port of which each call is made only while the controller holds its ledger: `check` raises Lost before."""
+
+    def __init__(self, port: object, check: Callable[[], None]):
+        self._port, self._check = port, check
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self._port, name)
+        if not callable(found):
+            return found
+
+        @functools.wraps(found)
+        def call(*values: Any, **named: Any) -> Any:
+            self._check()
+            return found(*values, **named)
+
+        return call
 
 
 @contextmanager

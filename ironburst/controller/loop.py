@@ -10,6 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Protocol
 
+from ironburst.controller.lock import Lost
 from ironburst.controller.tick import Report
 from ironburst.document import ClusterDocument, DocumentError
 from ironburst.ports import CloudError, SchedulerError, Uptime
@@ -74,6 +75,7 @@ def run(
 ) -> None:
     """Tick at the document's interval, from tick start to tick start, or sooner where a person's order waits. `told`
     gets each report, or why a tick failed. Nothing that a tick raises ends this: who would give the rented nodes back?
+    Only of a ledger that another head may have taken over it raises Lost.
     """
     interval = 10.0
     while not clock.stopped:
@@ -82,6 +84,8 @@ def run(
             document = read()
             interval = float(document.burst.tick_s)
             told(controller.tick(document))
+        except Lost:
+            raise
         except Exception as error:
             with suppress(Exception):  # a ledger that takes nothing, or a terminal that is gone: one of both may do
                 told(error)

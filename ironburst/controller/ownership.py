@@ -106,6 +106,8 @@ def _here(ledger: Ledger) -> Owner:
     is the same file: a container has a new host name at each start.
     """
     owner, path = owner_of(ledger), ledger.path.absolute()
+    if ledger.shared:  # by heads that are one owner
+        return owner
     here = {"host": socket.gethostname(), "path": str(path), "file": path.stat().st_ino}
     was = json.loads(ledger.noted(_PLACE) or "null")
     if was and (was["path"] != here["path"] or (was["host"] != here["host"] and was["file"] != here["file"])):

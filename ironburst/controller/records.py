@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import functools
-import sqlite3
 from dataclasses import dataclass, fields
 from typing import Any, NamedTuple, TypeAlias, TypeVar, cast
 
 from ironburst.burst import Lease
 from ironburst.controller.lease_states import State
+from ironburst.controller.schema import Row
 
 T = TypeVar("T")
 
@@ -270,12 +270,12 @@ def storable(value: Any) -> Any:
     return value.encode("utf-8", "replace").decode() if isinstance(value, str) else value
 
 
-def lease(row: sqlite3.Row) -> LeaseRow:
+def lease(row: Row) -> LeaseRow:
     """A row of the table `leases`."""
     return of(LeaseRow, row, state=State(row["state"]), worked=bool(row["worked"]))
 
 
-def of(kind: type[T], row: sqlite3.Row, **read: Any) -> T:
+def of(kind: type[T], row: Row, **read: Any) -> T:
     """A row as the dataclass that its table has. An older ledger may lack columns; those that a newer ironburst added
     are left out. `read`: columns that aren't taken as they are.
     """

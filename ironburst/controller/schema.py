@@ -1,5 +1,6 @@
-"""The ledger's file and tables, also of ledgers that were written before a table or a column was there, or by a newer
-ironburst. VERSION counts what an older one couldn't go on with; a table or a column more, it doesn't see.
+"""The ledger's file and tables, those of PostgreSQL too; also of ledgers that were written before a table or a column
+was there, or by a newer ironburst. VERSION counts what an older one couldn't go on with; a table or a column more, it
+doesn't see.
 """
 
 from __future__ import annotations
@@ -7,9 +8,11 @@ from __future__ import annotations
 import errno
 import os
 import sqlite3
+from collections.abc import Iterable, Iterator
 from contextlib import closing
 from importlib import resources
 from pathlib import Path
+from typing import Any, Protocol
 
 from ironburst.controller import private
 
@@ -18,6 +21,41 @@ PAGE = 1024
 """bytes that are written where a row changes: of a large queue the rows that change are on as many pages"""
 LOG_BYTES = 32_000_000
 """of changes, until they are put in their places: most pages change again by then"""
+
+
+class Row(Protocol):
+    """Of an answer, as sqlite3.Row."""
+
+    def __getitem__(self, key: Any) -> Any:
+        """A value by its column's name or number."""
+
+    def __iter__(self) -> Iterator[Any]:
+        """Its values."""
+
+    def keys(self) -> Iterable[str]:
+        """Its columns."""
+
+
+class Database(Protocol):
+    """What the ledger needs of a database: the part of sqlite3.Connection that controller.postgresql has, too, with
+    `?` and `?1` for values, and with sqlite3's errors.
+    """
+
+    @property
+    def in_transaction(self) -> bool:
+        """Whether BEGIN was executed, and neither COMMIT nor ROLLBACK."""
+
+    def execute(self, sql: str, values: Any = (), /) -> Any:
+        """A cursor: fetchall, fetchone, rowcount, and its rows."""
+
+    def executemany(self, sql: str, rows: Any, /) -> Any:
+        """Once for each row of values."""
+
+    def executescript(self, sql: str, /) -> Any:
+        """Statements without values."""
+
+    def close(self) -> None:
+        """No call after this."""
 
 
 class LedgerError(Exception):
@@ -35,14 +73,12 @@ def opened(path: Path, *, read_only: bool) -> sqlite3.Connection:
     try:
         if path.exists():
             with closing(_to_read(path)) as db:
-                _refuse_others(path, db)
+                refuse_others(path, db)
         elif read_only:
             raise LedgerError(f"there is no ledger at {path}: give --ledger, or start `ironburst run`")
         if read_only:
             db = _to_read(path)
-            complete = db.execute("SELECT 1 FROM meta WHERE key = 'version'").fetchone()  # its last row to be made
-            if not complete:
-                raise LedgerError(f"{path} is being made: ask again in a moment")
+            refuse_half(path, db)
             return db
         private.parent(path)
         for part in (path, *path.parent.glob(f"{path.name}-*")):  # new ones beside it get the ledger's mode
@@ -53,7 +89,6 @@ def opened(path: Path, *, read_only: bool) -> sqlite3.Connection:
         db.execute(f"PRAGMA wal_autocheckpoint={LOG_BYTES // db.execute('PRAGMA page_size').fetchone()[0]}")
         db.execute("PRAGMA synchronous=FULL")  # an intent must survive a power cut
         apply(db)
-        db.execute("INSERT OR IGNORE INTO meta (key, value) VALUES ('version', ?)", (VERSION,))
         return db
     except PermissionError:
         raise NotForYou(f"{path} is for the controller's group alone: ask somebody of it") from None
@@ -78,7 +113,7 @@ def _connected(path: Path, mode: str) -> sqlite3.Connection:
     return db
 
 
-def _refuse_others(path: Path, db: sqlite3.Connection) -> None:
+def refuse_others(path: Path, db: Database) -> None:
     """Raises LedgerError for a ledger of another version; one without tables is new."""
     if not columns(db, "meta"):
         return
@@ -90,7 +125,13 @@ def _refuse_others(path: Path, db: sqlite3.Connection) -> None:
         )
 
 
-def apply(db: sqlite3.Connection) -> None:
+def refuse_half(path: Path, db: Database) -> None:
+    """Raises LedgerError for one whose last row isn't made yet."""
+    if not db.execute("SELECT 1 FROM meta WHERE key = 'version'").fetchone():
+        raise LedgerError(f"{path} is being made: ask again in a moment")
+
+
+def apply(db: Database) -> None:
     """Make what is missing. It may break off anywhere: the next one goes on."""
     if "instance_type" not in columns(db, "cool_downs") and columns(db, "cool_downs"):
         db.execute("ALTER TABLE cool_downs RENAME TO cool_downs_before")  # SQLite can't change a key
@@ -108,10 +149,16 @@ def apply(db: sqlite3.Connection) -> None:
     db.execute("CREATE INDEX IF NOT EXISTS jobs_by_part ON jobs(called) WHERE called != ''")
     if columns(db, "cool_downs_before"):
         names = ", ".join(columns(db, "cool_downs_before"))
-        db.execute(f"INSERT OR IGNORE INTO cool_downs ({names}) SELECT {names} FROM cool_downs_before")
+        db.execute(
+            f"INSERT INTO cool_downs ({names}) SELECT {names} FROM cool_downs_before WHERE true ON CONFLICT DO NOTHING"
+        )
         db.execute("DROP TABLE cool_downs_before")
+    db.execute("INSERT INTO meta (key, value) VALUES ('version', ?) ON CONFLICT DO NOTHING", (VERSION,))
 
 
-def columns(db: sqlite3.Connection, table: str) -> list[str]:
+def columns(db: Database, table: str) -> list[str]:
     """Of a table; none: it isn't there."""
+    if not isinstance(db, sqlite3.Connection):
+        query = "SELECT attname FROM pg_attribute WHERE attrelid = to_regclass(?) AND attnum > 0 AND NOT attisdropped"
+        return [row[0] for row in db.execute(f"{query} ORDER BY attnum", (table,))]
     return [row[1] for row in db.execute(f"PRAGMA table_info({table})")]

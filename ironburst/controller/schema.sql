@@ -1,4 +1,4 @@
--- The ledger. Times are seconds since 1970 (UTC), money USD. One writer (the lock), any number of readers (WAL).
+-- The ledger, for SQLite; controller/postgresql.py has PostgreSQL's types for these. Times are seconds since 1970 (UTC), money USD. One writer (the lock), any number of readers (WAL).
 CREATE TABLE IF NOT EXISTS meta (key TEXT PRIMARY KEY, value TEXT NOT NULL);
 CREATE TABLE IF NOT EXISTS launches (
   id TEXT PRIMARY KEY, pool TEXT NOT NULL, instance_type TEXT NOT NULL, market TEXT NOT NULL, zones TEXT NOT NULL, nodes TEXT NOT NULL,
@@ -32,7 +32,7 @@ CREATE INDEX IF NOT EXISTS decisions_of_job ON decisions(job, id);
 -- their row in decisions; zlib'd JSON: {job: [kind, code, text, look_again_s, figures]}
 CREATE TABLE IF NOT EXISTS wordings (part INTEGER PRIMARY KEY, at_s REAL NOT NULL, said BLOB NOT NULL);
 CREATE TABLE IF NOT EXISTS jobs (
-  job INTEGER PRIMARY KEY, name TEXT NOT NULL, user TEXT NOT NULL, submit_s REAL NOT NULL, nodes INTEGER NOT NULL, gpus INTEGER NOT NULL,
+  job INTEGER PRIMARY KEY, name TEXT NOT NULL, "user" TEXT NOT NULL, submit_s REAL NOT NULL, nodes INTEGER NOT NULL, gpus INTEGER NOT NULL,
   time_limit_s REAL, state TEXT NOT NULL, start_s REAL, ran_on TEXT NOT NULL DEFAULT '', last_s REAL NOT NULL,
   called TEXT NOT NULL DEFAULT '', spot_losses INTEGER NOT NULL DEFAULT 0, lost_start_s REAL);
 CREATE INDEX IF NOT EXISTS jobs_by_state ON jobs(state);
@@ -44,7 +44,7 @@ CREATE INDEX IF NOT EXISTS events_of_job ON events(job) WHERE job IS NOT NULL;
 CREATE INDEX IF NOT EXISTS events_of_launch ON events(launch);
 -- runs of jobs on GPUs, and what they made of them: gzip'd JSON of job_figures. ask_s: when Prometheus is asked next; NULL: no more
 CREATE TABLE IF NOT EXISTS job_runs (
-  job INTEGER NOT NULL, start_s REAL NOT NULL, number INTEGER NOT NULL, called TEXT NOT NULL, user TEXT NOT NULL, account TEXT NOT NULL,
+  job INTEGER NOT NULL, start_s REAL NOT NULL, number INTEGER NOT NULL, called TEXT NOT NULL, "user" TEXT NOT NULL, account TEXT NOT NULL,
   nodes TEXT NOT NULL, gpus INTEGER NOT NULL, slice INTEGER NOT NULL, time_limit_s REAL, end_s REAL, usd REAL, ask_s REAL,
   asked INTEGER NOT NULL DEFAULT 0, figures BLOB, PRIMARY KEY (job, start_s));
 CREATE INDEX IF NOT EXISTS job_runs_to_ask ON job_runs(ask_s) WHERE ask_s IS NOT NULL;

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TypeVar, cast
 
 from ironburst.burst import Decision, Halt, Snapshot, decide
 from ironburst.controller import (
@@ -47,6 +48,7 @@ from ironburst.controller.heartbeat import Heartbeat
 from ironburst.controller.idle_gpus import IdleGpus
 from ironburst.controller.job_runs import JobRuns
 from ironburst.controller.ledger import Ledger
+from ironburst.controller.lock import Fenced, LockedError
 from ironburst.controller.logbook import Logbook
 from ironburst.controller.recorder import Recorder
 from ironburst.controller.records import EventRow
@@ -54,6 +56,8 @@ from ironburst.controller.site import PoolImage, Site, Told, pool_images
 from ironburst.document import ClusterDocument
 from ironburst.ports import Clock, Cloud, CloudError, Instance, Observation, Scheduler, SchedulerError
 from ironburst.ports.karpenter import Karpenter
+
+Port = TypeVar("Port")
 
 _POLL_S = 0.3  # between looks while the scheduler handles a power_up
 _UNLISTED_S = 1800.0  # without a list of instances: throttling is over by then, a missing right isn't
@@ -121,16 +125,16 @@ class Controller:
 
     def tick(self, document: ClusterDocument) -> Report:
         """Raises SchedulerError if the queue can't be seen at all, and CloudError if nothing proves our clock, neither
-        an answer of the cloud nor the host's uptime: nothing is decided blindly. Raises OwnedElsewhere if another
-        controller holds the site; then nothing is done. Raises whatever else goes wrong, after the brake was pulled;
-        its notes say what that did.
+        an answer of the cloud nor the host's uptime: nothing is decided blindly. Raises LockedError if another
+        controller holds the site (OwnedElsewhere), or may by now (Lost); then nothing is done. Raises whatever else
+        goes wrong, after the brake was pulled; its notes say what that did.
         """
         try:
             report = self._tick(document)
             self._told.tick_ended()
             self._brake.remember(self.ledger.leases())
             return report
-        except (SchedulerError, CloudError, ownership.OwnedElsewhere):
+        except (SchedulerError, CloudError, LockedError):
             raise
         except Exception as error:
             for said in self._brake.pull(lambda: self._seen(document)):
@@ -140,7 +144,7 @@ class Controller:
     def stopped(self, document: ClusterDocument) -> None:
         """Nothing comes after this: say so, so that a controller elsewhere need not wait. Raises SchedulerError."""
         if self._said:
-            ownership.say(Site(document, self.scheduler, self.cloud, self.ledger, self.clock, {}), stopped=True)
+            ownership.say(self._made(document, self.clock.now(), []), stopped=True)
             self._said = False
 
     @property
@@ -273,10 +277,14 @@ class Controller:
     def _made(self, document: ClusterDocument, began: float, listed: Iterable[Instance]) -> Site:
         late_s = began + document.burst.tick_s
         instances = {instance.id: instance for instance in listed}
-        told, way = self._told, self.karpenter
-        site = Site(document, self.scheduler, self.cloud, self.ledger, self.clock, instances, told, late_s, way)
+        told, way = self._told, self.karpenter and self._fenced(self.karpenter)
+        ports = self._fenced(self.scheduler), self._fenced(self.cloud)
+        site = Site(document, *ports, self.ledger, self.clock, instances, told, late_s, way)
         site.spare = self._spare
         return site
+
+    def _fenced(self, port: Port) -> Port:
+        return cast(Port, Fenced(port, self.ledger.check)) if self.ledger.shared else port
 
     def _act(
         self, site: Site, decision: Decision, snapshot: Snapshot, images: dict[str, PoolImage]

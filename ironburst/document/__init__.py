@@ -47,7 +47,7 @@ from ironburst.document.model import (
     SubnetManager,
 )
 from ironburst.document.policy_model import BudgetDocument, Burst, Share, WaitTargetDocument
-from ironburst.document.slurm_node import SlurmMail, SlurmNode
+from ironburst.document.slurm_node import SecondHead, SlurmMail, SlurmNode
 from ironburst.system import files
 
 __all__ = [
@@ -73,6 +73,7 @@ __all__ = [
     "Reader",
     "Scheduler",
     "Scratch",
+    "SecondHead",
     "Share",
     "SlurmMail",
     "SlurmNode",

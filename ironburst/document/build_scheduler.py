@@ -35,6 +35,10 @@ def scheduler(
     if isinstance(declared, Slurm):
         known["kill_wait_s"] = declared.kill_wait or spot_notice.kill_wait_s(config.burst.tick)
         known["head_address"] = address if declared.managed else declared.head
+        if second := declared.second_head:
+            at = next((host.address for host in hosts if host.name == second.head), "")
+            known["second_head"] = {"address": at, **second.model_dump(exclude_none=True)}
+            known["conf_server"] = f"{address},{at}"
     if isinstance(declared, Kubernetes):
         support = declared.gpu_support
         known["device_taints"] = support.device_taints

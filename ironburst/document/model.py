@@ -14,7 +14,7 @@ from ironburst.document.karpenter_model import KarpenterPool
 from ironburst.document.monitoring import MonitoringDocument
 from ironburst.document.part import Part
 from ironburst.document.policy_model import BudgetDocument, Burst, Share
-from ironburst.document.slurm_node import SlurmMail, SlurmNode
+from ironburst.document.slurm_node import SecondHead, SlurmMail, SlurmNode
 from ironburst.document.user_model import Users
 
 
@@ -144,6 +144,8 @@ class Scheduler(Hosted):
     shared_filesystem: str = Field(description="empty: there is none")
     head: str = ""
     head_address: str = ""
+    second_head: SecondHead | None = Field(default=None, description="null: there is one head")
+    conf_server: str = Field(default="", description="where slurmd asks: addresses of two heads; empty: head_address")
     munge_key: str = ""
     managed: bool = Field(
         default=True, description="false: a Slurm that somebody else sets up; nothing is written there"

@@ -25,3 +25,13 @@ class SlurmMail(Part):
 
     relay: str = Field(description="host or host:port")
     sender: str
+
+
+class SecondHead(Part):
+    """Where Slurm and the controller go on when the head dies."""
+
+    head: str
+    address: str
+    state: str = Field(description="folder that both heads see")
+    ledger: str = Field(description="URL of PostgreSQL, without a password")
+    ledger_password: str = Field(default="", description="a reference; empty: none is asked for")

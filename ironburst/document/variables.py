@@ -24,6 +24,13 @@ def keeper(document: Mapping[str, Any]) -> str | None:
     return str(head) if head in names else next(iter(names), None)
 
 
+def keepers(document: Mapping[str, Any]) -> list[str]:
+    """The keeper first, and Slurm's second head, which is set up as the first one is."""
+    names = {host["name"] for host in document["hosts"] if host.get("managed", True)}
+    seconds = [(each.get("second_head") or {}).get("head", "") for each in schedulers(document)]
+    return [name for name in (keeper(document) or "", *seconds) if name in names]
+
+
 def schedulers(document: Mapping[str, Any]) -> list[dict[str, Any]]:
     """One, or two. With slurm-bridge Slurm's has its cluster where one of Kubernetes has its own."""
     every = [document["scheduler"], *document.get("other_schedulers", ())]

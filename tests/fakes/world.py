@@ -11,8 +11,8 @@ from tests.fakes import Breaking, FakeClock, FakeCloud, FakeSlurm, document
 class World:
     """A site, its controller, and time that passes only here."""
 
-    def __init__(self, tmp_path, home=2, **burst):
-        self.path, self.document = tmp_path / "ledger.sqlite", document(**burst)
+    def __init__(self, tmp_path, home=2, ledger=None, **burst):
+        self.path, self.document = ledger or tmp_path / "ledger.sqlite", document(**burst)
         self.clock = FakeClock()
         self.slurm = FakeSlurm(self.clock, home=home)
         self.cloud = FakeCloud(self.clock, self.slurm)
@@ -22,7 +22,8 @@ class World:
         counter = itertools.count(1)
         ports = [Breaking(port, counter, **breaking) if breaking else port for port in (self.slurm, self.cloud)]
         self.ledger = Ledger(self.path)
-        self.ledger._db.execute("PRAGMA synchronous=OFF")  # no power cut in these tests; four times as fast
+        if not self.ledger.shared:
+            self.ledger._db.execute("PRAGMA synchronous=OFF")  # no power cut in these tests; four times as fast
         self.controller = Controller(*ports, self.ledger, self.clock, Recorder(self.path.with_name("ticks")))
         return counter
 

@@ -61,10 +61,11 @@ class Story:
     """Two jobs fill the hall; a gang and a single job, both may be requeued, are rented for."""
 
     tick_s, cloud_of = 10.0, Cloud
+    runs_s = (2400.0, 900.0, 700.0)  # at home, the gang, the single one
 
-    def __init__(self, folder, clock=None):
+    def __init__(self, folder, clock=None, ledger=None):
         folder.mkdir(exist_ok=True)
-        self.folder, self.path = folder, folder / "ledger.sqlite"
+        self.folder, self.path = folder, ledger or folder / "ledger.sqlite"
         self.clock = clock or FakeClock()
         self.slurm = Slurm(self.clock, home=2, burst={"burst-p5": NODES})
         self.cloud = self.cloud_of(self.clock, self.slurm)
@@ -76,16 +77,18 @@ class Story:
         self.missed: list[str] = []  # why ticks didn't happen
         self.later: list[tuple[float, object]] = []  # (when, what)
         self.start()
-        self.home = [self.slurm.submit(limit_s=2 * HOUR, runs_s=2400) for _ in range(2)]
-        self.gang = self.slurm.submit(nodes=2, limit_s=HOUR, runs_s=900)
-        self.single = self.slurm.submit(limit_s=HOUR, runs_s=700)
+        home_s, gang_s, single_s = self.runs_s
+        self.home = [self.slurm.submit(limit_s=2 * HOUR, runs_s=home_s) for _ in range(2)]
+        self.gang = self.slurm.submit(nodes=2, limit_s=HOUR, runs_s=gang_s)
+        self.single = self.slurm.submit(limit_s=HOUR, runs_s=single_s)
 
     def start(self):
         """A new process of the controller."""
         self.stopped = True
         self.ledger = Ledger(self.path)
-        self.ledger._db.execute("PRAGMA synchronous=OFF")  # no power cut here; four times as fast
-        self.ledger._db.execute("PRAGMA busy_timeout=0")
+        if not self.ledger.shared:
+            self.ledger._db.execute("PRAGMA synchronous=OFF")  # no power cut here; four times as fast
+            self.ledger._db.execute("PRAGMA busy_timeout=0")
         recorder = Recorder(self.path.with_name("ticks"))
         self.controller = Controller(self.slurm, self.cloud, self.ledger, self.clock, recorder)
         self.stopped = False

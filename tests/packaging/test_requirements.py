@@ -44,6 +44,7 @@ ASKED_BY = {
     "google": "ironburst.adapters.google",
     "kubernetes": "ironburst.wiring.schedulers",
     "monitoring": "ironburst.cli.monitoring",
+    "postgresql": "ironburst.controller.postgresql",
 }
 
 

@@ -49,6 +49,7 @@ MAIN_PATHS = (
     ("job 1 --ledger ledger.sqlite", 2, "ledger.sqlite"),
     ("logs dgx01 --document cluster.json --ledger ledger.sqlite", 2, "ledger.sqlite"),
     ("run --document document.json --ledger ledger.sqlite", 2, "document.json"),
+    ("backup copy.sqlite --ledger ledger.sqlite", 2, "ledger.sqlite"),
     ("receive --document cluster.json --ledger ledger.sqlite", 2, "no monitoring.receiver"),
     ("serve --document document.json", 2, "document.json"),
     ("serve --document cluster.json --ledger ledger.sqlite --out page.html", 0, ""),

@@ -17,6 +17,7 @@ from sample import lab_document
 
 from ironburst import document as documents
 from ironburst.burst import drains
+from ironburst.document import SecondHead
 from ironburst.slurm_programs import snippet
 
 ROLE = Path(__file__).resolve().parents[2] / "playbooks/roles/slurm_head"
@@ -56,6 +57,9 @@ def render(name, document=None, **changes):
         "slurm_head_topology": data["topology"],
         "slurm_head_pmix": True,
         "slurm_head_mail": data["scheduler"]["mail"] or {},
+        "slurm_head_second": data["scheduler"]["second_head"] or {},
+        "slurm_head_first": True,
+        "slurm_head_mounts": FIXED["slurm_head_mounts"],
     }
     return environment.from_string((ROLE / "templates" / name).read_text()).render(variables | changes)
 
@@ -103,6 +107,28 @@ def test_nodes_and_partitions():
     assert burst["SuspendTime"] == "86400" and burst["MaxTime"] == "60" and burst["DefaultTime"] == "60"
     assert all(share.items() <= partitions[name].items() for name in ("burst-p5", "fixed"))
     assert set(partitions) == {"home", "fixed", "burst-p5", "burst-any"}
+
+
+def test_two_heads():
+    """slurm.conf(5): the first SlurmctldHost is the primary; the state of both is one folder that both see."""
+    second = {"head": "head2", "address": "10.78.0.9", "state": "/srv/heads", "ledger": "postgresql://i@db/i"}
+    document = lab_document()
+    document = document.model_copy(
+        update={"scheduler": document.scheduler.model_copy(update={"second_head": SecondHead(**second)})}
+    )
+    lines = render("slurm.conf.j2", document).splitlines()
+    hosts = [line for line in lines if line.startswith("SlurmctldHost=")]
+    assert hosts == ["SlurmctldHost=head(10.78.0.10)", "SlurmctldHost=head2(10.78.0.9)"]
+    assert not [line for line in render("slurm.conf.j2").splitlines() if "SlurmctldTimeout" in line]
+    mounted = next(each for each in FIXED["slurm_head_mounts"] if each["unit"] == "var-lib-slurm-slurmctld")
+    unit = render("heads.mount.j2", document, mounted=mounted)
+    assert f"StateSaveLocation={mounted['at']}" in lines
+    assert f"Where={mounted['at']}" in unit and "What=/srv/heads/slurmctld" in unit
+    assert "AssertPathIsMountPoint=/srv/heads" in unit, "an empty folder in its place would be a cluster without jobs"
+    assert f"RequiresMountsFor={mounted['at']} " in render("heads.service.j2", document)
+    text = render("ledger.url.j2", document)
+    assert [line for line in text.splitlines() if not line.startswith("#")] == ["postgresql://i@db/i"]
+    assert "slurmdbd" not in render("slurmctld.service.j2", document, slurm_head_first=False)
 
 
 def test_renting_settings():

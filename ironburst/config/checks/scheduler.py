@@ -23,7 +23,7 @@ def scheduler(config: ClusterConfig) -> Findings:
     yield from _unmanaged(config)
     yield from _whose(config)
     yield from _kill_wait(config)
-    yield from _mail(config)
+    yield from _managed_only(config)
     if config.kubernetes:
         yield from _nodes(config)
     for at, each in schedulers(config):
@@ -84,8 +84,11 @@ def _kill_wait(config: ClusterConfig) -> Findings:
             yield Finding(at("kill_wait"), given, "kill-wait", message)
 
 
-def _mail(config: ClusterConfig) -> Findings:
+def _managed_only(config: ClusterConfig) -> Findings:
     for at, each in schedulers(config):
+        if each.kind == "slurm" and each.second_head and not each.managed:
+            message = "is a line of a slurm.conf that isn't managed: leave it out; a controller of ours on both heads "
+            yield Finding(at("second_head"), None, "unmanaged-slurm", message + "needs the ledger alone")
         if each.kind == "slurm" and each.mail and not each.managed:
             message = "is MailProg of a slurm.conf that isn't managed: leave it out"
             yield Finding(at("mail"), None, "unmanaged-slurm", message)
@@ -127,7 +130,7 @@ def _one(config: ClusterConfig, at: At, nodes: NodeSettings, may: list[str] | No
 
 
 def head_declared(config: ClusterConfig, path: str, of: Scheduler) -> Findings:
-    """The node at `path` that a scheduler names as its head has that role, and is the only one."""
+    """The node at `path` that a scheduler names as its head has that role, and is the only one, or one of two."""
     ranges = [nodes for _, _, nodes in owned_nodes(config) if nodes.role == "head"]
     heads = [name for nodes in ranges for name in nodes.names]
     own = [name for nodes in ranges if config.scheduler_of(nodes) is of for name in nodes.names]
@@ -137,10 +140,23 @@ def head_declared(config: ClusterConfig, path: str, of: Scheduler) -> Findings:
         known = ", ".join(heads) or "none is declared"
         message = f"{of.head_node!r} is not a node with role head; nodes with it: {known}"
         yield Finding(path, of.head_node, "unknown-node", message)
+    elif of.kind == "slurm" and of.second_head:
+        yield from _second(path.removesuffix("head") + "second_head.head", of.head, of.second_head.head, own)
     elif len(own) > 1:
-        why = "no fenced store for a backup yet" if of.kind == "slurm" else "more control planes are joined by hand"
-        message = f"there are {len(own)} head nodes and one is supported ({why}); keep one"
-        yield Finding(path, own, "one-head", message)
+        message = f"there are {len(own)} head nodes and one is supported (more control planes are joined by hand)"
+        if of.kind == "slurm":
+            message = f"there are {len(own)} head nodes, and the ledger is a file of one of them (SQLite): write "
+            message += "`second_head` with a ledger in PostgreSQL for two"
+        yield Finding(path, own, "one-head", f"{message}; keep one")
+
+
+def _second(path: str, first: str, second: str, heads: list[str]) -> Findings:
+    if second == first or second not in heads:
+        known = ", ".join(name for name in heads if name != first) or "none is declared"
+        message = f"{second!r} is not a second node with role head; nodes with it beside {first}: {known}"
+        yield Finding(path, second, "unknown-node", message)
+    elif len(heads) > 2:
+        yield Finding(path, heads, "two-heads", f"there are {len(heads)} head nodes and two are supported; keep two")
 
 
 def _nodes(config: ClusterConfig) -> Findings:

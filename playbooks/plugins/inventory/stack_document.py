@@ -115,7 +115,7 @@ class InventoryModule(BaseInventoryPlugin):
             if own["node_sudo_secret"]:  # resolved where it is used: no listing shows it
                 own["ansible_become_password"] = trust_as_template(SUDO_PASSWORD)
             self._set(name, own)
-        if keeper := variables.keeper(document):
+        for keeper in variables.keepers(document):
             self._set(keeper, variables.of_keeper(document))
 
     def _set(self, name, values):

@@ -347,7 +347,7 @@ MISTAKES = {
     "no head role": ("            role: head\n", "", "scheduler.head", "'head' is not a node with role head; nodes with it: none is declared"),
     "head is a dgx": ("scheduler: {head: head", "scheduler: {head: dgx01", "scheduler.head", "'dgx01' is not a node with role head; nodes with it: head"),
     "head is pool": ("scheduler: {head: head", "scheduler: {head: p5", "scheduler.head", "'p5' is not a node with role head; nodes with it: head"),
-    "two heads": ("            platform: dgx-h100\n            rack: r01", "            role: head\n            platform: dgx-h100\n            rack: r01", "scheduler.head", "there are 5 head nodes and one is supported (no fenced store for a"),
+    "two heads": ("            platform: dgx-h100\n            rack: r01", "            role: head\n            platform: dgx-h100\n            rack: r01", "scheduler.head", "there are 5 head nodes, and the ledger is a file of one of them (SQLite)"),
     "no scheduler": ('    scheduler: {head: head, munge_key: "aws-secretsmanager:prod/munge-key"}\n', "", "scheduler", "is needed here and absent"),
     "cluster twice": ("  ironburst:cluster:\n", "  ironburst:cluster:\n    cluster:\n", "cluster", "there is no such key; allowed here: name, software, ssh, halls,"),
     "pools one level too high": ("      pools:", "    pools:", "", "line 49: is indented otherwise than the lines above that it belongs to"),

@@ -13,6 +13,7 @@ from ironburst.controller.job_story import gather
 from ironburst.controller.ledger import Ledger, LedgerError
 from ironburst.controller.retention import KEEP_S
 from tests.fakes.world import World
+from tests.postgresql import ledger_path as ledger_path
 
 
 def test_a_damaged_or_newer_ledger_is_refused_in_one_sentence(tmp_path):
@@ -41,16 +42,16 @@ def test_a_reader_of_a_ledger_that_is_being_made_is_told_so(tmp_path):
     assert Ledger(tmp_path / "half", read_only=True).all_cool_downs() == []
 
 
-def test_a_failed_transaction_leaves_nothing(tmp_path):
-    ledger = Ledger(tmp_path / "l")
+def test_a_failed_transaction_leaves_nothing(ledger_path):
+    ledger = Ledger(ledger_path)
     with pytest.raises(RuntimeError), ledger.transaction():
         ledger.event("x", "y", 1.0)
         raise RuntimeError
     assert ledger.events() == []
 
 
-def test_what_cost_no_money_is_forgotten_after_a_season(tmp_path):
-    ledger, day = Ledger(tmp_path / "l"), 86400.0
+def test_what_cost_no_money_is_forgotten_after_a_season(ledger_path):
+    ledger, day = Ledger(ledger_path), 86400.0
     launch = Launch("p5", ("a",), "spot", ("p5-1",), (2,), 20.0, 9000.0, 50.0, "late")
     ledger.add_launch("l1", launch, "p5.48xlarge", "ami", boot_s=600.0, serial=1, now_s=0.0)
     for number in (1, 2, 3):
@@ -103,16 +104,16 @@ def test_a_reader_leaves_nothing_beside_a_ledger_that_nobody_has_open(tmp_path):
     reader.close()
 
 
-def test_a_reader_beside_a_controller_sees_what_it_has_just_written(tmp_path):
-    writer = Ledger(tmp_path / "ledger.sqlite")
+def test_a_reader_beside_a_controller_sees_what_it_has_just_written(ledger_path):
+    writer = Ledger(ledger_path)
     writer.note("key", "one")
-    reader = Ledger(tmp_path / "ledger.sqlite", read_only=True)
+    reader = Ledger(ledger_path, read_only=True)
     writer.note("key", "two")
     assert reader.noted("key") == "two"
 
 
-def test_the_newest_decision_of_each_job_that_waits(tmp_path):
-    ledger = Ledger(tmp_path / "ledger.sqlite")
+def test_the_newest_decision_of_each_job_that_waits(ledger_path):
+    ledger = Ledger(ledger_path)
     for id, state in ((1, "PENDING"), (2, "RUNNING"), (3, "PENDING")):
         ledger.saw_jobs([Job(id, "train", "ann", state, 0.0, 1, Resources(8), 3600.0, ("home",))], 1.0)
     for id in (1, 2, 1, 3):

@@ -35,6 +35,7 @@ DEADLINE_S = float(os.environ.get("IRONBURST_JOIN_DEADLINE", "120"))
 BOOT_S = 120  # of the longest time from launch to joined: those of the boot itself
 INSTANCE = ("instance-id", "placement/availability-zone", "local-ipv4")
 SAFE = re.compile(r"^[A-Za-z0-9._:-]+$")
+HEADS = re.compile(r"^[A-Za-z0-9._:-]+(,[A-Za-z0-9._:-]+)?$")
 SERVER = re.compile(r"^https://[A-Za-z0-9.:\[\]-]+$")
 RECEIVER = re.compile(r"^[0-9.]+:[0-9]+$")
 ADDRESS = re.compile(r"^[0-9a-fA-F.:]+$")
@@ -177,7 +178,7 @@ def secret(what, reference, region, end):
 
 def slurm(data, name, region, end):
     """A node of Slurm. Raises JoinError."""
-    head = text_of(data, "conf_server", SAFE, "host name or address")
+    head = text_of(data, "conf_server", HEADS, "host name or address")
     reference = text_of(data, "munge_key")
     key = secret("munge key", reference, region, end)
     if len(key) < 32:
