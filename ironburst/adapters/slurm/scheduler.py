@@ -12,7 +12,7 @@ import os
 import re
 import shlex
 import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ironburst.adapters.slurm import answers as slurm_json
@@ -21,9 +21,11 @@ from ironburst.adapters.slurm import asked as slurm_asked
 from ironburst.adapters.slurm import bridge as slurm_bridge
 from ironburst.adapters.slurm import comments as slurm_comments
 from ironburst.adapters.slurm import defaults as slurm_defaults
+from ironburst.adapters.slurm import fields as slurm_fields
 from ironburst.adapters.slurm import occupancy as slurm_occupancy
 from ironburst.adapters.slurm.answers import Read
 from ironburst.adapters.slurm.rows import Rows
+from ironburst.adapters.slurm.stream import Streamed
 from ironburst.nodes import naming
 from ironburst.ports import Claim, Observation, Quota, SchedulerError, SchedulerMissing, TeamShare, WrongShape
 from ironburst.ports.service import Occupancy
@@ -54,6 +56,7 @@ _SIGNS = (
     "/usr/local/slurm*/bin/squeue /usr/local/slurm/*/bin/squeue /cm/shared/apps/slurm/*/bin/squeue 2>/dev/null"
 )
 _FILTERS = ("SQUEUE_", "SLURM_CLUSTERS")  # a person's own: less of the queue, or another cluster's
+Run = Callable[..., subprocess.CompletedProcess[bytes]]
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
 
@@ -74,7 +77,7 @@ class Slurm:
         """
         self._prefix, self._spool, self._timeout_s, self._first = list(prefix), spool, timeout_s, first
         self._cluster = cluster
-        self._rows = {"squeue": Rows("jobs"), "scontrol": Rows("nodes")}
+        self._rows = {"squeue": Rows("jobs", slurm_fields.job), "scontrol": Rows("nodes", slurm_fields.node)}
         self._job, self._node = Kept(slurm_json.job), Kept(slurm_json.node)
         self._defaults = Kept(slurm_defaults.of_row)
 
@@ -125,12 +128,12 @@ class Slurm:
         Jobs first: one that starts in between shows in its node's state.
         """
         try:
-            jobs = self._json("squeue", "--json", "--all")
+            jobs = self._json_at_once("squeue", "--json", "--all")
         except SchedulerMissing as error:
             if self._run("sh", "-c", _SIGNS).stdout.strip():  # it is installed, where this shell doesn't look
                 raise SchedulerError(f"{error}'s PATH, and Slurm is there all the same") from None
             raise
-        nodes = self._json("scontrol", "show", "node", "--all", "--json")
+        nodes = self._json_at_once("scontrol", "show", "node", "--all", "--json")
         for said in (slurm_occupancy.cluster(jobs), slurm_occupancy.cluster(nodes)) if self._cluster else ():
             if said and said.lower() != self._cluster.lower():
                 raise SchedulerError(f"the Slurm that answers is of cluster {said}, declared is {self._cluster}")
@@ -275,28 +278,34 @@ class Slurm:
         return [f"{self._spool}/leases/{_checked(node)}" for node in nodes]
 
     def _json(self, *command: str) -> Any:
+        """What it answers, read while it does."""
+        streamed = Streamed(self._rows[command[0]].read)
+        began = self._call(*command, run=streamed.run)
+        if streamed.error:
+            raise _no_json(command, streamed.error, began)
+        return streamed.answer
+
+    def _json_at_once(self, *command: str) -> Any:
         text = self._call(*command)
         try:
-            return self._rows[command[0]].read(text)
+            return self._rows[command[0]].read([text.encode()])
         except ValueError as error:
-            raise WrongShape(
-                f"`{shlex.join(command)}` answered something other than JSON ({error}): {text[:80]!r}"
-            ) from None
+            raise _no_json(command, error, text) from None
 
     def show(self, *command: str) -> str:
         """What a command there that changes nothing says. Raises SchedulerError."""
         return self._call(*command)
 
-    def _call(self, *command: str, stdin: str = "") -> str:
-        done = self._run(*command, stdin=stdin)
+    def _call(self, *command: str, stdin: str = "", run: Run | None = None) -> str:
+        done = self._run(*command, stdin=stdin, run=run)
         if done.returncode:
             raise self._failed(command, done)
         return done.stdout
 
-    def _run(self, *command: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
+    def _run(self, *command: str, stdin: str = "", run: Run | None = None) -> subprocess.CompletedProcess[str]:
         argv = [*self._prefix, shlex.join(command)] if self._remote else [*self._prefix, *command]
         try:
-            done = subprocess.run(
+            done = (run or subprocess.run)(
                 argv,
                 input=(self._first + stdin).encode(),
                 capture_output=True,
@@ -323,6 +332,10 @@ class Slurm:
     def _remote(self) -> bool:
         """ssh hands one string to a shell over there. It may stand behind others (nsenter ... ssh ...)."""
         return any(word.rsplit("/", 1)[-1] == "ssh" for word in self._prefix)
+
+
+def _no_json(command: Sequence[str], error: ValueError, text: str) -> WrongShape:
+    return WrongShape(f"`{shlex.join(command)}` answered something other than JSON ({error}): {text[:80]!r}")
 
 
 def _checked(name: str) -> str:
