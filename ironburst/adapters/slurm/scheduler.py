@@ -24,6 +24,7 @@ from ironburst.adapters.slurm import defaults as slurm_defaults
 from ironburst.adapters.slurm import fields as slurm_fields
 from ironburst.adapters.slurm import occupancy as slurm_occupancy
 from ironburst.adapters.slurm.answers import Read
+from ironburst.adapters.slurm.narrow import AGAIN, WIDE, Narrow
 from ironburst.adapters.slurm.rows import Rows
 from ironburst.adapters.slurm.stream import Streamed
 from ironburst.nodes import naming
@@ -57,11 +58,14 @@ _SIGNS = (
 )
 _FILTERS = ("SQUEUE_", "SLURM_CLUSTERS")  # a person's own: less of the queue, or another cluster's
 Run = Callable[..., subprocess.CompletedProcess[bytes]]
+_NAMED = 2000  # jobs that squeue is asked for by name; of more all are
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
 
 class Slurm:
     """A Scheduler (ironburst.ports)."""
+
+    _narrows = True
 
     def __init__(
         self,
@@ -80,13 +84,14 @@ class Slurm:
         self._rows = {"squeue": Rows("jobs", slurm_fields.job), "scontrol": Rows("nodes", slurm_fields.node)}
         self._job, self._node = Kept(slurm_json.job), Kept(slurm_json.node)
         self._defaults = Kept(slurm_defaults.of_row)
+        self._narrow, self._narrow_in = Narrow(), 1  # large answers until it is asked for less
 
     # ---- reading
     def observe(self) -> Observation:
         """The queue, all nodes, and the permits."""
         # squeue also in states that still hold nodes;
         # nodes last: one that a just-ended job left is then seen idle, not vanished
-        queue = self._json("squeue", "--json")
+        queue = self._queue()
         nodes = slurm_json.read_nodes(self._json("scontrol", "show", "node", "--all", "--json"), self._node)
         asked, unread = self._with_exclusive(queue)
         jobs = self._read_jobs(slurm_defaults.applied(asked, nodes.items, self._defaults))
@@ -107,6 +112,29 @@ class Slurm:
             together=together,
             numbers=slurm_arrays.numbers(queue),
         )
+
+    def _queue(self) -> Any:
+        """As `squeue --json` says it. Where that is a lot, it is asked for what is read alone (Narrow)."""
+        if self._narrows and self._narrow_in == 0:
+            streamed = Streamed(lambda text: self._narrow.read(text, self._rows_of))
+            done = self._run(*self._narrow.command, run=streamed.run)
+            if not done.returncode and not streamed.error:
+                return {"jobs": streamed.answer}
+            self._narrow_in = AGAIN
+        queue, size = self._json_and_size("squeue", "--json")
+        self._narrow_in = max(self._narrow_in - 1, 0) if size >= WIDE else 1
+        return queue
+
+    def _rows_of(self, ids: Sequence[int]) -> list[Any]:
+        """Of these jobs as far as they are there; maybe of others."""
+        which = [] if len(ids) > _NAMED else [f"--jobs={','.join(map(str, ids))}"]
+        try:
+            answer = self._json("squeue", "--json", *which)
+        except SchedulerError as error:
+            if "Invalid job id" in str(error):  # squeue says so of one alone
+                return []
+            raise
+        return slurm_json.rows_of(answer, "jobs", "squeue")
 
     def _with_exclusive(self, queue: Any) -> tuple[Any, list[str]]:
         """The queue, with what it doesn't say of --exclusive; and why that isn't known (ironburst.burst.unstarted finds
@@ -278,12 +306,15 @@ class Slurm:
         return [f"{self._spool}/leases/{_checked(node)}" for node in nodes]
 
     def _json(self, *command: str) -> Any:
-        """What it answers, read while it does."""
+        return self._json_and_size(*command)[0]
+
+    def _json_and_size(self, *command: str) -> tuple[Any, int]:
+        """What it answers, read while it does, and how many bytes that were."""
         streamed = Streamed(self._rows[command[0]].read)
         began = self._call(*command, run=streamed.run)
         if streamed.error:
             raise _no_json(command, streamed.error, began)
-        return streamed.answer
+        return streamed.answer, streamed.bytes
 
     def _json_at_once(self, *command: str) -> Any:
         text = self._call(*command)
