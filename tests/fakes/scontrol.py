@@ -2,7 +2,7 @@
 
 Written after _sprint_job_info in scontrol's info_job.c (25.05, 25.11, 26.05), and slurm_sprint_job_info in libslurm's
 job_info.c (23.02, 23.11), at the tags that tests/adapters/slurm_fixtures/derive.py names; that of 24.11.5 is recorded,
-too (24.11/jobs.txt). Left out are lines that no recorded row has (crontabs, federations, burst buffers).
+too (24.11/show_job.txt). Left out are lines that no recorded row has (crontabs, federations, burst buffers).
 """
 
 from __future__ import annotations

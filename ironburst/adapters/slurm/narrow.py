@@ -6,7 +6,8 @@ from __future__ import annotations
 
 import re
 import secrets
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from itertools import chain
 from typing import Any
 
 from ironburst.adapters.slurm import job_text
@@ -50,7 +51,13 @@ class Narrow:
         """
         known, now, rows = self._known, dict[_Key, Row | None](), list[Row | None]()
         unsure: list[tuple[int, bytes, _Key]] = []
-        for record in _records(text):
+        doubtful: dict[int, int] = {}  # places of what may be no job, by id
+        for record, whole in self._records(text):
+            if not whole:
+                if job := _JOB.match(record):
+                    doubtful[int(job[1])] = len(rows)
+                    rows.append(None)
+                continue
             steady = _VOLATILE.sub(b"", record)
             which = hash(steady), len(steady)
             row = known.get(which)
@@ -63,39 +70,59 @@ class Narrow:
                     unsure.append((len(rows), record, which))
             now[which] = row
             rows.append(row)
-        if not rows:  # without a job it says so, in words
-            raise NoText("it says nothing")
+        if not now:  # without a job it says so, in words
+            raise NoText("it says nothing of a job")
         self._known = now
-        self._ask_for(unsure, rows, ask)
+        self._ask_for(unsure, doubtful, rows, ask)
         return [each for each in rows if each is not None]
 
-    def _ask_for(self, unsure: list[tuple[int, bytes, _Key]], rows: list[Row | None], ask: Ask) -> None:
+    def _ask_for(
+        self, unsure: list[tuple[int, bytes, _Key]], doubtful: dict[int, int], rows: list[Row | None], ask: Ask
+    ) -> None:
         left: dict[int, tuple[int, _Key]] = {}
         for place, record, which in unsure:
             try:  # again: whether GPUs are counted may have shown itself since
                 rows[place] = self._known[which] = self._row(record)
             except Unsure:
-                left[self._id(record)] = place, which
-        found = {raw.get("job_id"): raw for raw in ask([*left])} if left else {}
+                left[_id(record)] = place, which
+        sure = {row["job_id"] for row in rows if row} | left.keys() if doubtful else set()
+        others = {id: place for id, place in doubtful.items() if id not in sure}
+        found = {raw.get("job_id"): raw for raw in ask([*left, *others])} if left or others else {}
         for id, (place, which) in left.items():
             rows[place] = self._known[which] = found.get(id)
             if id not in found:  # it has ended since, or is to be asked for again
                 del self._known[which]
+        for id, place in others.items():
+            rows[place] = found.get(id)
+
+    def _records(self, text: Iterable[bytes]) -> Iterator[tuple[bytes, bool]]:
+        """And whether each is a job's: a user may have written an empty line, so what stands beside a piece of a record
+        is none either.
+        """
+        record, whole, before = b"", True, True
+        for piece in chain(_pieces(text), (b"",)):
+            after = not piece or self._is_whole(piece)
+            if record:
+                yield record, before and whole and after
+                before = whole
+            record, whole = piece, after
+
+    def _is_whole(self, record: bytes) -> bool:
+        return bool(_JOB.match(record)) and record.count(b"\n   SubmitTime=" + self._mark) == 1
 
     def _row(self, record: bytes) -> Row | None:
-        self._id(record)
         return job_text.row(record.decode("utf-8", "replace"), self._mark.decode(), self._counts_gpus)
 
-    def _id(self, record: bytes) -> int:
-        if not (job := _JOB.match(record)) or record.count(b"\n   SubmitTime=" + self._mark) != 1:
-            raise NoText(f"a record isn't a job's: {record[:80]!r}")
-        return int(job[1])
+
+def _id(record: bytes) -> int:
+    job = _JOB.match(record)
+    return int(job[1]) if job else 0
 
 
-def _records(text: Iterable[bytes]) -> Iterable[bytes]:
+def _pieces(text: Iterable[bytes]) -> Iterator[bytes]:
     rest = b""
     for piece in text:
         *whole, rest = (rest + piece).split(b"\n\n")
-        yield from whole
+        yield from filter(None, whole)
     if rest.strip():
         yield rest
