@@ -55,7 +55,7 @@ class Narrow:
         for record, whole in self._records(text):
             if not whole:
                 if job := _JOB.match(record):
-                    doubtful[int(job[1])] = len(rows)
+                    doubtful.setdefault(int(job[1]), len(rows))
                     rows.append(None)
                 continue
             steady = _VOLATILE.sub(b"", record)
