@@ -1,7 +1,7 @@
 """How much does one tick of the controller take? python -m benchmarks.tick [--jobs 10000] [--nodes 2000] [--json]
 
 A Slurm with so many owned nodes, all of them busy, and so many pending jobs: what `squeue` and `scontrol` print, as
-release 24.11 does (tests/adapters/slurm_fixtures), is read by the real adapter, decided, written into a ledger and a
+release 24.11 does (tests/adapters/slurm_fixtures, tests/fakes/scontrol.py), is read by the real adapter, decided, written into a ledger and a
 recorder's folder on disk. The first tick has everything to write; measured are the ones after it, between which one job
 in a hundred starts and another one comes. CPU seconds of the process, its memory, bytes written.
 """
@@ -9,35 +9,41 @@ in a hundred starts and another one comes. CPU seconds of the process, its memor
 from __future__ import annotations
 
 import argparse
-import copy
 import json
 import multiprocessing
 import os
 import random
+import re
 import resource
 import sys
 import tempfile
+import textwrap
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from ironburst.adapters.slurm.scheduler import Slurm
 from ironburst.controller.ledger import Ledger
 from ironburst.controller.recorder import Recorder
 from ironburst.controller.tick import Controller
-from tests.fakes import T0, FakeClock, FakeCloud, FakeSlurm, document
+from tests.fakes import T0, FakeClock, FakeCloud, FakeSlurm, document, scontrol
 
 FIXTURES = Path(__file__).parents[1] / "tests" / "adapters" / "slurm_fixtures" / "24.11"
 CORES = 112  # of a node, each of which squeue shows of a running job
 CHANGES = 0.01  # of the jobs, from tick to tick
 GPUS = (1, 1, 1, 2, 4, 8)  # of a job that waits
 BURST = [f"p5-{n}" for n in range(1, 9)]
-# SQUEUE and NODES are files
+STATES = ("RUNNING", "PENDING")
+_VALUE = re.compile('"@([a-z_]+)@"')
+MARK = "@@"  # in jobs.txt, what SLURM_TIME_FORMAT has before %s
 PROGRAMS = {
     "squeue": 'cat "{folder}/now/queue.json"',
-    "scontrol": 'case "$*" in "show node"*) cat "{folder}/now/nodes.json";; *) cat >/dev/null;; esac',
+    "scontrol": """case "$*" in
+"show node"*) cat "{folder}/now/nodes.json";;
+"show job") [ ! -e "{folder}/now/jobs.txt" ] || sed "s/@@/${{SLURM_TIME_FORMAT%\\%s}}/g" "{folder}/now/jobs.txt";;
+*) cat >/dev/null;; esac""",
     "find": "true",
     "touch": "true",
     "sh": "echo 0",
@@ -45,88 +51,108 @@ PROGRAMS = {
 
 
 class Site:
-    """What Slurm would print, tick after tick."""
+    """What Slurm would print, tick after tick. A job is its template, and what differs from it."""
 
-    def __init__(self, jobs: int, nodes: int, seed: int = 1):
+    def __init__(self, jobs: int, nodes: int, seed: int = 1, text: bool = True):
+        """`text`: whether it has `scontrol show job`, too."""
         rows, shown = (json.loads((FIXTURES / f"{name}.json").read_text()) for name in ("squeue", "nodes"))
-        self.queue, self.shown = rows, shown
-        self._running, self._pending = (
-            next(row for row in rows["jobs"] if state in row["job_state"] and not row["array_job_id"]["number"])
-            for state in ("RUNNING", "PENDING")
-        )
-        self._random, self._next = random.Random(seed), 1
+        self._random, self._next, self._text = random.Random(seed), 1, text
+        self._queue, self._templates = rows, {state: self._template(rows["jobs"], state) for state in STATES}
         by_name = {row["name"]: row for row in shown["nodes"]}
         names = [f"dgx{n:05}" for n in range(nodes)]
         shown["nodes"] = [
-            *(self._node(by_name["gpu2"], name, "home") for name in names),
+            *(by_name["gpu2"] | {"name": name, "partitions": ["home"], "hostname": name} for name in names),
             # of a pool that a person keeps: the same is decided at each tick, and nothing launched
-            *(self._node(by_name["gpu8"], name, "burst-p5") | {"reason": "a fan"} for name in BURST),
+            *(by_name["gpu8"] | {"name": name, "partitions": ["burst-p5"], "reason": "a fan"} for name in BURST),
         ]
-        rows["jobs"] = [*(self._runs(name) for name in names), *(self._waits() for _ in range(jobs))]
+        self._nodes = json.dumps(shown, indent=2)
+        self._jobs = [*(self._runs(name) for name in names), *(self._waits() for _ in range(jobs))]
 
     def moves_on(self) -> None:
         """Some running jobs end, as many pending ones start there, and others come."""
-        jobs = self.queue["jobs"]
-        running = [n for n, row in enumerate(jobs) if row["job_state"] == ["RUNNING"]]
-        pending = [n for n, row in enumerate(jobs) if row["job_state"] == ["PENDING"]]
+        running, pending = ([n for n, job in enumerate(self._jobs) if job.state == state] for state in STATES)
         count = max(1, int(min(len(running), len(pending)) * CHANGES))
         for ended, starts in zip(self._random.sample(running, count), self._random.sample(pending, count), strict=True):
-            node = jobs[ended]["nodes"]
-            jobs[ended] = self._runs(node, jobs[starts]["job_id"])
-            jobs[starts] = self._waits()
+            node, id = self._jobs[ended].values["nodes"], self._jobs[starts].values["job_id"]
+            self._jobs[ended], self._jobs[starts] = self._runs(node, id), self._waits()
 
     def write(self, folder: Path) -> None:
-        for name, answer in (("queue", self.queue), ("nodes", self.shown)):
-            (folder / f"{name}.json").write_text(json.dumps(answer, indent=2))
+        (folder / "nodes.json").write_text(self._nodes)
+        head, tail = json.dumps(self._queue | {"jobs": ["@jobs@"]}, indent=2).split('    "@jobs@"')
+        with (folder / "queue.json").open("w") as file:
+            file.write(head)
+            for n, job in enumerate(self._jobs):
+                text = _VALUE.sub(lambda match: json.dumps(job.values[match[1]]), self._templates[job.state].text)  # noqa: B023
+                file.write((",\n" if n else "") + text)
+            file.write(tail)
+        if self._text:
+            with (folder / "jobs.txt").open("w") as file:
+                for job in self._jobs:
+                    file.write(scontrol.show_job(_filled(self._templates[job.state].row, job.values), "24.11", MARK) + "\n\n")
 
-    def _node(self, like: dict[str, Any], name: str, partition: str) -> dict[str, Any]:
-        return like | {"name": name, "partitions": [partition], "hostname": name}
+    def _template(self, rows: Sequence[dict[str, Any]], state: str) -> Template:
+        row = next(row for row in rows if state in row["job_state"] and not row["array_job_id"]["number"])
+        row |= {key: f"@{key}@" for key in ("job_id", "user_name", "tres_req_str")}
+        for key in ("submit_time", "eligible_time", "priority", "time_limit"):
+            row[key] = {"set": True, "infinite": False, "number": f"@{key}@"}
+        row |= {"partition": "home", "job_state": [state]}
+        if state == "PENDING":
+            row |= {"excluded_nodes": "", "dependency": "", "tres_per_node": "@tres_per_node@", "state_reason": "Priority"}
+            return Template(row, _indented(row))
+        row |= {"nodes": "@nodes@", "tres_alloc_str": "@tres_req_str@"}
+        row["node_count"] = {"set": True, "infinite": False, "number": 1}
+        row["start_time"], row["end_time"] = (
+            {"set": True, "infinite": False, "number": number} for number in (int(T0 - 3600), "@end_time@")
+        )
+        cores = [{"index": n, "status": ["ALLOCATED"]} for n in range(CORES)]
+        node = {"index": 0, "name": "@nodes@", "sockets": [{"index": 0, "cores": cores}]}
+        where = {"count": 1, "list": "@nodes@", "allocation": [node]}
+        return Template(row, _indented(row | {"job_resources": {"select_type": ["CR_CORE"], "nodes": where}}))
 
-    def _job(self, like: dict[str, Any], id: int) -> dict[str, Any]:
-        row = copy.deepcopy(like)
-        age = self._random.expovariate(1 / 7200)
-        for key, value in (("submit_time", T0 - age), ("eligible_time", T0 - age), ("priority", 1 + id % 1000)):
-            row[key] = {"set": True, "infinite": False, "number": int(value)}
+    def _job(self, state: str, id: int, gpus: int, **more: Any) -> Job:
+        since_s = int(T0 - self._random.expovariate(1 / 7200))
         minutes = self._random.randint(10, 1500)
-        return row | {
-            "job_id": id,
-            "user_name": f"user{id % 50}",
-            "time_limit": {"set": True, "infinite": False, "number": minutes},
-        }
+        values = {"job_id": id, "user_name": f"user{id % 50}", "time_limit": minutes, "priority": 1 + id % 1000}
+        tres = f"cpu=1,mem=1000M,node=1,billing=1,gres/gpu={gpus}"
+        return Job(state, values | {"submit_time": since_s, "eligible_time": since_s, "tres_req_str": tres} | more)
+
+    def _waits(self) -> Job:
+        gpus = self._random.choice(GPUS)
+        return self._job("PENDING", self._id(), gpus, tres_per_node=f"gres/gpu:{gpus}")
+
+    def _runs(self, node: str, id: int = 0) -> Job:
+        end_s = int(T0 + self._random.expovariate(1 / 20_000))
+        return self._job("RUNNING", id or self._id(), 8, nodes=node, end_time=end_s)
 
     def _id(self) -> int:
         self._next += 1
         return self._next - 1
 
-    def _waits(self) -> dict[str, Any]:
-        row = self._job(self._pending, self._id()) | {"partition": "home", "excluded_nodes": "", "dependency": ""}
-        gpus = self._random.choice(GPUS)
-        return row | {"tres_req_str": _tres(gpus), "tres_per_node": f"gres/gpu:{gpus}", "state_reason": "Priority"}
 
-    def _runs(self, node: str, id: int = 0) -> dict[str, Any]:
-        row = self._job(self._running, id or self._id())
-        row |= {"nodes": node, "partition": "home", "job_state": ["RUNNING"]}
-        row |= {
-            "tres_req_str": _tres(8),
-            "tres_alloc_str": _tres(8),
-            "node_count": row["array_max_tasks"] | {"number": 1},
-        }
-        for key, at_s in (("start_time", T0 - 3600), ("end_time", T0 + self._random.expovariate(1 / 20_000))):
-            row[key] = {"set": True, "infinite": False, "number": int(at_s)}
-        cores = [{"index": n, "status": ["ALLOCATED"]} for n in range(CORES)]
-        row["job_resources"] = {
-            "select_type": ["CR_CORE"],
-            "nodes": {
-                "count": 1,
-                "list": node,
-                "allocation": [{"index": 0, "name": node, "sockets": [{"index": 0, "cores": cores}]}],
-            },
-        }
-        return row
+class Job(NamedTuple):
+    """One in the queue: what it has where its template has `@key@`."""
+
+    state: str
+    values: dict[str, Any]
 
 
-def _tres(gpus: int) -> str:
-    return f"cpu=1,mem=1000M,node=1,billing=1,gres/gpu={gpus}"
+class Template(NamedTuple):
+    """A row, and the same as squeue prints it."""
+
+    row: dict[str, Any]
+    text: str
+
+
+def _indented(row: dict[str, Any]) -> str:
+    return textwrap.indent(json.dumps(row, indent=2), "    ")
+
+
+def _filled(value: Any, values: dict[str, Any]) -> Any:
+    if isinstance(value, str) and (match := _VALUE.fullmatch(f'"{value}"')):
+        return values[match[1]]
+    if isinstance(value, dict):
+        return {key: _filled(each, values) for key, each in value.items()}
+    return value
 
 
 @contextmanager
@@ -145,20 +171,20 @@ def programs(folder: Path) -> Iterator[None]:
         os.environ["PATH"] = before
 
 
-def printed(folder: Path, jobs: int, nodes: int, ticks: int) -> None:
+def printed(folder: Path, jobs: int, nodes: int, ticks: int, text: bool) -> None:
     """What Slurm prints at each tick, in folders 0, 1, ..."""
-    site = Site(jobs, nodes)
+    site = Site(jobs, nodes, text=text)
     for n in range(ticks):
         (folder / str(n)).mkdir()
         site.write(folder / str(n))
         site.moves_on()
 
 
-def measure(jobs: int, nodes: int, ticks: int) -> dict[str, object]:
-    """CPU seconds of each tick after the first."""
+def measure(jobs: int, nodes: int, ticks: int, text: bool = True) -> dict[str, object]:
+    """CPU seconds of each tick after the first. `text`: whether `scontrol show job` answers."""
     seconds, held, clock = [], [], FakeClock()
     with tempfile.TemporaryDirectory(prefix="ironburst-tick-") as name, programs(folder := Path(name)):
-        child = multiprocessing.Process(target=printed, args=(folder, jobs, nodes, ticks + 1))  # its memory isn't ours
+        child = multiprocessing.Process(target=printed, args=(folder, jobs, nodes, ticks + 1, text))  # its memory isn't ours
         child.start()
         child.join()
         ledger = Ledger(folder / "ledger.db")
@@ -179,12 +205,14 @@ def measure(jobs: int, nodes: int, ticks: int) -> dict[str, object]:
             held.append(round((_written_bytes() - wrote) / 1e6, 2))
             assert report.pending == jobs
             clock.wait(30)
-        size = sum(path.stat().st_size for path in (folder / "0").iterdir())
+        size = sum((folder / f"0/{name}.json").stat().st_size for name in ("queue", "nodes"))
+        asked = sum((folder / "0" / name).stat().st_size for name in ("jobs.txt", "nodes.json")) if text else size
         recorded = sum(path.stat().st_size for path in (folder / "ticks").iterdir())
     return {
         "jobs": jobs,
         "nodes": nodes,
-        "MB that Slurm printed": round(size / 1e6, 1),
+        "MB that Slurm printed in the first tick": round(size / 1e6, 1),
+        "MB that it printed in each after it": round(asked / 1e6, 1),
         "CPU seconds of the first tick": seconds[0],
         "CPU seconds of each after it": seconds[1:],
         "MB of memory": round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024),
@@ -207,10 +235,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--jobs", type=int, default=10_000)
     parser.add_argument("--nodes", type=int, default=2_000)
     parser.add_argument("--ticks", type=int, default=3)
+    parser.add_argument("--no-text", action="store_true", help="scontrol show job says nothing: squeue --json it is")
     parser.add_argument("--json", action="store_true")
     arguments = parser.parse_args(argv)
-    results = measure(arguments.jobs, arguments.nodes, arguments.ticks)
-    lines = (f"{key:32} {value}" for key, value in results.items())
+    results = measure(arguments.jobs, arguments.nodes, arguments.ticks, not arguments.no_text)
+    lines = (f"{key:40} {value}" for key, value in results.items())
     print(json.dumps(results, indent=1) if arguments.json else "\n".join(lines))
     return 0
 

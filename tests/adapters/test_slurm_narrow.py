@@ -2,16 +2,19 @@
 
 import copy
 import json
+import os
 from pathlib import Path
 
 import pytest
 
+from ironburst.adapters.bridged import SlurmQueue
 from ironburst.adapters.slurm import answers as slurm_json
 from ironburst.adapters.slurm import arrays as slurm_arrays
 from ironburst.adapters.slurm import comments as slurm_comments
 from ironburst.adapters.slurm import defaults as slurm_defaults
 from ironburst.adapters.slurm import fields as slurm_fields
-from ironburst.adapters.slurm.narrow import Narrow, NoText
+from ironburst.adapters.slurm.narrow import AGAIN, Narrow, NoText
+from ironburst.adapters.slurm.scheduler import Slurm
 from tests.fakes import scontrol
 
 FIXTURES = Path(__file__).parent / "slurm_fixtures"
@@ -279,3 +282,94 @@ def test_an_empty_line_that_a_user_writes_is_asked_about_and_the_others_are_not(
         found = slurm.look(narrow)
         assert everything({"jobs": found}, "24.11") == everything({"jobs": rows}, "24.11")
         assert set(slurm.asked) <= {5, 6, 7, 999}
+
+
+# ---- by the adapter
+
+
+PROGRAMS = {
+    "squeue": 'echo "squeue $*" >>{0}/log; cat {0}/queue.json',
+    "scontrol": """echo "scontrol $*" >>{0}/log
+case "$*" in "show job") sed "s/@@/${{SLURM_TIME_FORMAT%\\%s}}/g" {0}/jobs.txt; exit $(cat {0}/code);;
+*) cat {0}/nodes.json;; esac""",
+    "find": "true",
+}
+
+
+class Head:
+    """Of a Slurm whose programs print files."""
+
+    def __init__(self, folder, monkeypatch, rows, nodes):
+        for name, does in PROGRAMS.items():
+            (folder / name).write_text(f"#!/bin/bash\n{does.format(folder)}\n")
+            (folder / name).chmod(0o755)
+        monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
+        self.folder, self.slurm = folder, Slurm()
+        (folder / "nodes.json").write_text(json.dumps(nodes, indent=2))
+        self.says(rows)
+
+    def says(self, rows, text=None, code=0):
+        (self.folder / "queue.json").write_text(json.dumps({"jobs": rows}, indent=2))
+        (self.folder / "jobs.txt").write_text(scontrol.show_jobs(rows, "24.11", "@@") if text is None else text)
+        (self.folder / "code").write_text(str(code))
+
+    def look(self):
+        """What is seen, and what was asked about jobs."""
+        (self.folder / "log").write_text("")
+        seen = self.slurm.observe()
+        return seen, [line for line in (self.folder / "log").read_text().splitlines() if "show node" not in line]
+
+
+@pytest.fixture
+def head(tmp_path, monkeypatch):
+    monkeypatch.setattr("ironburst.adapters.slurm.scheduler.WIDE", 10_000)
+    return Head(tmp_path, monkeypatch, load("24.11", "squeue")["jobs"], load("24.11", "nodes"))
+
+
+WHOLE, TEXT = "squeue --json", "scontrol show job"
+
+
+def test_a_large_queue_is_asked_for_what_is_read_from_the_second_look_on(head):
+    first, asked = head.look()
+    assert asked == [WHOLE]
+    assert head.look() == (first, [TEXT, "squeue --json --jobs=9,10"]), "an srun and a salloc"
+    assert head.look() == (first, [TEXT])
+    rows = load("24.11", "squeue")["jobs"]
+    rows[3]["priority"] = figure(77)
+    head.says(rows)
+    seen, asked = head.look()
+    assert asked == [TEXT] and [job.priority for job in seen.jobs if job.priority == 77] == [77]
+
+
+def test_a_small_queue_is_read_as_it_was(head, monkeypatch):
+    monkeypatch.setattr("ironburst.adapters.slurm.scheduler.WIDE", 10_000_000)
+    assert [head.look()[1] for _ in range(3)] == [[WHOLE]] * 3
+
+
+@pytest.mark.parametrize("text, code", [("", 0), ("No jobs in the system\n", 0), ("slurm_load_jobs error", 1)])
+def test_where_the_text_is_none_the_json_is_asked_and_the_text_later_again(head, text, code):
+    first, _ = head.look()
+    head.says(load("24.11", "squeue")["jobs"], text, code)
+    assert head.look() == (first, [TEXT, WHOLE])
+    assert [head.look() for _ in range(AGAIN - 1)] == [(first, [WHOLE])] * (AGAIN - 1)
+    assert head.look() == (first, [TEXT, WHOLE])
+
+
+def test_a_job_that_ended_while_it_was_asked_about_alone_is_gone(head):
+    rows = [waiting(job_id=n) for n in range(20, 24)]
+    head.says(rows)
+    head.look()
+    head.says([*rows, waiting(job_id=24, name="a\nb")])
+    (head.folder / "squeue").write_text("#!/bin/sh\necho 'slurm_load_jobs error: Invalid job id specified' >&2\nexit 1\n")
+    assert [job.id for job in head.look()[0].jobs] == [20, 21, 22, 23]
+
+
+def test_of_many_jobs_all_are_asked_about(head, monkeypatch):
+    monkeypatch.setattr("ironburst.adapters.slurm.scheduler._NAMED", 1)
+    head.look()
+    assert head.look()[1] == [TEXT, WHOLE]
+
+
+def test_slurm_bridges_jobs_are_read_from_json(head):
+    head.slurm = SlurmQueue()
+    assert [head.look()[1] for _ in range(3)] == [[WHOLE]] * 3
