@@ -1,9 +1,10 @@
 """How much does one tick of the controller take? python -m benchmarks.tick [--jobs 10000] [--nodes 2000] [--json]
 
 A Slurm with so many owned nodes, all of them busy, and so many pending jobs: what `squeue` and `scontrol` print, as
-release 24.11 does (tests/adapters/slurm_fixtures, tests/fakes/scontrol.py), is read by the real adapter, decided, written into a ledger and a
-recorder's folder on disk. The first tick has everything to write; measured are the ones after it, between which one job
-in a hundred starts and another one comes. CPU seconds of the process, its memory, bytes written.
+release 24.11 does (tests/adapters/slurm_fixtures, tests/fakes/scontrol.py), is read by the real adapter, decided,
+written into a ledger and a recorder's folder on disk. The first tick has everything to write, and the second
+reads all jobs once more, in the text that it asks for; between two ticks one job in a hundred starts and another one
+comes. CPU seconds of the process, its memory, bytes written.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import os
 import random
 import re
 import resource
+import shlex
 import sys
 import tempfile
 import textwrap
@@ -24,6 +26,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from ironburst.adapters.slurm import fields
 from ironburst.adapters.slurm.scheduler import Slurm
 from ironburst.controller.ledger import Ledger
 from ironburst.controller.recorder import Recorder
@@ -88,7 +91,9 @@ class Site:
         if self._text:
             with (folder / "jobs.txt").open("w") as file:
                 for job in self._jobs:
-                    file.write(scontrol.show_job(_filled(self._templates[job.state].row, job.values), "24.11", MARK) + "\n\n")
+                    file.write(
+                        scontrol.show_job(_filled(self._templates[job.state].row, job.values), "24.11", MARK) + "\n\n"
+                    )
 
     def _template(self, rows: Sequence[dict[str, Any]], state: str) -> Template:
         row = next(row for row in rows if state in row["job_state"] and not row["array_job_id"]["number"])
@@ -97,7 +102,12 @@ class Site:
             row[key] = {"set": True, "infinite": False, "number": f"@{key}@"}
         row |= {"partition": "home", "job_state": [state]}
         if state == "PENDING":
-            row |= {"excluded_nodes": "", "dependency": "", "tres_per_node": "@tres_per_node@", "state_reason": "Priority"}
+            row |= {
+                "excluded_nodes": "",
+                "dependency": "",
+                "tres_per_node": "@tres_per_node@",
+                "state_reason": "Priority",
+            }
             return Template(row, _indented(row))
         row |= {"nodes": "@nodes@", "tres_alloc_str": "@tres_req_str@"}
         row["node_count"] = {"set": True, "infinite": False, "number": 1}
@@ -184,7 +194,9 @@ def measure(jobs: int, nodes: int, ticks: int, text: bool = True) -> dict[str, o
     """CPU seconds of each tick after the first. `text`: whether `scontrol show job` answers."""
     seconds, held, clock = [], [], FakeClock()
     with tempfile.TemporaryDirectory(prefix="ironburst-tick-") as name, programs(folder := Path(name)):
-        child = multiprocessing.Process(target=printed, args=(folder, jobs, nodes, ticks + 1, text))  # its memory isn't ours
+        child = multiprocessing.Process(
+            target=printed, args=(folder, jobs, nodes, ticks + 1, text)
+        )  # its memory isn't ours
         child.start()
         child.join()
         ledger = Ledger(folder / "ledger.db")
@@ -219,6 +231,37 @@ def measure(jobs: int, nodes: int, ticks: int, text: bool = True) -> dict[str, o
         "MB written in the first tick": held[0],
         "MB written in each after it": held[1:],
         "MB recorded": round(recorded / 1e6, 2),
+    }
+
+
+# of `counts`, and why
+AT_MOST = {
+    "fields kept of a job": 60,  # of 136: one more is to be read by something (tests/adapters/test_slurm_fields.py)
+    "bytes asked for, of squeue --json's": 0.2,  # 0.14 with a node of 112 cores for ten jobs that wait; 1 before
+    "rows read of an unchanged queue": 0,  # all before ADR 114; then, on a real Slurm, each that it had looked at
+    "commands about jobs in each look": 1,
+}
+
+
+def counts(jobs: int = 1000, nodes: int = 100) -> dict[str, float]:
+    """What a third look at an unchanged queue costs, in things that are counted; each is at most AT_MOST's."""
+    with tempfile.TemporaryDirectory(prefix="ironburst-tick-") as name, programs(folder := Path(name)):
+        (folder / "now").mkdir()
+        Site(jobs, nodes).write(folder / "now")
+        slurm, asked = Slurm(spool=name), list[str]()
+        run = slurm._run
+        slurm._run = lambda *command, **more: asked.append(shlex.join(command)) or run(*command, **more)  # type: ignore
+        for _ in range(2):
+            slurm.observe()
+        asked.clear()
+        before = slurm.rows_read
+        slurm.observe()
+        sizes = {path.name: path.stat().st_size for path in (folder / "now").iterdir()}
+    return {
+        "fields kept of a job": len(fields.JOB),
+        "bytes asked for, of squeue --json's": round(sizes["jobs.txt"] / sizes["queue.json"], 2),
+        "rows read of an unchanged queue": slurm.rows_read - before,
+        "commands about jobs in each look": sum("job" in line or "squeue" in line for line in asked),
     }
 
 

@@ -53,6 +53,7 @@ from ironburst.controller.site import PoolImage, Site, Told, pool_images
 from ironburst.document import ClusterDocument
 from ironburst.ports import Clock, Cloud, CloudError, Instance, Observation, Scheduler, SchedulerError
 from ironburst.ports.karpenter import Karpenter
+from ironburst.system import collector
 
 _POLL_S = 0.3  # between looks while the scheduler handles a power_up
 _UNLISTED_S = 1800.0  # without a list of instances: throttling is over by then, a missing right isn't
@@ -125,7 +126,8 @@ class Controller:
         its notes say what that did.
         """
         try:
-            report = self._tick(document)
+            with collector.paused():
+                report = self._tick(document)
             self._told.tick_ended()
             self._brake.remember(self.ledger.leases())
             return report

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks import tick
 from ironburst.adapters.bridged import SlurmQueue
 from ironburst.adapters.slurm import answers as slurm_json
 from ironburst.adapters.slurm import arrays as slurm_arrays
@@ -191,7 +192,17 @@ def test_a_running_job_has_its_gpus_in_accounting_or_in_the_json():
 
 def test_what_has_ended_is_not_in_the_queue():
     """squeue lists it no more; scontrol does for MinJobAge."""
-    states = "BOOT_FAIL CANCELLED COMPLETED DEADLINE FAILED NODE_FAIL OUT_OF_MEMORY PREEMPTED TIMEOUT".split()
+    states = [
+        "BOOT_FAIL",
+        "CANCELLED",
+        "COMPLETED",
+        "DEADLINE",
+        "FAILED",
+        "NODE_FAIL",
+        "OUT_OF_MEMORY",
+        "PREEMPTED",
+        "TIMEOUT",
+    ]
     rows = [waiting(job_id=n, job_state=[state]) for n, state in enumerate(states, 10)]
     slurm = Slurmctld([*rows, waiting()], "24.11")
     assert [row["job_id"] for row in slurm.look(Narrow())] == [4] and slurm.asked == []
@@ -244,8 +255,7 @@ def test_whole_nodes_in_26_05_are_as_squeues_column_says():
 
 @pytest.mark.parametrize("name", ["show_job", "show_job_v0.0.40"])
 def test_a_real_slurm_says_the_same_in_both_ways(name):
-    """24.11/show_job.txt: `scontrol show job` of a slurmctld 24.11.5 (Debian 13) with a slurmd on each of four nodes, no
-    accounting, at one moment with `squeue --json=v0.0.42` and `=v0.0.40` (of which the fields that are read are kept).
+    """24.11/show_job.txt: `scontrol show job` of a slurmctld 24.11.5 (Debian 13) with four slurmds, no accounting, at one moment with `squeue --json=v0.0.42` and `=v0.0.40` (of which the fields that are read are kept).
     89 jobs of odd kinds run, wait or are held, some with names, comments and folders that look like records.
     """
     narrow, asked = Narrow(), []
@@ -360,7 +370,9 @@ def test_a_job_that_ended_while_it_was_asked_about_alone_is_gone(head):
     head.says(rows)
     head.look()
     head.says([*rows, waiting(job_id=24, name="a\nb")])
-    (head.folder / "squeue").write_text("#!/bin/sh\necho 'slurm_load_jobs error: Invalid job id specified' >&2\nexit 1\n")
+    (head.folder / "squeue").write_text(
+        "#!/bin/sh\necho 'slurm_load_jobs error: Invalid job id specified' >&2\nexit 1\n"
+    )
     assert [job.id for job in head.look()[0].jobs] == [20, 21, 22, 23]
 
 
@@ -373,3 +385,9 @@ def test_of_many_jobs_all_are_asked_about(head, monkeypatch):
 def test_slurm_bridges_jobs_are_read_from_json(head):
     head.slurm = SlurmQueue()
     assert [head.look()[1] for _ in range(3)] == [[WHOLE]] * 3
+
+
+def test_what_a_look_costs_is_what_the_benchmark_allows():
+    found = tick.counts(jobs=700, nodes=70)
+    assert found.keys() == tick.AT_MOST.keys()
+    assert {what: cost for what, cost in found.items() if cost > tick.AT_MOST[what]} == {}

@@ -11,7 +11,15 @@ from ironburst.adapters.slurm.rows import Rows
 FIXTURES = Path(__file__).parent / "slurm_fixtures"
 ANSWERS = [(path, key) for path in sorted(FIXTURES.glob("*/*.json")) for key in ("jobs", "nodes")]
 # what a user may write into the name or comment of a job; json-c escapes quotes and line breaks
-HOSTILE = ['\n    },\n    {\n      "job_id": 1', '"jobs": [\n    {\n', "\ud83d", "}]}", "\u2028", "", '"last_sched_evaluation"']
+HOSTILE = [
+    '\n    },\n    {\n      "job_id": 1',
+    '"jobs": [\n    {\n',
+    "\ud83d",
+    "}]}",
+    "\u2028",
+    "",
+    '"last_sched_evaluation"',
+]
 LOOKED = "last_sched_evaluation"
 
 
@@ -38,7 +46,11 @@ def test_the_same_as_read_whole(path, key, indent):
 @pytest.mark.parametrize("size", range(1, 60))
 def test_wherever_the_pipe_ends_a_piece(size, monkeypatch):
     monkeypatch.setattr("ironburst.adapters.slurm.rows._HEAD", 40)
-    answer = {"meta": {"a": 1}, "jobs": [{"id": n, "name": "é" * n, "in": [{"jobs": []}]} for n in range(4)], "errors": []}
+    answer = {
+        "meta": {"a": 1},
+        "jobs": [{"id": n, "name": "é" * n, "in": [{"jobs": []}]} for n in range(4)],
+        "errors": [],
+    }
     text = json.dumps(answer, indent=2, ensure_ascii=False)
     assert read(Rows("jobs"), text, size) == answer
 

@@ -14,8 +14,21 @@ from ironburst.adapters.slurm.answers import _words
 from ironburst.adapters.slurm.values import joined, number
 
 # job_state_string: the flags in its order, then the base state
-FLAGS = """COMPLETING STAGE_OUT CONFIGURING EXPEDITING RESIZING REQUEUED REQUEUE_FED REQUEUE_HOLD SPECIAL_EXIT STOPPED
-    REVOKED RESV_DEL_HOLD SIGNALING""".split()
+FLAGS = [
+    "COMPLETING",
+    "STAGE_OUT",
+    "CONFIGURING",
+    "EXPEDITING",
+    "RESIZING",
+    "REQUEUED",
+    "REQUEUE_FED",
+    "REQUEUE_HOLD",
+    "SPECIAL_EXIT",
+    "STOPPED",
+    "REVOKED",
+    "RESV_DEL_HOLD",
+    "SIGNALING",
+]
 SHARED = {"none": "NO", "oversubscribe": "YES", "user": "USER", "mcs": "MCS", "topo": "TOPO"}
 
 
@@ -81,10 +94,14 @@ def show_job(row: dict[str, Any], release: str, mark: str = "", now_s: float = 1
         f"UserId={row['user_name']}({row['user_id']}) GroupId={row['group_name']}({row['group_id']}) MCS_label=N/A",
         f"Priority={count('priority', '')} Nice=0 Account={text('account')} QOS={text('qos')}",
         f"JobState={state} Reason={reason} Dependency={text('dependency')}",
-        f"Requeue={int(row['requeue'])} Restarts={row['restart_cnt']} BatchFlag={int(row['batch_flag'])} Reboot=0 "
-        "ExitCode=0:0",
-        f"RunTime={'00:00:00' if pending else f'00:{int(now_s) % 60:02}:00'} "
-        f"TimeLimit={minutes('time_limit', 'Partition_Limit')} TimeMin={minutes('time_minimum', 'N/A')}",
+        (
+            f"Requeue={int(row['requeue'])} Restarts={row['restart_cnt']} BatchFlag={int(row['batch_flag'])} Reboot=0 "
+            "ExitCode=0:0"
+        ),
+        (
+            f"RunTime={'00:00:00' if pending else f'00:{int(now_s) % 60:02}:00'} "
+            f"TimeLimit={minutes('time_limit', 'Partition_Limit')} TimeMin={minutes('time_minimum', 'N/A')}"
+        ),
         f"SubmitTime={moment('submit_time')} EligibleTime={moment('eligible_time')}",
         f"AccrueTime={moment('accrue_time')}",
         f"StartTime={moment('start_time')} EndTime={moment('end_time')} Deadline={moment('deadline', 'N/A')}",
@@ -97,13 +114,17 @@ def show_job(row: dict[str, Any], release: str, mark: str = "", now_s: float = 1
             for word, key in (("BatchFeatures", "batch_features"), ("BatchHost", "batch_host"))
             if row[key]
         ),
-        f"NumNodes={row.get('job_size_str') or nodes} NumCPUs={count('cpus', '')} NumTasks={count('tasks', 'N/A')} "
-        "CPUs/Task=1 ReqB:S:C:T=0:0:*:*",
+        (
+            f"NumNodes={row.get('job_size_str') or nodes} NumCPUs={count('cpus', '')} NumTasks={count('tasks', 'N/A')} "
+            "CPUs/Task=1 ReqB:S:C:T=0:0:*:*"
+        ),
         f"ReqTRES={row['tres_req_str'] or '(null)'}",
         f"AllocTRES={row['tres_alloc_str'] or '(null)'}",
         f"Socks/Node={count('sockets_per_node', '*')} NtasksPerN:B:S:C=0:0:*:* CoreSpec=*",
-        f"MinCPUsNode={count('minimum_cpus_per_node', '1')} MinMemory{memory_of}={size(memory_mb)} "
-        f"MinTmpDiskNode={size(number(row['minimum_tmp_disk_per_node']) or 0)}",
+        (
+            f"MinCPUsNode={count('minimum_cpus_per_node', '1')} MinMemory{memory_of}={size(memory_mb)} "
+            f"MinTmpDiskNode={size(number(row['minimum_tmp_disk_per_node']) or 0)}"
+        ),
         f"Features={text('features')} DelayBoot=00:00:00",
         f"Prefer={row['prefer']}" if row["prefer"] else "",
         f"Reservation={row['resv_name']}" if row["resv_name"] else "",

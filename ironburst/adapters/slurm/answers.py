@@ -76,6 +76,7 @@ def shares(answer: Any) -> dict[int, str]:
 
 
 def rows_of(answer: Any, key: str, command: str) -> list[Any]:
+    """An answer's list. Raises WrongShape where there is none, or errors are told."""
     rows = answer.get(key) if isinstance(answer, dict) else None
     if not isinstance(rows, list):
         shown = sorted(answer) if isinstance(answer, dict) else type(answer).__name__

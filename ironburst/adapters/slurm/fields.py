@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Callable
 from typing import Any
 
 from ironburst.adapters.slurm.values import NO_VALUE
@@ -23,26 +22,37 @@ _ASKED_FOR = """admin_comment array_job_id array_max_tasks array_task_id array_t
     tres_per_task"""
 JOB = frozenset((*_NEEDED.split(), *_ASKED_FOR.split()))
 NODE = frozenset(
-    "address gres name partitions reason reason_changed_at reason_set_by_user slurmd_start_time state tres".split()
+    [
+        "address",
+        "gres",
+        "name",
+        "partitions",
+        "reason",
+        "reason_changed_at",
+        "reason_set_by_user",
+        "slurmd_start_time",
+        "state",
+        "tres",
+    ]
 )
 _OPTIONAL = frozenset(_ASKED_FOR.split())
 
 
 def job(raw: Any) -> Any:
     """A row of `squeue --json` with what is read of it; what says nothing is left out where that reads the same."""
-    return _only(JOB, raw, lambda key, value: key in _OPTIONAL and (value is None or value == ""))
+    return _only(JOB, _OPTIONAL, raw)
 
 
 def node(raw: Any) -> Any:
     """A row of `scontrol show node --json` with what is read of it."""
-    return _only(NODE, raw, lambda key, value: False)
+    return _only(NODE, frozenset(), raw)
 
 
-def _only(names: frozenset[str], raw: Any, says_nothing: Callable[[str, Any], bool]) -> Any:
+def _only(names: frozenset[str], optional: frozenset[str], raw: Any) -> Any:
     if not isinstance(raw, dict):
         return raw
     found = ((key, _plain(value)) for key, value in raw.items() if key in names)
-    return {key: value for key, value in found if not says_nothing(key, value)}
+    return {key: value for key, value in found if key not in optional or (value is not None and value != "")}
 
 
 def _plain(value: Any) -> Any:

@@ -94,20 +94,81 @@ _LINES = {
 _TURN = {first: n for n, first in enumerate(_LINES)}
 _READ = {first: re.compile(pattern) for first, pattern in _LINES.items() if pattern}
 _NEEDED = frozenset(  # in each record of each release
-    """JobId UserId Priority JobState Requeue RunTime SubmitTime StartTime SuspendTime Partition ReqNodeList NodeList
-    NumNodes ReqTRES AllocTRES Socks/Node MinCPUsNode Features OverSubscribe Command WorkDir""".split()
+    [
+        "JobId",
+        "UserId",
+        "Priority",
+        "JobState",
+        "Requeue",
+        "RunTime",
+        "SubmitTime",
+        "StartTime",
+        "SuspendTime",
+        "Partition",
+        "ReqNodeList",
+        "NodeList",
+        "NumNodes",
+        "ReqTRES",
+        "AllocTRES",
+        "Socks/Node",
+        "MinCPUsNode",
+        "Features",
+        "OverSubscribe",
+        "Command",
+        "WorkDir",
+    ]
 )
 _SHOWN = ("PENDING", "RUNNING", "SUSPENDED", "CONFIGURING", "STOPPED")  # whose other flags change nothing here
 _ENDED = frozenset(  # squeue doesn't list them any more
-    "COMPLETED CANCELLED FAILED TIMEOUT NODE_FAIL PREEMPTED BOOT_FAIL DEADLINE OUT_OF_MEMORY".split()
+    ["COMPLETED", "CANCELLED", "FAILED", "TIMEOUT", "NODE_FAIL", "PREEMPTED", "BOOT_FAIL", "DEADLINE", "OUT_OF_MEMORY"]
 )
 _SHARED = {"NO": ["none"], "YES": ["oversubscribe"], "USER": ["user"], "MCS": ["mcs"], "TOPO": ["topo"], "OK": []}
-_TEXTS = """account batch_features comment cpus_per_tres current_working_directory dependency excluded_nodes features
-    licenses memory_per_tres name nodes partition qos required_nodes resv_name standard_error standard_input
-    standard_output tres_alloc_str tres_per_job tres_per_node tres_per_socket tres_per_task tres_req_str user_name
-    admin_comment""".split()
-_NUMBERS = """array_job_id array_max_tasks batch_flag het_job_id het_job_offset job_id max_nodes minimum_cpus_per_node
-    node_count priority requeue restart_cnt sockets_per_node tasks tasks_per_tres""".split()
+_TEXTS = [
+    "account",
+    "batch_features",
+    "comment",
+    "cpus_per_tres",
+    "current_working_directory",
+    "dependency",
+    "excluded_nodes",
+    "features",
+    "licenses",
+    "memory_per_tres",
+    "name",
+    "nodes",
+    "partition",
+    "qos",
+    "required_nodes",
+    "resv_name",
+    "standard_error",
+    "standard_input",
+    "standard_output",
+    "tres_alloc_str",
+    "tres_per_job",
+    "tres_per_node",
+    "tres_per_socket",
+    "tres_per_task",
+    "tres_req_str",
+    "user_name",
+    "admin_comment",
+]
+_NUMBERS = [
+    "array_job_id",
+    "array_max_tasks",
+    "batch_flag",
+    "het_job_id",
+    "het_job_offset",
+    "job_id",
+    "max_nodes",
+    "minimum_cpus_per_node",
+    "node_count",
+    "priority",
+    "requeue",
+    "restart_cnt",
+    "sockets_per_node",
+    "tasks",
+    "tasks_per_tres",
+]
 _MOMENTS = ("submit_time", "eligible_time", "start_time", "end_time", "deadline")
 _MEBIBYTES = {"": 1, "M": 1, "G": 1024, "T": 1024**2, "P": 1024**3}
 

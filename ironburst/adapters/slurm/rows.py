@@ -11,7 +11,7 @@ from typing import Any
 
 _SURROGATE = "\\ud"  # a JSON escape of U+D800 to U+DFFF; half of a pair is no text
 _HEAD = 65536  # bytes in which the list begins, or the answer is read whole
-# what slurmctld writes of a waiting job at each look of its own, and nobody here reads: without it a row stays as it was
+# slurmctld writes it of a waiting job at each look of its own, and nobody reads it: without it a row stays as it was
 _VOLATILE = b'"last_sched_evaluation"'
 
 
@@ -84,7 +84,7 @@ class _Lines:
         if (at := row.find(_VOLATILE)) < 0:
             return row
         indent = row[row.rfind(b"\n", 0, at) + 1 : at]
-        end = row.find(b"\n%b\"" % indent, at)
+        end = row.find(b'\n%b"' % indent, at)
         return row[:at] + row[end + 1 + len(indent) :] if end > 0 else row
 
 

@@ -86,6 +86,11 @@ class Slurm:
         self._defaults = Kept(slurm_defaults.of_row)
         self._narrow, self._narrow_in = Narrow(), 1  # large answers until it is asked for less
 
+    @property
+    def rows_read(self) -> int:
+        """Rows of jobs and nodes that were read since the start: those that were printed as before weren't."""
+        return self._narrow.made + sum(rows.made for rows in self._rows.values())
+
     # ---- reading
     def observe(self) -> Observation:
         """The queue, all nodes, and the permits."""
