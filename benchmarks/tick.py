@@ -1,10 +1,11 @@
 """How much does one tick of the controller take? python -m benchmarks.tick [--jobs 10000] [--nodes 2000] [--json]
 
 A Slurm with so many owned nodes, all of them busy, and so many pending jobs: what `squeue` and `scontrol` print, as
-release 24.11 does (tests/adapters/slurm_fixtures, tests/fakes/scontrol.py), is read by the real adapter, decided,
-written into a ledger and a recorder's folder on disk. The first tick has everything to write, and the second
-reads all jobs once more, in the text that it asks for; between two ticks one job in a hundred starts and another one
-comes. CPU seconds of the process, its memory, bytes written.
+release 24.11 does (benchmarks/slurm_queue.py), is read by the real adapter, decided, written into a ledger and a
+recorder's folder on disk. The first tick has everything to write, and the second reads all jobs once more, as text;
+between two ticks one job in a hundred starts and another one comes. Every five minutes (Slurm's PriorityCalcPeriod)
+what waits has other priorities: by its age, and by its user's fair share. CPU seconds of the process, its memory, bytes
+written; with 10 ticks, too, what that is in a day: every tenth one has new priorities, and new wordings to write.
 """
 
 from __future__ import annotations
@@ -12,215 +13,70 @@ from __future__ import annotations
 import argparse
 import json
 import multiprocessing
-import os
-import random
-import re
 import resource
-import shlex
 import sys
 import tempfile
-import textwrap
 import time
+import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple
 
-from ironburst.adapters.slurm import fields
+from benchmarks.slurm_queue import BURST, PRIORITIES_S, TICK_S, printed, programs
 from ironburst.adapters.slurm.scheduler import Slurm
 from ironburst.controller.ledger import Ledger
+from ironburst.controller.ledger_decisions import PARTS
 from ironburst.controller.recorder import Recorder
+from ironburst.controller.schema import LOG_BYTES
 from ironburst.controller.tick import Controller
-from tests.fakes import T0, FakeClock, FakeCloud, FakeSlurm, document, scontrol
-
-FIXTURES = Path(__file__).parents[1] / "tests" / "adapters" / "slurm_fixtures" / "24.11"
-CORES = 112  # of a node, each of which squeue shows of a running job
-CHANGES = 0.01  # of the jobs, from tick to tick
-GPUS = (1, 1, 1, 2, 4, 8)  # of a job that waits
-BURST = [f"p5-{n}" for n in range(1, 9)]
-STATES = ("RUNNING", "PENDING")
-_VALUE = re.compile('"@([a-z_]+)@"')
-MARK = "@@"  # in jobs.txt, what SLURM_TIME_FORMAT has before %s
-PROGRAMS = {
-    "squeue": 'cat "{folder}/now/queue.json"',
-    "scontrol": """case "$*" in
-"show node"*) cat "{folder}/now/nodes.json";;
-"show job") [ ! -e "{folder}/now/jobs.txt" ] || sed "s/@@/${{SLURM_TIME_FORMAT%\\%s}}/g" "{folder}/now/jobs.txt";;
-*) cat >/dev/null;; esac""",
-    "find": "true",
-    "touch": "true",
-    "sh": "echo 0",
-}
-
-
-class Site:
-    """What Slurm would print, tick after tick. A job is its template, and what differs from it."""
-
-    def __init__(self, jobs: int, nodes: int, seed: int = 1, text: bool = True):
-        """`text`: whether it has `scontrol show job`, too."""
-        rows, shown = (json.loads((FIXTURES / f"{name}.json").read_text()) for name in ("squeue", "nodes"))
-        self._random, self._next, self._text = random.Random(seed), 1, text
-        self._queue, self._templates = rows, {state: self._template(rows["jobs"], state) for state in STATES}
-        by_name = {row["name"]: row for row in shown["nodes"]}
-        names = [f"dgx{n:05}" for n in range(nodes)]
-        shown["nodes"] = [
-            *(by_name["gpu2"] | {"name": name, "partitions": ["home"], "hostname": name} for name in names),
-            # of a pool that a person keeps: the same is decided at each tick, and nothing launched
-            *(by_name["gpu8"] | {"name": name, "partitions": ["burst-p5"], "reason": "a fan"} for name in BURST),
-        ]
-        self._nodes = json.dumps(shown, indent=2)
-        self._jobs = [*(self._runs(name) for name in names), *(self._waits() for _ in range(jobs))]
-
-    def moves_on(self) -> None:
-        """Some running jobs end, as many pending ones start there, and others come."""
-        running, pending = ([n for n, job in enumerate(self._jobs) if job.state == state] for state in STATES)
-        count = max(1, int(min(len(running), len(pending)) * CHANGES))
-        for ended, starts in zip(self._random.sample(running, count), self._random.sample(pending, count), strict=True):
-            node, id = self._jobs[ended].values["nodes"], self._jobs[starts].values["job_id"]
-            self._jobs[ended], self._jobs[starts] = self._runs(node, id), self._waits()
-
-    def write(self, folder: Path) -> None:
-        (folder / "nodes.json").write_text(self._nodes)
-        head, tail = json.dumps(self._queue | {"jobs": ["@jobs@"]}, indent=2).split('    "@jobs@"')
-        with (folder / "queue.json").open("w") as file:
-            file.write(head)
-            for n, job in enumerate(self._jobs):
-                text = _VALUE.sub(lambda match: json.dumps(job.values[match[1]]), self._templates[job.state].text)  # noqa: B023
-                file.write((",\n" if n else "") + text)
-            file.write(tail)
-        if self._text:
-            with (folder / "jobs.txt").open("w") as file:
-                for job in self._jobs:
-                    file.write(
-                        scontrol.show_job(_filled(self._templates[job.state].row, job.values), "24.11", MARK) + "\n\n"
-                    )
-
-    def _template(self, rows: Sequence[dict[str, Any]], state: str) -> Template:
-        row = next(row for row in rows if state in row["job_state"] and not row["array_job_id"]["number"])
-        row |= {key: f"@{key}@" for key in ("job_id", "user_name", "tres_req_str")}
-        for key in ("submit_time", "eligible_time", "priority", "time_limit"):
-            row[key] = {"set": True, "infinite": False, "number": f"@{key}@"}
-        row |= {"partition": "home", "job_state": [state]}
-        if state == "PENDING":
-            row |= {
-                "excluded_nodes": "",
-                "dependency": "",
-                "tres_per_node": "@tres_per_node@",
-                "state_reason": "Priority",
-            }
-            return Template(row, _indented(row))
-        row |= {"nodes": "@nodes@", "tres_alloc_str": "@tres_req_str@"}
-        row["node_count"] = {"set": True, "infinite": False, "number": 1}
-        row["start_time"], row["end_time"] = (
-            {"set": True, "infinite": False, "number": number} for number in (int(T0 - 3600), "@end_time@")
-        )
-        cores = [{"index": n, "status": ["ALLOCATED"]} for n in range(CORES)]
-        node = {"index": 0, "name": "@nodes@", "sockets": [{"index": 0, "cores": cores}]}
-        where = {"count": 1, "list": "@nodes@", "allocation": [node]}
-        return Template(row, _indented(row | {"job_resources": {"select_type": ["CR_CORE"], "nodes": where}}))
-
-    def _job(self, state: str, id: int, gpus: int, **more: Any) -> Job:
-        since_s = int(T0 - self._random.expovariate(1 / 7200))
-        minutes = self._random.randint(10, 1500)
-        values = {"job_id": id, "user_name": f"user{id % 50}", "time_limit": minutes, "priority": 1 + id % 1000}
-        tres = f"cpu=1,mem=1000M,node=1,billing=1,gres/gpu={gpus}"
-        return Job(state, values | {"submit_time": since_s, "eligible_time": since_s, "tres_req_str": tres} | more)
-
-    def _waits(self) -> Job:
-        gpus = self._random.choice(GPUS)
-        return self._job("PENDING", self._id(), gpus, tres_per_node=f"gres/gpu:{gpus}")
-
-    def _runs(self, node: str, id: int = 0) -> Job:
-        end_s = int(T0 + self._random.expovariate(1 / 20_000))
-        return self._job("RUNNING", id or self._id(), 8, nodes=node, end_time=end_s)
-
-    def _id(self) -> int:
-        self._next += 1
-        return self._next - 1
-
-
-class Job(NamedTuple):
-    """One in the queue: what it has where its template has `@key@`."""
-
-    state: str
-    values: dict[str, Any]
-
-
-class Template(NamedTuple):
-    """A row, and the same as squeue prints it."""
-
-    row: dict[str, Any]
-    text: str
-
-
-def _indented(row: dict[str, Any]) -> str:
-    return textwrap.indent(json.dumps(row, indent=2), "    ")
-
-
-def _filled(value: Any, values: dict[str, Any]) -> Any:
-    if isinstance(value, str) and (match := _VALUE.fullmatch(f'"{value}"')):
-        return values[match[1]]
-    if isinstance(value, dict):
-        return {key: _filled(each, values) for key, each in value.items()}
-    return value
+from tests.fakes import T0, FakeClock, FakeCloud, FakeSlurm, document
 
 
 @contextmanager
-def programs(folder: Path) -> Iterator[None]:
-    """What the adapter calls, on PATH."""
-    for name, does in PROGRAMS.items():
-        path = folder / "bin" / name
-        path.parent.mkdir(exist_ok=True)
-        path.write_text(f"#!/bin/bash\n{does.format(folder=folder)}\n")
-        path.chmod(0o755)
-    before = os.environ["PATH"]
-    os.environ["PATH"] = f"{folder / 'bin'}:{before}"
-    try:
-        yield
-    finally:
-        os.environ["PATH"] = before
+def running(folder: Path, jobs: int, nodes: int, ticks: int, text: bool = True) -> Iterator[Iterator[Ledger]]:
+    """A controller with its files in a folder: each tick's ledger, as soon as it is over. `text`: whether `scontrol
+    show job` answers.
+    """
+    with programs(folder):
+        child = multiprocessing.Process(
+            target=printed, args=(folder, jobs, nodes, ticks, text)
+        )  # its memory isn't ours
+        child.start()
+        child.join()
+        clock, ledger = FakeClock(), Ledger(folder / "ledger.sqlite")
+        cloud, recorder = FakeCloud(clock, FakeSlurm(clock, home=0)), Recorder(folder / "ticks")
+        controller = Controller(Slurm(spool=str(folder)), cloud, ledger, clock, recorder)
+        declared, now = document(nodes=BURST, tick_s=TICK_S), folder / "now"
 
+        def ticked() -> Iterator[Ledger]:
+            for n in range(ticks):
+                now.unlink(missing_ok=True)
+                now.symlink_to(folder / str(n))
+                assert controller.tick(declared).pending == jobs
+                yield ledger
+                clock.at = T0 + (n + 1) * TICK_S
 
-def printed(folder: Path, jobs: int, nodes: int, ticks: int, text: bool) -> None:
-    """What Slurm prints at each tick, in folders 0, 1, ..."""
-    site = Site(jobs, nodes, text=text)
-    for n in range(ticks):
-        (folder / str(n)).mkdir()
-        site.write(folder / str(n))
-        site.moves_on()
+        yield ticked()
+        ledger.close()
 
 
 def measure(jobs: int, nodes: int, ticks: int, text: bool = True) -> dict[str, object]:
     """CPU seconds of each tick after the first. `text`: whether `scontrol show job` answers."""
-    seconds, held, clock = [], [], FakeClock()
-    with tempfile.TemporaryDirectory(prefix="ironburst-tick-") as name, programs(folder := Path(name)):
-        child = multiprocessing.Process(
-            target=printed, args=(folder, jobs, nodes, ticks + 1, text)
-        )  # its memory isn't ours
-        child.start()
-        child.join()
-        ledger = Ledger(folder / "ledger.db")
-        controller = Controller(
-            Slurm(spool=name),
-            FakeCloud(clock, FakeSlurm(clock, home=0)),
-            ledger,
-            clock,
-            Recorder(folder / "ticks"),
-        )
-        declared, now = document(nodes=BURST), folder / "now"
-        for n in range(ticks + 1):
-            now.unlink(missing_ok=True)
-            now.symlink_to(folder / str(n))
+    seconds, held = [], []
+    with tempfile.TemporaryDirectory(prefix="ironburst-tick-") as name:
+        folder = Path(name)
+        with running(folder, jobs, nodes, ticks + 1, text) as all_ticks:
             begun, wrote = time.process_time(), _written_bytes()
-            report = controller.tick(declared)
-            seconds.append(round(time.process_time() - begun, 2))
-            held.append(round((_written_bytes() - wrote) / 1e6, 2))
-            assert report.pending == jobs
-            clock.wait(30)
-        size = sum((folder / f"0/{name}.json").stat().st_size for name in ("queue", "nodes"))
+            for ledger in all_ticks:
+                seconds.append(round(time.process_time() - begun, 2))
+                held.append((_written_bytes() - wrote) / 1e6)
+                last, begun, wrote = ledger, time.process_time(), _written_bytes()
+            last._db.execute("PRAGMA wal_checkpoint")
+            placed = (_written_bytes() - wrote) / 1e6
+        size = sum((folder / "0" / name).stat().st_size for name in ("queue.json", "nodes.json"))
         asked = sum((folder / "0" / name).stat().st_size for name in ("jobs.txt", "nodes.json")) if text else size
-        recorded = sum(path.stat().st_size for path in (folder / "ticks").iterdir())
-    return {
+        recorded = [len(line) for path in (folder / "ticks").iterdir() for line, _ in ticks_of(path)]
+    results: dict[str, object] = {
         "jobs": jobs,
         "nodes": nodes,
         "MB that Slurm printed in the first tick": round(size / 1e6, 1),
@@ -228,41 +84,52 @@ def measure(jobs: int, nodes: int, ticks: int, text: bool = True) -> dict[str, o
         "CPU seconds of the first tick": seconds[0],
         "CPU seconds of each after it": seconds[1:],
         "MB of memory": round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024),
-        "MB written in the first tick": held[0],
-        "MB written in each after it": held[1:],
-        "MB recorded": round(recorded / 1e6, 2),
+        "MB written in the first tick": round(held[0], 2),
+        "MB written in each after it": [round(each, 2) for each in held[1:]],
+        "KB recorded in each": [round(each / 1e3, 1) for each in recorded],
     }
+    if ticks >= PRIORITIES_S / TICK_S:
+        a_day = 86400 / TICK_S
+        kept = sum(recorded[1:]) / ticks * a_day + 24 * recorded[0]  # each hour's file begins with a whole tick
+        log = (
+            sum(held[1:]) / ticks * a_day
+        )  # each LOG_BYTES of it put no more pages in their places than all that changed
+        results["GB written in a day"] = round(log * (1 + 1e6 * placed / LOG_BYTES) / 1e3, 2)
+        results["MB recorded in a day"] = round(kept / 1e6, 1)
+    return results
 
 
-# of `counts`, and why
-AT_MOST = {
-    "fields kept of a job": 60,  # of 136: one more is to be read by something (tests/adapters/test_slurm_fields.py)
-    "bytes asked for, of squeue --json's": 0.2,  # 0.14 with a node of 112 cores for ten jobs that wait; 1 before
-    "rows read of an unchanged queue": 0,  # all before ADR 114; then, on a real Slurm, each that it had looked at
-    "commands about jobs in each look": 1,
+def counts(jobs: int = 1200, nodes: int = 40) -> dict[str, int]:
+    """Of a large queue, by what changes: rows of the ledger and bytes of the recorder that a tick writes.
+    See `MOST` for what they may be, and why.
+    """
+    ticks = round(PRIORITIES_S / TICK_S) + 1
+    rows, before = [], 0
+    with tempfile.TemporaryDirectory(prefix="ironburst-tick-") as name:
+        folder = Path(name)
+        with running(folder, jobs, nodes, ticks) as all_ticks:
+            for ledger in all_ticks:
+                rows.append(ledger._db.total_changes - before)
+                before += rows[-1]
+        recorded = [len(line) for path in (folder / "ticks").iterdir() for line, _ in ticks_of(path)]
+    return {"rows": max(rows[1:-1]), "rows with new wordings": rows[-1], "bytes recorded": max(recorded[1:-1])}
+
+
+MOST = {
+    "rows": 30,  # one of 40 running jobs ends, one starts, one comes: two rows each; and what a tick notes
+    "rows with new wordings": 30 + 2 * PARTS,  # not one for each of 1,200 jobs
+    "bytes recorded": 2000,  # of 1,200 jobs, whole ones are 60,000
 }
 
 
-def counts(jobs: int = 1000, nodes: int = 100) -> dict[str, float]:
-    """What a third look at an unchanged queue costs, in things that are counted; each is at most AT_MOST's."""
-    with tempfile.TemporaryDirectory(prefix="ironburst-tick-") as name, programs(folder := Path(name)):
-        (folder / "now").mkdir()
-        Site(jobs, nodes).write(folder / "now")
-        slurm, asked = Slurm(spool=name), list[str]()
-        run = slurm._run
-        slurm._run = lambda *command, **more: asked.append(shlex.join(command)) or run(*command, **more)  # type: ignore
-        for _ in range(2):
-            slurm.observe()
-        asked.clear()
-        before = slurm.rows_read
-        slurm.observe()
-        sizes = {path.name: path.stat().st_size for path in (folder / "now").iterdir()}
-    return {
-        "fields kept of a job": len(fields.JOB),
-        "bytes asked for, of squeue --json's": round(sizes["jobs.txt"] / sizes["queue.json"], 2),
-        "rows read of an unchanged queue": slurm.rows_read - before,
-        "commands about jobs in each look": sum("job" in line or "squeue" in line for line in asked),
-    }
+def ticks_of(path: Path) -> Iterator[tuple[bytes, int]]:
+    """Each tick of a recorder's file as it is compressed, and how long it is when it isn't."""
+    data = path.read_bytes()
+    while data:
+        member = zlib.decompressobj(31)
+        text = member.decompress(data)
+        yield data[: len(data) - len(member.unused_data)], len(text)
+        data = member.unused_data
 
 
 def _written_bytes() -> int:

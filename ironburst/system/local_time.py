@@ -36,7 +36,7 @@ def local(text: str) -> str:
         except (ValueError, OverflowError):  # what only looks like one, or that no local clock has
             return found[0]
 
-    return _MOMENT.sub(said, text)
+    return _MOMENT.sub(said, text) if "Z" in text else text
 
 
 def prices_of(day: date | str | None, today: date | None = None) -> str:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import tick
+from benchmarks import slurm_queue
 from ironburst.adapters.bridged import SlurmQueue
 from ironburst.adapters.slurm import answers as slurm_json
 from ironburst.adapters.slurm import arrays as slurm_arrays
@@ -255,8 +255,9 @@ def test_whole_nodes_in_26_05_are_as_squeues_column_says():
 
 @pytest.mark.parametrize("name", ["show_job", "show_job_v0.0.40"])
 def test_a_real_slurm_says_the_same_in_both_ways(name):
-    """24.11/show_job.txt: `scontrol show job` of a slurmctld 24.11.5 (Debian 13) with four slurmds, no accounting, at one moment with `squeue --json=v0.0.42` and `=v0.0.40` (of which the fields that are read are kept).
-    89 jobs of odd kinds run, wait or are held, some with names, comments and folders that look like records.
+    """24.11/show_job.txt: `scontrol show job` of a slurmctld 24.11.5 (Debian 13) with four slurmds, at
+    one moment with `squeue --json=v0.0.42` and `=v0.0.40` (of which the fields that are read are kept). 89 jobs of odd
+    kinds run, wait or are held, some with names, comments and folders that look like records.
     """
     narrow, asked = Narrow(), []
     narrow._mark = b"0123456789abcdef0123@"  # as recorded
@@ -388,6 +389,6 @@ def test_slurm_bridges_jobs_are_read_from_json(head):
 
 
 def test_what_a_look_costs_is_what_the_benchmark_allows():
-    found = tick.counts(jobs=700, nodes=70)
-    assert found.keys() == tick.AT_MOST.keys()
-    assert {what: cost for what, cost in found.items() if cost > tick.AT_MOST[what]} == {}
+    found = slurm_queue.counts(jobs=700, nodes=70)
+    assert found.keys() == slurm_queue.MOST.keys()
+    assert {what: cost for what, cost in found.items() if cost > slurm_queue.MOST[what]} == {}
