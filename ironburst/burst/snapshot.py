@@ -5,9 +5,8 @@ Everything is absolute (no "seconds ago"), so that two snapshots of an unchanged
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, field, replace
-from functools import cached_property, lru_cache
+from functools import cached_property
 
 from ironburst.burst import drains
 from ironburst.burst.codec import IF_SAID
@@ -15,11 +14,6 @@ from ironburst.burst.orders import Halt, UserLimit
 from ironburst.nodes import naming
 from ironburst.nodes import states as node_states
 from ironburst.nodes.gpus import NodeGpu
-
-
-@lru_cache(maxsize=4096)  # of thousands of jobs most wait for the same
-def _word(reason: str) -> str:
-    return re.split(r"[,:]", reason, maxsplit=1)[0].strip()
 
 
 @dataclass(frozen=True)
@@ -104,7 +98,7 @@ class Job:
     @property
     def reason_word(self) -> str:
         """The scheduler's reason code, without the text behind it."""
-        return _word(self.reason)
+        return self.reason.partition(":")[0].partition(",")[0].strip()
 
     @property
     def larger_than_home(self) -> bool:

@@ -208,7 +208,8 @@ def row(record: str, mark: str, counts_gpus: bool) -> Row | None:
 
 def _said(record: str) -> dict[str, str]:
     """By field, as it is written."""
-    lines, before, firsts, said = record.removesuffix("\n   ").split("\n   "), -1, set(), {}
+    lines, before = record.removesuffix("\n   ").split("\n   "), -1
+    firsts, said = set[str](), dict[str, str]()
     for line in lines:
         first = line.partition("=")[0]
         turn = _TURN.get(first, -1)
