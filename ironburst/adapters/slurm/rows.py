@@ -47,6 +47,10 @@ class Rows:
         answer: Any = _read(head[: begins.end() - len(begins[2]) - 2] + b"]" + lines.rest)
         return answer | {self._key: rows}
 
+    def forget(self) -> None:
+        """Its rows: the next answer is another one."""
+        self._known = {}
+
     def _decoded(self, text: bytes) -> Any:
         self.made += 1
         return self._row(_read(text))

@@ -121,6 +121,7 @@ class Slurm:
     def _queue(self) -> Any:
         """As `squeue --json` says it. Where that is a lot, it is asked for what is read alone (Narrow)."""
         if self._narrows and self._narrow_in == 0:
+            self._rows["squeue"].forget()
             streamed = Streamed(lambda text: self._narrow.read(text, self._rows_of))
             done = self._run(*self._narrow.command, run=streamed.run)
             if not done.returncode and not streamed.error:
