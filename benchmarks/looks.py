@@ -27,7 +27,7 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
-from benchmarks.tick import BURST, printed, programs
+from benchmarks.slurm_queue import BURST, printed, programs
 from ironburst import cli
 from ironburst.adapters.slurm.scheduler import Slurm
 from ironburst.controller import records

@@ -37,6 +37,8 @@ class Queue(Scheduler, Protocol):
 class SlurmQueue(Slurm):
     """A real Slurm's."""
 
+    _narrows = False  # slurm-bridge's jobs are told by what their administrator's comment says in JSON
+
     def __init__(self, prefix: Sequence[str] = (), *, spool: str = SPOOL, timeout_s: float = 60.0):
         super().__init__(prefix, spool=spool, timeout_s=timeout_s)
         self.pools: Pools = {}

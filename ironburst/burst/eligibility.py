@@ -44,6 +44,7 @@ _REFUSED = frozenset(
 # words that say it only by what stands behind them: ReqNodeNotAvail is also a node that is down, PartitionConfig also a
 # job that is larger than home
 _REFUSED_BEHIND = {"ReqNodeNotAvail": "maintenance", "PartitionConfig": "permitted"}
+_TURN = frozenset(("", "None", "Priority", "Resources"))  # it waits for its turn, as most jobs do
 # what Slurm says of home, and of the partition without nodes, to a job that is larger than home
 _LARGER = frozenset(("BadConstraints", "PartitionDown"))
 # the annotation: ironburst.adapters.kubernetes.site.TIME_LIMIT
@@ -66,6 +67,8 @@ def not_startable(job: Job, now_s: float) -> Reason | None:
         return "dependency", f"it depends on other jobs ({job.dependency or job.reason})"
     if job.eligible_s is not None and job.eligible_s > now_s:
         return "begin", f"it isn't to begin before {explain.at(job.eligible_s)}"
+    if job.reason in _TURN:
+        return None
     if refused(job):
         return "refused", f"the scheduler doesn't start it, at home or rented ({job.reason})"
     if _OWN_SHARE.fullmatch(job.reason_word):

@@ -6,7 +6,6 @@ Everything is absolute (no "seconds ago"), so that two snapshots of an unchanged
 from __future__ import annotations
 
 import math
-import re
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -104,7 +103,7 @@ class Job:
     @property
     def reason_word(self) -> str:
         """The scheduler's reason code, without the text behind it."""
-        return re.split(r"[,:]", self.reason, maxsplit=1)[0].strip()
+        return self.reason.partition(":")[0].partition(",")[0].strip()
 
     @property
     def larger_than_home(self) -> bool:

@@ -56,6 +56,7 @@ from ironburst.controller.site import PoolImage, Site, Told, pool_images
 from ironburst.document import ClusterDocument
 from ironburst.ports import Clock, Cloud, CloudError, Instance, Observation, Scheduler, SchedulerError
 from ironburst.ports.karpenter import Karpenter
+from ironburst.system import collector
 
 Port = TypeVar("Port")
 
@@ -130,7 +131,8 @@ class Controller:
         goes wrong, after the brake was pulled; its notes say what that did.
         """
         try:
-            report = self._tick(document)
+            with collector.paused():
+                report = self._tick(document)
             self._told.tick_ended()
             self._brake.remember(self.ledger.leases())
             return report

@@ -8,10 +8,13 @@ from pathlib import Path
 import pytest
 
 from ironburst.adapters.slurm import answers as slurm_json
+from ironburst.adapters.slurm import arrays as slurm_arrays
 from ironburst.adapters.slurm import bridge as slurm_bridge
 from ironburst.adapters.slurm import comments as slurm_comments
 from ironburst.adapters.slurm import defaults as slurm_defaults
+from ironburst.adapters.slurm import fields as slurm_fields
 from ironburst.adapters.slurm import occupancy as slurm_occupancy
+from ironburst.ports import WrongShape
 
 FIXTURES = Path(__file__).parent / "slurm_fixtures"
 VERSIONS = ("23.02", "23.11", "24.11", "25.05", "26.05")
@@ -100,6 +103,7 @@ def test_every_field_of_a_job_is_read_or_named(version):
     there = {name for raw in answer["jobs"] for name in raw}
     assert sorted(there - asked - names(JOBS)) == [], "new fields: read them, or say here why not"
     assert asked & names(JOBS) == set(), "named as not read, and read"
+    assert asked - slurm_fields.JOB <= {slurm_arrays.TOGETHER}, "asked for, and not kept of a row"
 
 
 @pytest.mark.parametrize("version", VERSIONS)
@@ -111,8 +115,57 @@ def test_every_field_of_a_node_is_read_or_named(version):
     slurm_json.read_nodes(shown)
     assert sorted(set(load(version, "nodes")["nodes"][0]) - asked - names(NODES)) == []
     assert asked & names(NODES) == set()
+    assert asked == slurm_fields.NODE
 
 
 def test_a_field_that_nobody_has_thought_about_is_found():
     answer, asked = watched({"jobs": [{"brand_new": 1}]}, "jobs")
     assert set(answer["jobs"][0]) - asked - names(JOBS) == {"brand_new"}
+
+
+ANSWERS = sorted(path for path in FIXTURES.glob("*/*.json") if path.stem not in ("allocated_sacct", "states"))
+
+
+def said(read, *answer):
+    """What is read, or why it isn't."""
+    try:
+        return read(*answer)
+    except WrongShape as error:
+        return str(error)
+
+
+@pytest.mark.parametrize("path", ANSWERS, ids=[f"{path.parent.name}-{path.stem}" for path in ANSWERS])
+def test_a_row_with_what_is_read_of_it_reads_the_same(path):
+    answer = json.loads(path.read_text())
+    key, kept, read = (
+        ("nodes", slurm_fields.node, slurm_json.read_nodes)
+        if "nodes" in answer
+        else ("jobs", slurm_fields.job, slurm_json.read_jobs)
+    )
+    less = answer | {key: [kept(raw) for raw in answer[key]]}
+    assert read(less) == read(answer) and len(answer[key]) > 2
+    if key == "jobs":
+        nodes = slurm_json.nodes(load(path.parent.name, "nodes"))
+        assert slurm_json.read_jobs(slurm_defaults.applied(less, nodes)) == slurm_json.read_jobs(
+            slurm_defaults.applied(answer, nodes)
+        )
+        for each in (slurm_json.shares, slurm_comments.comments, slurm_bridge.placeholders, slurm_arrays.numbers):
+            assert each(less) == each(answer)
+
+
+NUMBERS = [
+    *(0, 5, 1.5, -1, None, "7", "UNLIMITED", 0xFFFFFFFE, 0xFFFFFFFF, True, [], {}),
+    *({"set": True, "infinite": False, "number": number} for number in (0, 5, 1.5, 0xFFFFFFFE, 0xFFFFFFFF, True, "7")),
+    *({"set": has, "infinite": endless, "number": 3} for has in (True, False, 1) for endless in (True, False, None)),
+    {"set": True, "infinite": False, "number": 5, "more": 1},
+    {"set": True, "infinite": False},
+]
+
+
+@pytest.mark.parametrize("value", NUMBERS, ids=range(len(NUMBERS)))
+@pytest.mark.parametrize("field", ["time_limit", "priority", "tasks", "array_task_id", "max_nodes", "restart_cnt"])
+def test_a_number_in_any_shape_reads_the_same_or_is_refused_the_same(field, value):
+    answer = load("24.11", "squeue")
+    answer["jobs"][0][field] = value
+    less = answer | {"jobs": [slurm_fields.job(raw) for raw in answer["jobs"]]}
+    assert said(slurm_json.read_jobs, less) == said(slurm_json.read_jobs, answer)

@@ -53,12 +53,12 @@ def nodes(answer: Any) -> list[Node]:
 
 def read_jobs(answer: Any, read: Callable[[Any], Job] | None = None) -> Read:
     """The jobs of `squeue --json`. Raises WrongShape."""
-    return _each("job", read or job, _unreadable_job, slurm_arrays.tasks_apart(_rows(answer, "jobs", "squeue")))
+    return _each("job", read or job, _unreadable_job, slurm_arrays.tasks_apart(rows_of(answer, "jobs", "squeue")))
 
 
 def read_nodes(answer: Any, read: Callable[[Any], Node] | None = None) -> Read:
     """The nodes of `scontrol show node --json`. Raises WrongShape."""
-    return _each("node", read or node, _unreadable_node, _rows(answer, "nodes", "scontrol show node"))
+    return _each("node", read or node, _unreadable_node, rows_of(answer, "nodes", "scontrol show node"))
 
 
 def shares(answer: Any) -> dict[int, str]:
@@ -66,7 +66,7 @@ def shares(answer: Any) -> dict[int, str]:
     waits is tried in several.
     """
     found = {}
-    for raw in _rows(answer, "jobs", "squeue"):
+    for raw in rows_of(answer, "jobs", "squeue"):
         try:
             if base_state(_words(raw["job_state"])) in _ON_NODES:
                 found[slurm_arrays.job_id(raw)] = kind_of(raw["account"] or "", raw["qos"] or "")
@@ -75,7 +75,8 @@ def shares(answer: Any) -> dict[int, str]:
     return {job: kind for job, kind in found.items() if kind}
 
 
-def _rows(answer: Any, key: str, command: str) -> list[Any]:
+def rows_of(answer: Any, key: str, command: str) -> list[Any]:
+    """An answer's list. Raises WrongShape where there is none, or errors are told."""
     rows = answer.get(key) if isinstance(answer, dict) else None
     if not isinstance(rows, list):
         shown = sorted(answer) if isinstance(answer, dict) else type(answer).__name__

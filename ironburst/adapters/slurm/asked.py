@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 import re
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 from ironburst.adapters.slurm.values import joined, number
@@ -49,14 +50,20 @@ def asks(raw: Row) -> tuple[int, Resources]:
         _whole(raw.get("minimum_cpus_per_node", 0)),
         int(per_gpu[2] or 0) * each_gpus if per_gpu else 0,
     )
-    return count, Resources(each_gpus, cpus, math.ceil(asked.memory_mb / of))
+    return count, _resources(each_gpus, cpus, math.ceil(asked.memory_mb / of))
 
 
 def has(raw: Row, nodes: int) -> tuple[int, Resources]:
     """(nodes, of each on average) of a job that is on that many."""
     given = tres(raw.get("tres_alloc_str") or raw["tres_req_str"])
     gpus = given.gpus or sum(_gpus(str(text)) for text in raw.get("gres_detail") or ()) or _uncounted(raw, nodes)
-    return nodes, Resources(*(math.ceil(amount / nodes) for amount in (gpus, given.cpus, given.memory_mb)))
+    return nodes, _resources(*(math.ceil(amount / nodes) for amount in (gpus, given.cpus, given.memory_mb)))
+
+
+@lru_cache(maxsize=4096)
+def _resources(gpus: int, cpus: int, memory_mb: int) -> Resources:
+    """One and the same for jobs that ask for as much."""
+    return Resources(gpus, cpus, memory_mb)
 
 
 def sizes_of(raw: Row) -> Sizes:

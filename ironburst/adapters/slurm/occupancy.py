@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from ironburst.adapters.slurm import arrays as slurm_arrays
-from ironburst.adapters.slurm.answers import _SHAPES, _rows, _words, jobs, nodes
+from ironburst.adapters.slurm.answers import _SHAPES, _words, jobs, nodes, rows_of
 from ironburst.adapters.slurm.values import expand, number
 from ironburst.ports import Job
 from ironburst.ports.service import Occupancy
@@ -19,12 +19,12 @@ _OFF_NODES = frozenset(  # base states of jobs that wait or have ended; such a o
 def occupancy(queue: Any, shown: Any) -> dict[str, Occupancy]:
     """Nodes and the jobs on them, from `squeue --json` and `scontrol show node --json`. Raises WrongShape."""
     on: dict[str, list[Job]] = {}
-    raws = slurm_arrays.tasks_apart(_rows(queue, "jobs", "squeue"))
+    raws = slurm_arrays.tasks_apart(rows_of(queue, "jobs", "squeue"))
     for job, raw in zip(jobs(queue), raws, strict=True):
         for name in job.on or _unknown_state_on(raw):
             on.setdefault(name, []).append(job)
     seen = {}
-    for node, raw in zip(nodes(shown), _rows(shown, "nodes", "scontrol show node"), strict=True):
+    for node, raw in zip(nodes(shown), rows_of(shown, "nodes", "scontrol show node"), strict=True):
         there = on.get(node.name, [])
         seen[node.name] = Occupancy(
             node.name,

@@ -1,14 +1,18 @@
 """The rows of Slurm's JSON from one look to the next: with 10,000 jobs most are printed as they were, and reading them
-is most of a tick.
+is most of a tick. With 100,000 the text is larger than memory should be, so it is read as it comes.
 """
 
 from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 _SURROGATE = "\\ud"  # a JSON escape of U+D800 to U+DFFF; half of a pair is no text
+_HEAD = 65536  # bytes in which the list begins, or the answer is read whole
+# slurmctld writes it of a waiting job at each look of its own, and nobody reads it: without it a row stays as it was
+_VOLATILE = b'"last_sched_evaluation"'
 
 
 class Rows:
@@ -16,32 +20,82 @@ class Rows:
     written to.
     """
 
-    def __init__(self, key: str):
-        """`key`: of the list."""
+    def __init__(self, key: str, row: Callable[[Any], Any] = lambda raw: raw):
+        """`key`: of the list; `row`: what is kept of each."""
         # as Slurm prints it (json-c, pretty): no string has a line break in it, so these lines are the list's own
-        self._list = re.compile(rf'\A\{{\n( +)(?:.*\n\1)*?"{key}": ?\[\n( +)\{{\n')
-        self._key = key
+        self._list = re.compile(rf'\A\{{\n( +)(?:.*\n\1)*?"{key}": ?\[\n( +)\{{\n'.encode())
+        self._key, self._row = key, row
         self._known: dict[tuple[int, int], Any] = {}  # by their text's hash and length
+        self.made = 0  # rows that were decoded since the start
 
-    def read(self, text: str) -> Any:
-        """The answer. Raises ValueError."""
+    def read(self, text: Iterable[bytes]) -> Any:
+        """The answer, of its text piece by piece. Raises ValueError."""
+        pieces, head = iter(text), b""
+        for piece in pieces:
+            head += piece
+            if len(head) >= _HEAD:
+                break
+        if not (begins := self._list.match(head)):
+            return self._whole(b"".join((head, *pieces)))
         known, self._known = self._known, {}
-        begins = self._list.match(text)
-        ends = f"\n{begins[2]}}}\n{begins[1]}]" if begins else ""
-        if not begins or (end := text.find(ends, begins.end())) < 0:
-            return _read(text)
-        rows = []
-        for row in text[begins.end() : end].split(f"\n{begins[2]}}},\n{begins[2]}{{\n"):
+        rows, lines = [], _Lines(begins[1], begins[2])
+        for row in lines.rows(head[begins.end() :], pieces):
             which = hash(row), len(row)
-            found = self._known[which] = self._known.get(which) or known.get(which) or _read(f"{{{row}}}")
+            found = self._known.get(which) or known.get(which) or self._decoded(b"{" + row + b"}")
+            self._known[which] = found
             rows.append(found)
-        rest = text[end + len(ends) :]
-        return _read(text[: begins.end() - len(begins[2]) - 2] + "]" + rest) | {self._key: rows}
+        answer: Any = _read(head[: begins.end() - len(begins[2]) - 2] + b"]" + lines.rest)
+        return answer | {self._key: rows}
+
+    def forget(self) -> None:
+        """Its rows: the next answer is another one."""
+        self._known = {}
+
+    def _decoded(self, text: bytes) -> Any:
+        self.made += 1
+        return self._row(_read(text))
+
+    def _whole(self, text: bytes) -> Any:
+        """An answer that looks otherwise: nothing of it is kept."""
+        self._known, answer = {}, _read(text)
+        if isinstance(answer, dict) and isinstance(rows := answer.get(self._key), list):
+            self.made += len(rows)
+            answer[self._key] = [self._row(raw) for raw in rows]
+        return answer
 
 
-def _read(text: str) -> Any:
-    answer = json.loads(text)
-    return _storable(answer) if _SURROGATE in text.lower() else answer
+class _Lines:
+    """The rows of a list as lines. `list_indent`, `row_indent`: what stands before its bracket and their braces."""
+
+    def __init__(self, list_indent: bytes, row_indent: bytes):
+        self._between = b"\n%b},\n%b{\n" % (row_indent, row_indent)
+        self._ends = b"\n%b}\n%b]" % (row_indent, list_indent)
+        self.rest = b""  # of the answer, behind the list
+
+    def rows(self, text: bytes, more: Iterator[bytes]) -> Iterator[bytes]:
+        """Between their braces, without what is volatile. Raises ValueError where the text ends before its list."""
+        while (end := text.find(self._ends)) < 0:
+            *whole, text = text.split(self._between)
+            yield from map(self._steady, whole)
+            # of a piece that ends within a row's end the next one has the rest
+            if not (piece := next(more, b"")):
+                raise ValueError("it ends before its list does")
+            text += piece
+        yield from map(self._steady, text[:end].split(self._between))
+        self.rest = b"".join((text[end + len(self._ends) :], *more))
+
+    def _steady(self, row: bytes) -> bytes:
+        if (at := row.find(_VOLATILE)) < 0:
+            return row
+        indent = row[row.rfind(b"\n", 0, at) + 1 : at]
+        end = row.find(b'\n%b"' % indent, at)
+        return row[:at] + row[end + 1 + len(indent) :] if end > 0 else row
+
+
+def _read(text: bytes) -> Any:
+    said = text.decode("utf-8", "replace")  # users name their jobs as they like, in any encoding
+    answer = json.loads(said)
+    return _storable(answer) if _SURROGATE in said.lower() else answer
 
 
 def _storable(value: Any) -> Any:

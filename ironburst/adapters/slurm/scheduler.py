@@ -12,7 +12,7 @@ import os
 import re
 import shlex
 import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ironburst.adapters.slurm import answers as slurm_json
@@ -21,9 +21,12 @@ from ironburst.adapters.slurm import asked as slurm_asked
 from ironburst.adapters.slurm import bridge as slurm_bridge
 from ironburst.adapters.slurm import comments as slurm_comments
 from ironburst.adapters.slurm import defaults as slurm_defaults
+from ironburst.adapters.slurm import fields as slurm_fields
 from ironburst.adapters.slurm import occupancy as slurm_occupancy
 from ironburst.adapters.slurm.answers import Read
+from ironburst.adapters.slurm.narrow import AGAIN, WIDE, Narrow
 from ironburst.adapters.slurm.rows import Rows
+from ironburst.adapters.slurm.stream import Streamed
 from ironburst.nodes import naming
 from ironburst.ports import Claim, Observation, Quota, SchedulerError, SchedulerMissing, TeamShare, WrongShape
 from ironburst.ports.service import Occupancy
@@ -54,11 +57,15 @@ _SIGNS = (
     "/usr/local/slurm*/bin/squeue /usr/local/slurm/*/bin/squeue /cm/shared/apps/slurm/*/bin/squeue 2>/dev/null"
 )
 _FILTERS = ("SQUEUE_", "SLURM_CLUSTERS")  # a person's own: less of the queue, or another cluster's
+Run = Callable[..., subprocess.CompletedProcess[bytes]]
+_NAMED = 2000  # jobs that squeue is asked for by name; of more all are
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
 
 class Slurm:
     """A Scheduler (ironburst.ports)."""
+
+    _narrows = True
 
     def __init__(
         self,
@@ -74,16 +81,22 @@ class Slurm:
         """
         self._prefix, self._spool, self._timeout_s, self._first = list(prefix), spool, timeout_s, first
         self._cluster = cluster
-        self._rows = {"squeue": Rows("jobs"), "scontrol": Rows("nodes")}
+        self._rows = {"squeue": Rows("jobs", slurm_fields.job), "scontrol": Rows("nodes", slurm_fields.node)}
         self._job, self._node = Kept(slurm_json.job), Kept(slurm_json.node)
         self._defaults = Kept(slurm_defaults.of_row)
+        self._narrow, self._narrow_in = Narrow(), 1  # large answers until it is asked for less
+
+    @property
+    def rows_read(self) -> int:
+        """Rows of jobs and nodes that were read since the start: those that were printed as before weren't."""
+        return self._narrow.made + sum(rows.made for rows in self._rows.values())
 
     # ---- reading
     def observe(self) -> Observation:
         """The queue, all nodes, and the permits."""
         # squeue also in states that still hold nodes;
         # nodes last: one that a just-ended job left is then seen idle, not vanished
-        queue = self._json("squeue", "--json")
+        queue = self._queue()
         nodes = slurm_json.read_nodes(self._json("scontrol", "show", "node", "--all", "--json"), self._node)
         asked, unread = self._with_exclusive(queue)
         jobs = self._read_jobs(slurm_defaults.applied(asked, nodes.items, self._defaults))
@@ -105,6 +118,30 @@ class Slurm:
             numbers=slurm_arrays.numbers(queue),
         )
 
+    def _queue(self) -> Any:
+        """As `squeue --json` says it. Where that is a lot, it is asked for what is read alone (Narrow)."""
+        if self._narrows and self._narrow_in == 0:
+            self._rows["squeue"].forget()
+            streamed = Streamed(lambda text: self._narrow.read(text, self._rows_of))
+            done = self._run(*self._narrow.command, run=streamed.run)
+            if not done.returncode and not streamed.error:
+                return {"jobs": streamed.answer}
+            self._narrow_in = AGAIN
+        queue, size = self._json_and_size("squeue", "--json")
+        self._narrow_in = max(self._narrow_in - 1, 0) if size >= WIDE else 1
+        return queue
+
+    def _rows_of(self, ids: Sequence[int]) -> list[Any]:
+        """Of these jobs as far as they are there; maybe of others."""
+        which = [] if len(ids) > _NAMED else [f"--jobs={','.join(map(str, ids))}"]
+        try:
+            answer = self._json("squeue", "--json", *which)
+        except SchedulerError as error:
+            if "Invalid job id" in str(error):  # squeue says so of one alone
+                return []
+            raise
+        return slurm_json.rows_of(answer, "jobs", "squeue")
+
     def _with_exclusive(self, queue: Any) -> tuple[Any, list[str]]:
         """The queue, with what it doesn't say of --exclusive; and why that isn't known (ironburst.burst.unstarted finds
         it out then).
@@ -125,12 +162,12 @@ class Slurm:
         Jobs first: one that starts in between shows in its node's state.
         """
         try:
-            jobs = self._json("squeue", "--json", "--all")
+            jobs = self._json_at_once("squeue", "--json", "--all")
         except SchedulerMissing as error:
             if self._run("sh", "-c", _SIGNS).stdout.strip():  # it is installed, where this shell doesn't look
                 raise SchedulerError(f"{error}'s PATH, and Slurm is there all the same") from None
             raise
-        nodes = self._json("scontrol", "show", "node", "--all", "--json")
+        nodes = self._json_at_once("scontrol", "show", "node", "--all", "--json")
         for said in (slurm_occupancy.cluster(jobs), slurm_occupancy.cluster(nodes)) if self._cluster else ():
             if said and said.lower() != self._cluster.lower():
                 raise SchedulerError(f"the Slurm that answers is of cluster {said}, declared is {self._cluster}")
@@ -275,28 +312,37 @@ class Slurm:
         return [f"{self._spool}/leases/{_checked(node)}" for node in nodes]
 
     def _json(self, *command: str) -> Any:
+        return self._json_and_size(*command)[0]
+
+    def _json_and_size(self, *command: str) -> tuple[Any, int]:
+        """What it answers, read while it does, and how many bytes that were."""
+        streamed = Streamed(self._rows[command[0]].read)
+        began = self._call(*command, run=streamed.run)
+        if streamed.error:
+            raise _no_json(command, streamed.error, began)
+        return streamed.answer, streamed.bytes
+
+    def _json_at_once(self, *command: str) -> Any:
         text = self._call(*command)
         try:
-            return self._rows[command[0]].read(text)
+            return self._rows[command[0]].read([text.encode()])
         except ValueError as error:
-            raise WrongShape(
-                f"`{shlex.join(command)}` answered something other than JSON ({error}): {text[:80]!r}"
-            ) from None
+            raise _no_json(command, error, text) from None
 
     def show(self, *command: str) -> str:
         """What a command there that changes nothing says. Raises SchedulerError."""
         return self._call(*command)
 
-    def _call(self, *command: str, stdin: str = "") -> str:
-        done = self._run(*command, stdin=stdin)
+    def _call(self, *command: str, stdin: str = "", run: Run | None = None) -> str:
+        done = self._run(*command, stdin=stdin, run=run)
         if done.returncode:
             raise self._failed(command, done)
         return done.stdout
 
-    def _run(self, *command: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
+    def _run(self, *command: str, stdin: str = "", run: Run | None = None) -> subprocess.CompletedProcess[str]:
         argv = [*self._prefix, shlex.join(command)] if self._remote else [*self._prefix, *command]
         try:
-            done = subprocess.run(
+            done = (run or subprocess.run)(
                 argv,
                 input=(self._first + stdin).encode(),
                 capture_output=True,
@@ -323,6 +369,10 @@ class Slurm:
     def _remote(self) -> bool:
         """ssh hands one string to a shell over there. It may stand behind others (nsenter ... ssh ...)."""
         return any(word.rsplit("/", 1)[-1] == "ssh" for word in self._prefix)
+
+
+def _no_json(command: Sequence[str], error: ValueError, text: str) -> WrongShape:
+    return WrongShape(f"`{shlex.join(command)}` answered something other than JSON ({error}): {text[:80]!r}")
 
 
 def _checked(name: str) -> str:

@@ -6,7 +6,7 @@ import math
 import re
 from typing import Any
 
-_NO_VALUE = 0xFFFFFFFE  # as a plain number: not set; one more: infinite
+NO_VALUE = 0xFFFFFFFE  # as a plain number: not set; one more: infinite
 _MAX_HOSTS = 65536
 
 
@@ -22,7 +22,7 @@ def number(value: Any) -> float | int | None:
         return None
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise ValueError(f"a number is needed, not {value!r}")
-    return math.inf if value == _NO_VALUE + 1 else None if value == _NO_VALUE else value
+    return math.inf if value == NO_VALUE + 1 else None if value == NO_VALUE else value
 
 
 def expand(text: str) -> list[str]:

@@ -1,0 +1,292 @@
+"""`scontrol show job` as rows of `squeue --json`: a tenth of the text, and without each core of each node.
+
+It prints all that is read of a job (fields.JOB), in the same order and for the same jobs, in all releases; squeue's own
+columns lack half of what a waiting job's cost depends on, and squeue puts tasks of an array together that wait apart.
+Where the text says less than the JSON, or might (`Unsure`), the JSON has to be asked about that job.
+
+Users choose texts in it (a job's name, its comment, paths), and nothing is escaped. So a record counts only if its
+lines are those of _sprint_job_info (scontrol's info_job.c, in earlier releases libslurm's job_info.c), in its order and
+each once, and its times are written with a word that nobody else knows (narrow.py). Lines that are seldom there, and
+could be the second line of a comment, are none of these. What is left: who breaks the name of his own folder or file so
+that its second line looks like a comment or an option that his job lacks is taken at his word.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import Any
+
+Row = dict[str, Any]
+# their first words, in Slurm's order (22.05 to 26.05); those that are read, with what is read of them
+_LINES = {
+    "JobId": r"JobId=(?P<job_id>\d+) (?:ArrayJobId=(?P<array_job_id>\d+) ArrayTaskId=(?P<tasks_of_array>\S+) "
+    r"(?:ArrayTaskThrottle=(?P<array_max_tasks>\d+) )?|HetJobId=(?P<het_job_id>\d+) "
+    r"HetJobOffset=(?P<het_job_offset>\d+) )?JobName=(?P<name>.*)",
+    "HetJobIdSet": "",
+    "UserId": r"UserId=(?P<user_name>.+?)\((?P<uid>\d+)\) GroupId=.*",
+    "Priority": r"Priority=(?P<priority>\d+) Nice=-?\d+ Account=(?P<account>\S+) QOS=(?P<qos>\S+)(?: WCKey=.*)?",
+    "JobState": r"JobState=(?P<job_state>\S+) Reason=(?P<state_reason>\S+) (?:FailedNode=\S+ )?"
+    r"Dependency=(?P<dependency>\S+)",
+    "Requeue": r"Requeue=(?P<requeue>[01]) Restarts=(?P<restart_cnt>\d+) BatchFlag=(?P<batch_flag>\d) .*",
+    "RunTime": r"RunTime=\S+ TimeLimit=(?P<time_limit>\S+) TimeMin=(?P<time_minimum>\S+)",
+    "SubmitTime": r"SubmitTime=(?P<submit_time>\S+) EligibleTime=(?P<eligible_time>\S+)",
+    "AccrueTime": "",
+    "ResizeTime": "",
+    "StartTime": r"StartTime=(?P<start_time>\S+) EndTime=(?P<end_time>\S+) Deadline=(?P<deadline>\S+)",
+    "CronJob": "",
+    "CrontabSpec": "",
+    "PreemptEligibleTime": "",
+    "SuspendTime": "",
+    "Partition": r"Partition=(?P<partition>\S+) AllocNode:Sid=.*",
+    "ReqNodeList": r"ReqNodeList=(?P<required_nodes>\S+) ExcNodeList=(?P<excluded_nodes>\S+)",
+    "NodeList": r"NodeList=(?P<nodes>\S*)(?: SchedNodeList=\S+)?",
+    "BatchFeatures": r"BatchFeatures=(?P<batch_features>\S+)(?: BatchHost=\S+)?",
+    "BatchHost": "",
+    "StepMgrEnabled": "",
+    "FedOrigin": "",
+    "NumNodes": r"NumNodes=(?P<node_count>\d+)(?:-(?P<max_nodes>\d+))? NumCPUs=\S+ NumTasks=(?P<tasks>\S+) .*",
+    "ReqTRES": r"ReqTRES=(?P<tres_req_str>\S+)",
+    "AllocTRES": r"AllocTRES=(?P<tres_alloc_str>\S+)",
+    "Socks/Node": r"Socks/Node=(?P<sockets_per_node>\S+) .*",
+    "MinCPUsNode": r"MinCPUsNode=(?P<minimum_cpus_per_node>\d+) MinMemory(?P<memory_of>\w+)=(?P<memory>\S+) "
+    r"MinTmpDiskNode=(?P<minimum_tmp_disk_per_node>\S+)(?: MemUpdate=.*)?",
+    "Features": r"Features=(?P<features>\S+) DelayBoot=\S+",
+    "ClusterFeatures": "",
+    "Prefer": "",
+    "Reservation": r"Reservation=(?P<resv_name>\S+)",
+    "OverSubscribe": r"OverSubscribe=(?P<shared>\w+)(?: Exclusive=(?P<exclusive>\w+))? Contiguous=\d "
+    r"Licenses=(?P<licenses>\S+)(?P<from_25_05> LicensesAlloc=\S+)? Network=.*",
+    "Command": "",
+    "SubmitLine": "",
+    "WorkDir": r"WorkDir=(?P<current_working_directory>.*)",
+    "AdminComment": r"AdminComment=(?P<admin_comment>.*)",
+    "Comment": r"Comment=(?P<comment>.*)",
+    "StdErr": r"StdErr=(?P<standard_error>.*)",
+    "StdIn": r"StdIn=(?P<standard_input>.*)",
+    "StdOut": r"StdOut=(?P<standard_output>.*)",
+    "Switches": "",
+    "SegmentSize": "",
+    "Power": "",
+    "GresAllowTaskSharing": "",
+    "GresEnforceBind": "",
+    "GresOneTaskPerSharing": "",
+    "KillOInInvalidDependent": "",
+    "KillOnInvalidDependent": "",
+    "SpreadJob": "",
+    "ExpeditedRequeue": "",
+    "CpusPerTres": r"CpusPerTres=(?P<cpus_per_tres>\S+)",
+    "MemPerTres": r"MemPerTres=(?P<memory_per_tres>\S+)",
+    "TresBind": "",
+    "TresFreq": "",
+    "TresPerJob": r"TresPerJob=(?P<tres_per_job>\S+)",
+    "TresPerNode": r"TresPerNode=(?P<tres_per_node>\S+)",
+    "TresPerSocket": r"TresPerSocket=(?P<tres_per_socket>\S+)",
+    "TresPerTask": r"TresPerTask=(?P<tres_per_task>\S+)",
+    "MailUser": "",
+    "NtasksPerTRES": r"NtasksPerTRES=(?P<tasks_per_tres>\d+)",
+    "OOMKillStep": "",
+    "Container": "",
+    "ContainerType": "",
+    "SELinuxContext": "",
+    "ResvPorts": "",
+}
+_TURN = {first: n for n, first in enumerate(_LINES)}
+_READ = {first: re.compile(pattern) for first, pattern in _LINES.items() if pattern}
+_NEEDED = frozenset(  # in each record of each release
+    [
+        "JobId",
+        "UserId",
+        "Priority",
+        "JobState",
+        "Requeue",
+        "RunTime",
+        "SubmitTime",
+        "StartTime",
+        "SuspendTime",
+        "Partition",
+        "ReqNodeList",
+        "NodeList",
+        "NumNodes",
+        "ReqTRES",
+        "AllocTRES",
+        "Socks/Node",
+        "MinCPUsNode",
+        "Features",
+        "OverSubscribe",
+        "Command",
+        "WorkDir",
+    ]
+)
+_SHOWN = ("PENDING", "RUNNING", "SUSPENDED", "CONFIGURING", "STOPPED")  # whose other flags change nothing here
+_ENDED = frozenset(  # squeue doesn't list them any more
+    ["COMPLETED", "CANCELLED", "FAILED", "TIMEOUT", "NODE_FAIL", "PREEMPTED", "BOOT_FAIL", "DEADLINE", "OUT_OF_MEMORY"]
+)
+_SHARED = {"NO": ["none"], "YES": ["oversubscribe"], "USER": ["user"], "MCS": ["mcs"], "TOPO": ["topo"], "OK": []}
+_TEXTS = [
+    "account",
+    "batch_features",
+    "comment",
+    "cpus_per_tres",
+    "current_working_directory",
+    "dependency",
+    "excluded_nodes",
+    "features",
+    "licenses",
+    "memory_per_tres",
+    "name",
+    "nodes",
+    "partition",
+    "qos",
+    "required_nodes",
+    "resv_name",
+    "standard_error",
+    "standard_input",
+    "standard_output",
+    "tres_alloc_str",
+    "tres_per_job",
+    "tres_per_node",
+    "tres_per_socket",
+    "tres_per_task",
+    "tres_req_str",
+    "user_name",
+    "admin_comment",
+]
+_NUMBERS = [
+    "array_job_id",
+    "array_max_tasks",
+    "batch_flag",
+    "het_job_id",
+    "het_job_offset",
+    "job_id",
+    "max_nodes",
+    "minimum_cpus_per_node",
+    "node_count",
+    "priority",
+    "requeue",
+    "restart_cnt",
+    "sockets_per_node",
+    "tasks",
+    "tasks_per_tres",
+]
+_MOMENTS = ("submit_time", "eligible_time", "start_time", "end_time", "deadline")
+_MEBIBYTES = {"": 1, "M": 1, "G": 1024, "T": 1024**2, "P": 1024**3}
+
+
+class Unsure(Exception):
+    """The text doesn't say all of this job, or may say it wrongly: the JSON does."""
+
+
+def row(record: str, mark: str, counts_gpus: bool) -> Row | None:
+    """A record as a row of `squeue --json`; None: the job has ended. `mark`: what stands before each time;
+    `counts_gpus`: whether what jobs were given has GPUs in it (AccountingStorageTRES). Raises Unsure.
+    """
+    said = _said(record)
+    state = said["job_state"]
+    if state in _ENDED:
+        return None
+    if state not in _SHOWN or not re.fullmatch("[A-Za-z0-9]+", said["state_reason"]):
+        raise Unsure  # flags beside a state, and sentences with other spaces than the JSON's
+    if said["batch_flag"] == "0" or said["user_name"] == said["uid"]:
+        raise Unsure  # files of srun, and users that nobody knows
+    found: Row = {key: _text(said.get(key)) for key in _TEXTS}
+    found |= {key: _number(said.get(key)) for key in _NUMBERS}
+    found |= {key: _moment(said[key], mark) for key in _MOMENTS}
+    found |= {"job_state": [state], "state_reason": said["state_reason"]}
+    found |= {"time_limit": _minutes(said["time_limit"]), "time_minimum": _minutes(said["time_minimum"])}
+    found["minimum_tmp_disk_per_node"] = _mebibytes(said["minimum_tmp_disk_per_node"])
+    found["memory_per_cpu"] = 1 if said["memory_of"] == "CPU" and said["memory"] != "0" else 0
+    if "exclusive" not in said:
+        found["shared"] = _SHARED[said["shared"]]
+    elif state == "PENDING":  # as asked.EXCLUSIVE_COLUMNS, which is asked of no others
+        found["exclusive"] = said["exclusive"]
+    _array(found, said, state == "PENDING")
+    _sizes(found, said, state == "PENDING", counts_gpus)
+    _folders(found, "from_25_05" in said)
+    return found
+
+
+def _said(record: str) -> dict[str, str]:
+    """By field, as it is written."""
+    lines, before = record.removesuffix("\n   ").split("\n   "), -1
+    firsts, said = set[str](), dict[str, str]()
+    for line in lines:
+        first = line.partition("=")[0]
+        turn = _TURN.get(first, -1)
+        if turn <= before:
+            raise Unsure
+        before = turn
+        firsts.add(first)
+        if pattern := _READ.get(first):
+            if not (match := pattern.fullmatch(line)):
+                raise Unsure
+            said |= {key: value for key, value in match.groupdict().items() if value is not None}
+    if not firsts >= _NEEDED or ("HetJobIdSet" in firsts and "het_job_id" not in said):
+        raise Unsure
+    if "SubmitLine" not in firsts:  # before 25.11 a space stands behind comments
+        said |= {key: said[key].removesuffix(" ") for key in ("admin_comment", "comment") if key in said}
+    return said
+
+
+def _text(value: str | None) -> str:
+    return "" if value is None or value == "(null)" else value
+
+
+def _number(value: str | None) -> int | None:
+    if value is None or value in ("N/A", "*"):
+        return None
+    if not value.isdigit():
+        raise Unsure
+    return int(value)
+
+
+def _moment(value: str, mark: str) -> int:
+    if value in ("Unknown", "None", "N/A"):
+        return 0
+    if not value.startswith(mark):
+        raise Unsure
+    return _number(value[len(mark) :]) or 0
+
+
+def _minutes(value: str) -> float | None:
+    if value in ("UNLIMITED", "Partition_Limit", "N/A"):
+        return {"UNLIMITED": math.inf, "Partition_Limit": None, "N/A": 0}[value]
+    if not (match := re.fullmatch(r"(?:(\d+)-)?(\d+):(\d+):00", value)):
+        raise Unsure
+    return int(match[1] or 0) * 1440 + int(match[2]) * 60 + int(match[3])
+
+
+def _mebibytes(value: str) -> int:
+    if not (match := re.fullmatch(r"(\d+)([MGTP]?)", value)):
+        raise Unsure
+    return int(match[1]) * _MEBIBYTES[match[2]]
+
+
+def _array(found: Row, said: dict[str, str], pending: bool) -> None:
+    """A number alone may be one task, or what is left of an array: as the JSON has it for a task that waits."""
+    tasks = said.get("tasks_of_array", "")
+    if tasks.isdigit() and pending:
+        raise Unsure
+    found["array_task_string"] = "" if tasks.isdigit() else tasks
+    found["array_task_id"] = int(tasks) if tasks.isdigit() else None
+
+
+def _sizes(found: Row, said: dict[str, str], pending: bool, counts_gpus: bool) -> None:
+    asked, given = found["tres_req_str"], found["tres_alloc_str"]
+    if not pending:
+        options = (found[f"tres_per_{of}"] for of in ("node", "job", "task", "socket"))
+        if not given or ("gres/gpu" not in given and (not counts_gpus or any("gpu" in each for each in options))):
+            raise Unsure  # they are in its `gres_detail` then
+        return
+    least = re.search(r"\bnode=(\d+)", asked)
+    same = least is not None and int(least[1]) == found["node_count"]
+    if not same and (found["max_nodes"] == found["node_count"] or said["memory_of"] == "TRES"):
+        raise Unsure  # scontrol prints no more nodes than its most, and doesn't say what memory is of
+
+
+def _folders(found: Row, unexpanded: bool) -> None:
+    """`unexpanded`: the JSON has patterns (%j) where this has what they stand for."""
+    works = found["current_working_directory"]
+    files = [found[f"standard_{name}"] for name in ("input", "output", "error")]
+    if unexpanded and any(file and not file.startswith("/dev/") and file.rpartition("/")[0] != works for file in files):
+        raise Unsure
