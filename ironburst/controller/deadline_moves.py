@@ -12,9 +12,10 @@ from ironburst.burst import Job, Policy, Snapshot, from_json, spot, to_json
 from ironburst.burst.codec import DataError
 from ironburst.burst.eligibility import moves
 from ironburst.burst.memory import SpotMarket
+from ironburst.controller import policy_view
 from ironburst.controller.ledger import Ledger
 from ironburst.controller.records import LeaseRow
-from ironburst.controller.site import Site
+from ironburst.controller.site import PoolImage, Site
 from ironburst.ports import Observation
 
 _KEY = "deadline_moves"
@@ -33,6 +34,11 @@ class Work:
 class _Known:
     work: dict[str, Work]  # by job id
     spot: tuple[SpotMarket, ...]
+
+
+def snapshot(site: Site, policy: Policy, observation: Observation, images: dict[str, PoolImage]) -> Snapshot:
+    """What a tick decides from, with it."""
+    return known(site.ledger, policy_view.snapshot(site, observation, images), policy, observation)
 
 
 def known(ledger: Ledger, snapshot: Snapshot, policy: Policy, observation: Observation) -> Snapshot:
