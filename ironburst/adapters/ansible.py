@@ -216,7 +216,7 @@ class Ansible:
             "IRONBURST_DOCUMENT": str(self.document),
             "IRONBURST_TASKS": str(tasks),
             "ANSIBLE_CALLBACK_PLUGINS": str(REPOSITORY / "playbooks" / "plugins" / "callback"),
-            "ANSIBLE_CALLBACKS_ENABLED": "ironburst_tasks",
+            "ANSIBLE_CALLBACKS_ENABLED": "preload,ironburst_tasks",
         }
 
 

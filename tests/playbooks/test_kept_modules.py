@@ -24,9 +24,11 @@ CONNECTION = f"10.9.9.9 {20000 + os.getpid() % 40000} 10.9.9.1 22"
 SSH = """#!/bin/sh
 # the last word is the command; what is sent is counted
 for word; do last=$word; done
+[ -t 0 ] && exec sh -c "$last"  # no module
 cat > {0}/sent.$$; wc -c < {0}/sent.$$ >> {0}/sizes
 SSH_CONNECTION={1!r} exec sh -c "$last" < {0}/sent.$$
 """
+HERE = {"delegate_to": "localhost", "vars": {"ansible_connection": "local"}}
 # the module is the parent of the shell, and of whom it was forked is the question
 ASK = {"ansible.builtin.command": {"argv": ["sh", "-c", "ps -o ppid= -p $PPID"]}}
 
@@ -43,10 +45,10 @@ class Host:
         (folder / "ssh").write_text(SSH.format(folder, CONNECTION))
         (folder / "ssh").chmod(0o755)
 
-    def play(self, *tasks, connection="ssh_kept", **variables):
+    def play(self, *tasks, **variables):
         """(results of the tasks, in order; what Ansible wrote to standard error)"""
         variables |= {
-            "ansible_connection": connection,
+            "ansible_connection": "ssh_kept",
             "ansible_ssh_executable": str(self.folder / "ssh"),
             "ansible_python_interpreter": "/usr/bin/python3",
         }
@@ -61,7 +63,7 @@ class Host:
             "hosts": "all",
             "gather_facts": False,
             "vars": variables,
-            "tasks": [*registered, {**told, "delegate_to": "localhost", "vars": {"ansible_connection": "local"}}],
+            "tasks": [*registered, told | HERE],
         }
         (self.folder / "ansible.cfg").write_text("")
         (self.folder / "play.yml").write_text(json.dumps([play]))
@@ -135,13 +137,13 @@ def test_a_module_has_its_own_environment_folder_and_end(host):
 def test_what_a_host_loses_in_the_middle_of_a_run_is_brought_again(host):
     results, said = host.play(
         ASK,
-        {"ansible.builtin.shell": f"rm -r {host.kept}"},  # as a reboot does
+        {"ansible.builtin.command": f"rm -r {host.kept}", **HERE},  # as a reboot does, between two modules
         ASK,
-        {"ansible.builtin.shell": "kill -9 $(ps -o ppid= -p $PPID)", "ignore_errors": True},
+        {"ansible.builtin.shell": f"kill -9 $(pgrep -f '{host.folder}/[k]ept/')", **HERE},
         ASK,
         ASK,
     )
-    first, _, rebooted, _killed, third, last = (parent(result) if result["stdout"] else None for result in results)
+    first, rebooted, third, last = (parent(results[number]) for number in (0, 2, 4, 5))
     assert len({first, rebooted, third}) == 3 and third == last
     assert "compiled anew" not in said
 
@@ -190,6 +192,7 @@ def test_what_can_not_be_kept_runs_as_ansible_runs_it_and_that_is_told_once(host
 
 def test_another_user_than_root_runs_modules_as_before_without_a_word(host):
     become = {"ansible_become": True, "ansible_become_user": "nobody", "ansible_become_method": "su"}
+    become |= {"ansible_become_flags": "-s /bin/sh"}  # nobody has no shell
     results, said = host.play(ASK, ASK, **become)
     assert len({parent(result) for result in results}) == 2 and "compiled anew" not in said
 
