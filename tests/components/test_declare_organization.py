@@ -18,6 +18,7 @@ from tests.lab_cloud import allow_spot, assumed
 __all__ = ["bmcs", "cloud", "engine"]
 BOUNDARY, PATH = "arn:aws:iam::123456789012:policy/security/gpu", "/ironburst/"
 TRUST = json.dumps({"Statement": {"Effect": "Allow", "Principal": {"AWS": "123456789012"}, "Action": "sts:AssumeRole"}})
+ALSO = ("transit-gateway", "vpn")  # the lab has a vpn, too
 ANYTHING = {"Version": "2012-10-17", "Statement": [{"Effect": "Allow", "Action": "*", "Resource": "*"}]}
 
 
@@ -116,7 +117,7 @@ def test_a_role_with_the_printed_rights_declares_the_lab_and_gives_it_back(engin
     }
 
 
-@pytest.mark.parametrize("kind", ["transit-gateway", "direct-connect", "vpn"])
+@pytest.mark.parametrize("kind", ["direct-connect", *(pytest.param(kind, marks=pytest.mark.slow) for kind in ALSO)])
 def test_the_printed_rights_are_enough_for_a_link_to_a_hall(engine, cloud, company, kind):
     engine.settings["aws:endpoints"][0]["directconnect"] = cloud.url
 

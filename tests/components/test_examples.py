@@ -67,7 +67,7 @@ def test_an_example_previews_as_it_stands(example, cloud, name):
     assert leftovers.leftovers(cloud.url) == before
 
 
-@pytest.mark.parametrize("name", ["prod", "staging"])
+@pytest.mark.parametrize("name", [pytest.param("prod", marks=pytest.mark.slow), "staging"])
 def test_an_example_comes_up_and_goes(example, cloud, name, tmp_path):
     made = client(cloud.url, "directconnect").create_direct_connect_gateway(directConnectGatewayName="hall-a")
     with ExitStack() as running:

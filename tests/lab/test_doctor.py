@@ -47,16 +47,18 @@ def test_converged_hosts_lack_nothing_but_what_the_lab_lacks(look):
 
 
 def test_each_thing_that_goes_wrong_is_named(site, look):
-    key = "/etc/munge/munge.key"
-    with broken(site, "dgx01", f"cp -p {key} /root/key && head -c 64 /dev/urandom > {key}", f"mv /root/key {key}"):
-        assert "dgx01: another key" in look()["munge"]
-    with broken(site, "dgx01", "systemctl stop slurmd", "systemctl start slurmd"):
-        assert look()["ports"] == "head: slurmd of dgx01 (port 6818): Connection refused"
-    with broken(site, "head", "systemctl stop slurmdbd", "systemctl start slurmdbd"):
-        assert look()["accounting"] == "it gives no answer"
-    hosts = "/etc/hosts"
-    with broken(site, "dgx02", f"cp {hosts} /root/hosts && sed -i /dgx01/d {hosts}", f"cat /root/hosts > {hosts}"):
-        assert look()["names"].startswith("dgx02: ")
+    key, hosts = "/etc/munge/munge.key", "/etc/hosts"
+    with (
+        broken(site, "dgx01", f"cp -p {key} /root/key && head -c 64 /dev/urandom > {key}", f"mv /root/key {key}"),
+        broken(site, "dgx02", f"cp {hosts} /root/hosts && sed -i /dgx01/d {hosts}", f"cat /root/hosts > {hosts}"),
+        broken(site, "dgx01", "systemctl stop slurmd", "systemctl start slurmd"),
+        broken(site, "head", "systemctl stop slurmdbd", "systemctl start slurmdbd"),
+    ):
+        found = look()
+    assert "dgx01: another key" in found["munge"]
+    assert found["names"].startswith("dgx02: ")
+    assert found["ports"] == "head: slurmd of dgx01 (port 6818): Connection refused"
+    assert found["accounting"] == "it gives no answer"
     site.ssh("head", "systemctl start ironburst-slurm-backup")
     assert "backup" not in look()
 

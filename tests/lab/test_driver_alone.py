@@ -23,6 +23,7 @@ def site():
         yield site
 
 
+@pytest.mark.slow
 def test_the_driver_alone_in_check_mode_for_real_and_again(site):
     static = Static(site, edits={"10.1.0.11": HOSTS["gpu01"], "10.1.0.12": HOSTS["gpu02"]})
     drivers = {name: ["nvidia_driver"] for name in HOSTS}

@@ -35,11 +35,11 @@ RECEIVES = "--web.enable-remote-write-receiver"
 TEMPERATURE = 'DCGM_FI_DEV_GPU_TEMP{job="dcgm"}'
 
 
-def baked(exporter, **changes):
+def baked(exporter, interval_s=5):
     """The agent's settings on a node where both exporters are the one of a test."""
     port = int(exporter.rpartition(":")[2])
     ports = {"metrics_node_port": port, "metrics_dcgm_port": port, "metrics_dcgm": True}
-    return templated.value("metrics", "metrics_agent", {}, ports | changes)
+    return templated.value("metrics", "metrics_agent", {}, ports | {"metrics_push_interval": interval_s})
 
 
 @contextlib.contextmanager
@@ -110,10 +110,10 @@ def whole(numbers, count):
 
 
 def scrapes(at):
-    """How often the agent has scraped DCGM's exporter."""
+    """How often the agent has scraped DCGM's exporter, each second."""
     with urllib.request.urlopen(f"http://{at}/metrics", timeout=10) as answer:
         text = answer.read().decode()
-    return int(text.partition('prometheus_target_interval_length_seconds_count{interval="5s"} ')[2].split()[0])
+    return int(text.partition('prometheus_target_interval_length_seconds_count{interval="1s"} ')[2].split()[0])
 
 
 def test_what_is_pushed_is_its_leases_and_ends_with_it(tmp_path, ledger):
@@ -145,19 +145,19 @@ def test_what_is_pushed_is_its_leases_and_ends_with_it(tmp_path, ledger):
 
 
 def test_nothing_is_lost_while_home_is_away(tmp_path, ledger):
-    """First Prometheus, then the gate, too: nine scrapes, three quarters of a minute."""
+    """First Prometheus, then the gate, too: longer than the agent pauses at most before it tries again (5 s)."""
     receiver = prometheus.free_address()
     with prometheus.exporter(EXPORTED) as exporter, contextlib.ExitStack() as node:
         with prometheus.running(tmp_path, {}, RECEIVES) as home, received(ledger, receiver, home):
-            _, at = node.enter_context(agent(tmp_path / "node", baked(exporter), receiver))
+            _, at = node.enter_context(agent(tmp_path / "node", baked(exporter, 1), receiver))
             wait_for(lambda: len(seen(home)) > 3, 120, "samples")
             before = scrapes(at)
         with received(ledger, receiver, home) as log:  # Prometheus alone is away
-            wait_for(lambda: scrapes(at) >= before + 5, 120, "scrapes")
+            wait_for(lambda: scrapes(at) >= before + 7, 120, "scrapes")
             assert "gives no answer" in log.read_text()
-        wait_for(lambda: scrapes(at) >= before + 9, 120, "scrapes")
+        wait_for(lambda: scrapes(at) >= before + 14, 120, "scrapes")
         with prometheus.running(tmp_path, {}, RECEIVES) as home, received(ledger, receiver, home):
-            wait_for(lambda: scrapes(at) >= before + 11, 120, "scrapes")
+            wait_for(lambda: scrapes(at) >= before + 16, 120, "scrapes")
             every = scrapes(at) + 1  # and one of the node exporter's
             wait_for(lambda: whole(seen(home), every), 60, "all that was scraped")
             node.close()  # it would wait for a receiver that has gone
