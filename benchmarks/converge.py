@@ -41,6 +41,7 @@ from lab.system import CHECKOUT, LabError
 MITOGEN = "mitogen==0.3.54"
 INVENTORY = "inventory/lab"
 CONTROLLER = "controller"
+OURS_ALONE = r"(?m)^(callbacks_enabled|transport|internal_poll_interval) = .*\n"  # of ansible.cfg (ADR 122)
 DEFAULTS = """[defaults]
 roles_path = {repo}/playbooks/roles
 inventory_plugins = {repo}/playbooks/plugins/inventory
@@ -100,15 +101,14 @@ class Bench:
                 subprocess.run(install, check=True, stdout=sys.stderr)
             changed = re.sub(r"(?m)^  strategy: .*\n", "  strategy: mitogen_free\n", playbook)
             plugins = packages / "ansible_mitogen" / "plugins" / "strategy"
+            config = re.sub(OURS_ALONE, "", (CHECKOUT / "ansible.cfg").read_text())
+            (folder / "ansible.cfg").write_text(config.replace("= playbooks/", f"= {CHECKOUT}/playbooks/"))
             environment = {
                 "ANSIBLE_STRATEGY_PLUGINS": str(plugins),
                 "PYTHONPATH": str(packages),
                 "ANSIBLE_STRATEGY": "mitogen_linear",
                 "ANSIBLE_HOST_KEY_CHECKING": "False",  # mitogen does not read ansible_ssh_common_args for it
-                # what is ours alone
-                "ANSIBLE_TRANSPORT": "smart",
-                "ANSIBLE_CALLBACKS_ENABLED": "",
-                "ANSIBLE_INTERNAL_POLL_INTERVAL": "0.001",
+                "ANSIBLE_CONFIG": str(folder / "ansible.cfg"),
             }
         (folder / "site.yml").write_text(changed)
         return folder / "site.yml", environment

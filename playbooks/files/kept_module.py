@@ -2,9 +2,9 @@
 
 playbooks/plugins/connection/ssh_kept.py sends it, to root, in place of Ansible's own program. The process (`serve`)
 forks for each module, so that what a module imports, sets or looks up ends with it. It belongs to one ssh connection,
-by whose variable SSH_CONNECTION it and its modules are found when a run is cancelled (ironburst/adapters/leftovers.py),
-and it ends when nobody has called for IDLE_S seconds. Whatever is amiss before a module has begun is told by the exit
-status REFUSED and a line that begins with SAID.
+with which it ends, and by whose variable SSH_CONNECTION it and its modules are found when a run is cancelled
+(ironburst/adapters/leftovers.py). Whatever is amiss before a module has begun is told by the exit status REFUSED and a
+line that begins with SAID.
 """
 
 import _socket  # neither socket nor contextlib: who imports little starts fast
@@ -153,8 +153,8 @@ def umask():
 
 def by_server(job, source):
     """Have the module run by the server of this connection, and end as it does; returns where no server has begun."""
-    connection = ssh_connection()
-    if not connection:
+    connection, session = ssh_connection()
+    if not session:
         return
     server, begun = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM), False
     address = "-".join([job["folder"], *connection.split()[:2]])
@@ -162,7 +162,7 @@ def by_server(job, source):
         try:
             server.connect(address)
         except OSError:
-            start(address, connection, source)
+            start(address, connection, session, source)
             server.connect(address)
         descriptors = b"".join(number.to_bytes(4, sys.byteorder) for number in (0, 1, 2))
         sent = marshal.dumps(job)
@@ -177,19 +177,23 @@ def by_server(job, source):
 
 
 def ssh_connection():
-    """The variable SSH_CONNECTION, which sudo drops: of this process or of the first above it that has it; or ""."""
-    pid, mark = os.getpid(), b"SSH_CONNECTION="
+    """(SSH_CONNECTION, sshd's pid of that connection); ("", 0) if there is none.
+
+    sudo drops the variable, so it is that of the first process upwards that has it; the first without it is sshd's.
+    """
+    pid, found, mark = os.getpid(), b"", b"SSH_CONNECTION="
     while pid > 1:
         with open("/proc/%d/environ" % pid, "rb") as file:
-            for entry in file.read().split(b"\0"):
-                if entry.startswith(mark):
-                    return os.fsdecode(entry[len(mark) :])
+            here = [entry for entry in file.read().split(b"\0") if entry.startswith(mark)]
+        if found and found not in here:
+            return os.fsdecode(found[len(mark) :]), pid
+        found = found or b"".join(here[:1])
         with open("/proc/%d/stat" % pid, "rb") as file:
             pid = int(file.read().rpartition(b")")[2].split()[1])
-    return ""
+    return "", 0
 
 
-def start(address, connection, source):
+def start(address, connection, session, source):
     """Start the server; who connects from now on waits for it."""
     import subprocess
 
@@ -201,7 +205,7 @@ def start(address, connection, source):
     listener.bind(address)
     listener.listen(64)
     server = subprocess.Popen(
-        [sys.executable, "-", address, str(listener.fileno())],
+        [sys.executable, "-", address, str(listener.fileno()), str(session)],
         stdin=subprocess.PIPE,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
@@ -213,8 +217,10 @@ def start(address, connection, source):
     server.stdin.close()
 
 
-def serve(address, number):
-    """Run modules, each in a process forked from this one, until nobody has called for a while."""
+def serve(address, number, session):
+    """Run modules, each in a process forked from this one, until the connection is closed, or nobody has called for a
+    while.
+    """
     import gc
     import select
     import signal
@@ -228,8 +234,9 @@ def serve(address, number):
     os.set_blocking(signals, False)
     signal.set_wakeup_fd(signals)
     signal.signal(signal.SIGCHLD, lambda *_: None)
+    closed = os.pidfd_open(session)
     while listener or running:
-        ready = select.select([ended] + [listener] * bool(listener), [], [], IDLE_S)[0]
+        ready = select.select([ended] + [listener, closed] * bool(listener), [], [], IDLE_S)[0]
         if ended in ready:
             os.read(ended, 4096)
             tell_of_the_ended(running)
@@ -248,9 +255,11 @@ def serve(address, number):
                 caller.close()
                 run(job)  # ends the process
             running[pid] = caller
-        elif listener and (job or not ready and not running):
-            os.unlink(address)
+        elif listener and (job or closed in ready or not ready and not running):
             listener = listener.close()
+            if os.path.exists(address):
+                os.unlink(address)
+            caller = caller and caller.close()
         for descriptor in descriptors:
             os.close(descriptor)
 
@@ -306,5 +315,5 @@ def tell_of_the_ended(running):
         caller.close()
 
 
-if __name__ == "__main__" and len(sys.argv) == 3:
-    serve(sys.argv[1], int(sys.argv[2]))
+if __name__ == "__main__":
+    serve(sys.argv[1], int(sys.argv[2]), int(sys.argv[3]))

@@ -26,7 +26,7 @@ SSH = """#!/bin/sh
 for word; do last=$word; done
 [ -t 0 ] && exec sh -c "$last"  # no module
 cat > {0}/sent.$$; wc -c < {0}/sent.$$ >> {0}/sizes
-SSH_CONNECTION={1!r} exec sh -c "$last" < {0}/sent.$$
+exec sh -c "$last" < {0}/sent.$$
 """
 HERE = {"delegate_to": "localhost", "vars": {"ansible_connection": "local"}}
 # the module is the parent of the shell, and of whom it was forked is the question
@@ -42,11 +42,13 @@ class Host:
             (folder / name).parent.mkdir(parents=True)
             text = (PLAYBOOKS / name).read_text()
             (folder / name).write_text(text.replace('"/run/ironburst-modules"', repr(str(self.kept))))
-        (folder / "ssh").write_text(SSH.format(folder, CONNECTION))
+        (folder / "ssh").write_text(SSH.format(folder))
         (folder / "ssh").chmod(0o755)
 
-    def play(self, *tasks, **variables):
-        """(results of the tasks, in order; what Ansible wrote to standard error)"""
+    def play(self, *tasks, sshd=False, **variables):
+        """(results of the tasks, in order; what Ansible wrote to standard error). Above it is a process that ends with
+        it, as sshd's does with its connection, or the test itself.
+        """
         variables |= {
             "ansible_connection": "ssh_kept",
             "ansible_ssh_executable": str(self.folder / "ssh"),
@@ -71,9 +73,12 @@ class Host:
             "ANSIBLE_CONFIG": str(self.folder / "ansible.cfg"),
             "ANSIBLE_CONNECTION_PLUGINS": str(self.folder / "plugins" / "connection"),
             "ANSIBLE_PIPELINING": "1",
+            "SSH_CONNECTION": CONNECTION,  # this test is its sshd
             "ANSIBLE_HOME": str(self.folder / "home"),
         }
         command = [Path(sys.executable).with_name("ansible-playbook"), "-i", "node,", self.folder / "play.yml"]
+        if sshd:
+            command = ["sh", "-c", 'SSH_CONNECTION="$0" "$@"; exit $?', settings.pop("SSH_CONNECTION"), *command]
         done = subprocess.run(command, env=os.environ | settings, capture_output=True, text=True, timeout=120)
         assert done.returncode == 0, done.stdout + done.stderr
         return json.loads((self.folder / "results").read_text()), done.stderr
@@ -148,6 +153,11 @@ def test_what_a_host_loses_in_the_middle_of_a_run_is_brought_again(host):
     assert "compiled anew" not in said
 
 
+def test_a_process_ends_with_its_connection(host):
+    host.play(ASK, sshd=True)
+    wait_for(lambda: not host.servers(), 20, "the end of the process")  # which would wait for half a minute
+
+
 def test_a_process_ends_when_nobody_calls(host):
     program = host.folder / "files" / "kept_module.py"
     program.write_text(program.read_text().replace("IDLE_S = 30", "IDLE_S = 0.2"))
@@ -190,19 +200,22 @@ def test_what_can_not_be_kept_runs_as_ansible_runs_it_and_that_is_told_once(host
     assert len([size for size in host.sizes() if size < 20_000]) == 0
 
 
-def test_another_user_than_root_runs_modules_as_before_without_a_word(host):
-    become = {"ansible_become": True, "ansible_become_user": "nobody", "ansible_become_method": "su"}
-    become |= {"ansible_become_flags": "-s /bin/sh"}  # nobody has no shell
-    results, said = host.play(ASK, ASK, **become)
+@pytest.mark.parametrize("method", ["sudo", "su"])
+def test_another_user_than_root_runs_modules_as_before_without_a_word(host, method):
+    """By su Ansible sends a module as a file, by `dd` where there is no sftp."""
+    become = {"ansible_become": True, "ansible_become_user": "nobody", "ansible_become_method": method}
+    by = {"ansible_become_exe": "runuser", "ansible_become_flags": ""} if method == "sudo" else {}
+    results, said = host.play(ASK, ASK, **(become | {"ansible_become_flags": "-s /bin/sh"} | by))
     assert len({parent(result) for result in results}) == 2 and "compiled anew" not in said
 
 
 def test_a_cancelled_run_finds_the_process_and_its_modules_by_the_connection(host):
-    host.play({"ansible.builtin.shell": "setsid sleep 301 > /dev/null 2>&1 < /dev/null & echo $!"})
+    sleep = f"sleep {10**6 + os.getpid()}"
+    host.play({"ansible.builtin.shell": f"setsid {sleep} > /dev/null 2>&1 < /dev/null & echo $!"})
     assert len(host.servers()) == 1
     done = subprocess.run([sys.executable, "-", CONNECTION, "1", "5"], input=leftovers.PROGRAM, text=True, timeout=60)
     assert done.returncode == 0 and host.servers() == []
-    assert subprocess.run(["pgrep", "-f", "[s]leep 301"], capture_output=True).stdout == b""
+    assert subprocess.run(["pgrep", "-f", sleep], capture_output=True).stdout == b""
 
 
 def test_a_program_that_ansible_makes_otherwise_is_sent_as_it_is(host):

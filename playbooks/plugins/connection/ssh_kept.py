@@ -71,7 +71,8 @@ class Connection(ssh.Connection):
         """Run a command, or a module's program."""
         host = self.get_option("host") or self._play_context.remote_addr
         refused = self._mark(f"{host}-refused-{bool(self.become)}")
-        program = read(in_data) if in_data and not refused.exists() else None
+        # a file that is sent by `dd` may be a module, too, but sudo is for what is run
+        program = read(in_data) if in_data and sudoable and not refused.exists() else None
         if program:
             sent = self._mark(f"{host}-{program.key}")
             for whole in (False, True) if sent.exists() else (True,):
