@@ -25,10 +25,11 @@ SSH = """#!/bin/sh
 # the last word is the command; what is sent is counted
 for word; do last=$word; done
 [ -t 0 ] && exec sh -c "$last"  # no module
-cat > {0}/sent.$$; wc -c < {0}/sent.$$ >> {0}/sizes
-exec sh -c "$last" < {0}/sent.$$
+tee {0}/sent.$$ | sh -c "$last"; code=$?
+wc -c < {0}/sent.$$ >> {0}/sizes
+exit $code
 """
-HERE = {"delegate_to": "localhost", "vars": {"ansible_connection": "local"}}
+HERE = {"delegate_to": "localhost", "vars": {"ansible_connection": "local", "ansible_become": False}}
 # the module is the parent of the shell, and of whom it was forked is the question
 ASK = {"ansible.builtin.command": {"argv": ["sh", "-c", "ps -o ppid= -p $PPID"]}}
 
