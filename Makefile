@@ -9,7 +9,7 @@ SPREAD := -n auto --no-loadscope-reorder # conftest.py says how
 export LAB_PREFIX ENGINE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup lab-packages browser pulumi kubernetes demo demo-kubernetes test test-fast test-slow slices test-faults test-systems bench docs pictures check check-code check-playbooks check-docs actionlint schema lock clean-lab
+.PHONY: help setup lab-packages browser pulumi kubernetes demo demo-kubernetes test test-fast test-slow slices test-faults test-systems bench bench-gate docs pictures check check-code check-playbooks check-docs actionlint schema lock clean-lab
 
 help: ## list the commands
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | sort | expand -t 18
@@ -76,6 +76,9 @@ test-systems: setup lab-packages ## a GPU node's roles, its image, Slurm on each
 
 bench: setup ## all benchmarks; writes benchmarks/results.md with pictures (an hour; FULL=1: a night)
 	$(PY) -m benchmarks.all $(if $(FULL),--full)
+
+bench-gate: setup ## whether a tick, a look, a BMC's reading or --help costs more than it was made to: counts, two minutes
+	$(PY) -m benchmarks.gate
 
 docs: check-docs ## the documentation as a site, in build/docs (open index.html; no server, no network)
 

@@ -5,9 +5,10 @@ while its five waits are no longer than Starburst's (whole-queue scan) times the
 ironburst.replay.traces reads, also by its name in the folder of the shared data (IRONBURST_DATA). Figures are means
 over seeds 1 to N of the jitter; the bound is for the times as recorded. Peers know run times. Ours is `burst.decide`,
 played by ironburst.replay.simulate with Starburst's waits times the wait factor (and times the patience) as its target.
-Its limits are those that were found for such a target on one trace (`--limits told`), or they are fitted to the waits
-that Starburst had on the first part of the trace (`--limits fitted`, as `ironburst fit` does it; never on the part kept
-aside): then the target only bounds them, and home takes the jobs in the peers' order.
+Its limits are those that were found for such a target on one trace (`--limits told`); or what `ironburst fit` says of
+the first part of the trace, where Starburst's waits are wanted (`--limits fitted`; it may say that they are better
+told); or the longest number of hours for each GPU-hour that keeps those waits on the first part, whatever it costs,
+with a home that takes the jobs in the peers' order (`--limits kept`). Nothing is found on the part kept aside.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ from ironburst.burst.limits import Limits, WaitTarget
 from ironburst.replay import fitting, results, traces
 from ironburst.replay.bound import WaitLimits
 from ironburst.replay.bound_search import lower_bound
+from ironburst.replay.fitting import Fit
 from ironburst.replay.home import Home
 from ironburst.replay.simulate import play
 from ironburst.replay.traces import Trace
@@ -141,14 +143,13 @@ def report(
     return said
 
 
-def decided(limits: WaitLimits, hours_per_gpu_hour: float | None = None) -> Policy:
-    """`burst.decide` with these waits as its target, and limits that were fitted."""
-    target = WaitTarget(limits.mean_h, limits.p99_h, limits.p999_h, limits.max_h, limits.gpu_hour_weighted_h)
-    policy = BurstPolicy("home", 0.0, limits=Limits(target, hours_per_gpu_hour=hours_per_gpu_hour))
+def decided(limits: WaitLimits | WaitTarget, hours_per_gpu_hour: float | None = None, in_order: bool = False) -> Policy:
+    """`burst.decide` with these waits as its target, and these hours for each GPU-hour; `in_order`: home's jobs are."""
+    policy = BurstPolicy("home", 0.0, limits=Limits(WaitTarget(**vars(limits)), hours_per_gpu_hour=hours_per_gpu_hour))
 
     def run(trace: Trace, pool_gpus: int) -> Outcome:
         home = Home(pool_gpus // GPUS_PER_NODE, GPUS_PER_NODE)
-        if hours_per_gpu_hour is not None:
+        if in_order:
             home = replace(home, step_back_s=_in_order, reserved=0)
         played = play(trace, home, policy)
         return Outcome(played.start_s, played.rented)
@@ -161,19 +162,33 @@ def _in_order(_gpu_hours: float) -> float:
     return 0.0
 
 
-def fitted_hours(first: Trace, pool_gpus: int, run_times: str) -> float:
-    """For each GPU-hour: the longest with which our policy keeps Starburst's waits on each part of the first part."""
+def _parts(first: Trace, pool_gpus: int, run_times: str) -> tuple[list[Trace], list[WaitLimits]]:
+    """Those that are fitted to, as our policy sees them, and the waits that Starburst had on each."""
     run = traces.jittered(first, 1)
-    parts = list(zip(fitting.parts_of(run), fitting.parts_of(as_known({1: run}, run_times)[1]), strict=True))
-    starburst = [peers.run(part, pool_gpus, peers.PEERS["starburst"]) for part, _ in parts]
-    had = [results.waits(part, each.start_s) for (part, _), each in zip(parts, starburst, strict=True)]
+    starburst = [(part, peers.run(part, pool_gpus, peers.PEERS["starburst"])) for part in fitting.parts_of(run)]
+    had = [results.waits(part, each.start_s).limits() for part, each in starburst]
+    return fitting.parts_of(as_known({1: run}, run_times)[1]), had
+
+
+def fitted(first: Trace, pool_gpus: int, run_times: str = "known") -> Fit:
+    """What `ironburst fit` says of the first part, where Starburst's waits are wanted; GPU-hours are its USD."""
+    parts, had = _parts(first, pool_gpus, run_times)
+
+    def played(part: Trace, target: WaitTarget, hours: float | None) -> fitting.Outcome:
+        outcome = decided(target, hours)(part, pool_gpus)
+        return fitting.Outcome(outcome.start_s, float(part.gpu_hours[outcome.rented].sum()), 0)
+
+    return fitting.fit(parts, [WaitTarget(**vars(limits)) for limits in had], played)
+
+
+def kept_hours(first: Trace, pool_gpus: int, run_times: str) -> float:
+    """For each GPU-hour: the longest with which our policy keeps Starburst's waits on each part of the first part."""
+    parts, had = _parts(first, pool_gpus, run_times)
     quiet_first = sorted(range(len(parts)), key=lambda number: had[number].mean_h)  # the quickest says no
 
     def keeps(hours: float, number: int) -> bool:
-        _, seen = parts[number]
-        limits = had[number].limits()
-        started = decided(limits, hours)(seen, pool_gpus).start_s
-        return fitting.kept(WaitTarget(**vars(limits)), results.waits(seen, started))
+        started = decided(had[number], hours, in_order=True)(parts[number], pool_gpus).start_s
+        return fitting.kept(WaitTarget(**vars(had[number])), results.waits(parts[number], started))
 
     return fitting.longest(lambda hours: all(keeps(hours, number) for number in quiet_first)) or fitting.HOURS[0]
 
@@ -220,7 +235,7 @@ def options() -> argparse.ArgumentParser:
         "times aren't known and its limits aren't fitted)"
     )
     add("--patience", type=_positive, metavar="X", help=patience)
-    add("--limits", choices=("told", "fitted"), help="fitted: to the first part (told; for the part kept aside fitted)")
+    add("--limits", choices=("told", "fitted", "kept"), help="by the first part (told; for the part kept aside fitted)")
     part = f"aside: the last {100 * ASIDE:g}%% of the jobs"  # argparse formats it again
     add("--part", choices=("all", "first", "aside"), default="all", help=part)
     add("--bound-seconds", type=float, default=180.0, help="time to search for a good bound; 0: no bound")
@@ -244,8 +259,11 @@ def main(argv: list[str] | None = None, ours: Ours = decided) -> int:
         if args.patience is None:
             args.patience = ROOM[args.run_times] if args.limits == "told" else 1.0
         if args.limits == "fitted":
-            args.hours_per_gpu_hour = fitted_hours(first, args.pool_gpus, args.run_times)
+            args.hours_per_gpu_hour = fitted(first, args.pool_gpus, args.run_times).recommended
             ours = partial(ours, hours_per_gpu_hour=args.hours_per_gpu_hour)
+        if args.limits == "kept":
+            args.hours_per_gpu_hour = kept_hours(first, args.pool_gpus, args.run_times)
+            ours = partial(ours, hours_per_gpu_hour=args.hours_per_gpu_hour, in_order=True)
         said = report(
             trace, args.pool_gpus, args.seeds, args.wait_factor, args.run_times, args.bound_seconds, ours, args.patience
         )

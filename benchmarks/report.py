@@ -105,6 +105,7 @@ TITLES = (
     "Days of 2,000 jobs with every fault of `make test-faults` at a random moment: what was lost",
     "Random days with states that last: what was paid for work that ended or never started, beyond the table of times",
     "Watching 60 nodes of 8 GPUs: GB of Prometheus a day",
+    "What `ironburst fit` says of a third of a trace, on the other thirds, over not fitted: at worst",
 )
 
 
@@ -133,6 +134,7 @@ def rows(results: list[dict[str, Any]]) -> Iterator[tuple[str, list[Line]]]:
         _full_days(_with(results, "full_days")),
         _lasting(results),
         _watch(_with(results, watch.WATCHED)),
+        _fit(_with(results, "fit", "dearest")),
     )
     for number, (title, lines) in enumerate(zip(TITLES, lines_of_rows, strict=True), 1):
         yield f"{number}. {title}", list(lines)
@@ -302,6 +304,18 @@ def _watch(result: Result | None) -> Iterator[Line]:
     )
 
 
+def _fit(result: Result | None) -> Iterator[Line]:
+    note = {"dearest": "", "longest": ""}
+    if result:
+        tests = sum(len(case["rows"]) for case in result["fit"].values())
+        said = f'{result["recommended"]} of {tests} times a number, else "keep the defaults"'
+        for name, before in (("dearest", "dearest_longest_kept"), ("longest", "longest_longest_kept")):
+            was = "more than nothing" if result[before] is None else f"{result[before]:.2f}"
+            note[name] = f"{said}; the longest number that every part keeps: {was}"
+    yield Line("rented GPU-hours", 1.01, 1.0, result and result["dearest"], note["dearest"], result)
+    yield Line("the longest of the five waits", 1.03, 1.0, result and result["longest"], note["longest"], result)
+
+
 def _mix_note(result: Result | None) -> str:
     if result is None:
         return ""
@@ -322,6 +336,8 @@ def _line(case: str, asked: float, wanted: float, result: Result | None, peer: s
         note += f"; told {patience:g} times the waits"
     if hours := result.get("hours_per_gpu_hour"):
         note += f"; {hours:g} h for each GPU-hour, the longest that kept them on the first part"
+    elif result.get("limits") == "fitted":
+        note += "; fitted: the defaults are kept"
     return Line(case, asked, wanted, _ratio(result, f"ours / {peer}"), note + _part(result), result, kept)
 
 

@@ -2,6 +2,7 @@
 # What the checkout would do to the environment STACK: $OUT/plan.md (OUT: build/ci), and the exit code of `ironburst plan`.
 # BASE: the commit in force. HEAD_SSH: where scontrol answers. DOCUMENT: the published document, for the hosts' drift.
 set -eu
+export PULUMI_PARALLEL="${PULUMI_PARALLEL:-32}" # the CLI has four a core: BMCs are slow, cores idle
 out=${OUT:-build/ci}
 file=stacks/Pulumi.$STACK.yaml
 mkdir -p "$out/before"

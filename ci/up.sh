@@ -5,6 +5,7 @@
 # is asked of `origin` (BRANCH; without it the forge's variable, the branch of the checkout, the default branch).
 # ROLLBACK: the whole id of an older commit that is wanted; a revert is better, it stays where the next run finds it.
 set -eu
+export PULUMI_PARALLEL="${PULUMI_PARALLEL:-32}" # the CLI has four a core: BMCs are slow, cores idle
 out=${OUT:-build/ci}
 head=$(git rev-parse HEAD)
 branch=${BRANCH:-${GITHUB_REF_NAME:-${CI_COMMIT_BRANCH:-$(git symbolic-ref --quiet --short HEAD || :)}}}

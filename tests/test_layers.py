@@ -50,7 +50,8 @@ RIGHTS = {
     "ironburst.roles": "yaml",
     "ironburst.baking": ":catalog :document :ports :system",
     "ironburst.adapters": ":baremetal :convergence.ports :cost :doctor :kubernetes_rights :nodes :ports :replay "
-    ":shares :software :system ansible_runner boto3 botocore cryptography kubernetes requests sushy urllib3 yaml",
+    ":shares :software :system ansible_runner boto3 botocore cryptography google google_auth_httplib2 googleapiclient "
+    "httplib2 kubernetes requests sushy urllib3 yaml",
     # which cloud; its SDK is loaded when a row is called
     "ironburst.wiring": ":adapters :baremetal :catalog :config :convergence :doctor :document :nodes "
     ":ports :software :system",
@@ -80,6 +81,7 @@ RIGHTS = {
     "lab.pulumi": "grpc lab.go lab.hosts lab.system pulumi",
     "lab.logs": "lab.go lab.hosts lab.system",
     "lab.aws": "boto3 botocore cryptography jmespath moto pydantic werkzeug",
+    "lab.google": "googleapiclient",
     "lab.ci": "yaml",
     "lab.aws.__main__": "lab.hosts",
     "lab.aws_plugin": "boto3 botocore google pulumi pulumi_aws lab.provider",
@@ -102,7 +104,8 @@ RIGHTS = {
     "lab.__main__": "lab.demo lab.hosts lab.kubernetes lab.play lab.site lab.system",
     "ci": "",  # on a bare runner
     # what reads the whole product
-    "benchmarks": "highspy ironburst lab numpy tests.fakes tests.faults tests.prometheus yaml",
+    "benchmarks": "highspy ironburst lab numpy providers.baremetal pulumi tests.fakes tests.faults tests.prometheus "
+    "yaml",
     "docs": ":cli :config :roles mkdocs yaml",
 }
 MAY = {layer: {right.replace(":", "ironburst.") for right in rights.split()} for layer, rights in RIGHTS.items()}

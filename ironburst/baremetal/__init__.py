@@ -5,7 +5,7 @@
 - inventory, hardware: what a node has; power, sensors, health: how it is; gpu_names: as the catalogue names GPUs
 - verify, minimums, mismatch: against the declaration; drift: against what was accepted
 - lifecycle, cycle: states of a node, and one step at a time; rule_table: such a table, run
-- install_inputs, install_scripts, unattended, netboot: an installation
+- install_inputs, install_scripts, unattended, netboot: an installation; panel: what a BMC shows of one
 - bios, bios_cycle: settings; firmware, updates, updating: versions
 - shown: what a node has, for people; telemetry: temperatures and power for Prometheus
 """

@@ -8,6 +8,7 @@ from typing import Literal, Protocol
 
 from ironburst.baremetal.lifecycle import Action, LifecycleRule, NodeFacts, State, rule
 
+Power = Literal["on", "off", "moving"]
 TRIES = 3
 """an action whose effect a BMC does not show is done this often"""
 SETTLE_LOOKS = 20
@@ -22,7 +23,7 @@ class ConsoleError(Exception):
 class Panel:
     """What a BMC shows: the power, the URL of the medium in it (None: none), and whether the next start is from it."""
 
-    power: Literal["on", "off", "moving"]
+    power: Power
     medium: str | None
     armed: bool
 
@@ -102,6 +103,16 @@ def standing(wanted: WantedInstall | None, known: NodeFacts, console: Console, i
     """Where the node stands; nothing is done. Raises ConsoleError."""
     row = rule(facts(wanted, known, console.look(), installed))
     return Standing(row.state, row.why, installed)
+
+
+def seen(
+    wanted: WantedInstall | None, known: NodeFacts, panel: Panel, installed: str | None, *, act: bool
+) -> Standing | None:
+    """Where the node stands by what its BMC showed a moment ago; None: to `act` there is something to do, or to wait
+    for.
+    """
+    row = rule(facts(wanted, known, panel, installed))
+    return None if act and (row.action or panel.power == "moving") else Standing(row.state, row.why, installed)
 
 
 def _settled(

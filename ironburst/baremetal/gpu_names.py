@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable
+from functools import lru_cache
 
 from ironburst.catalog.hardware import Gpu
 
@@ -29,6 +30,7 @@ def possible_models(reported: str, gpus: Iterable[Gpu]) -> frozenset[str]:
     return frozenset(gpu.model for gpu in fits)
 
 
+@lru_cache(4096)
 def _parse(name: str) -> tuple[tuple[str, ...], str | None, int | None]:
     """("NVIDIA A100-PCIE-40GB") -> (("a100",), "pcie", 40): chip words, form factor, memory in GB."""
     form = memory = None

@@ -20,7 +20,7 @@ RACK_UNIT_MM = 44.45
 
 def hardware(documents: Documents) -> Hardware:
     """The inventory. Raises Incomplete where the documents are not of one node."""
-    host = _host(documents)
+    host = find_host(documents)
     power_state = text(host.body, "PowerState")
     gpu_devices = tuple(_gpu_devices(documents))
     ports = tuple(_ports(documents, host))
@@ -83,7 +83,7 @@ def hardware(documents: Documents) -> Hardware:
 # ---- the node
 
 
-def _host(documents: Documents) -> Found:
+def find_host(documents: Documents) -> Found:
     """The computer system with CPUs, of all that the BMC lists (HGX boards are listed as systems, too)."""
     systems = documents.of("system")
     hosts = [each for each in systems if not makers.BOARD.search(_name(each)) and not _no_host(each)]

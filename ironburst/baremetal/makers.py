@@ -18,7 +18,9 @@ class RedfishLink:
     `needed`: without what is behind it there is no inventory. `sensors`: followed only where readings are asked for.
     `unless` this property is present: not followed. `places`: where it may be below the document, if no link says it.
     `only` members whose path ends so. `cheap`: of a part of another chassis only where the list has its members inside
-    ($expand).
+    ($expand). `late`: after all others of its document, for it names again what lists of theirs have. `inside`: where
+    there are several, the document is asked for once more with them inside. `expanded`: it is asked for with what it
+    links to inside.
     """
 
     at: str
@@ -30,6 +32,9 @@ class RedfishLink:
     places: tuple[str, ...] = ()
     only: re.Pattern[str] | None = None
     cheap: bool = False
+    late: bool = False
+    inside: bool = False
+    expanded: bool = False
 
 
 BIOS_SETTINGS = RedfishLink("@Redfish.Settings/SettingsObject", "bios_settings", places=("SD", "Settings", "Pending"))
@@ -53,8 +58,8 @@ LINKS: dict[str, tuple[RedfishLink, ...]] = {
         RedfishLink("EthernetInterfaces", "ethernet", many=True),
         RedfishLink("Storage", "storage", many=True),
         RedfishLink("SimpleStorage", "simple_storage", many=True),
-        RedfishLink("PCIeDevices", "pcie_device"),
-        RedfishLink("Bios", "bios"),
+        RedfishLink("PCIeDevices", "pcie_device", late=True),
+        RedfishLink("Bios", "bios", expanded=True),
     ),
     "bios": (BIOS_SETTINGS,),
     "processor": (
@@ -62,12 +67,12 @@ LINKS: dict[str, tuple[RedfishLink, ...]] = {
         RedfishLink("Links/PCIeFunctions", "pcie_function", unless="Model"),
     ),
     "storage": (
-        RedfishLink("Drives", "drive"),
+        RedfishLink("Drives", "drive", inside=True),
         RedfishLink("Controllers", "storage_controller", many=True, unless="Drives"),
     ),
     "chassis": (
         RedfishLink("PCIeDevices", "pcie_device", many=True),
-        RedfishLink("Links/PCIeDevices", "pcie_device"),
+        RedfishLink("Links/PCIeDevices", "pcie_device", late=True),
         RedfishLink("PCIeSlots", "slots"),
         RedfishLink("NetworkAdapters", "adapter", many=True),
         RedfishLink("Power", "power"),
@@ -92,6 +97,10 @@ LINKS: dict[str, tuple[RedfishLink, ...]] = {
     ),
 }
 """by the kind of document that they stand in"""
+
+_MEDIA = (RedfishLink("VirtualMedia", "virtual_media", many=True),)
+WITH_MEDIA = LINKS | {"system": (*LINKS["system"], *_MEDIA), "manager": _MEDIA}
+"""with what an installation looks at: drives for its medium, of the system (since 2021) or its manager"""
 
 TELEMETRY: dict[str, tuple[RedfishLink, ...]] = {
     "root": (RedfishLink("Chassis", "chassis", many=True, needed=True),),
@@ -129,8 +138,16 @@ SKIPPED: dict[str, re.Pattern[str]] = {
 }
 """members of a collection that tell nothing of the node, by the end of their path"""
 
-NO_EXPAND = frozenset({"AMI"})
-"""`Vendor` of service roots that offer $expand and then leave out what is required"""
+_MEGARAC = "AMI"
+NO_EXPAND: tuple[dict[str, str], ...] = (
+    {"Vendor": _MEGARAC, "RedfishVersion": "1.11.0"},
+    {"Vendor": _MEGARAC, "Oem/Ami/RtpVersion": "13.09.1"},
+)
+"""service roots of BMCs that offer $expand and then leave out of members what is required, and who knows what else:
+DGX H100's, GB300's (NVIDIA's nv-redfish, bmc_quirks.rs; by it its maker's other BMCs do it right)
+"""
+PIECES = frozenset({_MEGARAC})
+"""`Vendor` of whose BMCs some do so: all that is required is looked for in each member"""
 
 BOARD = re.compile(r"^HGX_", re.IGNORECASE)
 """computer systems that are none: no host boots there"""

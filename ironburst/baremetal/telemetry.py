@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import cache
 
 from ironburst.baremetal import makers, sensors
-from ironburst.baremetal.documents import Documents, Get, read
+from ironburst.baremetal.documents import Documents, Get, Several, one_by_one, read, remembered
 from ironburst.baremetal.hardware import PowerSupply
 from ironburst.baremetal.power import power
 from ironburst.system import exposition
@@ -47,16 +47,17 @@ class Look:
     seconds: float
 
 
-def look(get: Get) -> Telemetry:
+def look(get: Get, several: Several | None = None) -> Telemetry:
     """One look, in few requests: only where a BMC doesn't say its power at the usual places, others are asked, too.
-    Raises documents.Incomplete, and what `get` raises.
+    Raises documents.Incomplete, and what `get` and `several` raise.
     """
     get = cache(get)
-    found = read(get, links=makers.TELEMETRY)
+    ask = remembered(several or one_by_one(get))
+    found = read(get, links=makers.TELEMETRY, several=ask)
     said = readings(found)
     if said.power_w is not None:
         return said
-    more = read(get, links=makers.POWER_ELSEWHERE)
+    more = read(get, links=makers.POWER_ELSEWHERE, several=ask)
     known = {each.path for each in found.found}
     return readings(Documents([*found.found, *(each for each in more.found if each.path not in known)]))
 

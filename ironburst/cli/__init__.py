@@ -9,6 +9,7 @@ what a verb adds is in its own --help and in docs/reference/cli.md.
 from __future__ import annotations
 
 import argparse
+import gc
 import importlib
 import io
 import os
@@ -119,6 +120,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     if "_ARGCOMPLETE" in os.environ:
         complete()
     argv = sys.argv[1:] if argv is None else argv
+    gc.set_threshold(100_000, 20, 50)  # a long queue is a million objects that stay: to look for others took a third
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")  # a name that the terminal's locale can't write is no crash

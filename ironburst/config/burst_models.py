@@ -63,7 +63,7 @@ class Burst(Strict):
         le=10,
         allow_inf_nan=False,
         description="a job may wait so many hours for each GPU-hour that it runs, but no longer than wait_target's "
-        "max: `ironburst fit` finds it in your own history; none: limits that keep wait_target on a public trace",
+        "max: `ironburst fit` says if your history asks for it; none: limits to keep wait_target on a public trace",
     )
     settle: Duration = Field(
         default="30s", validate_default=True, description="a job has waited so long before it is rented for"

@@ -9,8 +9,8 @@
 - broken_pool, drained, lasting, unstarted, foreign, hall_events: what goes wrong for long, is reported, and ends
 - orders, order_book, order_spool: what people ordered; own_exclusions, comments: what users wrote, and what they read
 - ledger: the SQLite file (schema.sql, schema), its rows in records. Kept in it: cool_downs, idle_store, runtime_store,
-  spot_prices, karpenter_store, ledger_jobs, waits_watch; written: of a large queue what changed; retention: what it
-  forgets;
+  spot_prices, karpenter_store, ledger_jobs, ledger_decisions, waits_watch; written: of a large queue what changed;
+  retention: what it forgets;
   clock_repair: a clock that was put back
 - money: what is spent and set aside; spending: the ledger's; ceilings: what a budget can't pay is ended; renewing:
   what has no end is paid for by the hour

@@ -2,7 +2,9 @@
 Lists are compared item by item, wherever an item stands.
 
 A change is {"value": the new value}, {"keys": {key: change}, "gone": [keys]} of an object, or {"runs": [...]} of a
-list: a run is [start, count] of the old list, or {"new": item}.
+list. A run is [start, count] of the old list; {"new": item}; {"columns": {key: [values]}} of new objects with the same
+keys; or {"of": [start, count], "columns": {key: [values]}} of old objects in which these keys have other values, or
+{"plus": [integers]} more. Of nothing, lists and objects are changes of empty ones.
 """
 
 from __future__ import annotations
@@ -14,15 +16,17 @@ SAME: dict[str, Any] = {"keys": {}, "gone": []}  # nothing changed
 
 
 def between(before: Any, after: Any) -> dict[str, Any]:
-    """What makes `after` of `before`."""
-    if isinstance(before, dict) and isinstance(after, dict):
-        changed = {key: value for key, value in after.items() if key not in before or before[key] != value}
+    """What makes `after` of `before`; None: of nothing."""
+    if isinstance(before, dict | None) and isinstance(after, dict):
+        before = before or {}
         keys = {
-            key: between(before[key], value) if key in before else {"value": value} for key, value in changed.items()
+            key: between(before.get(key), value)
+            for key, value in after.items()
+            if key not in before or (before[key] is not value and before[key] != value)
         }
         return {"keys": keys, "gone": [key for key in before if key not in after]}
-    if isinstance(before, list) and isinstance(after, list):
-        return {"runs": _runs(before, after)}
+    if isinstance(before, list | None) and isinstance(after, list):
+        return {"runs": _Runs(before or []).of(after)}
     return {"value": after}
 
 
@@ -31,39 +35,128 @@ def applied(before: Any, change: dict[str, Any]) -> Any:
     if "value" in change:
         return change["value"]
     if "runs" in change:
-        return _list(before, change["runs"])
+        return _list([] if before is None else before, change["runs"])
+    before = {} if before is None else before
     kept = {key: value for key, value in before.items() if key not in change["gone"]}
     return kept | {key: applied(before.get(key), inner) for key, inner in change["keys"].items()}
 
 
-def _runs(before: list[Any], after: list[Any]) -> list[Any]:
-    same = {id(item): n for n, item in enumerate(before)}  # most are: who records them keeps them
-    stay = {id(item) for item in after}
-    new = stay - same.keys()
-    alike = {_text(item): n for n, item in enumerate(before) if id(item) not in stay} if new else {}
-    runs: list[Any] = []
-    for item in after:
-        end = sum(runs[-1]) if runs and isinstance(runs[-1], list) else len(before)
-        if end < len(before) and (before[end] is item or (id(item) in new and before[end] == item)):
-            runs[-1][1] += 1  # also where equal items repeat
-            continue
-        old = same.get(id(item)) if id(item) not in new else alike.get(_text(item))
-        runs.append({"new": item} if old is None else [old, 1])
-    return runs
+class _Runs:
+    """Makes the runs of one list."""
+
+    def __init__(self, before: list[Any]):
+        self._before = before
+        self._same = {id(item): n for n, item in enumerate(before)}  # most are: who records them keeps them
+        self._called: dict[str, int] | None = None
+        self._runs: list[Any] = []
+        self._end = len(before)  # behind the last run, in the old list; its length: nothing follows
+
+    def of(self, after: list[Any]) -> list[Any]:
+        """What makes `after` of it."""
+        for item in after:
+            old = self._same.get(id(item))
+            if old is None:
+                old = self._end if self._at(self._end, item) else self._find(item)
+            elif self._end < len(self._before) and self._before[self._end] is item:
+                old = self._end  # also where one object repeats
+            if old is None:
+                self._new(item)
+            elif self._before[old] is item or self._before[old] == item:
+                self._stays(old)
+            else:
+                self._changed(old, item)
+        return self._runs
+
+    def _at(self, n: int, item: Any) -> bool:
+        return n < len(self._before) and _called(self._before[n]) == _called(item)
+
+    def _find(self, item: Any) -> int | None:
+        if self._called is None:
+            self._called = {_called(item): n for n, item in enumerate(self._before)}
+        return self._called.get(_called(item))
+
+    def _stays(self, old: int) -> None:
+        last = self._runs[-1] if self._runs else None
+        if isinstance(last, list) and old == self._end:
+            last[1] += 1
+        else:
+            self._runs.append([old, 1])
+        self._end = old + 1
+
+    def _changed(self, old: int, item: Any) -> None:
+        before = self._before[old]
+        if not isinstance(before, dict) or not isinstance(item, dict) or before.keys() != item.keys():
+            self._new(item)
+            return
+        columns = {key: _column(before[key], value) for key, value in item.items() if before[key] != value}
+        last = self._runs[-1] if self._runs else None
+        if isinstance(last, dict) and "of" in last and old == self._end and _alike(last["columns"], columns):
+            last["of"][1] += 1
+            _extend(last["columns"], columns)
+        else:
+            self._runs.append({"of": [old, 1], "columns": columns})
+        self._end = old + 1
+
+    def _new(self, item: Any) -> None:
+        last = self._runs[-1] if self._runs else None
+        self._end = len(self._before)
+        if not isinstance(item, dict) or not item:
+            self._runs.append({"new": item})
+        elif isinstance(last, dict) and last.keys() == {"columns"} and last["columns"].keys() == item.keys():
+            for key, value in item.items():
+                last["columns"][key].append(value)
+        else:
+            self._runs.append({"columns": {key: [value] for key, value in item.items()}})
+
+
+def _called(item: Any) -> str:
+    """An object by its first value (an id, a name), anything else by all of it."""
+    return json.dumps(next(iter(item.values()), None) if isinstance(item, dict) else item, sort_keys=True)
+
+
+def _column(before: Any, after: Any) -> Any:
+    return {"plus": [after - before]} if type(before) is type(after) is int else [after]
+
+
+def _alike(columns: dict[str, Any], more: dict[str, Any]) -> bool:
+    return columns.keys() == more.keys() and all(type(columns[key]) is type(value) for key, value in more.items())
+
+
+def _extend(columns: dict[str, Any], more: dict[str, Any]) -> None:
+    for key, value in more.items():
+        if isinstance(value, dict):
+            columns[key]["plus"] += value["plus"]
+        else:
+            columns[key] += value
 
 
 def _list(before: list[Any], runs: list[Any]) -> list[Any]:
     after: list[Any] = []
     for run in runs:
-        if isinstance(run, dict):
+        if isinstance(run, list):
+            after += _part(before, *run)
+        elif "new" in run:
             after.append(run["new"])
+        elif "of" in run:
+            old = _part(before, *run["of"])
+            columns = {key: _values(old, key, column) for key, column in run["columns"].items()}
+            after += [item | new for item, new in zip(old, _rows(columns), strict=True)]
         else:
-            start, count = run
-            if not 0 <= start <= start + count <= len(before):
-                raise IndexError(f"a change names items {start} to {start + count} of {len(before)}")
-            after += before[start : start + count]
+            after += _rows(run["columns"])
     return after
 
 
-def _text(item: Any) -> str:
-    return json.dumps(item, sort_keys=True)
+def _part(before: list[Any], start: int, count: int) -> list[Any]:
+    if not 0 <= start <= start + count <= len(before):
+        raise IndexError(f"a change names items {start} to {start + count} of {len(before)}")
+    return before[start : start + count]
+
+
+def _values(old: list[Any], key: str, column: Any) -> list[Any]:
+    if isinstance(column, list):
+        return column
+    return [item[key] + more for item, more in zip(old, column["plus"], strict=True)]
+
+
+def _rows(columns: dict[str, list[Any]]) -> list[dict[str, Any]]:
+    return [dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)]

@@ -16,6 +16,7 @@ from ironburst.controller.records import CoolDownRow, IntentRow, LaunchRow, Leas
 from ironburst.controller.site import Site
 from ironburst.nodes import states as node_states
 from ironburst.ports import (
+    LAUNCHING,
     CloudError,
     Instance,
     InsufficientCapacity,
@@ -29,10 +30,12 @@ from ironburst.ports import (
     SchedulerError,
     TokenMismatch,
     TooExpensive,
+    UnderWay,
 )
 
 _NEVER_ARRIVED_S = 600.0  # an unanswered launch that the cloud doesn't show by then didn't happen
 _LONGEST_RETRY_S = 60.0
+_WORKS_S = 10.0  # a launch at which the cloud works is looked at so often
 _QUOTA_S = 3600.0
 _REFUSED_S = 60.0  # rights are known everywhere within seconds; twice as long each time, up to an hour (burst.backoff)
 _Wanted = tuple[list[LeaseRow], list[Node]]  # the leases of a launch, and which of its nodes are to be powered up
@@ -69,7 +72,7 @@ def _facts(site: Site, launch: LaunchRow, leases: list[LeaseRow], observation: O
         works=any(observation.on(node.name) and sightings.answers(node) for node in nodes),
         unneeded=not _needed(site, leases, observation),
         # of a part of a gang the rest will show
-        shown=intent is not None and len(_shown(site, intent)) == len(launch.nodes),
+        shown=intent is not None and _whole(site, launch, intent),
         not_yet=intent is not None and intent.retry_s > site.now,
     )
 
@@ -183,6 +186,12 @@ def _open(site: Site, launch: LaunchRow) -> IntentRow:
 
 def _shown(site: Site, intent: IntentRow) -> list[Instance]:
     return [instance for instance in site.instances.values() if instance.token == intent.token]
+
+
+def _whole(site: Site, launch: LaunchRow, intent: IntentRow) -> bool:
+    """Whether the cloud shows all instances of an intent, and will not take them back as a launch that failed."""
+    shown = _shown(site, intent)
+    return len(shown) == len(launch.nodes) and all(instance.state != LAUNCHING for instance in shown)
 
 
 def _answered(
@@ -315,17 +324,24 @@ def _spared(site: Site, leases: list[LeaseRow], reason: str) -> None:
 
 
 def _unknown(site: Site, launch: LaunchRow, leases: list[LeaseRow], intent: IntentRow, error: CloudError) -> None:
-    retry = site.now + min(2.0 ** min(intent.tries, 10), _LONGEST_RETRY_S)
+    works = isinstance(error, UnderWay)
+    retry = site.now + (_WORKS_S if works else min(2.0 ** min(intent.tries, 10), _LONGEST_RETRY_S))
     site.ledger.answer_intent(intent.token, "unknown", site.now, code=error.code, error=str(error), retry_s=retry)
-    what = f"{launch.market} {launch.instance_type} in {intent.zone}"
-    site.event("unknown", f"{what}: {error}; to be repeated unchanged", launch=launch.id)
+    what = f"{launch.market} {launch.instance_type} in {intent.zone}: {error}"
+    if not works:
+        site.event("unknown", f"{what}; to be repeated unchanged", launch=launch.id)
+    elif intent.code != error.code:
+        site.event("under_way", what, launch=launch.id)
     if isinstance(error, TokenMismatch):
         _look(site, launch, leases, intent)
 
 
 def _look(site: Site, launch: LaunchRow, leases: list[LeaseRow], intent: IntentRow) -> None:
     """Look for instances of a token that is not to be repeated any more."""
-    instances = site.cloud.by_token(intent.token)
+    try:
+        instances = site.cloud.by_token(intent.token)
+    except UnderWay:  # a launch can't be called off: what it makes is ended when it is there
+        return
     complete = len(instances) == len(launch.nodes)
     if complete and any(instance.alive for instance in instances):
         _adopt(site, launch, leases, intent, instances)

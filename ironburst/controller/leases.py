@@ -125,7 +125,7 @@ def _gone(site: Site, lease: LeaseRow, node: Node | None) -> str:
 def _by_the_cloud(site: Site, lease: LeaseRow) -> bool:
     """Whether its instance is gone by the cloud's doing, not by its own or a person's."""
     instance = site.instances.get(lease.instance_id or "")
-    return instance is None or instance.reason.startswith("Server.")
+    return instance is None or instance.taken
 
 
 def _gang(site: Site, lease: LeaseRow) -> list[LeaseRow]:

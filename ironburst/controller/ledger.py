@@ -13,10 +13,9 @@ from typing import Any
 from ironburst.burst import CoolDown, Launch
 from ironburst.controller import records, schema
 from ironburst.controller.lease_states import MOVES, State
-from ironburst.controller.ledger_jobs import JobRecords
+from ironburst.controller.ledger_decisions import DecisionRecords
 from ironburst.controller.records import (
     CoolDownRow,
-    DecisionRow,
     EventRow,
     IntentRow,
     LaunchRow,
@@ -35,7 +34,7 @@ class IllegalMove(LedgerError):
     """A lease can't go from its state to that one."""
 
 
-class Ledger(JobRecords):
+class Ledger(DecisionRecords):
     """Opened once by the controller (read_only=False), and by any reader beside it."""
 
     def __init__(self, path: Path | str, *, read_only: bool = False):
@@ -290,41 +289,7 @@ class Ledger(JobRecords):
         self._db.execute("UPDATE leases SET changed_s = changed_s - ? WHERE state = 'requested'", (seconds,))
         self._db.execute("UPDATE intents SET made_s = made_s - ? WHERE state IN ('open', 'unknown')", (seconds,))
 
-    # ---- what was decided and what happened
-    def decided(
-        self, job: int, kind: str, code: str, text: str, now_s: float, again_s: float | None = None, figures: str = ""
-    ) -> None:
-        """One row for as long as the same thing is decided for a job, with its latest wording and figures."""
-        latest = {"last_s": now_s, "text": text, "look_again_s": again_s, "figures": figures}
-        with self.transaction():
-            last = self._rows("SELECT id, kind, code FROM decisions WHERE job = ? ORDER BY id DESC LIMIT 1", job)
-            if last and (last[0]["kind"], last[0]["code"]) == (kind, code):
-                self._update("decisions", last[0]["id"], latest)
-            else:
-                self._insert("decisions", at_s=now_s, job=job, kind=kind, code=code, **latest)
-
-    def still_decided(self, jobs: Iterable[int], until_s: float) -> None:
-        """What was decided last for these jobs held up to then."""
-        query = "UPDATE decisions SET last_s = max(last_s, ?) WHERE id = (SELECT max(id) FROM decisions WHERE job = ?)"
-        self._db.executemany(query, [(until_s, job) for job in jobs])
-
-    def decisions(self, job: int | None = None) -> list[DecisionRow]:
-        """Of one job, or all; the oldest first."""
-        where, values = ("", ()) if job is None else ("WHERE job = ?", (job,))
-        rows = self._rows(f"SELECT * FROM decisions {where} ORDER BY id", *values)
-        return [records.of(DecisionRow, row) for row in rows]
-
-    def last_decisions(self) -> dict[int, DecisionRow]:
-        """Of each job that waits, if it was decided when the job was seen last."""
-        query = """SELECT decisions.* FROM jobs JOIN decisions ON decisions.last_s >= jobs.last_s
-            AND id = (SELECT max(id) FROM decisions WHERE job = jobs.job) WHERE state = 'PENDING'"""
-        return {row["job"]: records.of(DecisionRow, row) for row in self._rows(query)}
-
-    def newest_decisions(self, count: int) -> list[DecisionRow]:
-        """The newest ones of all jobs, the newest first."""
-        rows = self._rows("SELECT * FROM decisions ORDER BY id DESC LIMIT ?", count)
-        return [records.of(DecisionRow, row) for row in rows]
-
+    # ---- what happened
     def event(
         self, kind: str, text: str, now_s: float, *, launch: str = "", lease: str = "", job: int | None = None
     ) -> None:

@@ -6,16 +6,13 @@ import sqlite3
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, fields
-from datetime import UTC, datetime
 from typing import Any
 
 from ironburst.burst import Job
-from ironburst.controller import records
-from ironburst.controller.records import JobRow, LeaseRow, RunRow, storable
-from ironburst.nodes import naming
+from ironburst.controller import records, schema
+from ironburst.controller.records import GpuTimes, JobRow, LeaseRow, RunRow, storable
 
 _SEEN = [field.name for field in fields(JobRow) if field.name != "spot_losses"]
-_NO_SCHEDULERS = -(2**56)  # below all tasks of arrays (naming.task_of_array)
 
 # by the index of states, which != would not use
 _IN_QUEUE = "state IN ('PENDING', 'RUNNING', 'COMPLETING', 'CONFIGURING', 'SUSPENDED', 'STOPPED', 'STAGE_OUT')"
@@ -68,37 +65,25 @@ class JobRecords:
         rows = self._rows(f"SELECT * FROM jobs WHERE {which}", job)
         return records.of(JobRow, rows[0]) if rows else None
 
-    def jobs_since(self, at_s: float) -> list[JobRow]:
-        """Those that are in the queue, or have left it since."""
-        query = f"SELECT * FROM jobs WHERE last_s >= ? OR {_IN_QUEUE}"  # of a large queue only changes are written
-        return [records.of(JobRow, row) for row in self._rows(query, at_s)]
+    def gpus_since(self, at_s: float, now_s: float) -> list[GpuTimes]:
+        """Of the jobs with GPUs that are in the queue, or have left it since."""
+        query = f"""SELECT nodes * gpus, submit_s, CASE WHEN ran_on != '' AND state != 'PENDING' THEN start_s END,
+            CASE state WHEN 'LEFT_QUEUE' THEN last_s ELSE ? END, ran_on
+            FROM jobs WHERE gpus > 0 AND (last_s >= ? OR {_IN_QUEUE})"""  # of a large queue only changes are written
+        return [tuple(row) for row in self._rows(query, now_s, at_s)]
 
     def parts(self, whole: int) -> list[JobRow]:
         """The tasks of an array, the parts of a heterogeneous job, and earlier jobs of a number, by the number."""
-        # an older ledger has no column to ask for
-        found = (records.of(JobRow, row) for row in self._rows("SELECT * FROM jobs ORDER BY job"))
-        return [row for row in found if row.called.startswith((f"{whole}_", f"{whole}+", f"{whole}@"))]
+        if "called" not in schema.columns(self._db, "jobs"):
+            return []  # of an older ledger
+        part = "SELECT * FROM jobs WHERE called != '' AND called >= ? AND called < ?"  # by an index
+        between = [f"{whole}{chr(ord(sign) + after)}" for sign in "_+@" for after in (0, 1)]
+        rows = self._rows(" UNION ALL ".join([part] * 3), *between)
+        return sorted((records.of(JobRow, row) for row in rows), key=lambda row: row.job)
 
     def in_queue(self) -> set[int]:
         """The jobs that were in the queue when it was last seen; those that have left stay, for `explain`."""
         return {row["job"] for row in self._rows(f"SELECT job FROM jobs WHERE {_IN_QUEUE}")}
-
-    # ---- whose an id is
-    def set_apart(self, jobs: Iterable[Job]) -> list[int]:
-        """Where the scheduler counts its ids anew (a slurmctld that was set up again): what is kept of a job that had
-        the id of one of these is kept under an id that no scheduler gives, and its name has its submit time behind it.
-        Returns the ids of these.
-        """
-        taken = [(job.id, before) for job in jobs if (before := self.job(job.id)) and _another(before, job)]
-        for id, before in taken:
-            free = min(self._rows("SELECT coalesce(min(job), 0) AS job FROM jobs")[0]["job"], _NO_SCHEDULERS) - 1
-            called = f"{before.called or naming.called(id)}@{moment(before.submit_s)}"
-            told = "UPDATE jobs SET job = ?, called = ?, state = 'LEFT_QUEUE' WHERE job = ?"
-            self._db.execute(told, (free, called, id))
-            for table in ("decisions", "assignments", "events", "job_runs"):
-                self._db.execute(f"UPDATE {table} SET job = ? WHERE job = ?", (free, id))
-            self._db.execute("UPDATE job_runs SET called = ? WHERE job = ?", (called, free))
-        return [id for id, _ in taken]
 
     # ---- runs on GPUs
     def add_run(self, run: RunRow) -> None:
@@ -159,16 +144,3 @@ class JobRecords:
         """How often it happened to each job that is in the queue, where it did."""
         query = f"SELECT job, spot_losses FROM jobs WHERE {_IN_QUEUE} AND spot_losses > 0"
         return {row["job"]: row["spot_losses"] for row in self._rows(query)}
-
-
-def moment(at_s: float) -> str:
-    """As behind the number of an earlier job: UTC, to the minute."""
-    return datetime.fromtimestamp(at_s, UTC).strftime("%Y-%m-%dT%H:%MZ")
-
-
-def _another(before: JobRow, job: Job) -> bool:
-    """A requeue gives a job another submit time, and counts as a restart; nothing gives it another user."""
-    if naming.scheduler_of(job.id) != "slurm" or not job.submit_s:  # an unreadable row says neither
-        return False
-    submitted = abs(before.submit_s - job.submit_s) > 1 and not job.restarts
-    return submitted or before.user != storable(job.user)

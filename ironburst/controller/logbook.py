@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 
-from ironburst.burst import Decision, Job, Policy, Snapshot, to_json
+from ironburst.burst import Decision, Infeasible, Job, Policy, Snapshot, Wait, to_json
 from ironburst.controller import foreign, idle_gpus, lasting, own_exclusions, runtime_store, unstarted, waits_watch
 from ironburst.controller.ledger import Ledger
+from ironburst.controller.ledger_decisions import Wording
 from ironburst.controller.recorder import Recorder, RecordError
 from ironburst.controller.written import Written
 from ironburst.document import ClusterDocument
@@ -48,28 +49,34 @@ class Logbook:
         ledger, now, jobs = self._ledger, snapshot.now_s, {job.id: job for job in snapshot.jobs}
         before, (written, news) = ledger.in_queue(), self._written.after(jobs, decision, now)
         with ledger.transaction():
-            ledger.still_decided(news.over, news.until_s)
+            if news.first:
+                ledger.fold_wordings()
+            for job, said in news.over.items():
+                ledger.reworded(job, _told(said), news.until_s)
             ledger.saw_jobs((job for job in snapshot.jobs if job.id in news.jobs), now)
             for gone in before - jobs.keys():
                 if not observation.unseen_job(gone):
                     ledger.left_queue(gone, now)
-            for wait in decision.waits:
-                if wait.job not in news.answers:
-                    continue
-                figures = {
-                    "start_s": wait.start_s,
-                    "usd": wait.usd,
-                    "run_s": wait.run_s,
-                    "alternatives": to_json(wait.alternatives),
-                }
-                said = json.dumps(figures, separators=(",", ":"))
-                ledger.decided(wait.job, "wait", wait.code, wait.text, now, wait.look_again_s, said)
-            for item in decision.infeasible:
-                if item.job in news.answers:
-                    ledger.decided(item.job, "infeasible", item.code, item.text, now)
+            for job, said in news.answers.items():
+                kind, code, text, again_s, figures = _told(said)
+                ledger.decided(job, kind, code, text, now, again_s, figures)
+            if news.wordings is not None:
+                ledger.word({job: _told(said) for job, said in news.wordings.items()}, now)
         self._written = written
         if self._recorder:
             try:
                 self._recorder.record(policy, snapshot, decision)
             except RecordError as error:  # it is written down for later; what is decided goes on
                 ledger.event("trouble", str(error), now)
+
+
+def _told(said: Wait | Infeasible) -> Wording:
+    if isinstance(said, Infeasible):
+        return Wording("infeasible", said.code, said.text)
+    figures = {
+        "start_s": said.start_s,
+        "usd": said.usd,
+        "run_s": said.run_s,
+        "alternatives": to_json(said.alternatives),
+    }
+    return Wording("wait", said.code, said.text, said.look_again_s, json.dumps(figures, separators=(",", ":")))

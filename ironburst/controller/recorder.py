@@ -2,11 +2,11 @@
 Audit log, bug report and regression test are the same files (`ironburst replay DIR`).
 
 A folder of `ticks-TIME-NNN.jsonl.gz` (UTC, of the first tick in it). A line is a tick: {"at_s", "policy", "snapshot",
-"decision"}; in a file's first line they are whole, later ones hold what changed (ironburst.controller.changes). A tick
-that differs from the one before in nothing that matters isn't written; of a large queue (written.LARGE) a decision is
-there without its wording and figures, which deciding again gives. Each is a gzip member of its own: `zcat` reads
-the file, and a crash costs no more than the tick it hit. A process starts its own file, as does every hour, so that old
-ones can be deleted whole: by age, and the oldest ones over a size.
+"decision"} of what changed (ironburst.controller.changes); in a file's first line {"at_s", "whole": {the same}} of all,
+which an older ironburst wrote as it is. A tick that differs from the one before in nothing that matters isn't written;
+of a large queue (written.LARGE) a decision is there without its wording and figures, which deciding again gives. Each
+is a gzip member of its own: `zcat` reads the file, and a crash costs no more than the tick it hit. A process starts its
+own file, as does every hour, so that old ones can be deleted whole: by age, and the oldest ones over a size.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ironburst.burst import Decision, Job, Node, Policy, Snapshot, from_json, to_json
+from ironburst.burst import Decision, Job, Node, Policy, Snapshot, Wait, from_json, to_json
 from ironburst.controller import changes, private
 from ironburst.controller.written import LARGE
 from ironburst.system.kept import Kept
@@ -77,6 +77,7 @@ class Recorder:
         self._matters: tuple[Policy, Snapshot, Decision] | None = None  # of the tick written last
         self._last: dict[str, Any] | None = None  # as it is in the file under way
         self._encoded = Kept(to_json)  # jobs and nodes that stay the same are as they were in the last tick
+        self._waits: dict[tuple[int, str], Wait] = {}  # without their wording, of the last tick
         self._file: Path | None = None
         self._began_s = 0.0
 
@@ -84,7 +85,7 @@ class Recorder:
         """Write a tick down if it differs from the last one.
         Raises RecordError; then the next tick begins a new file.
         """
-        matters = (policy, replace(snapshot, now_s=0.0, budget=None), _bare(decision))
+        matters = (policy, replace(snapshot, now_s=0.0, budget=None), self._bare(decision))
         if matters == self._matters:
             return False
         told = matters[2] if len(snapshot.jobs) >= LARGE else decision
@@ -110,14 +111,23 @@ class Recorder:
             for path in (self._file, *self.folder.glob(_FILES)):
                 private.file(path)
             self._prune(at_s)
-        line = {
-            "at_s": at_s,
-            **(said if self._last is None else {key: changes.between(self._last[key], said[key]) for key in said}),
-        }
+        before = self._last or {}
+        changed = {key: changes.between(before.get(key), value) for key, value in said.items()}
+        line = {"at_s": at_s, **changed} if before else {"at_s": at_s, "whole": changed}
         with self._file.open("ab") as file:
             file.write(gzip.compress(json.dumps(line, separators=(",", ":")).encode() + b"\n", mtime=0))
         os.utime(self._file, (at_s, at_s))
         self._last = said
+
+    def _bare(self, decision: Decision) -> Decision:
+        """A decision without what changes as time goes by: wording, money to be set aside, when to look again."""
+        names = [field.name for field in fields(Decision) if field.name != "waits"]
+        bare = Decision(**{name: tuple(map(_without_wording, getattr(decision, name))) for name in names})
+        waits = tuple(
+            self._waits.get((wait.job, wait.code)) or Wait(wait.job, wait.code, "") for wait in decision.waits
+        )
+        self._waits = {(wait.job, wait.code): wait for wait in waits}
+        return replace(bare, waits=waits)
 
     def _prune(self, now_s: float) -> None:
         """Delete files that ended too long ago, then the oldest while all are too large. Never the one under way."""
@@ -228,6 +238,8 @@ def _next(said: dict[str, Any] | None, text: bytes) -> tuple[float, dict[str, An
     """When the next tick of a file was, and what it says; `said`: what the one before said, None: it is the first."""
     new = json.loads(text)
     at_s = float(new.pop("at_s"))
+    if "whole" in new:
+        return at_s, {key: changes.applied(None, change) for key, change in new["whole"].items()}
     return at_s, new if said is None else {key: changes.applied(said[key], new[key]) for key in said}
 
 
@@ -268,12 +280,6 @@ def _began(path: Path) -> float:
         return path.stat().st_mtime
 
 
-def _bare(decision: Decision) -> Decision:
-    """A decision without what changes as time goes by: wording, money to be set aside, when to look again."""
-    names = [field.name for field in fields(Decision)]
-    return Decision(**{name: tuple(map(_without_wording, getattr(decision, name))) for name in names})
-
-
 def _without_wording(item: Any) -> Any:
     names = {field.name for field in fields(item)}
     return replace(item, **{name: value for name, value in _WORDING.items() if name in names})
@@ -282,12 +288,6 @@ def _without_wording(item: Any) -> Any:
 _WORDING: dict[str, Any] = {
     "text": "",
     "reason": "",
-    "look_again_s": None,
-    "rent_s": None,
-    "start_s": None,
-    "usd": 0.0,
-    "run_s": None,
-    "alternatives": (),
     "committed_until_s": 0.0,
     "committed_usd": 0.0,
 }

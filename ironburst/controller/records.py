@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import sqlite3
 from dataclasses import dataclass, fields
-from typing import Any, NamedTuple, TypeVar, cast
+from typing import Any, NamedTuple, TypeAlias, TypeVar, cast
 
 from ironburst.burst import Lease
 from ironburst.controller.lease_states import State
@@ -224,6 +224,10 @@ class JobRow:
     """as Slurm's users call it where that isn't its number; empty too where an older ironburst wrote it"""
     spot_losses: int = 0
     """how often a spot node was taken back under it"""
+
+
+GpuTimes: TypeAlias = tuple[int, float, float | None, float, str]
+"""GPUs of a job, when it was submitted and started (None: it waits), until when it was in the queue, its nodes"""
 
 
 @dataclass(frozen=True)

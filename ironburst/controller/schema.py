@@ -14,6 +14,10 @@ from pathlib import Path
 from ironburst.controller import private
 
 VERSION = "1"
+PAGE = 1024
+"""bytes that are written where a row changes: of a large queue the rows that change are on as many pages"""
+LOG_BYTES = 32_000_000
+"""of changes, until they are put in their places: most pages change again by then"""
 
 
 class LedgerError(Exception):
@@ -44,7 +48,9 @@ def opened(path: Path, *, read_only: bool) -> sqlite3.Connection:
         for part in (path, *path.parent.glob(f"{path.name}-*")):  # new ones beside it get the ledger's mode
             private.file(part)
         db = _connected(path, "mode=rwc")
+        db.execute(f"PRAGMA page_size={PAGE}")  # of a ledger that is there already, it changes nothing
         db.execute("PRAGMA journal_mode=WAL")
+        db.execute(f"PRAGMA wal_autocheckpoint={LOG_BYTES // db.execute('PRAGMA page_size').fetchone()[0]}")
         db.execute("PRAGMA synchronous=FULL")  # an intent must survive a power cut
         apply(db)
         db.execute("INSERT OR IGNORE INTO meta (key, value) VALUES ('version', ?)", (VERSION,))
@@ -74,7 +80,7 @@ def _connected(path: Path, mode: str) -> sqlite3.Connection:
 
 def _refuse_others(path: Path, db: sqlite3.Connection) -> None:
     """Raises LedgerError for a ledger of another version; one without tables is new."""
-    if not _columns(db, "meta"):
+    if not columns(db, "meta"):
         return
     row = db.execute("SELECT value FROM meta WHERE key = 'version'").fetchone()
     if row and row[0] != VERSION:
@@ -86,7 +92,7 @@ def _refuse_others(path: Path, db: sqlite3.Connection) -> None:
 
 def apply(db: sqlite3.Connection) -> None:
     """Make what is missing. It may break off anywhere: the next one goes on."""
-    if "instance_type" not in _columns(db, "cool_downs") and _columns(db, "cool_downs"):
+    if "instance_type" not in columns(db, "cool_downs") and columns(db, "cool_downs"):
         db.execute("ALTER TABLE cool_downs RENAME TO cool_downs_before")  # SQLite can't change a key
     db.executescript(resources.files(__package__).joinpath("schema.sql").read_text())
     for table, column, kind in (
@@ -97,14 +103,15 @@ def apply(db: sqlite3.Connection) -> None:
         ("jobs", "spot_losses", "INTEGER NOT NULL DEFAULT 0"),
         ("jobs", "lost_start_s", "REAL"),
     ):
-        if column not in _columns(db, table):
+        if column not in columns(db, table):
             db.execute(f"ALTER TABLE {table} ADD COLUMN {column} {kind}")
-    if _columns(db, "cool_downs_before"):
-        names = ", ".join(_columns(db, "cool_downs_before"))
+    db.execute("CREATE INDEX IF NOT EXISTS jobs_by_part ON jobs(called) WHERE called != ''")
+    if columns(db, "cool_downs_before"):
+        names = ", ".join(columns(db, "cool_downs_before"))
         db.execute(f"INSERT OR IGNORE INTO cool_downs ({names}) SELECT {names} FROM cool_downs_before")
         db.execute("DROP TABLE cool_downs_before")
 
 
-def _columns(db: sqlite3.Connection, table: str) -> list[str]:
+def columns(db: sqlite3.Connection, table: str) -> list[str]:
     """Of a table; none: it isn't there."""
     return [row[1] for row in db.execute(f"PRAGMA table_info({table})")]

@@ -28,6 +28,9 @@ CREATE TABLE IF NOT EXISTS decisions (
   id INTEGER PRIMARY KEY, at_s REAL NOT NULL, last_s REAL NOT NULL, job INTEGER NOT NULL, kind TEXT NOT NULL, code TEXT NOT NULL,
   text TEXT NOT NULL, look_again_s REAL, figures TEXT NOT NULL DEFAULT '');
 CREATE INDEX IF NOT EXISTS decisions_of_job ON decisions(job, id);
+-- of a large queue: how the last decisions of its jobs (their ids % 32 = part) read at a moment, where that is after last_s of
+-- their row in decisions; zlib'd JSON: {job: [kind, code, text, look_again_s, figures]}
+CREATE TABLE IF NOT EXISTS wordings (part INTEGER PRIMARY KEY, at_s REAL NOT NULL, said BLOB NOT NULL);
 CREATE TABLE IF NOT EXISTS jobs (
   job INTEGER PRIMARY KEY, name TEXT NOT NULL, user TEXT NOT NULL, submit_s REAL NOT NULL, nodes INTEGER NOT NULL, gpus INTEGER NOT NULL,
   time_limit_s REAL, state TEXT NOT NULL, start_s REAL, ran_on TEXT NOT NULL DEFAULT '', last_s REAL NOT NULL,

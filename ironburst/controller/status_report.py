@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import asdict
@@ -188,9 +189,9 @@ def lines(said: dict[str, Any], columns: int = terminal.UNLIMITED, colour: bool 
     """What `gather` gathered, for people, in this number of columns."""
     last = said["last_tick"]
     ago = f"last tick {explain.duration(said['at_s'] - last['at_s'])} ago" if last else "no controller has run yet"
-    several = len(said["schedulers"]) > 1
     look = partial(terminal.table, columns=columns, colour=colour)
-    sides = [line for kind in said["schedulers"] for line in _side(said, look, kind, f" of {naming.SCHEDULERS[kind]}")]
+    kinds = said["schedulers"] if len(said["schedulers"]) > 1 else [None]
+    sides = [_side(said, look, kind, f" of {naming.SCHEDULERS[kind]}" if kind else "") for kind in kinds]
     below = [
         *map(karpenter_status.line, said["karpenter"]),
         *said["halls"],
@@ -207,7 +208,7 @@ def lines(said: dict[str, Any], columns: int = terminal.UNLIMITED, colour: bool 
         *terminal.wrapped([late(said)] if said["late_s"] is not None else [], columns),
         *terminal.wrapped([order_line(each) for each in said["orders"]], columns),
         "",
-        *(sides if several else _side(said, look, None)),
+        *itertools.chain(*sides),
         "rented",
         *(_rented(said, look) if said["leases"] else ["  nothing"]),
         *terminal.wrapped(below, columns),

@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 from markupsafe import Markup, escape
+from numpy.typing import NDArray
 
 from ironburst.replay.pictures import axis_values
 
 WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM = 480, 190, 40, 10, 10, 24
 
 
-@dataclass(frozen=True)
-class Span:
-    """A number of GPUs from one moment to another."""
-
-    from_s: float
-    to_s: float
-    gpus: float
+Spans: TypeAlias = NDArray[np.float64]
+"""rows of (from, to, GPUs)"""
 
 
 @dataclass(frozen=True)
@@ -31,14 +28,23 @@ class Series:
     values: Sequence[float]
 
 
-def average(spans: Iterable[Span], edges: Sequence[float]) -> list[float]:
+def average(spans: Spans, edges: Sequence[float]) -> list[float]:
     """GPUs on average between each edge and the next one."""
-    rows = np.array([(span.from_s, span.to_s, span.gpus) for span in spans if span.to_s > span.from_s]).reshape(-1, 3)
-    begin, end, gpus = rows.T
-    at = np.array(edges, dtype=float)
-    # GPU-seconds up to each edge
-    total = np.array([float((gpus * (np.clip(edge, begin, end) - begin)).sum()) for edge in at])
-    return [float(value) for value in np.diff(total) / np.diff(at)]
+    at = np.array(edges, dtype=float) - edges[0]
+    begin, end, gpus = spans[spans[:, 1] > spans[:, 0]].T
+    # GPU-seconds from the first edge up to each
+    total = _since(begin - edges[0], gpus, at) - _since(end - edges[0], gpus, at)
+    return [float(value) for value in np.maximum(np.diff(total), 0.0) / np.diff(at)]
+
+
+def _since(moments: Spans, gpus: Spans, at: Spans) -> Spans:
+    """GPU-seconds up to each edge, of GPUs that are there from their moments on."""
+    order = np.argsort(moments)
+    begin, many = np.maximum(moments[order], 0.0), gpus[order]
+    before = np.searchsorted(begin, at)
+    count, weighted = (np.concatenate(([0.0], np.cumsum(values))) for values in (many, many * begin))
+    since: Spans = at * count[before] - weighted[before]
+    return since
 
 
 def drawn(

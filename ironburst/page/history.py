@@ -6,13 +6,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+import numpy as np
 from markupsafe import Markup
 
-from ironburst.controller.records import JobRow, LeaseRow
-from ironburst.page.chart import Series, Span, average, drawn
+from ironburst.controller.records import GpuTimes, LeaseRow
+from ironburst.page.chart import Series, Spans, average, drawn
 
 DAY_S = 86400.0
 MONTH_S = 30 * DAY_S
+_NONE: Spans = np.empty((0, 3))
 
 
 @dataclass(frozen=True)
@@ -23,7 +25,7 @@ class Recent:
     """
 
     now_s: float
-    jobs: Sequence[JobRow]
+    jobs: Sequence[GpuTimes]
     leases: Sequence[LeaseRow]
     gpus: Mapping[str, int]
     rented_nodes: frozenset[str]
@@ -42,7 +44,7 @@ class Picture:
 def pictures(recent: Recent) -> list[Picture]:
     """A day in quarters of an hour, and thirty days in quarters of a day."""
     home, rented, waiting = _spans(recent)
-    paid = list(_paid(recent))
+    paid = _paid(recent)
     out = []
     for title, long_s, part_s, marks in (("24 hours", DAY_S, 900.0, _hours), ("30 days", MONTH_S, DAY_S / 4, _days)):
         edges = [recent.now_s - long_s + n * part_s for n in range(round(long_s / part_s) + 1)]
@@ -61,28 +63,22 @@ def pictures(recent: Recent) -> list[Picture]:
     return out
 
 
-def _spans(recent: Recent) -> tuple[list[Span], list[Span], list[Span]]:
+def _spans(recent: Recent) -> tuple[Spans, Spans, Spans]:
     """Of jobs: in use at home, in use rented, waiting. One that was put back counts from its last start."""
-    home: list[Span] = []
-    rented: list[Span] = []
-    waiting: list[Span] = []
-    for job in recent.jobs:
-        gpus = float(job.nodes * job.gpus)
-        gone = job.state == "LEFT_QUEUE"
-        ran = bool(job.ran_on) and job.start_s is not None and job.state != "PENDING"
-        until_s = job.last_s if gone else recent.now_s
-        if ran and job.start_s is not None:
-            on_rented = job.ran_on.split(",", 1)[0] in recent.rented_nodes
-            (rented if on_rented else home).append(Span(job.start_s, until_s, gpus))
-            until_s = job.start_s
-        waiting.append(Span(job.submit_s, until_s, gpus))
-    return home, rented, waiting
+    if not recent.jobs:
+        return _NONE, _NONE, _NONE
+    gpus, submit_s, start_s, until_s, ran_on = zip(*recent.jobs, strict=True)
+    started, until = np.array(start_s, dtype=float), np.array(until_s)
+    ran = np.column_stack((started, until, gpus))
+    rented = np.array([on.split(",", 1)[0] in recent.rented_nodes for on in ran_on])
+    waited = np.column_stack((submit_s, np.where(np.isnan(started), until, started), gpus))
+    return ran[~np.isnan(started) & ~rented], ran[~np.isnan(started) & rented], waited
 
 
-def _paid(recent: Recent) -> Iterator[Span]:
-    for lease in recent.leases:
-        if times := lease.paid(recent.now_s):
-            yield Span(*times, float(recent.gpus.get(lease.instance_type, 0)))
+def _paid(recent: Recent) -> Spans:
+    paid = [(lease.paid(recent.now_s), recent.gpus.get(lease.instance_type, 0)) for lease in recent.leases]
+    rows = [(*times, float(gpus)) for times, gpus in paid if times]
+    return np.array(rows) if rows else _NONE
 
 
 def _when(from_s: float, to_s: float) -> str:

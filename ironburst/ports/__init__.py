@@ -14,11 +14,26 @@ from typing import Any, NamedTuple, Protocol
 from ironburst.burst import Job, Node, Resources
 from ironburst.burst.slots import jobs_on
 from ironburst.nodes import naming
+from ironburst.ports.cloud_errors import (
+    CapacityError,
+    CloudError,
+    InsufficientCapacity,
+    LaunchFailed,
+    Malformed,
+    OutcomeUnknown,
+    QuotaReached,
+    Refused,
+    Throttled,
+    TokenMismatch,
+    TooExpensive,
+    UnderWay,
+)
 from ironburst.ports.service import SchedulerError, SchedulerMissing
 from ironburst.shares import Quota, TeamShare
 
 __all__ = [
     "ALIVE",
+    "LAUNCHING",
     "CapacityError",
     "Claim",
     "Clock",
@@ -29,6 +44,7 @@ __all__ = [
     "InsufficientCapacity",
     "Interruption",
     "Job",
+    "LaunchFailed",
     "LaunchRequest",
     "Malformed",
     "Node",
@@ -45,64 +61,14 @@ __all__ = [
     "Throttled",
     "TokenMismatch",
     "TooExpensive",
+    "UnderWay",
     "Uptime",
     "WrongShape",
 ]
 
 
-# ---- errors
-
-
 class WrongShape(SchedulerError):
     """The scheduler's answer has a shape that this version doesn't know. Never treated as an empty queue."""
-
-
-class CloudError(Exception):
-    """A cloud call without result. `code` is the provider's own error code, empty if there was none."""
-
-    def __init__(self, text: str, code: str = ""):
-        super().__init__(text)
-        self.code = code
-
-
-class CapacityError(CloudError):
-    """Nothing was started here and now; another place may do."""
-
-
-class InsufficientCapacity(CapacityError):
-    """No such machines in this zone and market now: cool this place down and take the next one, as a new attempt."""
-
-
-class TooExpensive(InsufficientCapacity):
-    """This zone and market costs more now than we pay, for any number of machines: as no capacity for one."""
-
-
-class QuotaReached(CapacityError):
-    """The account's limit, the same in every zone: cool the whole market of the pool down; reported if it stays."""
-
-
-class Refused(CloudError):
-    """Nothing was done: rights, the account, credentials, our clock, something that isn't there (yet), or a code that
-    we don't know. Ask again later, less and less often; reported if it stays.
-    """
-
-
-class Malformed(Refused):
-    """Our request itself is wrong, and the same one always will be: close the pool, report it."""
-
-
-class TokenMismatch(Refused):
-    """The token was used before, with other parameters or for instances that have ended: never take a new one before
-    looking for instances of this one.
-    """
-
-
-class OutcomeUnknown(CloudError):
-    """No answer, or the provider's own fault: it may have happened. Repeat with the same token and parameters."""
-
-
-class Throttled(OutcomeUnknown):
-    """Slowed down: repeat unchanged, later."""
 
 
 # ---- the scheduler
@@ -274,7 +240,10 @@ class LaunchRequest:
         return cls(**{"place": of_place} | {key: value for key, value in said.items() if key in known})
 
 
-ALIVE = ("pending", "running", "stopping", "stopped")  # states of an instance that may cost money, or will
+LAUNCHING = "launching"
+"""of an instance that is there, while its launch is under way and may yet be taken back as a whole"""
+ALIVE = (LAUNCHING, "pending", "running", "stopping", "stopped")
+"""states of an instance that may cost money, or will"""
 
 
 @dataclass(frozen=True)
@@ -283,13 +252,14 @@ class Instance:
 
     id: str
     index: int  # its place among the instances of its launch: node names are given by it
-    state: str  # pending, running, shutting-down, terminated, stopping, stopped
+    state: str  # launching, pending, running, shutting-down, terminated, stopping, stopped
     address: str | None
     zone: str
     launch: str  # tag ironburst:lease
     token: str
     launched_s: float
     reason: str = ""  # why it ended, the provider's code
+    taken: bool = False  # it ended by the provider's doing, and not by its own or a person's
     # by its tags; empty: it has none
     pool: str = ""
     market: str = ""
@@ -344,7 +314,9 @@ class Cloud(Protocol):
         """Those of these instances that the provider knows, asked for by their ids."""
 
     def by_token(self, token: str) -> list[Instance]:
-        """The instances that a launch with this token started, as far as they are shown."""
+        """The instances that a launch with this token started, as far as they are shown. Raises UnderWay while the
+        cloud works at that launch.
+        """
 
     def console(self, instance_id: str) -> str:
         """What an instance's console shows, as it is; empty where there is nothing yet."""

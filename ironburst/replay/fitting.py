@@ -1,39 +1,71 @@
-"""How long jobs may wait for each of their GPU-hours and still keep the waits that are wanted, from a team's own
-history. Pure.
+"""How long jobs may wait for each of their GPU-hours, from a team's own history; or that the limits which aren't fitted
+are better kept. Pure.
 
-The history is cut into parts, one after the other, of equally many jobs. For each such number
-(`Limits.hours_per_gpu_hour`) every part is played by itself through `burst.decide`, from empty nodes on. Every part has
-to keep the waits: in a quiet one nearly every long wait is a limit, a busy one shows what the queue makes of them. What
-is reported of a part was reached with what those before it gave: never on what it was fitted to.
+The history is cut into parts, one after the other, of equally many jobs. With each such number
+(`Limits.hours_per_gpu_hour`) a part is played by itself through `burst.decide`, from empty nodes on. A part gives the
+longest number that makes its waits no longer than is wanted, or than they are without any number where that is longer;
+some parts give the shortest of theirs. Such a number is recommended only if it wins outside of what it was fitted to:
+each part is played with what the *others* gave, and there it may not be dearer than no number, nor wait longer; nor
+may what all gave, where the same jobs come faster: the next month may be busier than any that was seen.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, fields, replace
+from functools import cache
 from itertools import pairwise
-from typing import NamedTuple
+from typing import Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
-from ironburst.burst import Policy
 from ironburst.burst.limits import WaitTarget
 from ironburst.replay import results
 from ironburst.replay.outcome import Played
 from ironburst.replay.results import Waits
-from ironburst.replay.traces import Trace
+from ironburst.replay.traces import Floats, Trace
 
-STEP = 1.02
-HOURS = tuple(float(f"{0.01 * STEP**step:.3g}") for step in range(233))  # 0.01 to 0.99 for each GPU-hour
+# Hours for each GPU-hour, each a quarter longer than the one before it: nearer ones differ by less than the order of
+# jobs that are submitted in one second does. The published policy has 0.08.
+HOURS = (0.02, 0.025, 0.032, 0.04, 0.05, 0.063, 0.08, 0.1, 0.125, 0.16, 0.2, 0.25, 0.32, 0.4, 0.5)
 PARTS = 3
+LEAST_BUSY = 2  # of the parts have to show which number is too long
 LEAST_JOBS = 400  # of a history: a 99th percentile of fewer in a part says nothing
 LATE = 1.005  # of a wait: a limit that ends between two looks of the policy is kept
+# On a part that a number wasn't fitted to, over no number: it may cost, and its jobs wait, so much; all such parts
+# together have to cost less than WORTH, or there is nothing to change for
+DEARER, LONGER, WORTH = 1.01, 1.03, 0.99
+BUSIER = 0.85  # of the times between submissions, in a history that is busier
+
+# Why no number is recommended
+Why = Literal[
+    "quiet",  # in most parts no number makes the waits as long as they may be, so how long is too long isn't known
+    "none",  # in some part they are longer with every one
+    "dearer",  # what the other parts gave costs more on a part
+    "longer",  # it makes the waits of a part longer
+    "no_gain",  # it costs as much
+    "busier",  # it is dearer or makes waits longer where the same jobs come faster
+]
+
+
+class Outcome(NamedTuple):
+    """A part that was played: when each job began, USD of the leases (nothing prepaid), and the late jobs that nothing
+    could be rented for.
+    """
+
+    start_s: Floats
+    usd: float
+    not_rented: int
+
+    @classmethod
+    def of(cls, played: Played) -> Outcome:
+        """What counts of it."""
+        usd = sum(bill.usd for bill in played.bills if not bill.prepaid)
+        return cls(played.start_s, usd, len(played.not_rented))
 
 
 class Reached(NamedTuple):
-    """In a part of the history: its waits, USD of the leases (nothing prepaid), and late jobs that nothing could be
-    rented for.
-    """
+    """The waits of some jobs, what was paid for them, and late ones that nothing could be rented for."""
 
     waits: Waits
     usd: float
@@ -51,61 +83,153 @@ class Tried:
 
 @dataclass(frozen=True)
 class Checked:
-    """A part (its number, from 0), with what the parts before it gave."""
+    """A part (its number, from 0), with what the other parts gave. `over`: its longest wait over what it may be, and
+    the name of that wait's field.
+    """
 
     part: int
-    tried: Tried
-
-    @property
-    def reached(self) -> Reached:
-        """Only on this part."""
-        return self.tried.parts[self.part]
+    hours: float
+    reached: Reached
+    unfitted: Reached
+    over: tuple[str, float]
 
 
 @dataclass(frozen=True)
 class Fit:
-    """`best`: what all parts together give, or the shortest number where none keeps the waits (`kept` says it).
-    `tried`: those that were played, ascending. `checked`: each part but the first. `unfitted`: without any number.
+    """`recommended`: None: limits that aren't fitted, and `why`. `checked`: each part; empty where the parts give no
+    number. `keeping`: the longest with which every part keeps what is wanted, whatever it costs; None: none does.
+    `tried`: those that all parts were played with, ascending.
     """
 
-    tried: tuple[Tried, ...]
-    best: Tried
-    kept: bool
+    recommended: float | None
+    why: Why | None
     checked: tuple[Checked, ...]
+    keeping: float | None
+    tried: tuple[Tried, ...]
     unfitted: Tried
+
+    @property
+    def regret(self) -> float | None:
+        """By which part more than without a number was paid where each part had what the others gave (below 0: less);
+        None: nothing was to be paid, or the parts give no number.
+        """
+        usd = sum(each.unfitted.usd for each in self.checked)
+        return sum(each.reached.usd for each in self.checked) / usd - 1 if usd else None
+
+
+_OF_ALL = ("submit_s", "duration_s", "gpus")
+Play: TypeAlias = Callable[[Trace, WaitTarget, float | None], Outcome]
+
+
+class _Part:
+    """A part of a history, and what was reached on it; every number is played once."""
+
+    def __init__(self, number: int, trace: Trace, target: WaitTarget, play: Play):
+        self.number, self.trace, self.target, self._play = number, trace, target, play
+        self.played: dict[float | None, Outcome] = {}
+        self.longest = cache(self._longest)
+
+    def reached(self, hours: float | None) -> Reached:
+        """With this number."""
+        if hours not in self.played:
+            self.played[hours] = self._play(self.trace, self.target, hours)
+        got = self.played[hours]
+        return Reached(results.waits(self.trace, got.start_s), got.usd, got.not_rented)
+
+    @property
+    def allowed(self) -> WaitTarget:
+        """The waits that it may have: those that are wanted, or those without a number where these are longer."""
+        return longer(self.target, self.reached(None).waits)
+
+    def _longest(self, target: WaitTarget) -> float | None:
+        return longest(lambda hours: kept(target, self.reached(hours).waits))
+
+    def check(self, hours: float) -> Checked:
+        """With this number, over none."""
+        reached = self.reached(hours)
+        return Checked(self.number, hours, reached, self.reached(None), worst(self.allowed, reached.waits))
+
+    def busier(self) -> _Part:
+        """The same jobs, each sooner behind the one before it."""
+        return _Part(self.number, busier(self.trace), self.target, self._play)
 
 
 def fit(
-    trace: Trace,
-    policy: Policy,
-    play: Callable[[Trace, Policy], Played],
+    parts: Sequence[Trace],
+    targets: Sequence[WaitTarget],
+    play: Play,
     tell: Callable[[int, int], None] | None = None,
 ) -> Fit:
-    """`policy`: with limits, whose target is what is wanted in each part. `tell`: called with what is done, and all.
-    Raises ValueError for a history that is too short.
+    """`targets`: what is wanted in each part. `play`: such jobs with this target and number (None: with limits that
+    aren't fitted). `tell`: called with the plays that are done, and about how many there are.
     """
-    limits, parts, most = policy.limits, parts_of(trace), 1 + PARTS * len(HOURS).bit_length()
-    assert limits
-    tried: dict[float | None, Tried] = {}
+    done, most = 0, len(parts) * (len(HOURS).bit_length() + 5)
 
-    def at(hours: float | None) -> Tried:
-        if hours not in tried:
-            now = replace(policy, limits=replace(limits, hours_per_gpu_hour=hours))
-            tried[hours] = _tried(hours, trace, parts, [play(part, now) for part in parts])
-            if tell:
-                tell(len(tried), most)
-        return tried[hours]
+    def told(trace: Trace, target: WaitTarget, hours: float | None) -> Outcome:
+        nonlocal done
+        outcome, done = play(trace, target, hours), done + 1
+        if tell:
+            tell(min(done, most - 1), most)
+        return outcome
 
-    def of_first(count: int) -> float | None:
-        return longest(lambda hours: all(kept(limits.target, each.waits) for each in at(hours).parts[:count]))
-
-    found = [of_first(count) for count in range(1, PARTS + 1)]
-    checked = tuple(Checked(part, at(found[part - 1] or HOURS[0])) for part in range(1, PARTS))
-    best, unfitted = at(found[-1] or HOURS[0]), at(None)
+    history = [_Part(number, *part, told) for number, part in enumerate(zip(parts, targets, strict=True))]
+    recommended, why, checked = _chosen(history)
+    keeping = _shortest(part.longest(part.target) for part in history)
+    shown = [hours for hours in HOURS if hours == keeping or all(hours in part.played for part in history)]
+    tried = tuple(_tried(history, hours) for hours in shown)
     if tell:
         tell(most, most)
-    fitted = sorted((each for each in tried.values() if each.hours), key=lambda each: each.hours or 0.0)
-    return Fit(tuple(fitted), best, found[-1] is not None, checked, unfitted)
+    return Fit(recommended, why, checked, keeping, tried, _tried(history, None))
+
+
+def _chosen(history: Sequence[_Part]) -> tuple[float | None, Why | None, tuple[Checked, ...]]:
+    """(what is recommended, why nothing is, each part with what the others gave)."""
+    each = [part.longest(part.allowed) for part in history]
+    if sum(hours != HOURS[-1] for hours in each) < LEAST_BUSY:
+        return None, "quiet", ()
+    together = _shortest(each)
+    if together is None:
+        return None, "none", ()
+    others = [_shortest([*each[:number], *each[number + 1 :]]) for number in range(len(each))]
+    checked = tuple(part.check(hours) for part, hours in zip(history, others, strict=True) if hours)
+    why = _why([*checked, *(part.check(together) for part in history)])
+    if not why and sum(one.reached.usd for one in checked) > WORTH * sum(one.unfitted.usd for one in checked):
+        why = "no_gain"
+    if not why and _why(part.busier().check(together) for part in history):
+        why = "busier"
+    return None if why else together, why, checked
+
+
+def _shortest(numbers: Iterable[float | None]) -> float | None:
+    """What parts give together."""
+    found = list(numbers)
+    return None if None in found else min(hours for hours in found if hours)
+
+
+def _why(checked: Iterable[Checked]) -> Why | None:
+    """What is worse than without a number; None: nothing."""
+    for each in checked:
+        if each.reached.usd > DEARER * each.unfitted.usd:
+            return "dearer"
+        if each.over[1] > LONGER:
+            return "longer"
+    return None
+
+
+def _tried(history: Sequence[_Part], hours: float | None) -> Tried:
+    """All parts with it."""
+    reached = tuple(part.reached(hours) for part in history)
+    of_all = (np.concatenate([getattr(part.trace, name) for part in history]) for name in _OF_ALL)
+    waits = results.waits(Trace(*of_all), np.concatenate([part.played[hours].start_s for part in history]))
+    usd, late = sum(each.usd for each in reached), sum(each.not_rented for each in reached)
+    return Tried(hours, Reached(waits, usd, late), reached)
+
+
+def busier(trace: Trace) -> Trace:
+    """The same jobs, each sooner behind the one before it."""
+    sooner_s = (1 - BUSIER) * (trace.submit_s - trace.submit_s[0])
+    deadline_s = None if trace.deadline_s is None else trace.deadline_s - sooner_s
+    return replace(trace, submit_s=trace.submit_s - sooner_s, deadline_s=deadline_s, start_s=None)
 
 
 def parts_of(trace: Trace) -> list[Trace]:
@@ -125,6 +249,11 @@ def longest(good: Callable[[float], bool]) -> float | None:
     return HOURS[first - 1] if first else None
 
 
+def longer(target: WaitTarget, waits: Waits) -> WaitTarget:
+    """Of each wait the longer one."""
+    return WaitTarget(*(max(getattr(target, each.name), getattr(waits, each.name)) for each in fields(target)))
+
+
 def kept(target: WaitTarget, waits: Waits) -> bool:
     """Whether all five waits are."""
     return worst(target, waits)[1] <= LATE
@@ -142,17 +271,3 @@ def _over(hours: float, wanted_h: float) -> float:
     if wanted_h > 0:
         return hours / wanted_h
     return 0.0 if hours <= 0 else np.inf
-
-
-def _tried(hours: float | None, trace: Trace, parts: Sequence[Trace], played: Sequence[Played]) -> Tried:
-    reached = tuple(
-        Reached(
-            results.waits(part, each.start_s),
-            sum(bill.usd for bill in each.bills if not bill.prepaid),
-            len(each.not_rented),
-        )
-        for part, each in zip(parts, played, strict=True)
-    )
-    waits = results.waits(trace, np.concatenate([each.start_s for each in played]))
-    usd, late = sum(each.usd for each in reached), sum(each.not_rented for each in reached)
-    return Tried(hours, Reached(waits, usd, late), reached)

@@ -32,11 +32,11 @@ def local(text: str) -> str:
 
     def said(found: re.Match[str]) -> str:
         try:
-            return at(datetime.strptime(found[0], "%Y-%m-%d %H:%M:%SZ").replace(tzinfo=UTC).timestamp())
+            return at(datetime.fromisoformat(found[0][:-1]).replace(tzinfo=UTC).timestamp())
         except (ValueError, OverflowError):  # what only looks like one, or that no local clock has
             return found[0]
 
-    return _MOMENT.sub(said, text)
+    return _MOMENT.sub(said, text) if "Z" in text else text
 
 
 def prices_of(day: date | str | None, today: date | None = None) -> str:

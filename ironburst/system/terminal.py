@@ -4,31 +4,30 @@ whole lines, never wrapped.
 
 from __future__ import annotations
 
-import io
+import itertools
 import re
 import shutil
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from rich.cells import cell_len, chop_cells
-from rich.console import Console
-from rich.table import Table
-from rich.text import Text
 
 from ironburst.system import local_time
 
 UNLIMITED = 100_000
+_GREEN, _YELLOW, _RED, _DIM, _PLAIN = (f"\x1b[{code}m" for code in (32, 33, 31, 2, 0))
 COLOURS = {
-    "RUNNING": "green",
-    "IDLE": "green",
-    "ready": "green",
-    "PENDING": "yellow",
-    "DRAIN": "yellow",
-    "terminated": "red",
-    "DOWN": "red",
-    "FAIL": "red",
+    "RUNNING": _GREEN,
+    "IDLE": _GREEN,
+    "ready": _GREEN,
+    "PENDING": _YELLOW,
+    "DRAIN": _YELLOW,
+    "terminated": _RED,
+    "DOWN": _RED,
+    "FAIL": _RED,
 }
 """of a cell that begins with a state, or has it behind a +"""
+_CONTROL = dict.fromkeys((*range(32), 127))
 
 
 def width() -> int:
@@ -42,19 +41,83 @@ def table(
     """Lines of an aligned table, two spaces in; its last column is wrapped to that many columns, and the others when
     that isn't enough. `right`: titles of the columns that are set to the right.
     """
-    made = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), show_header=True, header_style="dim")
-    for title in titles:
-        made.add_column(title, justify="right" if title in right else "left", overflow="fold")
-    for row in rows:
-        made.add_row(*(Text(local_time.local(cell), style=_style(cell)) for cell in row))
-    out = io.StringIO()
-    Console(file=out, width=columns - 2, force_terminal=colour, color_system="standard" if colour else None).print(made)
-    return [f"  {line.rstrip()}" for line in out.getvalue().splitlines()]
+    told = [[*map(local_time.local, row)] for row in rows]
+    widths = _widths([max(map(_length, column)) for column in zip(titles, *told, strict=True)], columns - 2)
+    to_right = [title in right for title in titles]
+    out = _lines(titles, widths, to_right, [_DIM if colour else ""] * len(titles))
+    for row in told:
+        out += _lines(row, widths, to_right, map(_style, row) if colour else [""] * len(row))
+    return out
+
+
+def _widths(wanted: list[int], columns: int) -> list[int]:
+    """Of the columns, with two spaces between them; the widest ones lose first what there is no room for."""
+    gaps = [2] * (len(wanted) - 1) + [0]
+    widths = [width + gap for width, gap in zip(wanted, gaps, strict=True)]
+    while (over := sum(widths) - columns) > 0 and (widest := max(widths)) > 3:
+        most = min(over, widest - max((width for width in widths if width < widest), default=0))
+        equal = [n for n, width in enumerate(widths) if width == widest]
+        for left, n in zip(range(len(equal), 0, -1), equal, strict=True):
+            less = min(most, round(over / left), widest - 3)
+            widths[n], over = widest - less, over - less
+    return [width - gap for width, gap in zip(widths, gaps, strict=True)]
+
+
+def _lines(cells: Sequence[str], widths: list[int], to_right: list[bool], styles: Iterable[str]) -> list[str]:
+    """Of one row."""
+    parts = [
+        [cell] if cell.isprintable() and _length(cell) <= width else _folded(cell, width)
+        for cell, width in zip(cells, widths, strict=True)
+    ]
+    styled, out = [*styles], []
+    for line in itertools.zip_longest(*parts, fillvalue=""):
+        padded = [_padded(*each) for each in zip(line, widths, to_right, strict=True)]
+        padded[-1] = padded[-1].rstrip()
+        said = (
+            f"{style}{cell}{_PLAIN}" if style and cell.strip() else cell
+            for style, cell in zip(styled, padded, strict=True)
+        )
+        out.append(f"  {'  '.join(said).rstrip()}")
+    return out
 
 
 def _style(cell: str) -> str:
     words = set(cell.split(" ")[0].split("+"))
     return next((colour for word, colour in reversed(COLOURS.items()) if word in words), "")
+
+
+def _padded(cell: str, width: int, to_right: bool) -> str:
+    blanks = " " * (width - _length(cell))
+    return blanks + cell if to_right else cell + blanks
+
+
+def _length(text: str) -> int:
+    """Columns that it takes; one that doesn't stand in a line of a table is broken anyway."""
+    if text.isascii() and text.isprintable():
+        return len(text)
+    return cell_len(text) if text.isprintable() else max(map(cell_len, _broken(text)), default=0)
+
+
+def _broken(text: str) -> list[str]:
+    """Its own lines, without what moves the cursor."""
+    return [line.translate(_CONTROL) for line in text.expandtabs().splitlines()] or [""]
+
+
+def _folded(text: str, width: int) -> list[str]:
+    """Broken at spaces, and inside of words that no line has room for."""
+    lines: list[str] = []
+    for line in _broken(text):
+        now = ""
+        for word in re.findall(r"\s*\S+\s*", line):
+            if now and cell_len(now) + cell_len(word.rstrip()) > width:
+                lines.append(now.rstrip())
+                now = ""
+            if cell_len(word.rstrip()) > width:
+                *full, word = chop_cells(word, width)
+                lines += full
+            now += word
+        lines.append(now.rstrip())
+    return lines
 
 
 def wrapped(lines: Sequence[str], columns: int) -> list[str]:

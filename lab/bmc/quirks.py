@@ -24,6 +24,8 @@ QUIRKS = {
     "no-clean-restart": "no GracefulRestart, PowerCycle among its ResetType values (DGX H100)",
     "on-twice-refused": "On while it is on: HTTP 409 or 400 (HPE iLO InvalidOperationForSystemState)",
     "few-sessions": "two sessions at most",
+    "few-at-once": "more than two requests at once: HTTP 503 (idrac_exporter 189: 504 of slow ones, at ten)",
+    "drops-kept": "closes every connection after its answer, and doesn't say so (sushy's connector.py)",
 }
 
 BIOS_QUIRKS = {

@@ -6,6 +6,7 @@ Every request is appended to a log, one JSON object a line.
 from __future__ import annotations
 
 import base64
+import contextlib
 import json
 import secrets
 import socket
@@ -13,6 +14,7 @@ import ssl
 import struct
 import threading
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import asdict, replace
 from email.message import Message
 from functools import lru_cache
@@ -33,6 +35,7 @@ USERNAME = "admin"
 MAX_SESSIONS = 16  # real BMCs have few; one that leaks them locks its owner out
 RESTARTS = ("GracefulRestart", "ForceRestart", "PowerCycle")
 STARTS = 4
+FEW = 2
 NO_FAULT = Fault()
 
 
@@ -72,6 +75,7 @@ class Bmc:
         self._faults, self._served, self._lock = faults, Counter[str](), threading.Lock()
         self._basic = "Basic " + base64.b64encode(f"{USERNAME}:{password}".encode()).decode()
         self._login = {"UserName": USERNAME, "Password": password}
+        self._now = self.most_at_once = self.connections = 0
         self.sessions: dict[str, str] = {}
         """session id: token"""
         self.host = host_path(machine.vendor)
@@ -135,7 +139,7 @@ class Bmc:
             found[self.host] = dict(found[self.host])
             self.media.add_boot(found, path, self.host)
         self.updates.add(found, path)
-        self.bios.add(found, path)
+        self.bios.add(found, path.partition("?")[0])
         for changed, properties in self.fault().documents.items():
             found[changed] = found.get(changed, {}) | properties
         return found
@@ -156,6 +160,19 @@ class Bmc:
             self._served[key] += 1
             number = self._served[key] - fault.after
             return fault.answer if number > 0 and (fault.times is None or number <= fault.times) else None
+
+    @contextlib.contextmanager
+    def one_more(self) -> Iterator[int]:
+        """A request that is answered meanwhile; how many there are with it."""
+        with self._lock:
+            self._now += 1
+            number = self._now
+            self.most_at_once = max(self.most_at_once, number)
+        try:
+            yield number
+        finally:
+            with self._lock:
+                self._now -= 1
 
     def record(self, method: str, path: str, status: int | str) -> None:
         """Write a request to the log; `status` is the HTTP status, or the fault that it met."""
@@ -261,8 +278,18 @@ class _Handler(BaseHTTPRequestHandler):
     def log_message(self, *_: object) -> None:
         """Bmc.record writes the log."""
 
+    def setup(self) -> None:
+        """A connection."""
+        super().setup()
+        self.server.bmc.connections += 1
+
     def do_any(self) -> None:
-        """Every request; a fault may drop it, delay it or garble what it gets."""
+        """Every request."""
+        with self.server.bmc.one_more() as number:
+            self._do(number)
+
+    def _do(self, number: int) -> None:
+        """A fault may drop it, delay it or garble what it gets. `number`: of requests that are answered now."""
         bmc, path = self.server.bmc, self.path.rstrip("/")
         if self.command != "GET":
             path = plain_path(path, bmc.declared.vendor)
@@ -281,6 +308,8 @@ class _Handler(BaseHTTPRequestHandler):
         if fault in ("huge", "drip"):
             self._never_end(bmc, fault)
             return
+        if number > FEW and "few-at-once" in bmc.fault().quirks:
+            fault = "unavailable"
         answer = self._answer(bmc, path, body, fault)
         if fault == "late":
             self._hang_up()
@@ -290,7 +319,9 @@ class _Handler(BaseHTTPRequestHandler):
         text = b"" if answer.document is None else json.dumps(answer.document).encode()
         self.send_response(answer.status)
         self.send_header("Content-Type", "application/json")
-        self.send_header("Connection", "close")  # sushy asks for it: some BMCs choke on connections that stay
+        if self.close_connection:  # sushy asks for it
+            self.send_header("Connection", "close")
+        self.close_connection |= fault == "half" or "drops-kept" in bmc.fault().quirks  # without a word
         half = text[: len(text) // 2]
         self.send_header("Content-Length", str(len(half if fault == "garbled" else text)))
         for name, value in (answer.headers or {}).items():

@@ -60,16 +60,27 @@ def host_path(vendor: str) -> str:
 
 
 def expanded(documents: Documents, path: str, vendor: str) -> Document | None:
-    """The document at a path with its members in it, as `?$expand` answers; None: there is none."""
+    """The document at a path with those inside that it links to, one level, as `?$expand=.` answers; None: there is
+    none. By the DMTF (DSP0266): a collection's members, and every link of a document that isn't in its Links.
+    """
     document = documents.get(path)
     how = VENDORS[vendor].expand
-    listed = document.get("Members") if isinstance(document, dict) else None
-    if document is None or how == "no" or not isinstance(listed, list):
+    if not isinstance(document, dict) or how == "no":
         return document
-    inside = [documents.get(str(each.get("@odata.id")), each) if isinstance(each, dict) else each for each in listed]
-    if how == "poor":  # AMI's: an embedded member lacks Id and Name
-        inside = [{key: value for key, value in each.items() if key not in ("Id", "Name")} for each in inside]
-    answer = document | {"Members": inside}
+
+    def inside(value: Any) -> Any:
+        if isinstance(value, list):
+            return [inside(each) for each in value]
+        if not isinstance(value, dict):
+            return value
+        if list(value) != ["@odata.id"]:
+            return {key: each if key == "Links" else inside(each) for key, each in value.items()}
+        found = documents.get(str(value["@odata.id"]).rstrip("/"), value)
+        if how == "right" or not isinstance(found, dict):
+            return found
+        return {key: each for key, each in found.items() if key not in ("Id", "Name")}  # AMI's lacks them
+
+    answer: Document = inside(document)
     if next_page := document.get("Members@odata.nextLink"):
         answer["Members@odata.nextLink"] = f"{next_page}&$expand=.($levels=1)"
     return answer

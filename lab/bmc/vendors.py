@@ -73,6 +73,11 @@ class Vendor:
 
 AMI_ROOT = {"Vendor": "AMI", "Product": "AMI Redfish Server", "RedfishVersion": "1.11.0", "Oem": {"Ami": {}}}
 EXPAND = {"ExpandQuery": {"ExpandAll": True, "Levels": True, "Links": True, "NoLinks": True, "MaxLevels": 2}}
+"""as recorded of Supermicro (Redfish 1.11, in gofish's oem/smc); AMI's has 5 levels, Dell's iDRAC 9 one"""
+EXPAND_HPE = {"ExpandQuery": {"ExpandAll": False, "Levels": True, "Links": False, "NoLinks": True, "MaxLevels": 1}}
+"""as recorded of iLO 5 in DL325 and XL675d Gen10+ (Cray-HPE's csm-redfish-interface-emulator), and by HPE's guide of
+OData query options, which is of iLO 6 and 7, too
+"""
 VENDORS: dict[str, Vendor] = {
     "lab": Vendor(),
     "dgx": Vendor(
@@ -139,13 +144,14 @@ VENDORS: dict[str, Vendor] = {
         nulls=("HeightMm",),
     ),
     "supermicro": Vendor(
-        root={"Vendor": "Supermicro", "Oem": {"Supermicro": {}}},
+        root={"Oem": {"Supermicro": {}}, "RedfishVersion": "1.11.0", "ProtocolFeaturesSupported": EXPAND},
         manufacturer="Supermicro",
         manager="1",
         board_gpus_twice=True,
         power="legacy",
         needed="one",
         sensors="thermal",
+        expand="right",
         lacks=("/PCIeSlots",),
     ),
     "supermicro-x14": Vendor(
@@ -191,8 +197,13 @@ VENDORS: dict[str, Vendor] = {
         previous_firmware=True,
     ),
     "hpe-ilo5": Vendor(
-        root={"Oem": {"Hpe": {"Manager": [{"ManagerType": "iLO 5"}]}}, "RedfishVersion": "1.6.0"},
+        root={
+            "Oem": {"Hpe": {"Manager": [{"ManagerType": "iLO 5"}]}},
+            "RedfishVersion": "1.6.0",
+            "ProtocolFeaturesSupported": EXPAND_HPE,
+        },
         manufacturer="HPE",
+        expand="right",
         manager="1",
         gpus="devices",
         power="legacy",
@@ -203,8 +214,13 @@ VENDORS: dict[str, Vendor] = {
         nulls=("LineInputStatus",),
     ),
     "hpe-ilo6": Vendor(
-        root={"Vendor": "HPE", "Oem": {"Hpe": {"Manager": [{"ManagerType": "iLO 6"}]}}},
+        root={
+            "Vendor": "HPE",
+            "Oem": {"Hpe": {"Manager": [{"ManagerType": "iLO 6"}]}},
+            "ProtocolFeaturesSupported": EXPAND_HPE,
+        },
         manufacturer="HPE",
+        expand="right",
         manager="1",
         gpus="devices",
         power="both",
@@ -213,8 +229,13 @@ VENDORS: dict[str, Vendor] = {
         small_links=True,
     ),
     "hpe-ilo7": Vendor(
-        root={"Vendor": "HPE", "Oem": {"Hpe": {"Manager": [{"ManagerType": "iLO 7"}]}}},
+        root={
+            "Vendor": "HPE",
+            "Oem": {"Hpe": {"Manager": [{"ManagerType": "iLO 7"}]}},
+            "ProtocolFeaturesSupported": EXPAND_HPE,
+        },
         manufacturer="HPE",
+        expand="right",
         manager="1",
         gpus="processors",
         gpu_id="{n}",

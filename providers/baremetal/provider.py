@@ -24,6 +24,7 @@ from ironburst.adapters.redfish import cycle as metal_cycle
 from ironburst.adapters.redfish import power as redfish_power
 from ironburst.adapters.redfish.cycle import InstallRecord
 from ironburst.baremetal import drift, node
+from ironburst.baremetal.cycle import Panel
 from ironburst.baremetal.hardware import Hardware
 from ironburst.baremetal.mismatch import Verdict
 from ironburst.baremetal.verify import examine
@@ -115,8 +116,9 @@ class BaremetalProvider(sdk.Provider):
             aside = await self._left_aside(request.urn, declared, state, _record(state))
             return sdk.ReadResponse(request.resource_id, values(aside), values(declared))
         try:
-            hardware, verdict = await _compared(declared)
-            standing = await _standing(declared, _record(state), as_declared=not verdict.mismatches, act=False)
+            hardware, verdict, panel = await _compared(declared)
+            how = {"as_declared": not verdict.mismatches, "act": False, "panel": panel}
+            standing = await _standing(declared, _record(state), **how)
         except (redfish.BmcUnreachable, redfish.BmcIncompleteAnswer, redfish.BmcUnavailable) as error:
             await self._warn(request.urn, f"{error}; what was known of the node is kept")
             return sdk.ReadResponse(request.resource_id, values(state | {"reachable": False}), values(inputs))
@@ -151,10 +153,10 @@ class BaremetalProvider(sdk.Provider):
         declared = _typed(inputs)
         if declared.in_maintenance(_today()):
             return await self._left_aside(urn, inputs, before, record)
-        hardware, verdict = await _compared(inputs)
+        hardware, verdict, panel = await _compared(inputs)
         gone = node.lost(before.get("accepted") or {}, hardware, declared.allowances(), _today())
         mismatches = [*verdict.mismatches, *gone]
-        standing = await _standing(inputs, record, as_declared=not mismatches)
+        standing = await _standing(inputs, record, as_declared=not mismatches, panel=panel)
         if mismatches:
             listed = "\n".join(f"  - {mismatch.sentence}" for mismatch in mismatches)
             some = "1 thing" if len(mismatches) == 1 else f"{len(mismatches)} things"
@@ -171,7 +173,7 @@ class BaremetalProvider(sdk.Provider):
         """The outputs of a node in maintenance: what is wrong is told, what was accepted stays; nothing is done."""
         known = inputs | {"declared": inputs, "reachable": False}
         try:
-            hardware, verdict = await _compared(inputs)
+            hardware, verdict, _ = await _compared(inputs)
             known = node.outputs(inputs, hardware, [], before.get("accepted") or {})
             wrong = [each.sentence for each in verdict.mismatches]
         except redfish.BmcError as error:
@@ -205,11 +207,11 @@ async def _standing(inputs: dict[str, Any], record: InstallRecord, **how: Any) -
     }
 
 
-async def _compared(inputs: dict[str, Any]) -> tuple[Hardware, Verdict]:
+async def _compared(inputs: dict[str, Any]) -> tuple[Hardware, Verdict, Panel | None]:
     declared = _typed(inputs)
-    hardware = await asyncio.to_thread(lambda: redfish.read_hardware(_access(declared)))
+    hardware, panel = await asyncio.to_thread(lambda: redfish.read_declared(_access(declared), declared))
     allowed = declared.allowances()
-    return hardware, examine(declared.declaration(), hardware, gpus().values(), allowed=allowed, today=_today())
+    return hardware, examine(declared.declaration(), hardware, gpus().values(), allowed=allowed, today=_today()), panel
 
 
 def _today() -> date:

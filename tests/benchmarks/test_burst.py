@@ -121,35 +121,68 @@ def test_parts_of_a_trace(trace_file, capsys):
     assert sizes == {"all": 200, "first": 150, "aside": 50}
 
 
-@pytest.mark.parametrize("run_times", ["known", "limits"])
-def test_limits_are_fitted_to_the_first_part_and_used_on_the_other(tmp_path, run_times, capsys, monkeypatch):
+@pytest.fixture
+def long_trace_file(tmp_path):
     random, path = np.random.default_rng(1), tmp_path / "long.csv"
     submit, duration = np.sort(random.integers(0, 300_000, 600)), random.integers(60, 20_000, 600)
     jobs = zip(submit, duration, random.choice([1, 2, 4, 8, 16], 600), strict=True)
     path.write_text("submit_s,duration_s,num_gpus\n" + "".join(f"{s},{d},{g}\n" for s, d, g in jobs))
+    return path
+
+
+@pytest.mark.parametrize("run_times", ["known", "limits"])
+def test_limits_that_keep_the_waits_of_the_first_part_are_used_on_the_other(
+    long_trace_file, run_times, capsys, monkeypatch
+):
     seen = []
 
-    def ours(limits, hours_per_gpu_hour=None):
-        seen.append((limits, hours_per_gpu_hour))
-        return burst_decided(limits, hours_per_gpu_hour)
+    def ours(limits, hours_per_gpu_hour=None, in_order=False):
+        seen.append((limits, hours_per_gpu_hour, in_order))
+        return burst_decided(limits, hours_per_gpu_hour, in_order)
 
     burst_decided = burst.decided
     monkeypatch.setattr(burst, "decided", ours)
-    arguments = ["--trace", str(path), "--pool-gpus", "32", "--bound-seconds", "0", "--run-times", run_times]
-    assert burst.main([*arguments, "--part", "aside", "--json"], ours) == 0
+    arguments = ["--trace", str(long_trace_file), "--pool-gpus", "32", "--bound-seconds", "0", "--run-times", run_times]
+    assert burst.main([*arguments, "--part", "aside", "--limits", "kept", "--json"], ours) == 0
     printed = json.loads(capsys.readouterr().out)
     hours = printed["hours_per_gpu_hour"]
-    assert printed["limits"] == "fitted" and printed["patience"] == 1.0 and hours in fitting.HOURS
-    *tried, (told, used) = seen
-    assert used == hours and told.mean_h == printed["peers"]["starburst"]["mean_wait_h"]
-    first = traces.jittered(traces.split(traces.read(path), burst.ASIDE)[0], 1)
-    parts, starburst = fitting.parts_of(first), peers.PEERS["starburst"]
-    had = [figures.figures(part, peers.run(part, 32, starburst), 32, 1.0) for part in parts]
-    assert {limits.mean_h for limits, _ in tried} <= {each["mean_wait_h"] for each in had}
+    assert printed["limits"] == "kept" and printed["patience"] == 1.0 and hours in fitting.HOURS
+    *tried, (told, used, in_order) = seen
+    assert used == hours and in_order and told.mean_h == printed["peers"]["starburst"]["mean_wait_h"]
+    parts, had = first_parts(long_trace_file)
+    assert {limits.mean_h for limits, *_ in tried} <= {each["mean_wait_h"] for each in had}
     # on every part of the first one it keeps what Starburst had there
     for part, each in zip(parts, had, strict=True) if run_times == "known" else ():
-        reached = figures.figures(part, burst_decided(burst.wait_limits(each), hours)(part, 32), 32, 1.0)
+        outcome = burst_decided(burst.wait_limits(each), hours, in_order=True)(part, 32)
+        reached = figures.figures(part, outcome, 32, 1.0)
         assert all(reached[name] <= 1.005 * each[name] for name in figures.WAITS)
+
+
+def first_parts(path):
+    """Those that are fitted to, and what Starburst had on each."""
+    parts = fitting.parts_of(traces.jittered(traces.split(traces.read(path), burst.ASIDE)[0], 1))
+    return parts, [figures.figures(part, peers.run(part, 32, peers.PEERS["starburst"]), 32, 1.0) for part in parts]
+
+
+def test_what_fit_says_of_the_first_part_is_used_on_the_other(long_trace_file, capsys):
+    arguments = [
+        "--trace",
+        str(long_trace_file),
+        "--pool-gpus",
+        "32",
+        "--bound-seconds",
+        "0",
+        "--part",
+        "aside",
+        "--json",
+    ]
+    assert burst.main(arguments) == 0
+    fitted = json.loads(capsys.readouterr().out)
+    first = traces.split(traces.read(long_trace_file), burst.ASIDE)[0]
+    assert fitted["limits"] == "fitted" and fitted["hours_per_gpu_hour"] == burst.fitted(first, 32).recommended
+    assert burst.main([*arguments, "--limits", "told"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert fitted["ours"]["rented_gpu_hours"] <= 1.01 * told["ours"]["rented_gpu_hours"]
 
 
 def test_a_patience_that_is_none_is_refused(trace_file, capsys):

@@ -44,7 +44,7 @@ def lines(*results):
 
 def test_without_results_every_line_says_not_measured():
     text = report.page([])
-    assert text.count(report.NOT_MEASURED) == sum(len(each) for each in lines().values()) and text.count("\n## ") == 21
+    assert text.count(report.NOT_MEASURED) == sum(len(each) for each in lines().values()) and text.count("\n## ") == 22
 
 
 @pytest.mark.parametrize(
@@ -144,6 +144,7 @@ def test_every_result_has_a_command_that_its_benchmark_understands():
             "hosts",
             "burst",
             "dollars",
+            "fit",
             "shares",
             "share_table",
             "watch",

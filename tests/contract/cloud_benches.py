@@ -5,28 +5,36 @@ from types import MappingProxyType
 
 import boto3
 import pytest
+from google.auth.credentials import AnonymousCredentials
 
 from ironburst.adapters.aws.cloud import Aws
+from ironburst.adapters.google.api import Api
+from ironburst.adapters.google.cloud import Google
 from ironburst.adapters.no_cloud import NoCloud
 from ironburst.ports import LaunchRequest, Throttled
 from lab.aws.cloud import Cloud
 from lab.aws.testing import REGION, Clients, network
+from lab.google import server as google_lab
 from tests.fakes import FakeClock, FakeCloud, FakeSlurm
 
 ZONE, IMAGE, TYPE = "us-east-1a", "ami-0123456789abcdef0", "p5.48xlarge"
-UNKNOWN = ("i-0123456789abcdef0", "i-0123456789abcdef1")
 
 
 class Bench:
-    """A cloud behind its port. `rents`: it has instances at all."""
+    """A cloud behind its port. `rents`: it has instances at all; `shows_images`: its lists say what each was made from;
+    `unknown`: ids that it never gave; `no_image`: a reference that names none.
+    """
 
-    rents = True
-    place: Mapping[str, str] = MappingProxyType({})
+    rents = shows_images = True
+    zone, image = ZONE, IMAGE
+    unknown = ("i-0123456789abcdef0", "i-0123456789abcdef1")
+    no_image = "/ironburst/lab/nothing/image"
+    place: Mapping[str, object] = MappingProxyType({})
 
     def request(self, **changed):
         """A launch of one node."""
-        given = {"token": "ib-1", "launch": "l1", "cluster": "lab", "pool": "p5", "zone": ZONE, "market": "on-demand"}
-        given |= {"count": 1, "place": self.place, "image_id": IMAGE}
+        given = {"token": "ib-1", "launch": "l1", "cluster": "lab", "pool": "p5", "market": "on-demand"}
+        given |= {"count": 1, "zone": self.zone, "place": self.place, "image_id": self.image}
         given |= changed
         nodes = ", ".join(f'"p5-{n + 1}"' for n in range(given["count"]))
         return LaunchRequest(**{"user_data": f'{{"nodes": [{nodes}]}}'} | given)
@@ -40,6 +48,13 @@ class Bench:
         (answer,) = self.ask(self.request(**changed))
         assert isinstance(answer, list), answer
         return answer
+
+    def ended(self, ids):
+        """Those that have ended by the cloud's word, as soon as they have."""
+        return self.port.terminate(ids)
+
+    def passes(self, seconds):
+        """Time, where it passes by itself only for some."""
 
 
 class OfAws(Bench):
@@ -96,12 +111,78 @@ class OfAws(Bench):
         self._patch.setattr(backend, "describe_instances", describe_instances)
 
 
+class OfGoogle(Bench):
+    """Google's adapter before the lab's stand-in of Compute Engine: its API over HTTP. A launch and an end take time,
+    which passes while somebody waits.
+    """
+
+    shows_images = False
+    zone, kind = "us-central1-a", "a3-highgpu-8g"
+    image = "projects/lab-project/global/images/ib-1"
+    unknown = ("us-central1-a/ib-lab-p5-l0-0/4711", "us-central1-a/ib-lab-p5-l0-1/4712")
+    no_image = "projects/lab-project/global/images/family/ironburst-lab-nothing"
+
+    def __init__(self, _):
+        nic = {"subnetwork": "regions/us-central1/subnetworks/nodes", "nic_type": "GVNIC"}
+        disk = {"boot_disk_type": "hyperdisk-balanced", "boot_disk_gb": 200}
+        self.place = {"machine_type": self.kind, "network_interfaces": [nic], **disk}
+        self.cloud = google_lab.Cloud(seed=7)
+        self.cloud.images["ib-1"] = "ironburst-lab-p5"
+        self.cloud.delays.insert_s = self.cloud.delays.delete_s = self.cloud.delays.roll_back_s = 0.9
+        self.port = self.connected()
+
+    def connected(self, timeout_s=30.0):
+        """By a process of its own."""
+        api = Api(
+            "lab-project", credentials=AnonymousCredentials(), endpoint=self.cloud.url_of_api, timeout_s=timeout_s
+        )
+        return Google(api, "us-central1", wait=self.cloud.passes, now=self.cloud.now)
+
+    def close(self):
+        self.cloud.close()
+        assert self.cloud.wrong == []
+
+    def ended(self, ids):
+        assert self.port.terminate(ids) <= set(ids)  # who is on its way out may cost money
+        self.cloud.passes(1)
+        return self.port.terminate(ids)
+
+    def capacity(self, count):
+        """Looked at before anything is made: a launch that is made and taken back has what others want meanwhile."""
+        self.cloud.capacity[self.kind, self.zone, "STANDARD"] = count
+        self.cloud.assumed.capacity_at_once = True
+
+    def throttles_a_launch(self):
+        self.cloud.fault("instances.bulkInsert", 403, reason="rateLimitExceeded")
+
+    def throttles_a_list(self):
+        self.cloud.fault("*", 403, reason="rateLimitExceeded", times=2)
+
+    def loses_an_answer(self):
+        self.cloud.fault("instances.bulkInsert", drop=True, after=True, times=2)  # httplib2 asks once more by itself
+
+    def answers_in_part(self):
+        """The next list of its instances, and the look for the other one, lack one that was started."""
+        missing = lambda answer: answer | {"items": answer["items"][:1]}  # noqa: E731
+        self.cloud.fault("instances.list", rewrite=missing, when=lambda _: bool(self.cloud.vms))
+        self.cloud.fault("instances.get", 503)
+
+    def lists_late(self, ids):
+        self.cloud.delays.list_s = 60.0
+
+    def works_at_launches(self, seconds):
+        self.cloud.delays.insert_s = seconds
+
+    def passes(self, seconds):
+        self.cloud.passes(seconds)
+
+
 class InMemory(Bench):
     """What the controller's tests and the benchmarks rent in: no provider's, and held to the same."""
 
     def __init__(self, _):
-        clock = FakeClock()
-        self.port = FakeCloud(clock, FakeSlurm(clock))
+        self.clock = FakeClock()
+        self.port = FakeCloud(self.clock, FakeSlurm(self.clock))
 
     def close(self):
         pass
@@ -121,6 +202,12 @@ class InMemory(Bench):
     def lists_late(self, ids):
         self.port.hidden |= set(ids)
 
+    def works_at_launches(self, seconds):
+        self.port.under_way_s = seconds
+
+    def passes(self, seconds):
+        self.clock.at += seconds
+
 
 class OfNone(Bench):
     """No cloud: nothing can break it, and it rents nothing."""
@@ -134,8 +221,8 @@ class OfNone(Bench):
         pass
 
 
-BENCHES = {"aws": OfAws, "in memory": InMemory, None: OfNone}
-"""by the name in ironburst.wiring.clouds; beside them the tests' own"""
+BENCHES = {"aws": OfAws, "google": OfGoogle, "in memory": InMemory, None: OfNone}
+"""by the name in ironburst.wiring.clouds; beside them the tests' own, and Google, which has no row there yet"""
 RENTING = sorted(name for name, bench in BENCHES.items() if bench.rents and name)
 
 

@@ -42,6 +42,10 @@ class FakeCloud:
         self.capacity: dict[tuple[str, ...], int] = {}  # missing: unlimited
         self.types: dict[str, str] = {}  # by launch template; missing: not told
         self.errors: list[ports.CloudError | None] = []  # of the next launches; None: no error
+        self.under_way_s = 0.0  # for so long the cloud works at a launch, as Google does
+        self.taken_back: list[ports.CloudError] = []  # how the next of these end, when they are over: with nothing
+        self.refused: dict[str, ports.CloudError] = {}  # by token: those that ended so
+        self.works: dict[str, float] = {}  # token of a launch under way -> when it is over
         self.lost_answers = 0  # of the next launches: they happen, the answer doesn't arrive
         self.all: dict[str, FakeInstance] = {}
         self.tokens: dict[str, tuple[LaunchRequest, list[str]]] = {}
@@ -61,7 +65,22 @@ class FakeCloud:
         self.wrong_type = self.wrong_image = ""  # what the next launches give instead of what was asked for
         self.ids = itertools.count(1)
 
+    def _settle(self) -> None:
+        """Launches whose time is over have all their instances, or none."""
+        for token in [token for token, over_s in self.works.items() if over_s <= self.clock.at]:
+            del self.works[token]
+            request, ids = self.tokens[token]
+            if self.taken_back:
+                self.tokens[token] = request, []
+                self.refused[token] = self.taken_back.pop(0)
+                for id in ids:
+                    del self.all[id]
+            for id in self.tokens[token][1]:
+                if self.all[id].instance.alive:
+                    self.all[id].instance = replace(self.all[id].instance, state="running")
+
     def booted(self, node: str) -> Instance | None:
+        self._settle()
         now = self.clock.at
         return next(
             (f.instance for f in self.all.values() if f.node == node and f.instance.alive and now >= f.boots_at), None
@@ -75,6 +94,7 @@ class FakeCloud:
                 self.die(id, "Client.InstanceInitiatedShutdown")
 
     def alive(self) -> list[Instance]:
+        self._settle()
         return [fake.instance for fake in self.all.values() if fake.instance.alive]
 
     def spot_costs(self, usd_per_hour: float) -> None:
@@ -92,7 +112,8 @@ class FakeCloud:
 
     def die(self, id: str, reason: str = "Server.InternalError") -> None:
         fake = self.all[id]
-        fake.instance = replace(fake.instance, state="terminated", reason=reason)
+        taken = reason.startswith("Server.")  # EC2's word for its own doing
+        fake.instance = replace(fake.instance, state="terminated", reason=reason, taken=taken)
         fake.ended_at = self.clock.at
 
     def at(self, address: str) -> FakeInstance | None:
@@ -128,12 +149,17 @@ class FakeCloud:
 
     def launch(self, request):
         self.requests.append(request)
+        self._settle()
         if error := self.errors.pop(0) if self.errors else None:
             raise error
         if request.token in self.tokens:
             before, ids = self.tokens[request.token]
             if before != request:
                 raise ports.TokenMismatch("other parameters", "IdempotentParameterMismatch")
+            if request.token in self.works:
+                raise ports.UnderWay("the cloud works at it")
+            if request.token in self.refused:
+                raise self.refused[request.token]
             return [self.all[id].instance for id in ids]
         most, asked = request.max_usd_per_hour, self.spot_usd.get(request.zone, 0.0)
         if request.market == "spot" and most is not None and asked > most:
@@ -147,26 +173,32 @@ class FakeCloud:
         names, ids, now = said["nodes"], [], self.clock.at
         for index in range(request.count):
             id = f"i-{next(self.ids)}"
+            state = ports.LAUNCHING if self.under_way_s else "running"
             instance = Instance(
-                id, index, "running", f"10.90.0.{next(self.ids)}", request.zone, request.launch, request.token, now
+                id, index, state, f"10.90.0.{next(self.ids)}", request.zone, request.launch, request.token, now
             )
             instance = replace(instance, **{name: getattr(request, name) for name in TAGGED})
             shown = {"instance_type": self.wrong_type or kind, "image_id": self.wrong_image or request.image_id}
             instance = replace(instance, **shown)  # a request names no type: the template does
             self.all[id] = FakeInstance(
-                instance, names[index], now + self.boot_s, dead_man.switch_of(said, names[index])
+                instance, names[index], now + self.under_way_s + self.boot_s, dead_man.switch_of(said, names[index])
             )
             ids.append(id)
         self.tokens[request.token] = (request, ids)
+        if self.under_way_s:
+            self.works[request.token] = now + self.under_way_s
         if self.lost_answers:
             self.lost_answers -= 1
             raise ports.OutcomeUnknown("no answer")
+        if request.token in self.works:
+            raise ports.UnderWay("the cloud works at it")
         return [self.all[id].instance for id in ids]
 
     def _lists(self):
         self._takes()
         if self.unlisted:
             raise self.unlisted
+        self._settle()
 
     def instances(self, cluster):
         self._lists()
@@ -179,6 +211,8 @@ class FakeCloud:
 
     def by_token(self, token):
         self._lists()
+        if token in self.works:
+            raise ports.UnderWay("the cloud works at it")
         shown = {id: fake.instance for id, fake in self.all.items() if id not in self.hidden and self._known(id)}
         return [instance for instance in shown.values() if instance.token == token]
 

@@ -60,14 +60,14 @@ class Slurm(FakeSlurm):
 class Story:
     """Two jobs fill the hall; a gang and a single job, both may be requeued, are rented for."""
 
-    tick_s = 10.0
+    tick_s, cloud_of = 10.0, Cloud
 
     def __init__(self, folder, clock=None):
         folder.mkdir(exist_ok=True)
         self.folder, self.path = folder, folder / "ledger.sqlite"
         self.clock = clock or FakeClock()
         self.slurm = Slurm(self.clock, home=2, burst={"burst-p5": NODES})
-        self.cloud = Cloud(self.clock, self.slurm)
+        self.cloud = self.cloud_of(self.clock, self.slurm)
         self.cloud.boot_s = 90.0
         declared = document(nodes=NODES, boot_s=300, tick_s=10, idle_s=120, dead_man_s=1800, cool_down_s=60)
         self.document = documents.publish(declared, folder / "document.json")

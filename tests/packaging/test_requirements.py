@@ -40,7 +40,11 @@ def test_what_the_wheel_imports_is_declared_and_the_other_way_round():
     assert declared - set().union(*distributions().values()) == set(), "no module of the wheel imports these"
 
 
-ASKED_BY = {"kubernetes": "ironburst.wiring.schedulers", "monitoring": "ironburst.cli.monitoring"}
+ASKED_BY = {
+    "google": "ironburst.adapters.google",
+    "kubernetes": "ironburst.wiring.schedulers",
+    "monitoring": "ironburst.cli.monitoring",
+}
 
 
 @pytest.mark.parametrize("extra", EXTRAS)

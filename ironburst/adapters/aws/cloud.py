@@ -339,6 +339,7 @@ def _instances(pages: Iterable[dict[str, Any]]) -> list[Instance]:
 
 def _instance(raw: dict[str, Any]) -> Instance:
     tags = {tag["Key"]: tag["Value"] for tag in raw.get("Tags", [])}
+    reason = (raw.get("StateReason") or {}).get("Code", "")
     return Instance(
         id=raw["InstanceId"],
         index=int(raw.get("AmiLaunchIndex", 0)),
@@ -348,7 +349,8 @@ def _instance(raw: dict[str, Any]) -> Instance:
         launch=tags.get(LEASE, ""),
         token=raw.get("ClientToken") or "",
         launched_s=raw["LaunchTime"].timestamp(),
-        reason=aws_errors.meant((raw.get("StateReason") or {}).get("Code", "")),
+        reason=aws_errors.meant(reason),
+        taken=reason.startswith("Server."),
         pool=tags.get(POOL, ""),
         market=tags.get(naming.MARKET_TAG, ""),
         owner=tags.get(naming.OWNER_TAG, ""),

@@ -22,6 +22,7 @@ from ironburst.baremetal import bios, documents, makers
 from ironburst.baremetal.bios import Attribute
 from ironburst.baremetal.bios_cycle import BiosView, SaidNo
 from ironburst.baremetal.makers import RedfishLink
+from ironburst.baremetal.panel import POWER
 from ironburst.baremetal.said import dicts, dig, text
 
 PASSING = (BmcUnreachable, BmcIncompleteAnswer, BmcUnavailable)
@@ -57,7 +58,7 @@ class RedfishBios:
             boot = system.get("Boot") or {}
             enabled = boot.get("BootSourceOverrideEnabled") in ("Once", "Continuous")
             return BiosView(
-                redfish_boot.POWER.get(str(system.get("PowerState") or ""), "moving"),
+                POWER.get(str(system.get("PowerState") or ""), "moving"),
                 enabled and boot.get("BootSourceOverrideTarget") == SETUP,
                 bios.read(document, settings[1] if settings else None),
             )

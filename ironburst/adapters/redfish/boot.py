@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 from collections.abc import Callable, Iterator
-from typing import Any, Literal, TypeVar
+from typing import Any, TypeVar
 
 import requests
 import sushy
@@ -25,13 +25,12 @@ from ironburst.adapters.redfish.client import (
     reset_type,
 )
 from ironburst.baremetal.cycle import Panel
+from ironburst.baremetal.panel import MEDIUM_STARTS, POWER
 
 T = TypeVar("T")
 _DISCS = (sushy.VIRTUAL_MEDIA_CD, sushy.VIRTUAL_MEDIA_DVD)
-_MEDIUM_STARTS = ("Cd", "UsbCd", "UefiHttp")
 SETUP = "BiosSetup"
 _USUAL = {"Boot": {"BootSourceOverrideTarget": "None", "BootSourceOverrideEnabled": "Disabled"}}
-POWER: dict[str, Literal["on", "off", "moving"]] = {"On": "on", "Off": "off"}
 _LIBRARY = (exceptions.SushyError, requests.RequestException, ValueError, TypeError, AttributeError, KeyError)
 
 
@@ -65,7 +64,7 @@ class RedfishConsole:
             if disc.inserted or disc.image:
                 medium = disc.image or disc.image_name or "unnamed"
                 break
-        armed = boot.get("BootSourceOverrideTarget") in _MEDIUM_STARTS and (
+        armed = boot.get("BootSourceOverrideTarget") in MEDIUM_STARTS and (
             boot.get("BootSourceOverrideEnabled") in ("Once", "Continuous")
         )
         return Panel(POWER.get(state, "moving"), medium or None, armed)

@@ -7,6 +7,7 @@ repeated: a BMC may echo the login that it was given.
 from __future__ import annotations
 
 import contextlib
+import http.client
 import logging
 import re
 import ssl
@@ -19,14 +20,16 @@ import requests
 import sushy
 from requests.utils import DEFAULT_CA_BUNDLE_PATH
 from sushy import connector, exceptions
-from urllib3.exceptions import IncompleteRead, ProtocolError, ReadTimeoutError
+from urllib3.exceptions import ProtocolError, ReadTimeoutError, SSLError
 from urllib3.util.ssl_ import create_urllib3_context
 
 from ironburst.adapters.redfish.link import OneHost, OneLogin, TooMuch
-from ironburst.baremetal import documents, inventory, telemetry
-from ironburst.baremetal.cycle import ConsoleError
+from ironburst.adapters.redfish.reading import DROPPED, HttpRefused, LoginRefused, NotReached, Reading
+from ironburst.baremetal import documents, inventory, makers, telemetry
+from ironburst.baremetal.cycle import ConsoleError, Panel
 from ironburst.baremetal.hardware import Hardware
 from ironburst.baremetal.node import NodeInputs
+from ironburst.baremetal.panel import panel
 from ironburst.baremetal.telemetry import Telemetry
 
 
@@ -99,20 +102,28 @@ def read_hardware(access: BmcAccess, *, sensors: bool = False) -> Hardware:
     """The node's inventory; with `sensors`, their readings, too. Changes nothing on the BMC but for a session, which is
     closed again. Raises BmcError.
     """
-    with _login(access) as root:
-        try:
-            return inventory.hardware(documents.read(lambda path: _document(root._conn, path), sensors=sensors))
-        except documents.Incomplete as error:
-            raise BmcIncompleteAnswer(f"{access.node}: BMC {access.address} {error}") from None
+    with _reading(access) as link:
+        return inventory.hardware(documents.read(link.get, several=link.several, sensors=sensors))
+
+
+def read_declared(access: BmcAccess, declared: NodeInputs) -> tuple[Hardware, Panel | None]:
+    """As read_hardware, but settings of the BIOS only where some are declared; and what it shows of an installation
+    that is. None: none is, or it can't be read beside.
+    """
+    without = () if declared.bios else ("bios",)
+    with _reading(access) as link:
+        if declared.install is None:
+            return inventory.hardware(documents.read(link.get, several=link.several, without=without)), None
+        found = documents.read(link.get, several=link.several, without=without, links=makers.WITH_MEDIA)
+        hardware = inventory.hardware(found.besides("virtual_media"))
+        shown = panel(found, inventory.find_host(found), by_http=declared.install.boot == "http")
+        return hardware, shown
 
 
 def read_telemetry(access: BmcAccess) -> Telemetry:
     """The node's temperatures, power and power supplies, in few requests. Raises BmcError."""
-    with _login(access) as root:
-        try:
-            return telemetry.look(lambda path: _document(root._conn, path))
-        except documents.Incomplete as error:
-            raise BmcIncompleteAnswer(f"{access.node}: BMC {access.address} {error}") from None
+    with _reading(access) as link:
+        return telemetry.look(link.get, link.several)
 
 
 def reset_type(system: Any, *wanted: Any) -> Any:
@@ -211,7 +222,27 @@ def _login(access: BmcAccess, *, limited: bool = True) -> Iterator[sushy.main.Su
         link.close()
 
 
-# ---- the inventory
+@contextlib.contextmanager
+def _reading(access: BmcAccess) -> Iterator[Reading]:
+    """A login to read by, for the time of one inventory read."""
+    deadline = _Deadline(access)
+    login = access.username, access.password
+    link = Reading(access.address, login, _tls(access), access.sha256, access.answer_s, deadline.check)
+    try:
+        link.log_in()
+        yield link
+    except BmcError:
+        raise
+    except documents.Incomplete as error:
+        raise BmcIncompleteAnswer(f"{access.node}: BMC {access.address} {error}") from None
+    except Exception as error:
+        raise _translated(error, access) from error
+    finally:
+        deadline.lift()
+        link.close()
+
+
+# ---- documents and the machine, by sushy
 
 
 def _document(link: connector.Connector, path: str) -> Any:
@@ -260,22 +291,27 @@ def _has_a_cpu(system: Any) -> bool:
 # What went wrong underneath, in this order -> the error, and its sentence behind "NODE: BMC ADDRESS ".
 _CAUSES: tuple[tuple[tuple[type[BaseException], ...], type[BmcError], str], ...] = (
     (
-        (exceptions.AccessError,),
+        (exceptions.AccessError, LoginRefused),
         BmcLoginRefused,
         "refuses the login of user {username!r}: check that name and the secret that its password refers to",
     ),
     (
-        (requests.exceptions.SSLError,),
+        (requests.exceptions.SSLError, SSLError, ssl.SSLError),
         BmcUnreachable,
         "has no TLS certificate that a CA of {ca_file} signed for this address: give caFile or certificateSha256",
     ),
     (
-        (requests.exceptions.Timeout, ReadTimeoutError),
+        (NotReached,),
+        BmcUnreachable,
+        "cannot be reached: check its address, its network and its power",
+    ),
+    (
+        (requests.exceptions.Timeout, ReadTimeoutError, TimeoutError),
         BmcUnreachable,
         "does not answer within {answer_s:g} s: check its address, its network and its power",
     ),
     (
-        (requests.exceptions.ChunkedEncodingError, IncompleteRead),
+        (requests.exceptions.ChunkedEncodingError, http.client.IncompleteRead),
         BmcIncompleteAnswer,
         "broke off in the middle of an answer: its inventory is incomplete, try again",
     ),
@@ -285,7 +321,7 @@ _CAUSES: tuple[tuple[tuple[type[BaseException], ...], type[BmcError], str], ...]
         "sends a request in circles: is this address a BMC with Redfish?",
     ),
     (
-        (ProtocolError,),
+        (ProtocolError, *DROPPED),
         BmcUnreachable,
         "closes the connection without an answer: check that Redfish is on, and that it is a BMC",
     ),
@@ -318,7 +354,9 @@ def _translated(error: BaseException, access: BmcAccess) -> BmcError:
             )
             return translated(f"{bmc} {told}")
     for cause in causes:
-        if isinstance(cause, exceptions.ServerSideError):
+        if isinstance(cause, exceptions.ServerSideError) or (
+            isinstance(cause, HttpRefused) and cause.status_code >= 500
+        ):
             return BmcUnavailable(
                 f"{bmc} answers with the server error HTTP {cause.status_code}: wait until it has started, try again"
             )
@@ -326,7 +364,7 @@ def _translated(error: BaseException, access: BmcAccess) -> BmcError:
             return BmcIncompleteAnswer(
                 f"{bmc} lacks a part of its Redfish inventory (HTTP 404): is this address a BMC with Redfish?"
             )
-        if isinstance(cause, exceptions.HTTPError):
+        if isinstance(cause, exceptions.HTTPError | HttpRefused):
             return BmcUnavailable(f"{bmc} refuses a request with HTTP {cause.status_code}")
         if isinstance(cause, exceptions.InvalidParameterValueError | exceptions.MissingActionError):
             return BmcUnavailable(f"{bmc} does not offer the power action that is asked of it")

@@ -12,7 +12,7 @@ from typing import Literal
 from ironburst.adapters.redfish import boot as redfish_boot
 from ironburst.adapters.redfish.client import BmcAccess
 from ironburst.baremetal import cycle, install_scripts
-from ironburst.baremetal.cycle import Standing
+from ironburst.baremetal.cycle import Panel, Standing
 from ironburst.baremetal.install_inputs import InstallInputs
 from ironburst.baremetal.lifecycle import NodeFacts
 
@@ -38,9 +38,12 @@ def advance(
     asked: Literal["service", "maintenance", "retiring"] = "service",
     as_declared: bool = True,
     act: bool = True,
+    panel: Panel | None = None,
     pause: Callable[[], None] = lambda: time.sleep(1),
 ) -> tuple[Standing, InstallRecord]:
-    """Where the node stands, after all that could be done by now; without `act` nothing is done. Raises BmcError."""
+    """Where the node stands, after all that could be done by now; without `act` nothing is done. `panel`: what its BMC
+    has just shown, with nothing done since; it is asked again before anything is. Raises BmcError.
+    """
     overdue = record.since is not None and time.time() - record.since > install.timeout_seconds
     known = NodeFacts(
         asked=asked,
@@ -48,15 +51,28 @@ def advance(
         record="none" if record.installed is None else "wanted" if record.installed == install.mark else "other",
         time="over" if overdue else "left",
     )
+
+    def told(shown: Panel) -> str | None:
+        on = shown.power != "off" and asked == "service"
+        return ask_host(install, bmc.node, timeout_s=bmc.timeout_s) if on else None
+
+    if panel:
+        said = told(panel)
+        standing = cycle.seen(install.wanted(), known, panel, said, act=act)
+        if standing:
+            return standing, _recorded(standing, record, said)
     with redfish_boot.console(bmc, by_http=install.boot == "http") as console:
-        on = console.look().power != "off"
-        said = ask_host(install, bmc.node, timeout_s=bmc.timeout_s) if on and asked == "service" else None
+        said = told(console.look())
         if act:
             standing = cycle.advance(install.wanted(), known, console, said, pause)
         else:
             standing = cycle.standing(install.wanted(), known, console, said)
+    return standing, _recorded(standing, record, said)
+
+
+def _recorded(standing: Standing, record: InstallRecord, said: str | None) -> InstallRecord:
     since = (record.since or time.time()) if standing.state == "installing" else None
-    return standing, InstallRecord(said or record.installed, since)
+    return InstallRecord(said or record.installed, since)
 
 
 def ask_host(install: InstallInputs, node: str, *, timeout_s: float) -> str | None:

@@ -32,7 +32,7 @@ class OneHost(HTTPAdapter):
     def __init__(
         self, address: str, check: Callable[[], None], context: ssl.SSLContext | None, sha256: str | None
     ) -> None:
-        self._origin, self._check, self._context, self._sha256 = _origin(address), check, context, sha256
+        self._origin, self._check, self._context, self._sha256 = origin(address), check, context, sha256
         super().__init__()
 
     def init_poolmanager(self, *args: Any, **kwargs: Any) -> None:
@@ -51,7 +51,7 @@ class OneHost(HTTPAdapter):
 
     def send(self, request: requests.PreparedRequest, *args: Any, **kwargs: Any) -> requests.Response:
         """Raises TooMuch for another host and for an endless answer."""
-        if _origin(request.url or "") != self._origin:
+        if origin(request.url or "") != self._origin:
             raise TooMuch("sends us to another host, where we don't go: its answers are not to be trusted")
         response = super().send(request, *args, **kwargs)
         body = bytearray()
@@ -67,7 +67,8 @@ class OneHost(HTTPAdapter):
         return response
 
 
-def _origin(url: str) -> tuple[str, str | None, int | None]:
+def origin(url: str) -> tuple[str, str | None, int | None]:
+    """What two addresses of one server have in common: scheme, host and port."""
     parts = urlsplit(url)
     return parts.scheme, parts.hostname, parts.port or {"https": 443, "http": 80}.get(parts.scheme)
 

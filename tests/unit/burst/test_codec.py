@@ -1,11 +1,13 @@
 """Snapshots from JSON: what doesn't fit is one sentence with the path."""
 
 import math
+import random
 
 import pytest
 
 from ironburst.burst import (
     Snapshot,
+    codec,
     from_json,
     to_json,
 )
@@ -46,3 +48,27 @@ def test_a_damaged_file_is_one_sentence_with_the_path(path, value, said):
     with pytest.raises(DataError) as error:
         from_json(Snapshot, data)
     assert said in str(error.value) and "\n" not in str(error.value) and len(str(error.value)) < 250
+
+
+@pytest.mark.parametrize("seed", range(100))
+def test_the_quick_way_gives_what_the_slow_one_gives(seed):
+    """Whatever is damaged: the same value, or the same sentence."""
+    rng = random.Random(seed)
+    data = to_json(snapshot([job(), job(2, limit_s=None)]))
+    for _ in range(rng.choice((0, 1, 1, 3))):
+        at = data
+        while isinstance(at, dict | list) and at and rng.random() < 0.9:
+            key = rng.choice(sorted(at)) if isinstance(at, dict) else rng.randrange(len(at))
+            if not isinstance(at[key], dict | list) or rng.random() < 0.1:
+                at[key] = rng.choice((None, True, 5, 5.0, -(10**30), NAN, math.inf, "x", [], {}, [1], {"a": 1}, 2**63))
+                break
+            at = at[key]
+
+    def read(how, *arguments):
+        try:
+            return how(*arguments)
+        except DataError as error:
+            return str(error)
+
+    quick, slow = read(from_json, Snapshot, data), read(codec._decode, Snapshot, data, "Snapshot")
+    assert repr(quick) == repr(slow)

@@ -122,7 +122,23 @@ def test_the_newest_decision_of_each_job_that_waits(tmp_path):
     assert [row.job for row in ledger.newest_decisions(2)] == [1, 3]
     ledger.left_queue(2, 30.0)
     ledger.left_queue(3, 50.0)
-    assert [row.job for row in ledger.jobs_since(40.0)] == [1, 3]
+    assert ledger.gpus_since(40.0, 60.0) == [(8, 0.0, None, 60.0, ""), (8, 0.0, None, 50.0, "")]
+
+
+def test_parts_are_found_by_their_number(tmp_path):
+    """Of 8: tasks of an array, parts of a heterogeneous job, an earlier job of the number; no other's."""
+    ledger = Ledger(tmp_path / "ledger.sqlite")
+    for id, called in enumerate(("8_1", "8_22", "8+1", "8@2026-11-21T12:00Z", "80_1", "7_8", "", "18_1", "8"), 1):
+        job = Job(id, "train", "ann", "RUNNING", 0.0, 1, Resources(8), 3600.0, ("home",), called=called)
+        ledger.saw_jobs([job], 1.0)
+    assert [row.called for row in ledger.parts(8)] == ["8_1", "8_22", "8+1", "8@2026-11-21T12:00Z"]
+    plan = " ".join(
+        row["detail"]
+        for row in ledger._rows(
+            "EXPLAIN QUERY PLAN SELECT * FROM jobs WHERE called != '' AND called >= '8_' AND called < '8`'"
+        )
+    )
+    assert "jobs_by_part" in plan, "of a million jobs none is read in vain"
 
 
 def test_a_newer_ledger_is_left_byte_for_byte_as_it_is(tmp_path):

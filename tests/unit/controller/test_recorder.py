@@ -7,10 +7,11 @@ import itertools
 import json
 import random
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
-from ironburst.burst import Budget, Decision, Job, Policy, Resources, Snapshot, Wait, decide
+from ironburst.burst import Budget, Decision, Job, Node, Policy, Resources, Snapshot, Wait, decide
 from ironburst.controller import changes
 from ironburst.controller.ledger import Ledger
 from ironburst.controller.recorder import Newest, RecordedTick, Recorder, RecordError, ticks, usage
@@ -121,6 +122,90 @@ def test_a_long_queue_in_which_one_job_changes_is_a_small_change():
     after = {"jobs": [*before["jobs"][:70], *before["jobs"][71:], {"id": 9999, "name": "new"}]}
     change = changes.between(before, after)
     assert len(json.dumps(change)) < 120 and changes.applied(before, change) == after
+
+
+def test_new_priorities_of_a_whole_queue_are_a_small_change():
+    """Slurm computes them anew every five minutes: by age, and by each user's fair share."""
+    rng = random.Random(1)
+    before = [{"id": n, "name": "train" * 20, "user": n % 40, "priority": rng.randrange(100_000)} for n in range(5000)]
+    more = [rng.choice((43, 43, 44, 40)) for _ in range(40)]
+    after = [item | {"priority": item["priority"] + more[item["user"]]} for item in before]
+    change = changes.between(before, after)
+    assert changes.applied(before, json.loads(json.dumps(change))) == after
+    assert len(gzip.compress(json.dumps(change).encode())) < 1000
+
+
+# ---- large queues, random days, older files
+
+
+def random_day(seed, ticks_in_it):
+    """Jobs that come, start, end, change places in the list, get other priorities; nodes and codes that change."""
+    rng, queue, codes = random.Random(seed), {}, {}
+    for n in range(ticks_in_it):
+        for _ in range(rng.randrange(4)):
+            number = 1000 + 10 * n + rng.randrange(10)
+            queue[number] = job(number, priority=rng.randrange(10_000), called=rng.choice(("", "8_1")))
+        for number in rng.sample(sorted(queue), min(len(queue), rng.randrange(4))):
+            change = rng.choice(("starts", "ends", "priority", "reason"))
+            if change == "ends":
+                del queue[number]
+            elif change == "starts":
+                queue[number] = replace(queue[number], state="RUNNING", on=("dgx1", "dgx2"), start_s=NOW + n, reason="")
+            else:
+                queue[number] = replace(
+                    queue[number], **{change: rng.choice((5, 7)) if change == "priority" else "Resources"}
+                )
+        if rng.random() < 0.2:
+            queue = {number: replace(each, priority=each.priority + 43) for number, each in queue.items()}
+        jobs = list(queue.values())
+        if rng.random() < 0.2:
+            rng.shuffle(jobs)
+        state = rng.choice((("IDLE",), ("IDLE", "DRAIN"), ("MIXED",)))
+        nodes = tuple(Node(f"dgx{k}", ("home",), Resources(8), state if k == n % 3 else ("IDLE",)) for k in range(3))
+        codes = {each.id: codes.get(each.id) or rng.choice(("home_soon", "budget")) for each in jobs if each.pending}
+        waits = tuple(Wait(number, code, f"at {n}", NOW + n) for number, code in codes.items())
+        yield Snapshot(NOW + 300.0 * n, tuple(jobs), nodes, ()), Decision(waits=waits)
+
+
+def bare(decision):
+    return Decision(waits=tuple(Wait(wait.job, wait.code, "") for wait in decision.waits))
+
+
+@pytest.mark.parametrize("large", [0, 10**9], ids=["large", "small"])
+@pytest.mark.parametrize("seed", range(6))
+def test_what_is_read_is_what_was_written_whenever_the_controller_dies(seed, large, tmp_path, monkeypatch):
+    monkeypatch.setattr("ironburst.controller.recorder.LARGE", large)
+    rng, whole, recorder = random.Random(seed), [], Recorder(tmp_path)
+    for snapshot, decision in random_day(seed, 60):
+        if recorder.record(POLICY, snapshot, decision):
+            whole.append((snapshot, bare(decision) if large == 0 else decision))
+            if rng.random() < 0.1:  # in the middle of the write
+                (*_, path) = sorted(tmp_path.iterdir())
+                data, end = path.read_bytes(), path.read_bytes().rindex(b"\x1f\x8b")
+                path.write_bytes(data[: rng.randrange(end, len(data))])
+                whole.pop()
+                recorder = Recorder(tmp_path)
+    damaged = []
+    read = [(each.snapshot, each.decision) for each in ticks(tmp_path, damaged.append)]
+    assert read == whole and len(whole) > 40
+    newest = Newest(tmp_path).look()
+    assert (newest.jobs, newest.nodes) == (whole[-1][0].jobs, whole[-1][0].nodes)
+
+
+def test_ticks_of_before_decision_117_are_read():
+    """Written by the commit before it: a small queue's file, and a large one's, without wordings."""
+    folder = Path(__file__).with_name("ticks_before_0117")
+    expected = json.loads((folder / "expected.json").read_text())
+    read = [
+        [
+            each.at_s,
+            sorted([each.id, each.state, each.priority] for each in each.snapshot.jobs),
+            sorted([wait.job, wait.code, wait.text] for wait in each.decision.waits),
+        ]
+        for each in ticks(folder)
+    ]
+    assert read == expected and len(read) == 12
+    assert len(Newest(folder).look().jobs) == len(expected[-1][1])
 
 
 # ---- retention

@@ -1,5 +1,6 @@
 """Of a large queue the ledger gets what changed; who reads it sees the same as if all had been written."""
 
+import json
 import random
 from dataclasses import replace
 
@@ -69,6 +70,126 @@ def test_a_reader_sees_no_difference_but_older_wording(seed, tmp_path, monkeypat
         assert whole == changes
         for row in ledgers[1].last_decisions().values():
             assert 0 <= now - row.last_s < written.REFRESH_S
+
+
+class Died(Exception):
+    """The process is gone: nothing more is written."""
+
+
+class Mortal:
+    """A connection whose process dies before one of its statements, and is heard of no more."""
+
+    def __init__(self, db, statements):
+        self._db, self._left = db, statements
+
+    def __getattr__(self, name):
+        return getattr(self._db, name)
+
+    def _count(self):
+        self._left -= 1
+        if self._left < 0:
+            raise Died
+
+    def execute(self, *said):
+        self._count()
+        return self._db.execute(*said)
+
+    def executemany(self, *said):
+        self._count()
+        return self._db.executemany(*said)
+
+
+def story(decided, now, lives):
+    """What a ledger is to hold in the end: by job each thing that was decided, from when to when, as it read last."""
+    for item in (*decided.infeasible, *decided.waits):
+        kind = "wait" if isinstance(item, Wait) else "infeasible"
+        of = lives.setdefault(item.job, [])
+        if not of or of[-1][:2] != [kind, item.code]:
+            of.append([kind, item.code, now, now, item.text])
+        of[-1][3:] = [now, item.text]
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_a_death_between_any_two_writes_loses_no_decision(seed, tmp_path, monkeypatch):
+    """A tick that was written whole is never lost. Of a decision that holds on no older wording is read than
+    REFRESH_S; nor of one that is over, and without a death before it that of the last tick at which it held.
+    """
+    monkeypatch.setattr(written, "LARGE", 0)
+    dice, lives, died_s = random.Random(1000 + seed), {}, 0.0
+    ledger = Ledger(tmp_path / "ledger")
+    logbook = Logbook(ledger, None)
+    for now, jobs, decided in days(seed, ticks=80):
+        texts = [replace(wait, text=f"{now:.0f}") for wait in decided.waits]
+        decided = replace(decided, waits=tuple(texts))
+        said = None, Snapshot(now, jobs, (), ()), decided, Observation(jobs, ())
+        if dice.random() < 0.25:
+            whole = ledger._db
+            ledger._db = Mortal(whole, dice.randrange(40))
+            try:
+                logbook.write(*said)
+                story(decided, now, lives)
+            except Died:
+                assert ledger.__dict__["_db"]._left < 0
+            whole.close()
+            died_s = now
+            ledger = Ledger(tmp_path / "ledger")
+            logbook = Logbook(ledger, None)
+        else:
+            logbook.write(*said)
+            story(decided, now, lives)
+        told = {}
+        for row in ledger.decisions():
+            told.setdefault(row.job, []).append(row)
+        assert told.keys() == lives.keys()
+        for job, of in lives.items():
+            assert [[row.kind, row.code, row.at_s] for row in told[job]] == [each[:3] for each in of]
+            for row, (kind, _, _, last_s, text) in zip(told[job], of, strict=True):
+                over = row is not told[job][-1] or job not in {
+                    each.job for each in (*decided.waits, *decided.infeasible)
+                }
+                exact = over and not last_s - written.REFRESH_S <= died_s <= now
+                assert last_s - written.REFRESH_S < row.last_s <= last_s and (row.last_s == last_s or not exact)
+                if kind == "wait":
+                    assert float(text) - written.REFRESH_S < float(row.text) <= float(text)
+                    assert row.text == text or not exact
+
+
+def test_newer_wordings_are_read_wherever_a_decision_is(tmp_path, monkeypatch):
+    monkeypatch.setattr(written, "LARGE", 0)
+    logbook, jobs = Logbook(ledger := Ledger(tmp_path / "ledger"), None), (job(1), job(2))
+    for n in (0, 1):
+        now = T0 + n * written.REFRESH_S
+        decided = decision({1: "budget", 2: "max_nodes"}, {1: now, 2: now})
+        logbook.write(None, Snapshot(now, jobs, (), ()), decided, Observation(jobs, ()))
+    stored = {row["text"] for row in ledger._rows("SELECT text FROM decisions")}
+    assert stored == {f"{T0}"}, "the rows stay as they are"
+    for reader in (ledger, Ledger(tmp_path / "ledger", read_only=True)):
+        for rows in (reader.decisions(), reader.newest_decisions(9), reader.last_decisions().values()):
+            assert {(row.text, row.last_s, json.loads(row.figures)["start_s"]) for row in rows} == {
+                (f"{now}", now, now)
+            }
+        assert [row.text for row in reader.decisions(2)] == [f"{now}"]
+
+
+def test_a_queue_that_gets_small_keeps_the_newest_wordings(tmp_path, monkeypatch):
+    monkeypatch.setattr(written, "LARGE", 2)
+    logbook, ledger = (book := Logbook(Ledger(tmp_path / "ledger"), None)), book._ledger
+    for n, jobs in enumerate(((job(1), job(2)), (job(1), job(2)), (job(2),))):
+        now = T0 + n * written.REFRESH_S
+        decided = decision({each.id: "budget" for each in jobs}, {1: now, 2: now})
+        logbook.write(None, Snapshot(now, jobs, (), ()), decided, Observation(jobs, ()))
+    assert [row.text for row in ledger.decisions(1)] == [f"{T0 + written.REFRESH_S}"]
+    assert [row.text for row in ledger.decisions(2)] == [f"{now}"] and not ledger._rows("SELECT * FROM wordings")
+
+
+def test_a_reader_of_an_older_ledger_needs_no_table_of_wordings(tmp_path):
+    ledger = Ledger(tmp_path / "ledger")
+    ledger.decided(1, "wait", "budget", "as it was", T0)
+    ledger._db.execute("DROP TABLE wordings")
+    ledger._db.execute("DROP INDEX jobs_by_part")
+    ledger.close()
+    reader = Ledger(tmp_path / "ledger", read_only=True)
+    assert [row.text for row in reader.decisions(1)] == ["as it was"] and reader.parts(1) == []
 
 
 def test_a_decision_that_changes_has_held_up_to_the_tick_before(tmp_path, monkeypatch):

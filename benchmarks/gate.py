@@ -1,0 +1,94 @@
+"""Is anything dearer than it was made? python -m benchmarks.gate [NAME ...]     (`make bench-gate`, in CI)
+
+What a tick writes, what a look reads, what a BMC is asked, what `--help` imports: counts, which are the same on every
+machine. Where only time shows it, two times of one run by each other. Each row has its limit, and why it is that. Exit
+status 1, and the rows, where one is over its limit.
+"""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from benchmarks import bmcs, looks, tick
+
+
+@dataclass(frozen=True)
+class Gate:
+    """`ask` gives what is counted, by its names; `most`: the limit of each."""
+
+    why: str
+    ask: Callable[[], Mapping[str, float]]
+    most: Mapping[str, float]
+
+    def over(self, found: Mapping[str, float]) -> dict[str, float]:
+        """What is over its limit, or has none, or was to be counted and wasn't."""
+        names = self.most.keys() | found.keys()
+        return {name: found.get(name, -1) for name in names if not 0 <= found.get(name, -1) <= self.most.get(name, -1)}
+
+
+def help_modules() -> dict[str, int]:
+    """What `ironburst --help` imports: modules of ours, and of other packages."""
+    program = "import sys; sys.argv[1:] = ['--help']\nfrom ironburst.cli import main\ntry: main()\nexcept SystemExit: pass\nprint('modules', *sys.modules, file=sys.stderr)"  # noqa: E501
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    modules = done.stderr.rpartition("modules ")[2].split()
+    tops = {name.partition(".")[0] for name in modules} - sys.stdlib_module_names - {"ironburst"}
+    others = [name for name in tops if not name.startswith(("_", "cython_"))]  # how it was installed
+    return {"of ours": sum(name.startswith("ironburst") for name in modules), "of others": len(others)}
+
+
+def growth() -> dict[str, float]:
+    """CPU of a tick of four times as many jobs and nodes, over that of a tick."""
+    seconds = []
+    for jobs, nodes in ((1200, 240), (4800, 960)):
+        seconds.append(min(tick.measure(jobs, nodes, ticks=3)["CPU seconds of each after it"]))
+    return {"times": seconds[1] / seconds[0]}
+
+
+def requests() -> dict[str, int]:
+    """Of a BMC that gives whole lists, in the operation that asks it most, whatever is declared."""
+    vendors = (vendor for vendor in bmcs.VENDORS if bmcs.gives_lists(vendor))
+    return {vendor: max(map(len, bmcs.requests(vendor, bmcs.EVERYTHING).values())) for vendor in vendors}
+
+
+LISTS = {vendor: bmcs.MOST_REQUESTS for vendor in bmcs.VENDORS if bmcs.gives_lists(vendor)}
+GATES = {
+    "help": Gate(
+        "`ironburst --help` imported every verb: 1.3 s, 89 MB (ADR 114)", help_modules, {"of ours": 25, "of others": 3}
+    ),
+    "tick": Gate(
+        "a tick looked at every job for every node: 16 times as dear, where it may be 4 (ADR 114)", growth, {"times": 6}
+    ),
+    "written": Gate("every row was written at every tick: 47 GB a day (ADR 117)", tick.counts, tick.MOST),
+    "looks": Gate("`status`, `explain` and the page read a year of jobs: 14 s (ADR 117)", looks.counts, looks.MOST),
+    "bmc": Gate("a node's BMC was asked 98 to 106 times (ADR 119)", requests, LISTS),
+}
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Print each row; 1 if one is over its limit."""
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.gate", description="Is anything dearer than it was made?"
+    )
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"one of {', '.join(GATES)}; default: all")
+    given = parser.parse_args(argv)
+    if unknown := set(given.names) - GATES.keys():
+        parser.error(f"there is no {', '.join(sorted(unknown))}; there are {', '.join(GATES)}")
+    failed = False
+    for name in given.names or GATES:
+        gate = GATES[name]
+        found = gate.ask()
+        over = gate.over(found)
+        figures = ", ".join(f"{key} {value:g} (at most {gate.most.get(key, 0):g})" for key, value in found.items())
+        print(f"{'OVER' if over else 'good'} {name}: {figures}")
+        if over:
+            failed = True
+            print(f"     {', '.join(sorted(over))}: {gate.why}", file=sys.stderr)
+    return int(failed)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

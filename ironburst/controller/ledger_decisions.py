@@ -1,0 +1,154 @@
+"""What was decided for jobs. Of a large queue (ironburst.controller.written) the newest wordings of all that wait are
+in a table of their own, compressed: tens of bytes a job where a row is a thousand.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import zlib
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import NamedTuple
+
+from ironburst.burst import Job
+from ironburst.controller import records, schema
+from ironburst.controller.ledger_jobs import JobRecords
+from ironburst.controller.records import DecisionRow, JobRow, storable
+from ironburst.nodes import naming
+
+PARTS = 32
+"""of the table of wordings, each of the jobs whose ids leave one remainder: who asks about one job reads one"""
+_NO_SCHEDULERS = -(2**56)  # below all tasks of arrays (naming.task_of_array)
+
+
+class Wording(NamedTuple):
+    """How a decision reads; `figures`: as a DecisionRow's."""
+
+    kind: str
+    code: str
+    text: str
+    look_again_s: float | None = None
+    figures: str = ""
+
+
+class DecisionRecords(JobRecords):
+    """The part of a Ledger that is about decisions, on its file."""
+
+    def decided(
+        self, job: int, kind: str, code: str, text: str, now_s: float, again_s: float | None = None, figures: str = ""
+    ) -> None:
+        """One row for as long as the same thing is decided for a job, with its latest wording and figures."""
+        told = Wording(kind, code, text, again_s, figures)
+        with self.transaction():
+            if not self.reworded(job, told, now_s):
+                query = "INSERT INTO decisions (job, at_s, last_s, kind, code, text, look_again_s, figures)"
+                self._db.execute(f"{query} VALUES (?,?,?,?,?,?,?,?)", (job, now_s, now_s, *told))
+
+    def reworded(self, job: int, told: Wording, at_s: float) -> bool:
+        """What was decided last for a job still held at a moment, and reads like this. False: it was another thing."""
+        query = "SELECT id, kind, code FROM decisions WHERE job = ? ORDER BY id DESC LIMIT 1"
+        last = self._rows(query, job)
+        if not last or (last[0]["kind"], last[0]["code"]) != told[:2]:
+            return False
+        query = "UPDATE decisions SET last_s = ?, text = ?, look_again_s = ?, figures = ? WHERE id = ?"
+        self._db.execute(query, (at_s, *told[2:], last[0]["id"]))
+        return True
+
+    def word(self, told: Mapping[int, Wording], at_s: float) -> None:
+        """How the last decision of each job that waits reads at a moment, instead of those of before."""
+        parts: dict[int, dict[int, Wording]] = {}
+        for job, wording in told.items():
+            parts.setdefault(job % PARTS, {})[job] = wording
+        with self.transaction():
+            self._db.execute("DELETE FROM wordings")
+            for part, of in parts.items():
+                packed = zlib.compress(json.dumps(of, separators=(",", ":")).encode())
+                self._db.execute("INSERT INTO wordings (part, at_s, said) VALUES (?,?,?)", (part, at_s, packed))
+
+    def fold_wordings(self) -> None:
+        """Into the rows of the decisions."""
+        with self.transaction():
+            for job, (at_s, told) in self._wordings().items():
+                last = self._rows("SELECT last_s FROM decisions WHERE job = ? ORDER BY id DESC LIMIT 1", job)
+                if last and last[0]["last_s"] < at_s:
+                    self.reworded(job, told, at_s)
+            self._db.execute("DELETE FROM wordings")
+
+    def _wordings(self, jobs: Iterable[int] | None = None) -> dict[int, tuple[float, Wording]]:
+        """With their moment, of more jobs than these; None: of all."""
+        if not schema.columns(self._db, "wordings"):
+            return {}  # no controller of this version has opened it yet
+        parts = range(PARTS) if jobs is None else sorted({job % PARTS for job in jobs})
+        marks = ",".join("?" * len(parts))
+        rows = self._rows(f"SELECT at_s, said FROM wordings WHERE part IN ({marks})", *parts)
+        told = [(row["at_s"], json.loads(zlib.decompress(row["said"]))) for row in rows]
+        return {int(job): (at_s, Wording(*wording)) for at_s, of in told for job, wording in of.items()}
+
+    def _worded(self, newest: Mapping[int, sqlite3.Row]) -> dict[int, DecisionRow]:
+        """Decisions, each the newest of its job, as they read now."""
+        found = {job: records.of(DecisionRow, row) for job, row in newest.items()}
+        for job, (at_s, told) in self._wordings(found).items() if found else ():
+            row = found.get(job)
+            if row and row.last_s < at_s and (row.kind, row.code) == told[:2]:
+                now = {"text": told.text, "look_again_s": told.look_again_s, "figures": told.figures}
+                found[job] = replace(row, last_s=at_s, **now)
+        return found
+
+    def decisions(self, job: int | None = None) -> list[DecisionRow]:
+        """Of one job, or all; the oldest first."""
+        where, values = ("", ()) if job is None else ("WHERE job = ?", (job,))
+        rows = self._rows(f"SELECT * FROM decisions {where} ORDER BY id", *values)
+        waits = job is None or self._rows("SELECT 1 FROM jobs WHERE job = ? AND state = 'PENDING'", job)
+        return self._read(rows, {row["job"]: row for row in rows} if waits else {})
+
+    def last_decisions(self) -> dict[int, DecisionRow]:
+        """Of each job that waits, if it was decided when the job was seen last."""
+        query = """SELECT decisions.* FROM jobs JOIN decisions ON decisions.last_s >= jobs.last_s
+            AND id = (SELECT max(id) FROM decisions WHERE job = jobs.job) WHERE state = 'PENDING'"""
+        return self._worded({row["job"]: row for row in self._rows(query)})
+
+    def newest_decisions(self, count: int) -> list[DecisionRow]:
+        """The newest ones of all jobs, the newest first."""
+        query = """SELECT *, id = (SELECT max(id) FROM decisions AS others WHERE others.job = decisions.job) AS newest
+            FROM decisions ORDER BY id DESC LIMIT ?"""
+        rows = self._rows(query, count)
+        return self._read(rows, {row["job"]: row for row in rows if row["newest"]})
+
+    def _read(self, rows: list[sqlite3.Row], newest: Mapping[int, sqlite3.Row]) -> list[DecisionRow]:
+        now = self._worded(newest)
+        newest_ids = {row["id"] for row in newest.values()}
+        return [now[row["job"]] if row["id"] in newest_ids else records.of(DecisionRow, row) for row in rows]
+
+    # ---- whose an id is
+    def set_apart(self, jobs: Iterable[Job]) -> list[int]:
+        """Where the scheduler counts its ids anew (a slurmctld that was set up again): what is kept of a job that had
+        the id of one of these is kept under an id that no scheduler gives, and its name has its submit time behind it.
+        Returns the ids of these.
+        """
+        taken = [(job.id, before) for job in jobs if (before := self.job(job.id)) and _another(before, job)]
+        if taken:
+            self.fold_wordings()
+        for id, before in taken:
+            free = min(self._rows("SELECT coalesce(min(job), 0) AS job FROM jobs")[0]["job"], _NO_SCHEDULERS) - 1
+            called = f"{before.called or naming.called(id)}@{moment(before.submit_s)}"
+            told = "UPDATE jobs SET job = ?, called = ?, state = 'LEFT_QUEUE' WHERE job = ?"
+            self._db.execute(told, (free, called, id))
+            for table in ("decisions", "assignments", "events", "job_runs"):
+                self._db.execute(f"UPDATE {table} SET job = ? WHERE job = ?", (free, id))
+            self._db.execute("UPDATE job_runs SET called = ? WHERE job = ?", (called, free))
+        return [id for id, _ in taken]
+
+
+def moment(at_s: float) -> str:
+    """As behind the number of an earlier job: UTC, to the minute."""
+    return datetime.fromtimestamp(at_s, UTC).strftime("%Y-%m-%dT%H:%MZ")
+
+
+def _another(before: JobRow, job: Job) -> bool:
+    """A requeue gives a job another submit time, and counts as a restart; nothing gives it another user."""
+    if naming.scheduler_of(job.id) != "slurm" or not job.submit_s:  # an unreadable row says neither
+        return False
+    submitted = abs(before.submit_s - job.submit_s) > 1 and not job.restarts
+    return submitted or before.user != storable(job.user)

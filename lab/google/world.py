@@ -1,0 +1,227 @@
+"""What is there in the stand-in's project: machines, operations, capacity, and a clock by which things happen."""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+import random
+import re
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+GOOGLE = "https://www.googleapis.com/compute/v1/"
+PREEMPTED = "compute.instances.preempted"
+Json = dict[str, Any]
+
+
+class Refusal(Exception):
+    """An HTTP error as Compute Engine says it. `reason`: notFound, quotaExceeded, ..."""
+
+    def __init__(self, status: int, reason: str, message: str):
+        super().__init__(message)
+        self.status, self.reason = status, reason
+
+
+@dataclass
+class Assumptions:
+    """What no source says. Each is one of several answers that the real API may give; tests try them all."""
+
+    reused_request_id: str = "first operation"  # what a repeat gets, of whatever body; or "invalid"
+    request_id_s: float = 3600.0  # for how long an id is remembered
+    operations_kept_s: float = 14 * 86400.0  # after their end; documented is "a limited time"
+    quota_at_once: bool = True  # HTTP 403 to the request; False: the operation fails (both are documented)
+    capacity_at_once: bool = False  # HTTP 503; False: the operation fails (both are documented)
+    cause_in_bulk: bool = False  # beside VM_MIN_COUNT_NOT_REACHED; False: only in the single operations
+    deleted_twice: str = "resourceNotReady"  # what a second delete gets while the first works; or "accepted"
+    silent_zone: str = "fails"  # an aggregated list with a zone that isn't reached: 503; or "warned"
+    bulk_at_once: int = 10  # operations that run side by side; one more: rateLimitExceeded (documented)
+
+
+@dataclass
+class Delays:
+    """Seconds that things take."""
+
+    insert_s: float = 0.0
+    roll_back_s: float = 0.0
+    delete_s: float = 0.0
+    preempt_s: float = 30.0
+    list_s: float = 0.0  # until lists show an instance
+    operations_s: float = 0.0  # until lists show an operation
+
+
+@dataclass
+class Vm:
+    """An instance. `raw`: as the API shows it."""
+
+    raw: Json
+    zone: str
+    made_s: float
+    disks: list[str] = field(default_factory=list)
+    console: str = ""
+    reservation: str = ""
+
+    @property
+    def name(self) -> str:
+        return self.raw["name"]
+
+    @property
+    def model(self) -> str:
+        return self.raw["scheduling"].get("provisioningModel", "STANDARD")
+
+    @property
+    def machine_type(self) -> str:
+        return self.raw["machineType"].rpartition("/")[2]
+
+
+class World:
+    """One project with one region. Things happen when their time has come: at `passes`, or at the next request."""
+
+    def __init__(
+        self,
+        project: str = "lab-project",
+        region: str = "us-central1",
+        zones: Sequence[str] = ("us-central1-a", "us-central1-b", "us-central1-c"),
+        seed: int = 1,
+        clock: Callable[[], float] = time.time,
+    ):
+        self.project, self.region, self.zones, self._clock = project, region, list(zones), clock
+        self.assumed, self.delays = Assumptions(), Delays()
+        self.capacity: dict[tuple[str, str, str], int] = {}  # (type, zone, model); missing: enough
+        self.quota: dict[str, int] = {}  # by machine type, in the region; missing: enough
+        self.reservations: dict[str, tuple[str, str, int]] = {}  # name -> zone, type, count
+        self.images: dict[str, str] = {}  # name -> family
+        self.spot_usd: dict[str, float] = {}  # by machine type
+        self.silent: set[str] = set()  # zones that give no answer
+        self.vms: dict[str, Vm] = {}  # by number
+        self.disks: dict[str, str] = {}  # URL -> number of its instance
+        self.operations: list[Json] = []
+        self.request_ids: dict[str, tuple[float, Json]] = {}
+        self._shown_s: dict[str, float] = {}  # operation -> when lists show it
+        self.addresses = itertools.count(2)
+        self._random, self._order = random.Random(seed), itertools.count()
+        self._ahead_s, self._due = 0.0, list[tuple[float, int, Callable[[], None]]]()
+
+    # ---- time
+    def now(self) -> float:
+        return self._clock() + self._ahead_s
+
+    def passes(self, seconds: float) -> None:
+        self._ahead_s += seconds
+        self.settle()
+
+    def after(self, seconds: float, act: Callable[[], None]) -> None:
+        heapq.heappush(self._due, (self.now() + seconds, next(self._order), act))
+
+    def settle(self) -> None:
+        """Do what is due."""
+        while self._due and self._due[0][0] <= self.now():
+            heapq.heappop(self._due)[2]()
+
+    def stamp(self) -> str:
+        return datetime.fromtimestamp(self.now(), UTC).isoformat(timespec="milliseconds")
+
+    # ---- names
+    def url(self, *parts: str) -> str:
+        return GOOGLE + "/".join(("projects", self.project, *parts))
+
+    def number(self) -> str:
+        return str(self._random.randrange(10**18, 10**19))
+
+    # ---- operations
+    def operation(self, kind: str, zone: str, target: Vm | None = None, **more: Any) -> Json:
+        """One that has begun."""
+        number = self.number()
+        name = f"operation-{number[:13]}-{number[13:]}"
+        said = {
+            "kind": "compute#operation",
+            "id": number,
+            "name": name,
+            "operationType": kind,
+            "status": "RUNNING",
+            "progress": 0,
+            "insertTime": self.stamp(),
+            "startTime": self.stamp(),
+            "zone": self.url("zones", zone),
+            "selfLink": self.url("zones", zone, "operations", name),
+            "user": "controller@lab-project.iam.gserviceaccount.com",
+        }
+        if target:
+            said |= {"targetId": target.raw["id"], "targetLink": target.raw["selfLink"]}
+        self.operations.append(said | more)
+        self._shown_s[name] = self.now() + self.delays.operations_s
+        return self.operations[-1]
+
+    def done(self, operation: Json, *errors: tuple[str, str]) -> None:
+        operation |= {"status": "DONE", "progress": 100, "endTime": self.stamp()}
+        if errors:
+            operation["error"] = {"errors": [{"code": code, "message": text} for code, text in errors]}
+            operation |= {"httpErrorStatusCode": 400, "httpErrorMessage": "BAD REQUEST"}
+        self.after(self.assumed.operations_kept_s, lambda: self.operations.remove(operation))
+
+    def shown_operations(self) -> Iterator[tuple[str, Json]]:
+        """(zone, operation) of those that lists show."""
+        for each in self.operations:
+            if self._shown_s[each["name"]] <= self.now():
+                yield each["zone"].rpartition("/")[2], each
+
+    # ---- machines
+    def find(self, zone: str, named: str) -> Vm:
+        """By name or number."""
+        for vm in self.vms.values():
+            if vm.zone == zone and named in (vm.name, vm.raw["id"]):
+                return vm
+        raise self.missing("zones", zone, "instances", named)
+
+    def missing(self, *path: str) -> Refusal:
+        return Refusal(404, "notFound", f"The resource '{'/'.join(('projects', self.project, *path))}' was not found")
+
+    def running(self, kind: str, zone: str, model: str) -> int:
+        return sum(
+            (vm.machine_type, vm.zone, vm.model) == (kind, zone, model) and not vm.reservation
+            for vm in self.vms.values()
+        )
+
+    def shown(self, vm: Vm) -> bool:
+        return vm.made_s + self.delays.list_s <= self.now()
+
+    def remove(self, vm: Vm) -> None:
+        """It is gone, and with it its disks that go with it."""
+        self.vms.pop(vm.raw["id"], None)
+        kept = {each["source"] for each in vm.raw["disks"] if not each.get("autoDelete")}
+        self.disks = {url: number for url, number in self.disks.items() if number != vm.raw["id"] or url in kept}
+
+    def ends(self, vm: Vm, operation: Json, seconds: float) -> None:
+        """It stops, and is gone then; `operation` is done with that."""
+        vm.raw["status"] = "STOPPING"
+
+        def gone() -> None:
+            self.remove(vm)
+            if operation["status"] != "DONE":
+                self.done(operation)
+
+        self.after(seconds, gone)
+
+    # ---- what happens to machines without anybody asking
+    def preempt(self, vm: Vm) -> None:
+        """Google takes a spot instance back."""
+        operation = self.operation(PREEMPTED, vm.zone, vm)
+        self.done(operation)
+        if vm.raw["scheduling"].get("instanceTerminationAction") == "DELETE":
+            self.ends(vm, operation, self.delays.preempt_s)
+        else:
+            self.stops(vm)
+
+    def stops(self, vm: Vm) -> None:
+        """From inside: it stays, and its disks are paid for."""
+        vm.raw["status"] = "TERMINATED"
+
+    def service(self, vm: Vm, begins: str) -> None:
+        planned = {"type": "SCHEDULED", "maintenanceStatus": "PENDING", "windowStartTime": begins}
+        vm.raw["resourceStatus"] = {"upcomingMaintenance": planned}
+
+    def named(self, pattern: str) -> list[Vm]:
+        """Those whose names fit."""
+        return [vm for vm in self.vms.values() if re.search(pattern, vm.name)]

@@ -1,0 +1,88 @@
+"""Google's adapter before the lab's Compute Engine, where the tests' sites have their cloud in memory: the real port,
+and nodes that live as its machines do. Time is the site's.
+"""
+
+from dataclasses import replace
+
+from google.auth.credentials import AnonymousCredentials
+
+from ironburst.adapters.google import launching
+from ironburst.adapters.google.api import Api
+from ironburst.adapters.google.cloud import Google
+from ironburst.adapters.google.instances import instance
+from lab.google.server import Cloud
+from tests.fakes.cloud import FakeCloud
+
+IMAGE = "projects/lab-project/global/images/ib-1"
+TYPE = "p5.48xlarge"  # the site's document declares that one, whatever it is called
+PLACE = {"machine_type": TYPE, "network_interfaces": [{"subnetwork": "regions/us-east/subnetworks/nodes"}]}
+PLACE |= {"boot_disk_type": "hyperdisk-balanced", "boot_disk_gb": 200}
+PORT = ("instances", "described", "by_token", "console", "terminate", "spot_prices", "acknowledge", "troubles")
+
+
+class GoogleCloud(FakeCloud):
+    """A FakeCloud whose machines are the stand-in's."""
+
+    def __init__(self, clock, slurm):
+        super().__init__(clock, slurm)
+        zones = ("us-east-1a", "us-east-1b")
+        self.lab = Cloud(region="us", zones=zones, seed=7, clock=lambda: clock.at)
+        self.lab.images["ib-1"], self.lab.spot_usd[TYPE] = "ironburst-lab-p5", 20.0
+        self.lab.delays.insert_s, self.lab.delays.roll_back_s, self.lab.delays.delete_s = 90.0, 40.0, 60.0
+        self.nodes = {}  # name of a machine -> its node
+        self.connect()
+
+    def connect(self):
+        """By a new process."""
+        api = Api("lab-project", credentials=AnonymousCredentials(), endpoint=self.lab.url_of_api)
+        self.port = Google(api, "us", wait=self.clock.wait, now=self.clock.now)
+
+    def __getattribute__(self, name):
+        return getattr(self.port, name) if name in PORT else super().__getattribute__(name)
+
+    def image_id(self, reference):
+        return IMAGE
+
+    def interruptions(self, queues):
+        """The document's pools have a queue, which Google hasn't."""
+        return []
+
+    def launch_all(self, requests):
+        asked = [replace(request, place=PLACE) for request in requests]
+        for request in asked:
+            names = launching.of(request).names
+            self.nodes |= dict(zip(names, launching.json.loads(request.user_data)["nodes"], strict=True))
+        return self.port.launch_all(asked)
+
+    def _machines(self):
+        self.lab.settle()
+        return list(self.lab.vms.values())
+
+    def booted(self, node):
+        for vm in self._machines():
+            up = vm.raw["status"] == "RUNNING" and self.clock.at >= vm.made_s + self.boot_s
+            if up and self.nodes.get(vm.name) == node:
+                return instance(vm.raw)
+        return None
+
+    def alive(self):
+        return [instance(vm.raw) for vm in self._machines()]
+
+    def at(self, address):
+        """A machine that is gone answers no more."""
+        for vm in self._machines():
+            if instance(vm.raw).address == address and vm.raw["status"] in ("RUNNING", "STAGING"):
+                return None
+        return _Gone(self.lab, address, self.clock) if address else None
+
+    def nodes_live(self):
+        self.lab.settle()
+
+
+class _Gone:
+    """Since when nothing answers at an address."""
+
+    since = {}  # noqa: RUF012 by stand-in and address, for all that ask
+
+    def __init__(self, lab, address, clock):
+        self.ended_at = self.since.setdefault((id(lab), address), clock.at)
