@@ -7,7 +7,8 @@ converge` against `ansible-playbook` with its defaults.
 
 "Defaults" is a configuration that only says where roles and plugins are, and site.yml without its own `strategy`.
 mitogen gets our other settings (forks, and its counterpart of the free strategy). The machine is shared with the hosts
-themselves, so absolute times are long.
+themselves, so absolute times are long; the ratios are of CPU seconds, which each control group counts: of the hosts and
+of Ansible with its ssh.
 """
 
 from __future__ import annotations
@@ -33,15 +34,21 @@ from ironburst.document import build
 from ironburst.document.aws import AwsPlace
 from lab import hall
 from lab.demo.inside import Inside
+from lab.hosts import cgroups
 from lab.site import Site
 from lab.system import CHECKOUT, LabError
 
 MITOGEN = "mitogen==0.3.54"
 INVENTORY = "inventory/lab"
+CONTROLLER = "controller"
+OURS_ALONE = r"(?m)^(callbacks_enabled|transport|internal_poll_interval) = .*\n"  # of ansible.cfg (ADR 122)
 DEFAULTS = """[defaults]
 roles_path = {repo}/playbooks/roles
 inventory_plugins = {repo}/playbooks/plugins/inventory
+action_plugins = {repo}/playbooks/plugins/action
+doc_fragment_plugins = {repo}/playbooks/plugins/doc_fragments
 lookup_plugins = {repo}/playbooks/plugins/lookup
+module_utils = {repo}/playbooks/plugins/module_utils
 filter_plugins = {repo}/playbooks/plugins/filter
 library = {repo}/playbooks/plugins/modules
 [inventory]
@@ -94,11 +101,14 @@ class Bench:
                 subprocess.run(install, check=True, stdout=sys.stderr)
             changed = re.sub(r"(?m)^  strategy: .*\n", "  strategy: mitogen_free\n", playbook)
             plugins = packages / "ansible_mitogen" / "plugins" / "strategy"
+            config = re.sub(OURS_ALONE, "", (CHECKOUT / "ansible.cfg").read_text())
+            (folder / "ansible.cfg").write_text(config.replace("= playbooks/", f"= {CHECKOUT}/playbooks/"))
             environment = {
                 "ANSIBLE_STRATEGY_PLUGINS": str(plugins),
                 "PYTHONPATH": str(packages),
                 "ANSIBLE_STRATEGY": "mitogen_linear",
                 "ANSIBLE_HOST_KEY_CHECKING": "False",  # mitogen does not read ansible_ssh_common_args for it
+                "ANSIBLE_CONFIG": str(folder / "ansible.cfg"),
             }
         (folder / "site.yml").write_text(changed)
         return folder / "site.yml", environment
@@ -108,16 +118,38 @@ class Bench:
         playbook, environment = self.settings(tool)
         words = [f"{key}={value}" for key, value in environment.items()]
         command = ["env", *words, "ansible-playbook", "-i", INVENTORY, str(playbook)]
-        begun = time.monotonic()
-        done = subprocess.run(self.inside.argv(*command), stdin=subprocess.DEVNULL, capture_output=True, text=True)
-        seconds = time.monotonic() - begun
+        before, begun = self.cpu(), time.monotonic()
+        argv = [*self.counted(), *self.inside.argv(*command)]
+        done = subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True, text=True)
+        seconds, after = time.monotonic() - begun, self.cpu()
         recap = re.findall(r"(?m)^(\S+)\s*: ok=\d+\s+changed=(\d+)\s+unreachable=(\d+)\s+failed=(\d+)", done.stdout)
         if done.returncode or len(recap) != len(self.names):
             self.site.log(f"bench-{tool}").write_text(done.stdout + done.stderr)
             said = f"{done.stdout}\n{done.stderr}".splitlines()
             last = [line for line in said if re.search(r"ERROR|fatal|FAILED|Traceback|Error", line)]
             raise LabError(f"ansible-playbook ({tool}) failed: {' | '.join(last[-4:]) or done.stderr[-400:]}")
-        return {"seconds": round(seconds, 2), "changed": sum(int(row[1]) for row in recap)}
+        spent = {name: after[name] - before.get(name, 0) for name in after}
+        here = spent.pop(CONTROLLER)
+        return {
+            "seconds": round(seconds, 2),
+            "changed": sum(int(row[1]) for row in recap),
+            "cpu_controller": round(here, 1),
+            "cpu_hosts": round(sum(spent.values()), 1),
+        }
+
+    def counted(self) -> list[str]:
+        """Command prefix that runs a program in a control group of its own, as each host is."""
+        folder = cgroups.counting() / self.site.box.cgroup(CONTROLLER)
+        folder.mkdir(exist_ok=True)
+        return ["sh", "-c", 'echo $$ > "$0/cgroup.procs"; exec "$@"', str(folder)]
+
+    def cpu(self) -> dict[str, float]:
+        """CPU seconds of each host since it was started, and of what ran by `counted`."""
+        seconds = {}
+        for folder in cgroups.counting().glob(self.site.box.cgroup("*")):
+            used = re.search(r"(?m)^usage_usec (\d+)$", (folder / "cpu.stat").read_text())
+            seconds[folder.name.removeprefix(self.site.box.cgroup(""))] = int(used[1]) / 1e6 if used else 0.0
+        return seconds
 
     def ironburst(self, *options: str) -> dict[str, Any]:
         """`ironburst converge` on all hosts: {"seconds", "states"}."""
@@ -163,8 +195,13 @@ def measure(bench: Bench, say: Any, first: Sequence[str], repeat: int) -> dict[s
     return results
 
 
+def cpu_of(run: Mapping[str, Any]) -> float | None:
+    """CPU seconds of a run, of the hosts and of Ansible; None for one that failed."""
+    return run["cpu_controller"] + run["cpu_hosts"] if run["seconds"] else None
+
+
 def ratios(results: Mapping[str, Any]) -> dict[str, float | None]:
-    first = {tool: run["seconds"] for tool, run in results["first"].items()}
+    first = {tool: cpu_of(run) for tool, run in results["first"].items()}
     unchanged = {tool: run["seconds"] for tool, run in results["unchanged"].items()}
 
     def of(above: float | None, below: float | None) -> float | None:
@@ -174,8 +211,8 @@ def ratios(results: Mapping[str, Any]) -> dict[str, float | None]:
         "unchanged: ansible defaults / ironburst converge (>= 50)": of(
             unchanged["ansible defaults"], unchanged["ironburst converge"]
         ),
-        "first: ansible defaults / ours (>= 1.5)": of(first.get("defaults"), first.get("ours")),
-        "first: ours / mitogen (<= 1.0)": of(first.get("ours"), first.get("mitogen")),
+        "first, CPU: ansible defaults / ours (>= 2)": of(first.get("defaults"), first.get("ours")),
+        "first, CPU: ours / mitogen (<= 1.0)": of(first.get("ours"), first.get("mitogen")),
     }
 
 
@@ -187,6 +224,7 @@ def commit() -> str:
 
 def table(results: Mapping[str, Any]) -> str:
     rows = [("first converge, " + tool, run["seconds"]) for tool, run in results["first"].items()]
+    rows += [("first converge, CPU, " + tool, cpu_of(run)) for tool, run in results["first"].items()]
     rows += [("nothing to do, " + tool, run["seconds"]) for tool, run in results["unchanged"].items()]
     lines = [f"{results['hosts']} hosts, {results['cores']} cores (shared with the hosts)", ""]
     lines += [f"{name:44} {'failed' if seconds is None else f'{seconds:9.2f} s'}" for name, seconds in rows]

@@ -69,6 +69,7 @@ RIGHTS = {
     "playbooks.plugins.inventory": "ansible :document",
     "playbooks.plugins.lookup": "ansible :document :monitoring :system",
     "playbooks.files": "",
+    "playbooks.files.kept_module": "ansible",  # module_utils, of which it finds a copy on the host
     "playbooks.roles": "",
     "playbooks.roles.data_sets": "boto3 botocore",
     "playbooks.roles.node_health": "health",  # ironburst/health, copied beside it

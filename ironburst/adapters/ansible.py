@@ -216,7 +216,7 @@ class Ansible:
             "IRONBURST_DOCUMENT": str(self.document),
             "IRONBURST_TASKS": str(tasks),
             "ANSIBLE_CALLBACK_PLUGINS": str(REPOSITORY / "playbooks" / "plugins" / "callback"),
-            "ANSIBLE_CALLBACKS_ENABLED": "ironburst_tasks",
+            "ANSIBLE_CALLBACKS_ENABLED": "preload,ironburst_tasks",
         }
 
 
@@ -245,7 +245,7 @@ TRUE = (True, "True", "true")
 
 def connection_of(told: Mapping[str, Any]) -> Connection | None:
     """The Connection in what playbooks/connection.yml says of a host; None if plain ssh can't reach it so."""
-    if told.get("connection") not in ("ssh", "smart") or told.get("become_other") in TRUE:
+    if told.get("connection") not in ("ssh", "smart", "ssh_kept") or told.get("become_other") in TRUE:
         return None
     port, python = str(told.get("port") or ""), str(told.get("python") or "")
     return Connection(

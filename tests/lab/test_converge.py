@@ -157,7 +157,8 @@ def test_a_signal_leaves_nothing_on_either_side(site, inside, converged):
             os.kill(pid, signal.SIGINT)
         process.communicate(timeout=60)
         assert process.returncode == 130
-        assert site.ssh("dgx01", "pgrep -f '[s]leep 301|[A]nsiballZ|[a]nsible'", check=False).stdout.split() == []
+        left = "pgrep -f '[s]leep 301|[A]nsiballZ|[a]nsible|[i]ronburst-modules'"
+        assert site.ssh("dgx01", left, check=False).stdout.split() == []
         assert of_run(inside.document) == []
     finally:
         process.kill()

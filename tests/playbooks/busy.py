@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 UNSET = str(2**32 - 1)
-OWN = 900  # the module's own process
+OWN = 900  # the module's own process, or the one on whose behalf it was forked
 SERVICES = [
     (1, 0, "systemd", "/sbin/init"),
     (210, 1, "systemd-journal", "/lib/systemd/systemd-journald"),
@@ -70,6 +70,11 @@ def idle(folder: Path, user: int = 0) -> FakeHost:
     host.process("sh", "sh -c sudo python3", pid=802, parent=801, uid=user, login=login, group=session)
     host.process("sudo", "sudo -H -S -n python3", pid=803, parent=802, login=login, group=session)
     host.process("python3", "python3", pid=OWN, parent=803, login=login, group=session)
+    # what waits for it, a module that was forked of files/kept_module.py, and the one of an earlier connection
+    kept = "/usr/bin/python3 - /run/ironburst-modules/73ca19a4320d669d-10.1.0.2"
+    host.process("python3", f"{kept}-51514 4", pid=910, login=login, group=session)
+    host.process("python3", f"{kept}-51514 4", pid=911, parent=910, login=login, group=session)
+    host.process("python3", f"{kept}-40122 4", pid=912, login=login)
     # the connection that ControlPersist keeps of an earlier play, and what logind starts for a user
     host.process("sshd", f"sshd: {name} [priv]", pid=700, parent=300, login=login)
     host.process("sshd", f"sshd: {name}@notty", pid=701, parent=700, uid=user, login=login)

@@ -125,6 +125,11 @@ def test_an_idle_host_stands_against_nothing(on, tmp_path, capsys, monkeypatch, 
         assert (done == [["restart", "unit.service"]]) if kind == "services" else called != [] or kind == "before"
 
 
+def test_a_module_that_was_forked_looks_from_the_process_that_asked_for_it(monkeypatch):
+    monkeypatch.setenv("IRONBURST_CALLER", "17")
+    assert REAL().own_pid == 17
+
+
 def test_nothing_is_disturbed_on_random_busy_hosts(on, tmp_path, capsys, monkeypatch):
     """The figure: states x paths, and what was disturbed."""
     asked_in_all, disturbed = 0, []

@@ -76,6 +76,7 @@ PLUMBING = (
 MULTIPLEXERS = ("tmux: server", "screen", "dtach", "abduco", "zellij")
 GETTY = ("agetty", "getty", "mingetty", "login", "(agetty)")
 SESSION = re.compile(r"^sshd(-session)?: \S+")
+KEPT = re.compile(r"^\S+ - /run/ironburst-modules/")  # playbooks/files/kept_module.py, of which modules are forked
 SLURM = ("slurmd", "slurmstepd", "slurmctld", "slurmdbd", "slurmrestd")
 NOBODY = range(61184, 65536)  # systemd's dynamic users, and nobody
 UNSET = 2**32 - 1
@@ -101,7 +102,8 @@ class Host:
 
     def __init__(self, root="/", timeout=30, own_pid=None):
         self.root, self.timeout = root, timeout
-        self.own_pid = os.getpid() if own_pid is None else own_pid
+        # of a module that was forked on behalf of another process, that one: it is below the login
+        self.own_pid = int(os.environ.get("IRONBURST_CALLER", os.getpid())) if own_pid is None else own_pid
         self.closed = 0  # processes whose open files can't be seen
 
     def at(self, path):
@@ -211,14 +213,18 @@ class Host:
 
 
 def own_tree(table, pid):
-    """pids that are there because of this very look: its ancestors, and all of the connection by which it came."""
+    """pids that are there because of this very look: its ancestors, and all of the connection by which it came; and
+    those of which modules are forked.
+    """
     line, top = [], None
     while pid in table and pid != 1 and pid not in line:
         line.append(pid)
         if SESSION.match(table[pid].command) and "[listener]" not in table[pid].command:
             top = pid
         pid = table[pid].parent
-    return set(line) | descendants(table, top if top is not None else line[0]) if line else set()
+    tops = [top if top is not None else line[0]] if line else []
+    tops += [each.pid for each in table.values() if KEPT.match(each.command)]
+    return set(line).union(*(descendants(table, each) for each in tops))
 
 
 def descendants(table, pid):

@@ -1,0 +1,230 @@
+"""The connection ssh_kept and its program on the host, by real playbooks and an `ssh` that runs its commands here.
+
+What may happen to a host in the middle of a run (a reboot empties /run, a process is killed, somebody else has the
+folder) is done by tasks of the playbook.
+"""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import pytest
+from programs import PLAYBOOKS
+
+from ironburst.adapters import leftovers
+from lab.system import wait_for
+
+pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="what modules import is kept for root alone")
+
+CONNECTION = f"10.9.9.9 {20000 + os.getpid() % 40000} 10.9.9.1 22"
+SSH = """#!/bin/sh
+# the last word is the command; what is sent is counted
+for word; do last=$word; done
+[ -t 0 ] && exec sh -c "$last"  # no module
+tee {0}/sent.$$ | sh -c "$last"; code=$?
+wc -c < {0}/sent.$$ >> {0}/sizes
+exit $code
+"""
+HERE = {"delegate_to": "localhost", "vars": {"ansible_connection": "local", "ansible_become": False}}
+# the module is the parent of the shell, and of whom it was forked is the question
+ASK = {"ansible.builtin.command": {"argv": ["sh", "-c", "ps -o ppid= -p $PPID"]}}
+
+
+class Host:
+    """This machine, as a host of a playbook; its modules are kept in a folder of the test."""
+
+    def __init__(self, folder):
+        self.folder, self.kept = folder, folder / "kept"
+        for name in ("plugins/connection/ssh_kept.py", "files/kept_module.py"):
+            (folder / name).parent.mkdir(parents=True)
+            text = (PLAYBOOKS / name).read_text()
+            (folder / name).write_text(text.replace('"/run/ironburst-modules"', repr(str(self.kept))))
+        (folder / "ssh").write_text(SSH.format(folder))
+        (folder / "ssh").chmod(0o755)
+
+    def play(self, *tasks, sshd=False, **variables):
+        """(results of the tasks, in order; what Ansible wrote to standard error). Above it is a process that ends with
+        it, as sshd's does with its connection, or the test itself.
+        """
+        variables |= {
+            "ansible_connection": "ssh_kept",
+            "ansible_ssh_executable": str(self.folder / "ssh"),
+            "ansible_python_interpreter": "/usr/bin/python3",
+        }
+        registered = [{**task, "register": f"r{number}"} for number, task in enumerate(tasks)]
+        told = {
+            "ansible.builtin.copy": {
+                "content": "{{ [" + ", ".join(task["register"] for task in registered) + "] | to_json }}",
+                "dest": str(self.folder / "results"),
+            }
+        }
+        play = {
+            "hosts": "all",
+            "gather_facts": False,
+            "vars": variables,
+            "tasks": [*registered, told | HERE],
+        }
+        (self.folder / "ansible.cfg").write_text("")
+        (self.folder / "play.yml").write_text(json.dumps([play]))
+        settings = {
+            "ANSIBLE_CONFIG": str(self.folder / "ansible.cfg"),
+            "ANSIBLE_CONNECTION_PLUGINS": str(self.folder / "plugins" / "connection"),
+            "ANSIBLE_PIPELINING": "1",
+            "SSH_CONNECTION": CONNECTION,  # this test is its sshd
+            "ANSIBLE_HOME": str(self.folder / "home"),
+        }
+        command = [Path(sys.executable).with_name("ansible-playbook"), "-i", "node,", self.folder / "play.yml"]
+        if sshd:
+            command = ["sh", "-c", 'SSH_CONNECTION="$0" "$@"; exit $?', settings.pop("SSH_CONNECTION"), *command]
+        done = subprocess.run(command, env=os.environ | settings, capture_output=True, text=True, timeout=120)
+        assert done.returncode == 0, done.stdout + done.stderr
+        return json.loads((self.folder / "results").read_text()), done.stderr
+
+    def sizes(self):
+        """Bytes of each program that was sent."""
+        return [size for line in (self.folder / "sizes").read_text().split() if (size := int(line))]
+
+    def servers(self):
+        return subprocess.run(["pgrep", "-f", f"{self.kept}/"], capture_output=True, text=True).stdout.split()
+
+
+@pytest.fixture
+def host():
+    with tempfile.TemporaryDirectory(prefix="kept-") as name:  # short: a socket's path has 107 bytes at most
+        host = Host(Path(name))
+        yield host
+        for pid in host.servers():
+            os.kill(int(pid), signal.SIGKILL)
+
+
+def parent(result):
+    return int(result["stdout"])
+
+
+def test_modules_are_forked_from_one_process_and_sent_once(host):
+    results, said = host.play(ASK, ASK, {"ansible.builtin.stat": {"path": "/"}}, ASK)
+    assert len({parent(result) for result in (results[0], results[1], results[3])}) == 1 and results[2]["stat"]["isdir"]
+    assert [str(parent(results[0]))] == host.servers()
+    first, second, stat, third = host.sizes()
+    assert first > 100_000 < stat and second < 20_000 > third
+    assert "compiled anew" not in said
+
+
+def test_a_module_has_its_own_environment_folder_and_end(host):
+    shell = "ansible.builtin.shell"
+    results, _ = host.play(
+        ASK,
+        {
+            shell: "echo $WORD; pwd; umask; wc -c; kill -9 $$",
+            "args": {"stdin": "ä" * 200_000, "stdin_add_newline": False},
+            "environment": {"WORD": "ü x"},
+            "ignore_errors": True,
+        },
+        {shell: 'echo "<$WORD>"'},
+        {shell: "kill -9 $PPID", "ignore_errors": True},
+        {"ansible.builtin.command": {"argv": ["no-such-program"]}, "ignore_errors": True},
+        ASK,
+    )
+    mask = os.umask(0o077)
+    os.umask(mask)
+    word, folder, umask, read = results[1]["stdout"].split("\n")
+    assert (word, folder, int(umask, 8), int(read)) == ("ü x", str(Path.cwd()), mask, 400_000)
+    assert results[1]["rc"] == -9
+    assert results[2]["stdout"] == "<>"
+    assert results[3]["failed"] and results[3]["rc"] == 128 + signal.SIGKILL, "of the module itself"
+    assert results[4]["failed"] and results[4]["rc"] == 2
+    assert parent(results[0]) == parent(results[5])
+
+
+def test_what_a_host_loses_in_the_middle_of_a_run_is_brought_again(host):
+    results, said = host.play(
+        ASK,
+        {"ansible.builtin.command": f"rm -r {host.kept}", **HERE},  # as a reboot does, between two modules
+        ASK,
+        {"ansible.builtin.shell": f"kill -9 $(pgrep -f '{host.folder}/[k]ept/')", **HERE},
+        ASK,
+        ASK,
+    )
+    first, rebooted, third, last = (parent(results[number]) for number in (0, 2, 4, 5))
+    assert len({first, rebooted, third}) == 3 and third == last
+    assert "compiled anew" not in said
+
+
+def test_a_process_ends_with_its_connection(host):
+    host.play(ASK, sshd=True)
+    wait_for(lambda: not host.servers(), 20, "the end of the process")  # which would wait for half a minute
+
+
+def test_a_process_ends_when_nobody_calls(host):
+    program = host.folder / "files" / "kept_module.py"
+    program.write_text(program.read_text().replace("IDLE_S = 30", "IDLE_S = 0.2"))
+    host.play({"ansible.builtin.command": {"argv": ["sleep", "1"]}}, ASK)
+    wait_for(lambda: not host.servers(), 10, "the end of the process")
+    assert not list(host.kept.glob("*-*"))
+
+
+def test_files_of_another_release_have_a_folder_of_their_own_and_go_after_a_day(host):
+    host.play(ASK)
+    (old,) = (path for path in host.kept.iterdir() if path.is_dir())
+    (old / "ansible" / "module_utils" / "basic.py").write_text("raise SystemExit('of another release')")
+    host.play(ASK)
+    new = {path for path in host.kept.iterdir() if path.is_dir()} - {old}
+    assert len(new) == 1 and old.exists()
+    os.utime(old, (0, 0))
+    host.play(ASK, {"ansible.builtin.ping": {}})
+    assert {path for path in host.kept.iterdir() if path.is_dir()} == new
+
+
+@pytest.mark.parametrize(
+    "fault", ["a file of somebody", "a folder that others may write to", "code that can't be read"]
+)
+def test_what_can_not_be_kept_runs_as_ansible_runs_it_and_that_is_told_once(host, fault):
+    if fault == "a file of somebody":
+        host.kept.write_text("")
+    elif fault == "a folder that others may write to":
+        host.kept.mkdir(mode=0o777)
+        host.kept.chmod(0o777)
+    else:  # as fapolicyd does with scripts that no package has brought
+        program = host.folder / "files" / "kept_module.py"
+        program.write_text(
+            program.read_text().replace(
+                "def use(folder):", "def use(folder):\n    raise PermissionError(1, 'fapolicyd')\n"
+            )
+        )
+    results, said = host.play(ASK, ASK, ASK)
+    assert len({parent(result) for result in results}) == 3
+    assert said.count("compiled anew") == 1, said
+    assert len([size for size in host.sizes() if size < 20_000]) == 0
+
+
+@pytest.mark.parametrize("method", ["sudo", "su"])
+def test_another_user_than_root_runs_modules_as_before_without_a_word(host, method):
+    """By su Ansible sends a module as a file, by `dd` where there is no sftp."""
+    become = {"ansible_become": True, "ansible_become_user": "nobody", "ansible_become_method": method}
+    sudo = host.folder / "sudo"  # not on every machine
+    sudo.write_text('#!/bin/sh\nshift 2; exec setpriv --reuid=65534 --regid=65534 --clear-groups "$@"\n')
+    sudo.chmod(0o755)
+    by = {"ansible_become_exe": str(sudo), "ansible_become_flags": ""} if method == "sudo" else {}
+    results, said = host.play(ASK, ASK, **(become | {"ansible_become_flags": "-s /bin/sh"} | by))
+    assert len({parent(result) for result in results}) == 2 and "compiled anew" not in said
+
+
+def test_a_cancelled_run_finds_the_process_and_its_modules_by_the_connection(host):
+    sleep = f"sleep {10**6 + os.getpid()}"
+    host.play({"ansible.builtin.shell": f"setsid {sleep} > /dev/null 2>&1 < /dev/null & echo $!"})
+    assert len(host.servers()) == 1
+    done = subprocess.run([sys.executable, "-", CONNECTION, "1", "5"], input=leftovers.PROGRAM, text=True, timeout=60)
+    assert done.returncode == 0 and host.servers() == []
+    assert subprocess.run(["pgrep", "-f", sleep], capture_output=True).stdout == b""
+
+
+def test_a_program_that_ansible_makes_otherwise_is_sent_as_it_is(host):
+    """Such as with a limit of open files, one of Ansible's settings; a raw command is no module at all."""
+    results, _ = host.play(
+        {**ASK, "vars": {"ansible_python_module_rlimit_nofile": 512}}, ASK, {"ansible.builtin.raw": "echo raw"}
+    )
+    assert parent(results[0]) != parent(results[1]) and results[2]["stdout"].strip() == "raw"
