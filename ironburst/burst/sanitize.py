@@ -21,12 +21,11 @@ from operator import is_
 from typing import Any, NamedTuple, TypeVar
 
 from ironburst.burst.explain import FAR_S
+from ironburst.burst.memory import Experience, IdleHistory
 from ironburst.burst.orders import Halt
 from ironburst.burst.snapshot import (
     Budget,
     CoolDown,
-    Experience,
-    IdleHistory,
     Job,
     Lease,
     Node,

@@ -70,7 +70,7 @@ def _table(terms: Terms, steps: int) -> NDArray[np.uint8]:
         end = min(usable + extra, cells + extra)
         usd[SPOT][0] = _delayed(usd[WAIT][0], terms.lost)  # away from spot: it has just lost it
         later = [_expected(each[..., :end], odds, older) for each in usd]
-        spot = terms.price * billed[:end] + _worked(later[SPOT][1])
+        spot: NDArray[np.float32] = np.float32(terms.price) * billed[:end] + _worked(later[SPOT][1])
         demand = billed[:end] + _worked(later[ON_DEMAND])
         new_demand, moved, given_up = (
             _delayed(each, cells_of)

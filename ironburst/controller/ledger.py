@@ -234,11 +234,12 @@ class Ledger(DecisionRecords):
         instance_type: str | None = None,
     ) -> int:
         """Forget the cool-downs of a place: a launch succeeded there, or a person says so. How many there were."""
-        return self._db.execute(
+        gone: int = self._db.execute(
             "DELETE FROM cool_downs WHERE pool = ?1 AND (?2 IS NULL OR zone = ?2) AND (?3 IS NULL OR market = ?3)"
             " AND (?4 IS NULL OR nodes = ?4) AND (?5 IS NULL OR instance_type = ?5)",
             (pool, zone, market, nodes, instance_type),
         ).rowcount
+        return gone
 
     # ---- money
     def leases_paid_after(self, at_s: float) -> list[LeaseRow]:

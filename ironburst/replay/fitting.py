@@ -117,7 +117,6 @@ class Fit:
         return sum(each.reached.usd for each in self.checked) / usd - 1 if usd else None
 
 
-_OF_ALL = ("submit_s", "duration_s", "gpus")
 Play: TypeAlias = Callable[[Trace, WaitTarget, float | None], PlayedPart]
 
 
@@ -219,8 +218,12 @@ def _why(checked: Iterable[Checked]) -> Why | None:
 def _tried(history: Sequence[_Part], hours: float | None) -> Tried:
     """All parts with it."""
     reached = tuple(part.reached(hours) for part in history)
-    of_all = (np.concatenate([getattr(part.trace, name) for part in history]) for name in _OF_ALL)
-    waits = results.waits(Trace(*of_all), np.concatenate([part.played[hours].start_s for part in history]))
+    submit_s, duration_s, gpus = (
+        np.concatenate([getattr(part.trace, name) for part in history]) for name in ("submit_s", "duration_s", "gpus")
+    )
+    waits = results.waits(
+        Trace(submit_s, duration_s, gpus), np.concatenate([part.played[hours].start_s for part in history])
+    )
     usd, late = sum(each.usd for each in reached), sum(each.not_rented for each in reached)
     return Tried(hours, Reached(waits, usd, late), reached)
 
