@@ -70,8 +70,8 @@ def _table(terms: Terms, steps: int) -> NDArray[np.uint8]:
         end = min(usable + extra, cells + extra)
         usd[SPOT][0] = _delayed(usd[WAIT][0], terms.lost)  # away from spot: it has just lost it
         later = [_expected(each[..., :end], odds, older) for each in usd]
-        spot: NDArray[np.float32] = np.float32(terms.price) * billed[:end] + _worked(later[SPOT][1])
-        demand = billed[:end] + _worked(later[ON_DEMAND])
+        spot = (terms.price * billed[:end] + _worked(later[SPOT][1])).astype(np.float32, copy=False)
+        demand = (billed[:end] + _worked(later[ON_DEMAND])).astype(np.float32, copy=False)
         new_demand, moved, given_up = (
             _delayed(each, cells_of)
             for each, cells_of in ((demand, terms.changeover), (spot, extra), (demand[1], extra))
