@@ -25,7 +25,7 @@ import numpy as np
 from benchmarks import peers
 from benchmarks.figures import Outcome, trace_path
 from ironburst.burst import Lease, Pool, Resources, idle
-from ironburst.burst.snapshot import IdleHistory
+from ironburst.burst.memory import IdleHistory
 from ironburst.replay import traces
 
 USD_PER_HOUR = 55.04  # p5.48xlarge on demand, us-east-1, 2026-07-20; the ratios don't depend on it

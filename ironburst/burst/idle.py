@@ -35,7 +35,8 @@ from functools import lru_cache
 import numpy as np
 
 from ironburst.burst.cost import billed_s, boot_s
-from ironburst.burst.snapshot import CoolDown, IdleHistory, Lease, Pool
+from ironburst.burst.memory import IdleHistory
+from ironburst.burst.snapshot import CoolDown, Lease, Pool
 
 NEWEST = 64  # gaps that are learned from: some days of a busy pool, so that a change of the load is followed
 ENOUGH = 8  # gaps below which nothing is learned

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 
 from ironburst.burst import idle
 from ironburst.burst.idle import Terms
-from ironburst.burst.snapshot import IdleHistory
+from ironburst.burst.memory import IdleHistory
 
 _MOST_AWAY = 256  # given back and not concluded: more than any pool gives back within a boot
 

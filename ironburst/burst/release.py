@@ -7,9 +7,10 @@ from collections.abc import Collection, Iterable, Sequence
 
 from ironburst.burst import explain, idle
 from ironburst.burst.decision import Release, Wait
+from ironburst.burst.memory import IdleHistory
 from ironburst.burst.renting import Renting
 from ironburst.burst.slots import usable
-from ironburst.burst.snapshot import CoolDown, IdleHistory, Lease, Node, Pool, Snapshot
+from ironburst.burst.snapshot import CoolDown, Lease, Node, Pool, Snapshot
 
 # from the decision to give a node back to the end of its billing: a tick or two, and its power-down
 LEAD_S = 60.0

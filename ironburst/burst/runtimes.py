@@ -26,7 +26,8 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import NamedTuple
 
-from ironburst.burst.snapshot import Experience, Job
+from ironburst.burst.memory import Experience
+from ironburst.burst.snapshot import Job
 
 SAMPLES = 64
 HALF = 32  # a user's habits change within tens of jobs

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping
 from functools import lru_cache
 
 from ironburst.burst import Job, from_json, runtimes, to_json
-from ironburst.burst.snapshot import Experience
+from ironburst.burst.memory import Experience
 from ironburst.controller.ledger import Ledger
 
 _KEY = "experience"

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from ironburst.burst import CoolDown, Pool, idle, idle_log, release
 from ironburst.burst.idle import Terms
-from ironburst.burst.snapshot import IdleHistory
+from ironburst.burst.memory import IdleHistory
 from ironburst.replay.leases import LiveLease
 
 

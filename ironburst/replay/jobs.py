@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ironburst.burst import Job, Resources, runtimes
-from ironburst.burst.snapshot import Experience
+from ironburst.burst.memory import Experience
 from ironburst.replay.home import HOME
 from ironburst.replay.traces import Floats, Trace
 

@@ -26,7 +26,7 @@ from ironburst.burst import (
     to_json,
 )
 from ironburst.burst.idle import ENOUGH, NEWEST, Terms, concluded, given_back, keep_s, terms, used_again
-from ironburst.burst.snapshot import IdleHistory
+from ironburst.burst.memory import IdleHistory
 from ironburst.replay.traces import in_order
 
 NOW = 1_795_262_400.0

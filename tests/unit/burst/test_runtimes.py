@@ -12,8 +12,8 @@ import pytest
 from benchmarks import figures
 from ironburst.burst import Job, Policy, Resources, decide, from_json, to_json
 from ironburst.burst.limits import REFERENCE, Limits
+from ironburst.burst.memory import Experience
 from ironburst.burst.runtimes import COVERAGE, SAMPLES, Estimate, estimate, estimates, expected_s, learn, relevant
-from ironburst.burst.snapshot import Experience
 from tests.fakes import snapshots as base
 
 LIMIT = 36000.0

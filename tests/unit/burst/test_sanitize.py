@@ -9,8 +9,8 @@ from ironburst.burst import (
     Resources,
     decide,
 )
+from ironburst.burst.memory import Experience, IdleHistory
 from ironburst.burst.sanitize import sound
-from ironburst.burst.snapshot import Experience, IdleHistory
 from tests.fakes.snapshots import BUSY, NOW, POLICY, code_of, job, lease, pool, running, snapshot, text_of
 
 HOUR = 3600.0
