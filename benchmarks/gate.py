@@ -13,7 +13,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from benchmarks import bmcs, looks, tick
+from benchmarks import bmcs, looks, slurm_queue, tick
 
 
 @dataclass(frozen=True)
@@ -61,6 +61,11 @@ GATES = {
     ),
     "tick": Gate(
         "a tick looked at every job for every node: 16 times as dear, where it may be 4 (ADR 114)", growth, {"times": 6}
+    ),
+    "slurm": Gate(
+        "all that `squeue --json` prints was asked for and read at each tick: 25 MB of 500 nodes (ADR 118)",
+        slurm_queue.counts,
+        slurm_queue.MOST,
     ),
     "written": Gate("every row was written at every tick: 47 GB a day (ADR 117)", tick.counts, tick.MOST),
     "looks": Gate("`status`, `explain` and the page read a year of jobs: 14 s (ADR 117)", looks.counts, looks.MOST),

@@ -9,7 +9,7 @@ spot does costs endlessly, so it is never chosen while anything else is possible
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -77,7 +77,7 @@ def _table(terms: Terms, steps: int) -> NDArray[np.uint8]:
             for each, cells_of in ((demand, terms.changeover), (spot, extra), (demand[1], extra))
         )
         new_spot, here = _delayed(spot, terms.changeover), packed[left, :, : min(usable, cells)]
-        ways: list[tuple[int, int, dict[int, NDArray[np.float32]]]] = [
+        ways: list[tuple[int, int, dict[int, NDArray[np.floating[Any]]]]] = [
             (0, WAIT, {ON_DEMAND: new_demand[0], WAIT: later[WAIT][0]}),
             (1, WAIT, {ON_DEMAND: new_demand[1], WAIT: later[WAIT][1], SPOT: new_spot}),
             (1, SPOT, {ON_DEMAND: given_up, SPOT: spot}),
@@ -98,14 +98,16 @@ def _table(terms: Terms, steps: int) -> NDArray[np.uint8]:
     return packed
 
 
-def _expected(usd: NDArray[np.float32], odds: NDArray[np.float32], older: NDArray[np.float32]) -> NDArray[np.float32]:
+def _expected(
+    usd: NDArray[np.floating[Any]], odds: NDArray[np.floating[Any]], older: NDArray[np.floating[Any]]
+) -> NDArray[np.floating[Any]]:
     """A step later: the spell has ended, or goes on and may have got into the next group of ages."""
     aged = np.concatenate([usd[:, 1:], usd[:, -1:]], axis=1)
-    expected: NDArray[np.float32] = odds * usd[::-1, :1] + (1 - odds) * (older * aged + (1 - older) * usd)
+    expected: NDArray[np.floating[Any]] = odds * usd[::-1, :1] + (1 - odds) * (older * aged + (1 - older) * usd)
     return expected
 
 
-def _worked(usd: NDArray[np.float32]) -> NDArray[np.float32]:
+def _worked(usd: NDArray[np.floating[Any]]) -> NDArray[np.floating[Any]]:
     """With a step's work before it."""
     worked = np.empty_like(usd)
     worked[..., :CELLS] = usd[..., :1]
@@ -113,7 +115,7 @@ def _worked(usd: NDArray[np.float32]) -> NDArray[np.float32]:
     return worked
 
 
-def _delayed(usd: NDArray[np.float32], cells: int) -> NDArray[np.float32]:
+def _delayed(usd: NDArray[np.floating[Any]], cells: int) -> NDArray[np.floating[Any]]:
     """With so many cells of work more."""
     delayed = np.full_like(usd, _LATE)
     delayed[..., : usd.shape[-1] - cells] = usd[..., cells:]

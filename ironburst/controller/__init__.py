@@ -8,6 +8,7 @@
 - notices: what the provider reports of instances; sightings: what its listings prove; brake: ended if a tick fails
 - broken_pool, drained, lasting, unstarted, foreign, hall_events: what goes wrong for long, is reported, and ends
 - orders, order_book, order_spool: what people ordered; own_exclusions, comments: what users wrote, and what they read
+- deadline_moves: how much of a job's work is saved, and what was seen of spot
 - ledger: the SQLite file (schema.sql, schema), or two heads' database (postgresql), its rows in records; copies of it.
   Kept in it: cool_downs, idle_store, runtime_store, spot_prices, karpenter_store, ledger_jobs, ledger_decisions,
   waits_watch; written: of a large queue what changed; retention: what it forgets; clock_repair: a clock that was put
