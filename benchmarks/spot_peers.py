@@ -167,11 +167,11 @@ def optimum(there: np.ndarray, setting: Setting) -> float:
     changing = sorted({0, max(0, setting.changeover - TICK)})
     running: list[tuple[On, int]] = [(on, left) for on in ("spot", "on-demand") for left in changing]
     late = np.where(work > 0, np.inf, 0.0)
-    after = {("nothing", 0): late, **dict.fromkeys(running, late)}
+    after: dict[tuple[On, int], np.ndarray] = {("nothing", 0): late, **dict.fromkeys(running, late)}
     for tick in reversed(range(setting.deadline // TICK)):
         is_there = tick < len(there) and bool(there[tick])
 
-        def runs(on: On, left: int, after: dict[tuple[str, int], np.ndarray] = after) -> np.ndarray:
+        def runs(on: On, left: int, after: dict[tuple[On, int], np.ndarray] = after) -> np.ndarray:
             used = np.minimum(TICK, left + work)
             progress = np.maximum(0, used - left)
             later: np.ndarray = after[on, max(0, left - TICK)][work - progress]
@@ -182,7 +182,7 @@ def optimum(there: np.ndarray, setting: Setting) -> float:
         anew = np.minimum(wait, demand)
         if is_there:
             anew = np.minimum(anew, runs("spot", setting.changeover))
-        before = {("nothing", 0): anew}
+        before: dict[tuple[On, int], np.ndarray] = {("nothing", 0): anew}
         for on, left in running:
             if on == "spot" and not is_there:
                 before[on, left] = anew

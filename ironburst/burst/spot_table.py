@@ -9,7 +9,7 @@ spot does costs endlessly, so it is never chosen while anything else is possible
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +24,7 @@ WAIT, SPOT, ON_DEMAND = range(3)  # what is to be done, and (waiting: nothing) w
 # where there is a choice, by (spot is there, what the job is on): the place of its two bits
 _SHIFT = {(False, WAIT): 0, (True, WAIT): 2, (True, SPOT): 4, (True, ON_DEMAND): 6}
 
+Floats: TypeAlias = NDArray[np.floating[Any]]
 Odds = tuple[tuple[float, ...], tuple[float, ...]]
 """by (away, there), then by group of ages: the chance that a spell ends in a step"""
 
@@ -77,7 +78,7 @@ def _table(terms: Terms, steps: int) -> NDArray[np.uint8]:
             for each, cells_of in ((demand, terms.changeover), (spot, extra), (demand[1], extra))
         )
         new_spot, here = _delayed(spot, terms.changeover), packed[left, :, : min(usable, cells)]
-        ways: list[tuple[int, int, dict[int, NDArray[np.floating[Any]]]]] = [
+        ways: list[tuple[int, int, dict[int, Floats]]] = [
             (0, WAIT, {ON_DEMAND: new_demand[0], WAIT: later[WAIT][0]}),
             (1, WAIT, {ON_DEMAND: new_demand[1], WAIT: later[WAIT][1], SPOT: new_spot}),
             (1, SPOT, {ON_DEMAND: given_up, SPOT: spot}),
@@ -98,16 +99,14 @@ def _table(terms: Terms, steps: int) -> NDArray[np.uint8]:
     return packed
 
 
-def _expected(
-    usd: NDArray[np.floating[Any]], odds: NDArray[np.floating[Any]], older: NDArray[np.floating[Any]]
-) -> NDArray[np.floating[Any]]:
+def _expected(usd: Floats, odds: Floats, older: Floats) -> Floats:
     """A step later: the spell has ended, or goes on and may have got into the next group of ages."""
     aged = np.concatenate([usd[:, 1:], usd[:, -1:]], axis=1)
-    expected: NDArray[np.floating[Any]] = odds * usd[::-1, :1] + (1 - odds) * (older * aged + (1 - older) * usd)
+    expected: Floats = odds * usd[::-1, :1] + (1 - odds) * (older * aged + (1 - older) * usd)
     return expected
 
 
-def _worked(usd: NDArray[np.floating[Any]]) -> NDArray[np.floating[Any]]:
+def _worked(usd: Floats) -> Floats:
     """With a step's work before it."""
     worked = np.empty_like(usd)
     worked[..., :CELLS] = usd[..., :1]
@@ -115,7 +114,7 @@ def _worked(usd: NDArray[np.floating[Any]]) -> NDArray[np.floating[Any]]:
     return worked
 
 
-def _delayed(usd: NDArray[np.floating[Any]], cells: int) -> NDArray[np.floating[Any]]:
+def _delayed(usd: Floats, cells: int) -> Floats:
     """With so many cells of work more."""
     delayed = np.full_like(usd, _LATE)
     delayed[..., : usd.shape[-1] - cells] = usd[..., cells:]
