@@ -3,6 +3,7 @@
 all: runs those below and writes results.md (`make bench`; report.py draws it up, report_pictures.py its pictures)
 burst: GPU-hours that the policy rents, against published policies (peers.py) and the certified bound
 dollars: what that costs, in list prices, against the same policies (dollar_peers.py)
+fit: whether what `ironburst fit` recommends of one part of a trace is better than the defaults on the others
 idle: what idle leases cost, against the best in hindsight
 budget: whether a hard ceiling is ever passed, whatever goes wrong (mishaps.py)
 spot: what jobs with a deadline cost with spot, against published policies and the best in hindsight (spot_peers.py)

@@ -220,7 +220,19 @@ def on_a_bridge(value, planted):
     value["software"] |= {"slurm": "25.11", "kubernetes": "1.35"}
 
 
-DECLARATIONS = (on_slurm, on_one_hall, on_slurm_and_kubernetes, on_a_bridge)
+def on_two_heads(value, planted):
+    nodes = value["halls"][0]["nodes"]
+    head = next(each for each in nodes if each.get("role") == "head")
+    its = {"names": "head2", "units": [39], "addresses": "10.78.0.9", "macs": ["52:54:00:4e:00:09"]}
+    its |= {"serials": ["LAB-HEAD2"], "bmc": head["bmc"] | {"addresses": "http://10.78.8.9"}}
+    nodes.append(head | its)
+    on_slurm(value, planted)
+    database = {"ledger": "postgresql://ironburst@db.example.org/ironburst", "state": "/srv/heads", "head": "head2"}
+    database["ledger_password"] = planted.reference("SecondHead.ledger_password")
+    value["scheduler"]["second_head"] = database
+
+
+DECLARATIONS = (on_slurm, on_one_hall, on_slurm_and_kubernetes, on_a_bridge, on_two_heads)
 SCHEMES = [
     pytest.param(scheme, marks=[] if scheme == "aws-secretsmanager" else [pytest.mark.slow])
     for scheme in secrets.SCHEMES

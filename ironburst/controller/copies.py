@@ -16,6 +16,8 @@ from ironburst.controller.schema import Database, LedgerError
 
 _Columns = Mapping[str, tuple[str, ...]]  # of each table
 _NUMBERED = {"leases": "rowid", "decisions": "id", "events": "id"}  # in the order in which they were written
+# nothing reads it any more: what a ledger of before 22 November kept for replay, and one column of two commits
+_FORMER = {"rounds": ("id", "at_s", "snapshot", "policy", "decision"), "jobs": ("since_s",)}
 
 
 class Content(NamedTuple):
@@ -77,6 +79,14 @@ def tables(db: Database) -> dict[str, tuple[str, ...]]:
         name: tuple(sorted({*columns, *(["rowid"] if _NUMBERED.get(name) == "rowid" else [])}))
         for name, columns in sorted(found.items())
     }
+
+
+def in_use(columns: _Columns) -> _Columns:
+    """Without what nothing reads any more."""
+    kept = {
+        table: tuple(name for name in names if name not in _FORMER.get(table, ())) for table, names in columns.items()
+    }
+    return {table: names for table, names in kept.items() if names}
 
 
 def contents(db: Database, columns: _Columns) -> dict[str, Content]:
@@ -141,7 +151,7 @@ def _load(source: Database, target: Database, columns: _Columns) -> None:
     """All rows, into tables that are there; what they had is gone."""
     there = tables(target)
     target.execute("BEGIN IMMEDIATE")
-    for table, names in columns.items():
+    for table, names in in_use(columns).items():
         if unknown := set(names) - set(there.get(table, ())):
             raise LedgerError(f"a newer ironburst wrote it: {table} has {', '.join(sorted(unknown))}, take that one")
         target.execute(f"DELETE FROM {table}")

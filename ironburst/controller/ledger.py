@@ -217,12 +217,12 @@ class Ledger(DecisionRecords):
 
     def all_cool_downs(self) -> list[CoolDownRow]:
         """Also those that are over and not forgiven yet."""
-        return [records.of(CoolDownRow, row) for row in self._rows(f"SELECT * FROM cool_downs ORDER BY {_PLACE}")]
+        rows = (records.of(CoolDownRow, row) for row in self._rows("SELECT * FROM cool_downs"))
+        return sorted(rows, key=lambda row: row.place)  # one that is only read may have no instance_type yet
 
     def cool_downs(self, now_s: float) -> list[CoolDown]:
         """The places that are closed now."""
         closed = [row for row in self.all_cool_downs() if row.until_s is None or row.until_s > now_s]
-        closed.sort(key=lambda row: row.place)
         return [CoolDown(*row.place[:4], row.until_s, row.reason, row.instance_type) for row in closed]
 
     def reopen(

@@ -147,6 +147,7 @@ def test_every_result_has_a_command_that_its_benchmark_understands():
             "fit",
             "shares",
             "share_table",
+            "spot",
             "watch",
         )
     }

@@ -8,7 +8,16 @@ from pathlib import Path
 import pytest
 
 from ironburst.burst.unstarted import Unstarted
-from ironburst.controller import foreign, idle_gpus, job_story, lasting, logbook, own_exclusions, unstarted
+from ironburst.controller import (
+    deadline_moves,
+    foreign,
+    idle_gpus,
+    job_story,
+    lasting,
+    logbook,
+    own_exclusions,
+    unstarted,
+)
 from tests.fakes.world import World
 
 DAY = 86400.0
@@ -82,6 +91,7 @@ def test_another_user_has_another_job_whatever_the_times_say(world):
 
 
 NOTES = {  # what each module keeps of job 7
+    deadline_moves: {"work": {id: asdict(deadline_moves.Work(5.0, None, 5.0)) for id in ("7", "8")}, "spot": []},
     foreign: [7, 8],
     idle_gpus: [asdict(idle_gpus.IdleRun(id, 5.0, "alice", "vision", 8, 8, owner_s=4000.0)) for id in (7, 8)],
     own_exclusions: {"7": [["p5-1"], []], "8": [["p5-1"], []]},

@@ -75,7 +75,7 @@ def test_what_was_spent_is_the_same_in_all_of_them(old, tmp_path):
 
 
 def test_it_moves_into_postgresql(old, tmp_path):
-    had, target = columns(old), ledger_file(tmp_path / "moved")
+    had, target = copies.in_use(columns(old)), ledger_file(tmp_path / "moved")
     was = contents(old, had)
     copies.restore(old, target)
     assert contents(target, had) == was

@@ -2,6 +2,7 @@
 
 import json
 import random
+import sqlite3
 from dataclasses import replace
 
 import pytest
@@ -78,6 +79,8 @@ class Died(Exception):
 
 class Mortal:
     """A connection whose process dies before one of its statements, and is heard of no more."""
+
+    __class__ = sqlite3.Connection  # to isinstance
 
     def __init__(self, db, statements):
         self._db, self._left = db, statements
