@@ -77,7 +77,7 @@ test-systems: setup lab-packages ## a GPU node's roles, its image, Slurm on each
 bench: setup ## all benchmarks; writes benchmarks/results.md with pictures (an hour; FULL=1: a night)
 	$(PY) -m benchmarks.all $(if $(FULL),--full)
 
-bench-gate: setup ## whether a tick, a look, a BMC's reading or --help costs more than it was made to: counts, two minutes
+bench-gate: setup ## whether a tick, a look, a BMC's reading or --help costs more than it was made to: counts, half a minute
 	$(PY) -m benchmarks.gate
 
 docs: check-docs ## the documentation as a site, in build/docs (open index.html; no server, no network)
