@@ -4,6 +4,7 @@ and nowhere else: who writes a name and who looks for it must agree.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from urllib.parse import quote, unquote
 
@@ -170,6 +171,15 @@ def tag_value(text: str) -> str:
 def untagged(value: str) -> str:
     """The text of a tag's value."""
     return unquote(value.replace("=", "%"))
+
+
+def price(value: str) -> float | None:
+    """USD per hour that such a value has; None: none, or none that can be."""
+    try:
+        usd = float(value)
+    except ValueError:
+        return None
+    return usd if 0 <= usd < math.inf else None
 
 
 def locked_nodes(hall: str, names: str) -> str:

@@ -7,9 +7,7 @@ tried once: botocore would repeat InsufficientInstanceCapacity, a server error, 
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any
@@ -20,6 +18,7 @@ from botocore.config import Config
 from ironburst.adapters.aws import errors as aws_errors
 from ironburst.adapters.aws import waiting
 from ironburst.adapters.aws.errors import call
+from ironburst.adapters.launch_at_once import launch_at_once
 from ironburst.nodes import naming
 from ironburst.ports import (
     ALIVE,
@@ -75,18 +74,7 @@ class Aws:
 
     def launch_all(self, requests: Sequence[LaunchRequest]) -> list[list[Instance] | CloudError]:
         """RunInstances for each, in threads of their own: a call takes seconds."""
-        if not requests:
-            return []
-        with ThreadPoolExecutor(len(requests)) as threads:
-            return list(threads.map(self._launched, requests))
-
-    def _launched(self, request: LaunchRequest) -> list[Instance] | CloudError:
-        try:
-            return self.launch(request)
-        except CloudError as error:
-            return error
-        except Exception as error:  # whatever this is, the answers to the others count, and this one may have started
-            return OutcomeUnknown(f"RunInstances: {type(error).__name__}: {error}")
+        return launch_at_once(requests, self.launch, "RunInstances")
 
     def launch(self, request: LaunchRequest) -> list[Instance]:
         """RunInstances, once: all or nothing."""
@@ -169,7 +157,7 @@ class Aws:
         try:
             for page in self._ec2_quick.get_paginator("describe_spot_price_history").paginate(**asked) if types else ():
                 for row in page["SpotPriceHistory"]:
-                    place, usd = (row["InstanceType"], row["AvailabilityZone"]), _price(row["SpotPrice"])
+                    place, usd = (row["InstanceType"], row["AvailabilityZone"]), naming.price(row["SpotPrice"])
                     if usd and (place not in found or found[place][0] < row["Timestamp"]):
                         found[place] = row["Timestamp"], usd
         except aws_errors.raised as error:
@@ -355,18 +343,10 @@ def _instance(raw: dict[str, Any]) -> Instance:
         market=tags.get(naming.MARKET_TAG, ""),
         owner=tags.get(naming.OWNER_TAG, ""),
         account=naming.untagged(tags.get(naming.ACCOUNT_TAG, "")),
-        usd_per_hour=_price(tags.get(naming.PRICE_TAG, "")),
+        usd_per_hour=naming.price(tags.get(naming.PRICE_TAG, "")),
         instance_type=raw.get("InstanceType", ""),
         image_id=raw.get("ImageId", ""),
     )
-
-
-def _price(text: str) -> float | None:
-    try:
-        usd = float(text)
-    except ValueError:
-        return None
-    return usd if 0 <= usd < math.inf else None
 
 
 def _interrupted(body: str) -> str | None:

@@ -17,6 +17,7 @@ from ironburst.adapters.google.instances import Id, ended, instance, provisional
 from ironburst.adapters.google.launches import Launches, under_way
 from ironburst.adapters.google.spot import SpotPrices
 from ironburst.adapters.google.troubles import troubles_of
+from ironburst.adapters.launch_at_once import launch_at_once
 from ironburst.ports import (
     LAUNCHING,
     CloudError,
@@ -79,18 +80,10 @@ class Google:
 
     def launch_all(self, requests: Sequence[LaunchRequest]) -> list[list[Instance] | CloudError]:
         """Each in a thread of its own. None is waited for to its end: UnderWay, and it is asked for again."""
-        if not requests:
-            return []
-        with ThreadPoolExecutor(len(requests)) as threads:
-            return list(threads.map(self._launched, requests))
+        return launch_at_once(requests, self._launch, "instances.bulkInsert")
 
-    def _launched(self, request: LaunchRequest) -> list[Instance] | CloudError:
-        try:
-            return self._launches.launch(launching.of(request), lambda: self._affordable(request))
-        except CloudError as error:
-            return error
-        except Exception as error:  # whatever this is, the answers to the others count, and this one may have started
-            return OutcomeUnknown(f"instances.bulkInsert: {type(error).__name__}: {error}")
+    def _launch(self, request: LaunchRequest) -> list[Instance]:
+        return self._launches.launch(launching.of(request), lambda: self._affordable(request))
 
     def _affordable(self, request: LaunchRequest) -> None:
         """Google has no ceiling: a price that is above ours, or that isn't known, is never asked for."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Mapping
 from datetime import datetime
@@ -10,6 +9,7 @@ from typing import Any, NamedTuple
 
 from ironburst.adapters.google import launching
 from ironburst.adapters.google.api import refused
+from ironburst.nodes import naming
 from ironburst.ports import LAUNCHING, Instance
 
 # TERMINATED is one that was stopped: it is there, and its disks are paid for. One that is gone has no state.
@@ -79,7 +79,7 @@ def instance(raw: Mapping[str, Any]) -> Instance:
         market=said.get(launching.MARKET, ""),
         owner=said.get(launching.OWNER, ""),
         account=said.get(launching.ACCOUNT, ""),
-        usd_per_hour=_price(said.get(launching.PRICE, "")),
+        usd_per_hour=naming.price(said.get(launching.PRICE, "")),
         instance_type=tail(raw.get("machineType", "")),
     )
 
@@ -103,11 +103,3 @@ def ended(id: Id, reason: str, began_s: float) -> Instance:
 def provisional(shown: Instance) -> bool:
     """Whether it may be one whose launch isn't over."""
     return shown.state in (LAUNCHING, "pending", "running")
-
-
-def _price(text: str) -> float | None:
-    try:
-        usd = float(text)
-    except ValueError:
-        return None
-    return usd if 0 <= usd < math.inf else None
