@@ -36,11 +36,6 @@ sys.dont_write_bytecode = False
 gc.set_threshold(100_000, 20, 50)
 
 
-def pytest_collection_finish() -> None:
-    """What was collected stays: no search for garbage needs to look at it."""
-    gc.freeze()
-
-
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Those of LONGEST come first, in its order."""
 
