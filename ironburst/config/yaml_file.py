@@ -73,7 +73,7 @@ class _Fast(Composer, getattr(yaml, "CSafeLoader", object)):  # type: ignore[mis
         yaml.CSafeLoader.__init__(self, text)
 
 
-FAST = _Fast if yaml.__with_libyaml__ else yaml.SafeLoader
+FAST: Any = _Fast if yaml.__with_libyaml__ else yaml.SafeLoader
 """PyYAML's safe loader, several times as fast where libyaml is"""
 
 

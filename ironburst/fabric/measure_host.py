@@ -111,7 +111,7 @@ def servers_and_clients(question: Dict[str, Any]) -> Dict[str, List[List[str]]]:
                     said[n] = outcome(client)
             if time.monotonic() > end:
                 break
-            time.sleep(0.02)
+            time.sleep(0.1)
     finally:
         for one in running:
             if one.process.poll() is None:
@@ -144,7 +144,7 @@ def take(path: str) -> Tuple[Any, bool]:
                 ended = True
             if time.monotonic() > end:
                 raise
-            time.sleep(0.02)
+            time.sleep(0.1)
     lock.truncate(0)
     lock.write("%d\n" % os.getpid())
     lock.flush()
