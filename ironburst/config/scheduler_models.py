@@ -108,7 +108,7 @@ class Slurm(Strict):
         "reach it",
     )
     second_head: SecondHead | None = Field(
-        default=None, description="takes over within a minute where the first one dies; none: there is one head"
+        default=None, description="takes over where the first one dies; none: there is one head"
     )
     home_partition: Partition = Field(
         default="home", description="Slurm partition of the owned nodes, where users submit"

