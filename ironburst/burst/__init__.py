@@ -17,6 +17,7 @@
 - mix, patterns: instances for many pending pods; not used by `decide`
 """
 
+from ironburst.burst.budget import Budget
 from ironburst.burst.codec import from_json, to_json
 from ironburst.burst.decide import decide
 from ironburst.burst.decision import (
@@ -33,7 +34,7 @@ from ironburst.burst.decision import (
 )
 from ironburst.burst.orders import Halt, UserLimit, signed
 from ironburst.burst.policy import Policy
-from ironburst.burst.snapshot import Budget, CoolDown, Job, Lease, Node, OtherType, Pool, Resources, Snapshot
+from ironburst.burst.snapshot import CoolDown, Job, Lease, Node, OtherType, Pool, Resources, Snapshot
 
 __all__ = [
     "Alternative",

@@ -32,8 +32,8 @@ class Handover:
         self.moves: list[Move] = []
         self.used: set[str] = set()
         self._snapshot, self._on = snapshot, on
-        self._nodes = {node.name: node for node in snapshot.nodes}
-        self._pools = {pool.name: pool for pool in snapshot.pools}
+        self._nodes = snapshot.node_of
+        self._pools = snapshot.pool_of
         self._partitions = {pool.partition for pool in snapshot.pools}
         self._leases_of: dict[int, list[Lease]] = {}
         for lease in snapshot.leases:

@@ -169,7 +169,7 @@ class Launches:
             lease.node: "being given back" if lease.state == "leaving" else "rented" for lease in self._snapshot.leases
         }
         asked = {name for launch in self.made for name in launch.nodes}
-        nodes = {node.name: node for node in self._snapshot.nodes}
+        nodes = self._snapshot.node_of
         refused_s = max((self._snapshot.refused_s.get(name, 0.0) for name in pool.nodes), default=0.0)  # said once
         taken: dict[str, list[str]] = {}
         for name in pool.nodes:

@@ -26,8 +26,7 @@ def releases(snapshot: Snapshot, renting: Renting, used: Collection[str], waits:
     if not unused:
         return []
     needed = _needed_soon(snapshot, waits, renting, unused)
-    nodes = {node.name: node for node in snapshot.nodes}
-    pools = {pool.name: pool for pool in snapshot.pools}
+    nodes, pools = snapshot.node_of, snapshot.pool_of
     histories = {pool.name: pool.idle_history for pool in snapshot.pools}
     given_back = []
     for lease in unused:
@@ -52,10 +51,10 @@ def _needed_soon(
     """Ids of leases that a waiting job is expected to need within the boot
     time of their like: as many as it has nodes.
     """
-    pools = {pool.name: pool for pool in snapshot.pools}
+    pools = snapshot.pool_of
     if not (left := [lease for lease in leases if lease.pool in pools]):
         return frozenset()
-    jobs = {job.id: job for job in snapshot.jobs}
+    jobs = {job.id: job for job in snapshot.waiting}
     horizon_s = snapshot.now_s + max(pools[lease.pool].boot_s for lease in left)
     needed: set[str] = set()
     for wait in waits:

@@ -50,7 +50,7 @@ class Renting:
     def __init__(self, snapshot: Snapshot, policy: Policy, expected_s: Mapping[int, float]):
         """`expected_s`: run times by job id, where more is known than the limit."""
         self.snapshot, self.policy = snapshot, policy
-        self.on = jobs_on(snapshot.jobs) if snapshot.leases else {}  # the jobs on each node
+        self.on = jobs_on(snapshot.placed) if snapshot.leases else {}  # the jobs on each node
         self.offers = Offers(snapshot, policy, expected_s)
         self.slots = Slots.of(snapshot, self.on, policy)
         self._commitments = Commitments(snapshot)
