@@ -80,7 +80,7 @@ class _Tick:
         expected_s = runtimes.expected_s(snapshot.experience, snapshot.jobs, snapshot.now_s)
         self.home = Home(snapshot, policy, expected_s)
         self.renting = Renting(snapshot, policy, expected_s)
-        self.handover = Handover(snapshot, self.renting.on)
+        self.handover = Handover(snapshot)
         self.answers = answers(policy, self.home.nodes, self.renting)
         self.lateness = Lateness(
             now_s=snapshot.now_s,

@@ -18,10 +18,9 @@ LEAD_S = 60.0
 
 def releases(snapshot: Snapshot, renting: Renting, used: Collection[str], waits: Iterable[Wait]) -> list[Release]:
     """Of the leases that no job is on, and no pending one counts on (`used`: ids), those to be given back."""
+    on = snapshot.jobs_on if snapshot.leases else {}
     unused = [
-        lease
-        for lease in snapshot.leases
-        if lease.state != "leaving" and lease.id not in used and lease.node not in renting.on
+        lease for lease in snapshot.leases if lease.state != "leaving" and lease.id not in used and lease.node not in on
     ]
     if not unused:
         return []
@@ -57,6 +56,7 @@ def _needed_soon(
     jobs = {job.id: job for job in snapshot.waiting}
     horizon_s = snapshot.now_s + max(pools[lease.pool].boot_s for lease in left)
     needed: set[str] = set()
+    there = {(lease.pool, lease.market) for lease in left}
     for wait in waits:
         if not left:
             break
@@ -64,6 +64,8 @@ def _needed_soon(
             continue
         job = jobs[wait.job]
         places = renting.offers.places(job)
+        if there.isdisjoint(places):
+            continue
         fitting = [
             lease.id
             for lease in left

@@ -103,11 +103,12 @@ class Slots:
             self.add(slot)
 
     @classmethod
-    def of(cls, snapshot: Snapshot, on: Mapping[str, Sequence[Job]], policy: Policy) -> Slots:
-        """Those of the snapshot's leases. `on`: the jobs on each node."""
+    def of(cls, snapshot: Snapshot, policy: Policy) -> Slots:
+        """Those of the snapshot's leases."""
         if not snapshot.leases:
             return cls(())
-        pools, nodes, unstarted = snapshot.pool_of, snapshot.node_of, frozenset(snapshot.unstarted)
+        pools, nodes, on = snapshot.pool_of, snapshot.node_of, snapshot.jobs_on
+        unstarted = frozenset(snapshot.unstarted)
         promised = {job.id: job for job in snapshot.waiting if job.id not in unstarted}
         if policy.deadline_moves:
             promised |= {job.id: job for job in snapshot.placed if moves(job, policy)}
@@ -116,11 +117,16 @@ class Slots:
             pool, node = pools[lease.pool].of_type(lease.instance_type), nodes.get(lease.node)
             return _slot(lease, pool, node, on.get(lease.node, ()), promised, snapshot.now_s)
 
-        usables = [each for each in snapshot.leases if each.pool in pools and usable(each, nodes.get(each.node))]
-        full = {each.id for each in usables if each.node in on and _full(each, pools[each.pool], on[each.node])}
+        open_ones, full = list[Lease](), list[Lease]()
+        for lease in snapshot.leases:
+            if (pool := pools.get(lease.pool)) is not None:
+                there = on.get(lease.node) if lease.state != "coming" else None
+                # most rented nodes are full: no slot has to be made of them
+                is_full = there is not None and sum([job.each.gpus for job in there]) >= pool.each.gpus
+                (full if is_full else open_ones).append(lease)
         return cls(
-            [slot(lease) for lease in usables if lease.id not in full],
-            cache(lambda: [slot(lease) for lease in usables if lease.id in full]),
+            [slot(lease) for lease in open_ones if usable(lease, nodes.get(lease.node))],
+            cache(lambda: [slot(lease) for lease in full if usable(lease, nodes.get(lease.node))]),
         )
 
     def add(self, slot: Slot) -> None:
@@ -169,20 +175,6 @@ def usable(lease: Lease, node: Node | None) -> bool:
     if lease.state == "ready":
         return node is not None and node.open
     return lease.state in ("coming", "joined")
-
-
-def jobs_on(jobs: Iterable[Job]) -> dict[str, list[Job]]:
-    """The jobs on each node, by its name."""
-    by_node: dict[str, list[Job]] = {}
-    for job in jobs:
-        for node in job.on:
-            by_node.setdefault(node, []).append(job)
-    return by_node
-
-
-def _full(lease: Lease, pool: Pool, there: Sequence[Job]) -> bool:
-    """Whether jobs have all GPUs of a node that is there: most rented nodes, and no slot has to be made of them."""
-    return lease.state != "coming" and sum([job.each.gpus for job in there]) >= pool.each.gpus
 
 
 def room_of(lease: Lease, pool: Pool, node: Node | None, there: Iterable[Job]) -> Room:

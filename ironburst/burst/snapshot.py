@@ -6,6 +6,7 @@ Everything is absolute (no "seconds ago"), so that two snapshots of an unchanged
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -364,6 +365,11 @@ class Snapshot:
         return tuple([job for job in self.jobs if job.on])
 
     @cached_property
+    def jobs_on(self) -> dict[str, list[Job]]:
+        """The jobs on each node, by its name."""
+        return jobs_on(self.placed)
+
+    @cached_property
     def node_of(self) -> dict[str, Node]:
         """Nodes by their names."""
         return {node.name: node for node in self.nodes}
@@ -372,3 +378,12 @@ class Snapshot:
     def pool_of(self) -> dict[str, Pool]:
         """Pools by their names."""
         return {pool.name: pool for pool in self.pools}
+
+
+def jobs_on(jobs: Iterable[Job]) -> dict[str, list[Job]]:
+    """The jobs on each node, by its name."""
+    by_node: dict[str, list[Job]] = {}
+    for job in jobs:
+        for node in job.on:
+            by_node.setdefault(node, []).append(job)
+    return by_node

@@ -23,21 +23,21 @@ class Unexplained(Answers):
         """It waits at home."""
         self._wait(Wait(job.id, verdict.code, "", verdict.look_again_s, verdict.rent_s))
 
-    def rented(self, job: Job, late: Late, why: str, got: Launch | Reused) -> None:
+    def rented(self, job: Job, _late: Late, _why: str, got: Launch | Reused) -> None:
         """Nodes are launched for it, or it shares some."""
         if isinstance(got, Launch) or got.assign is None:
             self._said(job, "renting")
         else:
             self._said(job, "coming" if got.coming else "widened")
 
-    def not_rented(self, job: Job, late: Late, why: str, what: RentingRefused | Impossible) -> None:
+    def not_rented(self, job: Job, _late: Late, _why: str, what: RentingRefused | Impossible) -> None:
         """It stays at home though it is late."""
         if isinstance(what, Impossible):
             self.infeasible.append(Infeasible(job.id, what.reasons[0][0], ""))
         else:
             self._wait(Wait(job.id, what.all.codes[0], "", what.all.look_again_s))
 
-    def why(self, job: Job, verdict: Late | NotYet) -> str:
+    def why(self, _job: Job, _verdict: Late | NotYet) -> str:
         """Nothing is said."""
         return ""
 
