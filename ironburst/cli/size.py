@@ -5,14 +5,17 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, replace
+from functools import partial
 from pathlib import Path
 
-from ironburst.cli import Subparsers, site_options, trials
+from ironburst.cli import Subparsers, site_options, trials, workers
 from ironburst.config import upgrades, valid
 from ironburst.controller import declared_site
 from ironburst.replay import growth, size_report, sizing
-from ironburst.replay.sizing import Prices, SizingError, WaitGoal
+from ironburst.replay.home import Home
+from ironburst.replay.sizing import Candidate, Prices, SizingError, WaitGoal
 from ironburst.system import local_time
 from ironburst.system.bad_input import BadInput
 
@@ -53,6 +56,7 @@ def add_parser(subparsers: Subparsers) -> None:
     told = "what `ironburst report --efficiency --json` printed: what the GPU-hours cost that did nothing"
     add("--efficiency", type=Path, metavar="FILE", help=told)
     add("--inventory", type=Path, action="append", default=[], metavar="FILE", help=INVENTORY_HELP)
+    workers.add(parser)
     trials.add_outputs(parser, "size")
     parser.set_defaults(func=run)
 
@@ -87,7 +91,12 @@ def run(arguments: argparse.Namespace) -> int:
     home, tell = declared.home, trials.bar(sys.stderr, "candidates")
     also = (home.nodes,) if config else ()
     try:
-        sized = sizing.size(part, home, declared.policy, cloud, prices, wanted, nodes, tell, also)
+        with workers.workers(arguments.on) as where:
+
+            def over(call: Callable[[Home], Candidate], homes: Sequence[Home]) -> Iterator[Candidate]:
+                return where.map(partial(where.run, call), homes)
+
+            sized = sizing.size(part, home, declared.policy, cloud, prices, wanted, nodes, tell, also, over)
     except (SizingError, ValueError) as error:
         raise BadInput(f"{arguments.trace}: {error}") from None
     said = size_report.as_json(sized) | {

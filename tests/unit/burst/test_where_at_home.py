@@ -15,6 +15,11 @@ H100, A100 = (Node(name, ("home",), FULL, ("IDLE",), gpu_types={name[:4]: 8}) fo
 BUSY = running(90, ["h100"], 10 * 3600)
 
 
+def plan_of(nodes, running, *more, **named):
+    """With these jobs on them."""
+    return Plan(NOW, nodes, jobs_on(running), *more, **named)
+
+
 @pytest.mark.parametrize(
     ("asks", "rented"),
     [
@@ -27,11 +32,6 @@ BUSY = running(90, ["h100"], 10 * 3600)
         ({"passed_over": ("a100",)}, True),
     ],
 )
-def plan_of(nodes, running, *more, **named):
-    """With these jobs on them."""
-    return Plan(NOW, nodes, jobs_on(running), *more, **named)
-
-
 def test_an_idle_node_that_it_may_not_have_is_no_room(asks, rented):
     decision = decide(snapshot([BUSY, job(**asks)], nodes=[H100, A100]), POLICY)
     assert bool(decision.launches) == rented
