@@ -32,6 +32,7 @@ from ironburst.replay.traces import Trace
 Progress = Callable[[int, int], None]
 Shown = Callable[[Snapshot], Snapshot]
 ENDLESS = Budget(math.inf, 0.0, 0.0, 30 * 86400)
+AT_ONCE = 10_000  # jobs that are looked at together
 
 
 def play(
@@ -265,10 +266,13 @@ class _Play:
 
     def _is_sound(self) -> bool:
         """Whether no snapshot of this play can have anything damaged: all that they are made of is looked at once."""
-        jobs = tuple(self.jobs.pending(number, 0.0) for number in range(len(self.jobs)))
-        view = self.rented.view()
-        whole = Snapshot(0.0, jobs, self.declared + view.nodes, view.pools, budget=ENDLESS)
-        return sanitize.sound(whole) == (whole, [])
+        view, count = self.rented.view(), len(self.jobs)
+        for first in range(0, max(count, 1), AT_ONCE):
+            jobs = tuple(self.jobs.pending(number, 0.0) for number in range(first, min(first + AT_ONCE, count)))
+            whole = Snapshot(0.0, jobs, self.declared + view.nodes, view.pools, budget=ENDLESS)
+            if sanitize.sound(whole) != (whole, []):
+                return False
+        return True
 
     def _looks_of(self, decision: Decision) -> list[tuple[float, int]]:
         moments = [(wait.look_again_s, wait.job) for wait in decision.waits if wait.look_again_s is not None]

@@ -2,10 +2,14 @@
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from benchmarks.digest import POLICIES
 from ironburst.burst import decide
+from ironburst.replay import simulate
+from ironburst.replay.home import Home
+from ironburst.replay.traces import Trace
 from tests.fakes.random_sites import made
 
 
@@ -31,3 +35,12 @@ def test_without_its_sentences_a_decision_is_the_same(seed):
         assert [each[:2] for each in brief_waits] == [each[:2] for each in waits]
         assert brief_waits == waits
         assert not any(wait.text or wait.alternatives for wait in brief.waits if wait.code.startswith("home"))
+
+
+@pytest.mark.parametrize(("submit_s", "sound"), [(0.0, True), (-60.0, False), (1e12, False)])
+def test_a_play_skips_the_search_for_damage_only_where_there_is_none(submit_s, sound, monkeypatch):
+    asked, real = [], simulate.decide
+    monkeypatch.setattr(simulate, "decide", lambda *what, **how: asked.append(how["sound"]) or real(*what, **how))
+    jobs = Trace(submit_s + np.arange(3.0), np.full(3, 3600.0), np.full(3, 8))
+    simulate.play(jobs, Home(1), POLICIES[0])
+    assert asked and set(asked) == {sound}
