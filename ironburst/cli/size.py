@@ -5,17 +5,14 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, replace
-from functools import partial
 from pathlib import Path
 
 from ironburst.cli import Subparsers, site_options, trials, workers
 from ironburst.config import upgrades, valid
 from ironburst.controller import declared_site
 from ironburst.replay import growth, size_report, sizing
-from ironburst.replay.home import Home
-from ironburst.replay.sizing import Candidate, Prices, SizingError, WaitGoal
+from ironburst.replay.sizing import Prices, SizingError, WaitGoal
 from ironburst.system import local_time
 from ironburst.system.bad_input import BadInput
 
@@ -92,11 +89,7 @@ def run(arguments: argparse.Namespace) -> int:
     also = (home.nodes,) if config else ()
     try:
         with workers.workers(arguments.on) as where:
-
-            def over(call: Callable[[Home], Candidate], homes: Sequence[Home]) -> Iterator[Candidate]:
-                return where.map(partial(where.run, call), homes)
-
-            sized = sizing.size(part, home, declared.policy, cloud, prices, wanted, nodes, tell, also, over)
+            sized = sizing.size(part, home, declared.policy, cloud, prices, wanted, nodes, tell, also, where.each)
     except (SizingError, ValueError) as error:
         raise BadInput(f"{arguments.trace}: {error}") from None
     said = size_report.as_json(sized) | {

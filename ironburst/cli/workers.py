@@ -29,6 +29,9 @@ class Workers(Protocol):
     def run(self, call: Callable[..., R], *arguments: Any) -> R:
         """One call of a function of ironburst's, to its end."""
 
+    def each(self, call: Callable[[T], R], items: Iterable[T]) -> Iterator[R]:
+        """`run` with each of the items."""
+
     def map(self, call: Callable[[T], R], items: Iterable[T]) -> Iterator[R]:
         """`call`, which runs in this process and may `run` others, on each; at once where there are workers."""
 
@@ -39,6 +42,10 @@ class Here:
     def run(self, call: Callable[..., R], *arguments: Any) -> R:
         """At once."""
         return call(*arguments)
+
+    def each(self, call: Callable[[T], R], items: Iterable[T]) -> Iterator[R]:
+        """One after the other."""
+        return map(call, items)
 
     def map(self, call: Callable[[T], R], items: Iterable[T]) -> Iterator[R]:
         """One after the other."""
@@ -55,6 +62,10 @@ class OnDask:
         """On some worker. Raises BadInput where that has another ironburst."""
         result: R = self._client.submit(_call, ironburst.__version__, call, *arguments, pure=False).result()
         return result
+
+    def each(self, call: Callable[[T], R], items: Iterable[T]) -> Iterator[R]:
+        """Each on some worker."""
+        return self.map(partial(self.run, call), items)
 
     def map(self, call: Callable[[T], R], items: Iterable[T]) -> Iterator[R]:
         """Each in a thread, which waits for its workers."""
