@@ -35,7 +35,8 @@ RIGHTS = {
     "ironburst.doctor": ":catalog :config :document :nodes :ports :slurm_programs :software :system",  # pure
     # tools of this machine
     "ironburst.system": "rich",
-    "ironburst.system.secrets": ":system.aws :system.secret_store",
+    "ironburst.system.secrets": ":system.aws :system.google :system.secret_store",
+    "ironburst.system.google": "google google_auth_httplib2 googleapiclient httplib2 :system.secret_store",
     "ironburst.system.aws": "boto3 botocore :system.secret_store",
     "ironburst.slurm_programs": ":document :nodes",
     # what acts

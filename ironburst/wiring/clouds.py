@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from ironburst.config.clouds import CLASSES
 from ironburst.config.models import ClusterConfig
 from ironburst.document import CloudDocument, ClusterDocument
 from ironburst.ports import Cloud, Refused
 from ironburst.ports.images import Images
 from ironburst.wiring.aws import AWS
+from ironburst.wiring.google import GOOGLE
 from ironburst.wiring.none import NONE
 from ironburst.wiring.provider import ImageIds, Provider
 
-PROVIDERS: dict[str | None, Provider] = {None: NONE, "aws": AWS}
+_ROWS: dict[str | None, Provider] = {None: NONE, "aws": AWS, "google": GOOGLE}
+PROVIDERS = {name: row for name, row in _ROWS.items() if name is None or not CLASSES[name].closed}
+"""what can be rented in"""
 _NONE = CloudDocument(provider="", region="")
 FLAGS = tuple(f"--{name}" for name in PROVIDERS if name)
 """other words for --cloud"""

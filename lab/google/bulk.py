@@ -164,6 +164,7 @@ class _Bulk:
             shown = {key: value for key, value in disk.items() if key != "initializeParams"}
             disks.append({"index": n, "kind": "compute#attachedDisk", "source": source, **shown})
             world.disks[source] = number
+            world.made_of[source] = disk.get("initializeParams", {})
         nics, host = [], next(world.addresses)
         for n, nic in enumerate(properties["networkInterfaces"]):
             address = f"10.{20 + n}.{host // 250}.{host % 250}"

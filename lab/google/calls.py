@@ -9,6 +9,7 @@ from typing import Any
 from lab.google import bulk
 from lab.google.description import Call, Wrong
 from lab.google.filters import holds
+from lab.google.images import Images
 from lab.google.world import Json, Refusal, World
 
 _PAGE = 500
@@ -22,7 +23,6 @@ class Calls:
         self._known: dict[str, Callable[[Call], Json]] = {
             "advice.capacityHistory": self._capacity_history,
             "globalOperations.aggregatedList": self._all_operations,
-            "images.getFromFamily": self._newest_image,
             "instances.aggregatedList": self._all_instances,
             "instances.bulkInsert": self._bulk_insert,
             "instances.delete": self._delete,
@@ -32,6 +32,7 @@ class Calls:
             "regions.get": self._region,
             "zoneOperations.get": self._operation,
             "zoneOperations.list": self._operations,
+            **Images(world, self._everywhere, self._fits, self._page).known,
         }
 
     def answer(self, call: Call) -> Json:
@@ -93,13 +94,6 @@ class Calls:
         return kind | self._everywhere(call, "operations", self.world.shown_operations())
 
     # ---- what else there is
-    def _newest_image(self, call: Call) -> Json:
-        family = call.parameters["family"]
-        for name, of in reversed(self.world.images.items()):
-            if of == family:
-                return {"kind": "compute#image", "name": name, "family": of, "status": "READY"}
-        raise self.world.missing("global", "images", "family", family)
-
     def _region(self, call: Call) -> Json:
         name = call.parameters["region"]
         if name != self.world.region:

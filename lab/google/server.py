@@ -143,7 +143,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(said)
 
-    do_GET = do_POST = do_DELETE = _do
+    do_GET = do_POST = do_DELETE = do_PATCH = _do
 
     def log_message(self, *_: Any) -> None:
         """Nothing is printed."""

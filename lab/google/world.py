@@ -48,6 +48,7 @@ class Delays:
     roll_back_s: float = 0.0
     delete_s: float = 0.0
     preempt_s: float = 30.0
+    image_s: float = 0.0
     list_s: float = 0.0  # until lists show an instance
     operations_s: float = 0.0  # until lists show an operation
 
@@ -93,6 +94,8 @@ class World:
         self.quota: dict[str, int] = {}  # by machine type, in the region; missing: enough
         self.reservations: dict[str, tuple[str, str, int]] = {}  # name -> zone, type, count
         self.images: dict[str, str] = {}  # name -> family
+        self.image_facts: dict[str, Json] = {}  # name -> what isn't as every image has it
+        self.made_of: dict[str, Json] = {}  # URL of a disk -> initializeParams
         self.spot_usd: dict[str, float] = {}  # by machine type
         self.silent: set[str] = set()  # zones that give no answer
         self.vms: dict[str, Vm] = {}  # by number
