@@ -60,8 +60,8 @@ class Cloud(World):
         """The calls of that name."""
         return [each for each in self.calls if each.id == f"compute.{name}"]
 
-    def handle(self, verb: str, url: str, body: bytes) -> tuple[int, bytes] | None:
-        """Status and body of an answer; None: the connection is lost."""
+    def handle(self, verb: str, url: str, body: bytes, bearer: str = "") -> tuple[int, bytes] | None:
+        """Status and body of an answer; None: the connection is lost. `bearer`: the caller's token."""
         with self._lock:
             try:
                 asked = call(verb, url, body)
@@ -72,6 +72,8 @@ class Cloud(World):
             except Refusal as error:
                 return _said(error)
             self.calls.append(asked)
+            if refused := self.iam.refusal(bearer, asked.id, self.resource(asked.parameters)):
+                return _said(Refusal(403, "forbidden", refused))
             fault = self._hit(asked)
             self.settle()
             if fault is None or fault.after or fault.rewrite:
@@ -127,7 +129,8 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _do(self) -> None:
         body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
-        answer = self.server.cloud.handle(self.command, self.path, body)  # type: ignore[attr-defined]
+        bearer = self.headers.get("Authorization", "").removeprefix("Bearer ")
+        answer = self.server.cloud.handle(self.command, self.path, body, bearer)  # type: ignore[attr-defined]
         if answer is None:
             self.close_connection = True
             self.connection.close()
