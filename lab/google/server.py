@@ -10,7 +10,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
+from urllib.parse import unquote
 
+from lab.google import declared
 from lab.google.calls import Calls
 from lab.google.description import ROOT, Call, Wrong, call, check
 from lab.google.world import Json, Refusal, World
@@ -42,6 +44,7 @@ class Cloud(World):
         self.faults: list[Fault] = []
         self.wrong: list[str] = []  # answers of ours that the API's description doesn't have: none may be
         self._answers, self._lock = Calls(self), threading.Lock()
+        self.declared = declared.Declared(self)
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), _Handler)
         self._server.daemon_threads = True
         self._server.cloud = self  # type: ignore[attr-defined]
@@ -63,6 +66,8 @@ class Cloud(World):
     def handle(self, verb: str, url: str, body: bytes, bearer: str = "") -> tuple[int, bytes] | None:
         """Status and body of an answer; None: the connection is lost. `bearer`: the caller's token."""
         with self._lock:
+            if url.startswith(declared.ROOT):
+                return self.declared.handle(verb, unquote(url), body)
             try:
                 asked = call(verb, url, body)
                 if asked is None:
@@ -146,7 +151,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(said)
 
-    do_GET = do_POST = do_DELETE = _do
+    do_GET = do_POST = do_PUT = do_DELETE = _do
 
     def log_message(self, *_: Any) -> None:
         """Nothing is printed."""

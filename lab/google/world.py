@@ -181,6 +181,11 @@ class World:
                 return vm
         raise self.missing("zones", zone, "instances", named)
 
+    def knows(self, resource: str) -> bool:
+        """Whether something that a launch names is there; where nothing was ever declared, all is."""
+        declared = getattr(self, "declared", None)
+        return declared is None or not any(declared.held.values()) or declared.knows(resource)
+
     def resource(self, parameters: Json) -> str:
         """The name that a condition sees, of what a call names: an instance's, else its project's."""
         named = parameters.get("instance")
