@@ -12,6 +12,7 @@ from components.aws.account import check
 from components.aws.cloud import OUTPUTS, REGISTERED, InCloud
 from components.bare_metal import BareMetalNodes
 from components.kubernetes_cluster import KubernetesCluster, resolved
+from ironburst.config.aws import declared
 from ironburst.config.models import ClusterConfig
 from ironburst.document.build import Observed, build
 from ironburst.software.solve import Solution
@@ -35,8 +36,9 @@ class Cluster(pulumi.ComponentResource):
         """
         super().__init__("ironburst:components:Cluster", name, None, opts)
         self._name, self._child = name, pulumi.ResourceOptions(parent=self)
-        if config.cloud:
-            check(config.cloud)
+        cloud = declared.of(config)
+        if cloud:
+            check(cloud)
         for hall in config.halls:
             BareMetalNodes(
                 hall.name,
@@ -47,7 +49,7 @@ class Cluster(pulumi.ComponentResource):
                 drivers=drivers,
                 opts=self._child,
             )
-        there = InCloud(name, config=config, cloud=config.cloud, cluster=self) if config.cloud else None
+        there = InCloud(name, config=config, cloud=cloud, cluster=self) if cloud else None
         self._kubernetes(config, there.hosted if there else None)
         observed = pulumi.Output.all(**there.observed if there else {"instances": {}})  # of nothing it would be a list
         self.document = observed.apply(lambda known: build(config, Observed(**known), software).model_dump(mode="json"))

@@ -13,7 +13,8 @@ from components.aws.gpu_node_group import GpuNodeGroup
 from components.aws.interruptions import Interruptions
 from components.aws.network import Network
 from components.aws.organization import as_asked
-from ironburst.config.aws import eks_cluster, estimates, roles, subnets
+from ironburst.config import estimates
+from ironburst.config.aws import eks_cluster, roles, subnets
 from ironburst.config.aws.models import AwsCloud
 from ironburst.config.models import ClusterConfig
 from ironburst.nodes.naming import cluster_object, logical

@@ -21,12 +21,11 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from ironburst.document.aws import PROVIDER, of_before_6
+from ironburst.document.aws import of_before_6
 from ironburst.document.bridge import Bridge
 from ironburst.document.hall_model import HallDocument
 from ironburst.document.karpenter_model import KarpenterPool
 from ironburst.document.model import (
-    CloudDocument,
     ClusterDocument,
     DataSet,
     DocumentError,
@@ -46,6 +45,7 @@ from ironburst.document.model import (
     Ssh,
     SubnetManager,
 )
+from ironburst.document.places import UNKNOWN, CloudDocument
 from ironburst.document.policy_model import BudgetDocument, Burst, Share, WaitTargetDocument
 from ironburst.document.slurm_node import SecondHead, SlurmMail, SlurmNode
 from ironburst.system import files
@@ -90,7 +90,7 @@ __all__ = [
 
 VERSIONS = (1, 2, 3, 4, 5, 6)
 """that are read; the last is written"""
-PROVIDERS = (PROVIDER,)
+PROVIDERS = tuple(UNKNOWN)
 """clouds whose places are known"""
 
 

@@ -24,14 +24,14 @@ def region_line(name: str) -> str:
 def _region(text: str, given: Given) -> str | None:
     if text == "none" and not given["nodes"]:
         raise Wrong("without nodes of your own and without a region there is nothing to declare; name a region")
-    return None if text == "none" else known(catalog.region)(text, given)
+    return None if text == "none" else known(lambda name: catalog.region(name, "aws"))(text, given)
 
 
 def _rent(text: str, given: Given) -> tuple[str, int]:
     kind, _, nodes = text.partition("=")
     if not nodes.isdecimal() or not 0 < int(nodes) <= 1000:
         raise Wrong(f"{text!r}: write TYPE=NODES, as in p5.48xlarge=2")
-    return known(catalog.instance_type)(kind, given), int(nodes)
+    return known(lambda name: catalog.instance_type(name, "aws"))(kind, given), int(nodes)
 
 
 def _zones(text: str, given: Given) -> list[str]:
@@ -60,9 +60,8 @@ def _like_home(given: Given) -> str | None:
 def _like(home: catalog.Platform) -> list[catalog.InstanceType]:
     """The instance types with as many of the platform's GPUs."""
     wanted = (home.gpu.model, home.gpu_count)
-    return [
-        kind for kind in catalog.instance_types().values() if kind.gpu and (kind.gpu.model, kind.gpu_count) == wanted
-    ]
+    known = catalog.instance_types("aws").values()
+    return [kind for kind in known if kind.gpu and (kind.gpu.model, kind.gpu_count) == wanted]
 
 
 def _where(given: Given) -> str:

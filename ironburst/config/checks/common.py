@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import ipaddress
 from collections.abc import Callable, Iterator
 
 from ironburst import catalog
@@ -45,3 +46,9 @@ def unknown(path: str, name: str, lookup: Callable[[str], object]) -> Findings:
         lookup(name)
     except catalog.Unknown as error:
         yield Finding(path, name, "unknown", str(error))
+
+
+def unroutable(address: str) -> bool:
+    """Whether nobody outside reaches it."""
+    private = ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "100.64.0.0/10")
+    return any(ipaddress.IPv4Address(address) in ipaddress.IPv4Network(each) for each in private)

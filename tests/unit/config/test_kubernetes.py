@@ -3,8 +3,8 @@
 import pytest
 
 from ironburst.config import load
-from ironburst.config.checks import control_plane
-from ironburst.config.checks.aws import data, network
+from ironburst.config.checks import control_plane, networks
+from ironburst.config.checks.aws import data
 from ironburst.config.checks.scheduler import scheduler
 from tests.unit.kubernetes_stack import on_kubernetes
 
@@ -115,7 +115,7 @@ def test_a_cluster_has_no_head_of_ours_and_its_own_rule_of_names(value):
 def test_a_hall_with_the_api_server_has_to_be_reached(value, server, findings):
     value["scheduler"]["api_server"] = server
     del value["cloud"]["network"]["hall_link"]
-    found = [message for _, message in said(value, network.hall_links)]
+    found = [message for _, message in said(value, networks.head_linked)]
     assert len(found) == findings and all("don't reach the API server 10.78.0.5" in each for each in found)
 
 
