@@ -7,7 +7,7 @@ import pulumi_gcp as gcp
 
 from components.google import names
 from ironburst.config.google import rights
-from ironburst.config.google.models import Ci, Controller, GoogleCloud
+from ironburst.config.google.models import GoogleCi, GoogleCloud, GoogleController
 from ironburst.nodes.naming import logical
 
 
@@ -73,17 +73,16 @@ class NodeAccess(pulumi.ComponentResource):
         name: str,
         *,
         cloud: GoogleCloud,
-        secrets: Sequence[str],
+        secrets: Sequence[tuple[str, str]],
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
-        """`secrets`: projects/P/secrets/NAME each."""
+        """`secrets`: (project, name) each."""
         super().__init__("ironburst:components:GoogleNodeAccess", name, None, opts)
         child = pulumi.ResourceOptions(parent=self)
         given = Rights(name, cloud.project, child)
         self.account = given.account("nodes", "its nodes")
         given.give("end-itself", rights.ENDING, self.account, rights.of_names(name))
-        for secret in secrets:
-            _, project, _, label = secret.split("/")
+        for project, label in secrets:
             gcp.secretmanager.SecretIamMember(
                 logical(name, "secret", label),
                 project=project,
@@ -118,7 +117,7 @@ class ControllerAccess(pulumi.ComponentResource):
         self._rights.give("launch", rights.LAUNCHING, self.account)
         self._rights.act_as("launch-nodes", nodes, "roles/iam.serviceAccountUser", self.account.member)
 
-    def _signs_in(self, name: str, project: str, declared: Controller, child: pulumi.ResourceOptions) -> None:
+    def _signs_in(self, name: str, project: str, declared: GoogleController, child: pulumi.ResourceOptions) -> None:
         """By a certificate (workload identity federation with X.509)."""
         anchor = gcp.iam.WorkloadIdentityPoolProviderX509TrustStoreTrustAnchorArgs(pem_certificate=declared.ca)
         store = gcp.iam.WorkloadIdentityPoolProviderX509TrustStoreArgs(trust_anchors=[anchor])
@@ -143,7 +142,7 @@ class CiAccess(pulumi.ComponentResource):
     account: gcp.serviceaccount.Account
 
     def __init__(
-        self, name: str, *, cloud: GoogleCloud, ci: Ci, opts: pulumi.ResourceOptions | None = None
+        self, name: str, *, cloud: GoogleCloud, ci: GoogleCi, opts: pulumi.ResourceOptions | None = None
     ) -> None:
         super().__init__("ironburst:components:GoogleCiAccess", name, None, opts)
         child = pulumi.ResourceOptions(parent=self)

@@ -5,6 +5,7 @@ import pulumi_gcp as gcp
 
 from components.google import names
 from components.google.network import NODES, Network
+from ironburst import catalog
 from ironburst.catalog.google.machine_types import machine_type
 from ironburst.config.google.models import GoogleCloud, GoogleGroup, GooglePool
 from ironburst.document import PoolZone
@@ -91,4 +92,4 @@ def _placed(pool: GooglePool, spans: bool) -> bool:
     """Nodes that no job has together are had more surely apart, and a reservation has a placement of its own."""
     if pool.compact_placement is not None:
         return pool.compact_placement
-    return spans and not pool.bought and machine_type(pool.types[0]).fabric()[1] > 0
+    return spans and not pool.bought and catalog.fabric(*pool.types)[1] > 0

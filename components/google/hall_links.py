@@ -8,7 +8,7 @@ import pulumi_gcp as gcp
 
 from components.google import names
 from ironburst.config.google.models import GoogleCloud
-from ironburst.config.google.network_models import HallLink
+from ironburst.config.google.network_models import GoogleHallLink
 from ironburst.nodes.naming import logical
 from ironburst.system.secrets import resolve
 
@@ -63,7 +63,7 @@ class HallLinks:
                 self._attachment(link, number, interconnect)
         self.tunnels = pulumi.Output.all(*tunnels).apply(lambda known: list(known))
 
-    def _vpn(self, link: HallLink, gateway: gcp.compute.HaVpnGateway) -> Iterator[pulumi.Output[dict[str, str]]]:
+    def _vpn(self, link: GoogleHallLink, gateway: gcp.compute.HaVpnGateway) -> Iterator[pulumi.Output[dict[str, str]]]:
         """Two tunnels to one address of the hall's: Google's half of an SLA."""
         assert link.peer_address is not None and link.shared_secret is not None  # the model's own check
         label = logical("hall", link.hall)
@@ -102,7 +102,7 @@ class HallLinks:
                 asn=str(self._asn),
             )
 
-    def _attachment(self, link: HallLink, number: int, interconnect: str) -> None:
+    def _attachment(self, link: GoogleHallLink, number: int, interconnect: str) -> None:
         label = logical("hall", link.hall, str(number))
         attachment = gcp.compute.InterconnectAttachment(
             logical(self._name, label),

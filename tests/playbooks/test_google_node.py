@@ -29,7 +29,7 @@ USER_DATA = {
     "cluster": "lab",
     "nodes": ["a3-1", "a3-2"],
     "conf_server": "10.78.0.10",
-    "munge_key": "gcp-secretmanager:munge-key",
+    "munge_key": "google-secretmanager:lab-project/munge-key",
     "region": "us-central1",
     "dead_man_s": 1800,
     "hard_limit_s": 7200,
@@ -148,8 +148,8 @@ def test_rights_that_are_not_there_yet_are_waited_for(node, join, tmp_path, caps
 @pytest.mark.parametrize(
     ("user_data", "sentence"),
     [
-        (USER_DATA | {"munge_key": "aws-secretsmanager:x"}, "can only resolve gcp-secretmanager references"),
-        (USER_DATA | {"munge_key": "gcp-secretmanager:other"}, "does not resolve: CloudError: HTTP 404"),
+        (USER_DATA | {"munge_key": "aws-secretsmanager:x"}, "can only resolve google-secretmanager references"),
+        (USER_DATA | {"munge_key": "google-secretmanager:lab-project/other"}, "does not resolve: CloudError: HTTP 404"),
         (USER_DATA | {"nodes": []}, "has no usable nodes for launch index"),
     ],
 )

@@ -12,7 +12,7 @@ import urllib.request
 SERVICE = "http://" + os.environ.get("GCE_METADATA_HOST", "169.254.169.254")
 COMPUTE = os.environ.get("CLOUDSDK_API_ENDPOINT_OVERRIDES_COMPUTE", "https://compute.googleapis.com/compute/v1/")
 SECRETS = os.environ.get("CLOUDSDK_API_ENDPOINT_OVERRIDES_SECRETMANAGER", "https://secretmanager.googleapis.com/")
-SCHEME = "gcp-secretmanager"
+SCHEME = "google-secretmanager"
 TIMEOUT_S = 5.0
 WAIT_S = 60  # of a request that waits for a change
 _FLAVOR = "Metadata-Flavor"
@@ -44,13 +44,11 @@ def instance():
 
 
 def secret(name, region):
-    """What a secret holds, of NAME of this project, or projects/P/secrets/NAME: text, or bytes that are none. Raises
-    CloudError or OSError.
-    """
+    """What a secret holds, of PROJECT/NAME: text, or bytes that are none. Raises CloudError or OSError."""
     del region  # of no account: a secret's name is its project's
-    if "/" not in name:
-        name = f"projects/{metadata('project/project-id')[0]}/secrets/{name}"
-    held = base64.b64decode(_call("GET", f"{SECRETS}v1/{name}/versions/latest:access")["payload"]["data"])
+    project, _, its_name = name.partition("/")
+    url = f"{SECRETS}v1/projects/{project}/secrets/{its_name}/versions/latest:access"
+    held = base64.b64decode(_call("GET", url)["payload"]["data"])
     try:
         return held.decode()
     except UnicodeDecodeError:
