@@ -6,6 +6,7 @@ from typing import Any
 import pulumi
 
 from components.aws.access import BakingAccess, CiAccess, ControllerAccess, LaunchAccess, NodeAccess, scope
+from components.aws.account import check
 from components.aws.budget import BudgetAlarm
 from components.aws.burst_pool import BurstPool
 from components.aws.eks import CONTROLLER, VIEW, ZONES, EksCluster
@@ -18,6 +19,8 @@ from ironburst.config.aws import eks_cluster, roles, subnets
 from ironburst.config.aws.models import AwsCloud
 from ironburst.config.models import ClusterConfig
 from ironburst.nodes.naming import cluster_object, logical
+
+__all__ = ["OUTPUTS", "REGISTERED", "InCloud", "check"]
 
 OUTPUTS: dict[str, Any] = {
     "controller_role_arn": None,

@@ -1,5 +1,5 @@
-"""Google Cloud's Secret Manager: `gcp-secretmanager:NAME[#JSON_KEY]` of the project that one is signed in to, or
-`gcp-secretmanager:projects/PROJECT/secrets/NAME`; always the newest version. The SDK is loaded when it is asked.
+"""Google Cloud's Secret Manager: `google-secretmanager:PROJECT/NAME[#JSON_KEY]`, always the newest version. The SDK is
+loaded when it is asked.
 """
 
 from __future__ import annotations
@@ -31,14 +31,12 @@ def _asked(name: str, ask: Callable[[Any, str], Any]) -> Any:
     except ImportError:
         raise Unanswered("nothing: its client isn't installed (pip install 'ironburst[google]')") from None
     try:
-        credentials, project = google.auth.default(scopes=[_SCOPE])
-        if "/" not in name and not project:
-            raise Unanswered("nothing, for no project is set: write projects/PROJECT/secrets/NAME")
-        full = name if "/" in name else f"projects/{project}/secrets/{name}"
+        credentials, _ = google.auth.default(scopes=[_SCOPE])
+        project, _, its_name = name.partition("/")
         options = ClientOptions(api_endpoint=os.environ[_ENDPOINT]) if os.environ.get(_ENDPOINT) else None
         document = get_static_doc("secretmanager", "v1")
         service = build_from_document(document, http=httplib2.Http(), client_options=options)
-        asked = ask(service.projects().secrets(), full)
+        asked = ask(service.projects().secrets(), f"projects/{project}/secrets/{its_name}")
         return asked.execute(http=AuthorizedHttp(credentials, http=httplib2.Http(timeout=30)))
     except HttpError as error:
         reason = f"{error.status_code} {error.reason}"
@@ -65,10 +63,10 @@ def _put(name: str, value: str, _: str | None) -> None:
 
 
 SECRET_MANAGER = Store(
-    scheme="gcp-secretmanager",
+    scheme="google-secretmanager",
     called="Google's Secret Manager",
-    form=r"(projects/([a-z0-9.-]+:)?[a-z0-9-]+/secrets/)?[A-Za-z0-9_-]+(#\S+)?",
-    hint="write a secret's name, as in gcp-secretmanager:munge-key, or projects/PROJECT/secrets/NAME",
+    form=r"([a-z0-9.-]+:)?[a-z0-9-]+/[A-Za-z0-9_-]+(#\S+)?",
+    hint="write the project and the secret's name, as in google-secretmanager:gpu-prod-4711/munge-key",
     get=_get,
     put=_put,
 )
