@@ -10,6 +10,7 @@ from lab.google import bulk
 from lab.google.description import Call, Wrong
 from lab.google.filters import holds
 from lab.google.images import Images
+from lab.google.project import Project
 from lab.google.world import Json, Refusal, World
 
 _PAGE = 500
@@ -20,6 +21,7 @@ class Calls:
 
     def __init__(self, world: World):
         self.world = world
+        self._of_project = Project(world, self._fits, self._page)
         self._known: dict[str, Callable[[Call], Json]] = {
             "advice.capacityHistory": self._capacity_history,
             "globalOperations.aggregatedList": self._all_operations,
@@ -33,6 +35,7 @@ class Calls:
             "zoneOperations.get": self._operation,
             "zoneOperations.list": self._operations,
             **Images(world, self._everywhere, self._fits, self._page).known,
+            **self._of_project.known,
         }
 
     def answer(self, call: Call) -> Json:
@@ -99,7 +102,8 @@ class Calls:
         if name != self.world.region:
             raise self.world.missing("regions", name)
         zones = [self.world.url("zones", zone) for zone in self.world.zones]
-        return {"kind": "compute#region", "name": name, "status": "UP", "zones": zones}
+        said = {"kind": "compute#region", "name": name, "status": self.world.status, "zones": zones}
+        return said | {"quotas": self._of_project.quotas(False)}
 
     def _capacity_history(self, call: Call) -> Json:
         kind = call.body["instanceProperties"]["machineType"]

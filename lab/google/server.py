@@ -12,7 +12,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import unquote
 
-from lab.google import declared
+from lab.google import declared, project
 from lab.google.calls import Calls
 from lab.google.description import ROOT, Call, Wrong, call, check
 from lab.google.world import Json, Refusal, World
@@ -69,6 +69,8 @@ class Cloud(World):
             if url.startswith(declared.ROOT):
                 return self.declared.handle(verb, unquote(url), body)
             try:
+                if (other := project.other_api(self, verb, url, body)) is not None:
+                    return 200, json.dumps(other).encode()
                 asked = call(verb, url, body)
                 if asked is None:
                     raise Refusal(404, "notFound", f"there is no call {verb} {url}")

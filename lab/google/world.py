@@ -101,6 +101,13 @@ class World:
         self.images: dict[str, str] = {}  # name -> family
         self.image_facts: dict[str, Json] = {}  # name -> what isn't as every image has it
         self.made_of: dict[str, Json] = {}  # URL of a disk -> initializeParams
+        self.reservation_facts: dict[str, Json] = {}  # name -> what isn't as every reservation has it
+        self.metrics: dict[str, tuple[float, float]] = {}  # of quotas: limit, usage
+        self.status = "UP"  # of the region
+        self.not_offered: set[tuple[str, str]] = set()  # (zone, machine type)
+        self.static_addresses: list[Json] = []
+        self.disabled: set[str] = set()  # APIs
+        self.refused: set[str] = set()  # permissions that a caller lacks in the project
         self.spot_usd: dict[str, float] = {}  # by machine type
         self.silent: set[str] = set()  # zones that give no answer
         self.vms: dict[str, Vm] = {}  # by number
