@@ -33,6 +33,7 @@ GOOGLE = Kinds(
         "gcp:serviceaccount/iAMMember:IAMMember": "right to act as a service account",
         "gcp:secretmanager/secretIamMember:SecretIamMember": "right to read a secret",
         "gcp:billing/budget:Budget": "budget alarm",
+        _FIREWALL: "firewall rule",
     },
     rules=(_FIREWALL,),
     open_unless={_FIREWALL: ("sourceRanges", "sourceTags", "sourceServiceAccounts")},

@@ -115,7 +115,8 @@ def _networks(changes: Sequence[ResourceChange]) -> Iterator[Refusal]:
         opened = sorted(_wide(change.kind, change.after) - _wide(change.kind, change.before))
         if opened:
             known = ["a network that isn't known yet" if each == UNKNOWN else each for each in opened]
-            why = f"security group {change.name} would let in {', '.join(known)}: name the networks that need it"
+            what = KINDS.words.get(change.kind, "security group")
+            why = f"{what} {change.name} would let in {', '.join(known)}: name the networks that need it"
             yield Refusal("open-network", change.name, f"{why}, or {_write('open-network', change.name)}")
 
 

@@ -30,7 +30,7 @@ class SecretManager(ThreadingHTTPServer):
         return f"http://127.0.0.1:{self.server_port}/"
 
     def answer(self, path: str, token: str) -> tuple[int, dict[str, Any]]:
-        asked = _ACCESS.fullmatch(path)
+        asked = _ACCESS.fullmatch(path.partition("?")[0])
         name = asked[1] if asked else path
         if token not in self.iam.tokens:
             return _error(401, "UNAUTHENTICATED", "Request had invalid authentication credentials.")
