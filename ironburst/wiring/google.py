@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 from ironburst.adapters.google import image_ids
-from ironburst.config.google import declared
+from ironburst.config.google import declared, up_role
 from ironburst.doctor.checks import CheckResult
 from ironburst.doctor.declared import DeclaredSite
 from ironburst.document import CloudDocument
 from ironburst.ports import Cloud
 from ironburst.ports.images import Images
-from ironburst.wiring.provider import ImageIds, Provider
+from ironburst.wiring.provider import ImageIds, Provider, Rights
 
 
 def _api(there: CloudDocument) -> Cloud:
@@ -39,6 +40,12 @@ def _doctor(site: DeclaredSite) -> Iterator[CheckResult]:
     yield from google.check(GoogleSite(site.config, cloud, project, site.now, site.document))
 
 
+def _rights(wanted: Rights) -> dict[str, Any]:
+    cloud = declared.of(wanted.config)
+    assert cloud  # it is chosen by it
+    return up_role.roles(wanted.config, cloud)
+
+
 _IDS = ImageIds(
     image_ids.FORM,
     image_ids.WORDS,
@@ -47,4 +54,4 @@ _IDS = ImageIds(
     image_ids.ARGUMENTS,
     image_ids.of_pools,
 )
-GOOGLE = Provider("Google Cloud", _api, _images, _doctor, _IDS)
+GOOGLE = Provider("Google Cloud", _api, _images, _doctor, _IDS, _rights)

@@ -161,6 +161,7 @@ ALONE = {
         slurm_head_backup_keep slurm_head_conversion_timeout users_cache_time""",
 }
 DOCUMENT_ALONE = {
+    "GooglePlace.local_ssds": "none are asked for",
     "Burst.carbon_usd_per_tonne": "a document from before the key: it weighs nothing",
     "Burst.settle_s": "a document from before the key: nobody waited then",
     "PoolDocument.checkpoint_s": "a document from before the key",

@@ -71,7 +71,7 @@ def _read(row: Row) -> MachineType:
         family=name.rpartition("-")[0],
         vcpus=integer(row, "vcpus"),
         threads_per_core=None,
-        memory_mib=None if gb is None else gb * 10**9 // 2**20,  # as printed, GB: rather too little
+        memory_mib=None if gb is None else gb * 1024,  # "1 GB is 2^30 bytes", says Google's page of prices
         accelerator=model.model,
         gpu=model,
         gpu_count=int(row["gpus"]),

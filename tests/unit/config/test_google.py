@@ -1,15 +1,19 @@
 """A cloud of Google's in a stack file: its models, its checks, its networks, its estimates."""
 
+import re
+from copy import deepcopy
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import pytest
+import yaml
 
 from ironburst import catalog
 from ironburst.catalog.google.machine_types import machine_type, machine_types
 from ironburst.catalog.tables import table
 from ironburst.config import clouds, estimates, prices
 from ironburst.config.checks import check
-from ironburst.config.google import subnets
+from ironburst.config.google import subnets, up_role
 from ironburst.config.google.models import GoogleCloud
 from ironburst.config.load import ConfigError, from_value, read_value
 from ironburst.document import PoolZone, parse
@@ -365,3 +369,39 @@ def test_a_calendar_reservation_is_paid_before_and_ends_half_an_hour_sooner(decl
     assert bought.markets == ["capacity-block"] and bought.bought and bought.of_account == "vision"
     assert bought.taken_back == datetime.fromisoformat(SOON) - timedelta(minutes=30)
     assert estimates.pool(cloud, bought).usd_per_hour == 0.0
+
+
+# ---- the page, and the roles that it names
+
+
+def test_the_example_of_the_page_is_valid(declared):
+    page = (Path(__file__).parents[3] / "docs/how-to/google.md").read_text()
+    (example,) = re.findall(r"```yaml\n(.*?)```", page, re.DOTALL)
+    declared["cloud"] = yaml.safe_load(example)["cloud"]
+    assert said(declared) == []
+
+
+def test_the_roles_name_permissions_and_none_twice(declared):
+    config = from_value(declared)
+    made = up_role.roles(config, config.cloud)
+    assert set(made) == {"up", "controller", "ending"}
+    for role in made.values():
+        given = role["includedPermissions"]
+        assert given == sorted(set(given)) and all(re.fullmatch(r"[a-z]+(\.[A-Za-z]+){2}", each) for each in given)
+        assert len(role["title"]) <= 100 and role["stage"] == "GA"
+    assert made["ending"]["includedPermissions"] == ["compute.instances.delete"]
+    assert "compute.instances.delete" not in made["controller"]["includedPermissions"], "it is bound to names"
+
+
+def test_up_may_do_what_the_declaration_needs_and_no_more(declared):
+    def may(**changes):
+        value = deepcopy(declared)
+        value["cloud"].update(changes)
+        return set(up_role.of_up(from_value(value).cloud))
+
+    assert "compute.vpnTunnels.create" in may() and "compute.instances.create" in may()
+    assert "compute.instances.create" not in may(groups=[])
+    unlinked = declared["cloud"]["network"] | {"hall_link": None}
+    assert not any(".vpn" in each for each in may(network=unlinked))
+    there = {"network": "n", "subnetwork": "s", "fabric": {}}
+    assert not any(".networks." in each for each in may(network=unlinked | {"existing": there}))
