@@ -55,6 +55,7 @@ ROWS = (
     "ironburst/catalog/offers.py",
     "ironburst/config/clouds.py",
     "ironburst/document/places.py",
+    "ironburst/initial/rooms.py",
     "ironburst/plan/policy.py",
     "ironburst/wiring/clouds.py",
 )
