@@ -15,7 +15,7 @@ from pulumi_gcp import provider as sdk
 
 from lab.google.declared import KINDS, ROOT
 from lab.provider import schema
-from lab.provider.changes import changes, replaces, top
+from lab.provider.changes import changes, replaces, same, top
 from lab.provider.fence import in_lab
 from lab.provider.schema import problems
 from lab.provider.service import KINDS as DIFFS
@@ -140,7 +140,11 @@ class GoogleStandIn(StandIn):
             found = self._ask("GET", _token(request.urn), request.id)
         except _Missing:
             return pb.ReadResponse()  # an empty id: it is gone
-        now = {key: rewrap(found[key], value) for key, value in inputs.items() if key in found}
+        now = {
+            key: value if same(plain(value), found[key]) else rewrap(found[key], value)
+            for key, value in inputs.items()
+            if key in found
+        }
         return pb.ReadResponse(id=request.id, properties=encode(_shown(found, inputs)), inputs=encode(now))
 
     @answered
