@@ -46,7 +46,7 @@ def _true(condition: str, resource: str) -> bool:
 
 @dataclass
 class Iam:
-    """`tokens`: token -> e-mail of a service account. A caller without a known token is an administrator: the lab's own."""
+    """`tokens`: token -> e-mail of a service account. A caller without one is an administrator: the lab's own."""
 
     bindings: list[Binding] = field(default_factory=list)
     tokens: dict[str, str] = field(default_factory=dict)

@@ -48,8 +48,8 @@ def replaces(path: str, rules: frozenset[str]) -> bool:
 
 
 def same(asked: Any, seen: Any) -> bool:
-    """Whether the cloud's value is what was asked for: text and numbers or booleans alike, JSON by content, lists in any
-    order, and of an object only what was asked.
+    """Whether a cloud's value is what was asked for: text and numbers or booleans alike, JSON by content, lists in
+    any order, and of an object only what was asked.
     """
     if isinstance(asked, dict) and isinstance(seen, dict):
         return all(same(v, seen.get(k)) for k, v in asked.items())

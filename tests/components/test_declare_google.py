@@ -57,7 +57,9 @@ def engine(tmp_path, world):
 
 
 def port(world):
-    return Google(Api(PROJECT, credentials=AnonymousCredentials(), endpoint=world.url_of_api), REGION, wait=lambda _: None)
+    return Google(
+        Api(PROJECT, credentials=AnonymousCredentials(), endpoint=world.url_of_api), REGION, wait=lambda _: None
+    )
 
 
 def launch(world, engine, token="t1", pool="l4"):
@@ -125,8 +127,8 @@ def test_what_somebody_takes_away_is_made_again_and_a_new_pool_moves_nothing(eng
 
 
 def test_what_the_adapter_asks_for_is_allowed_to_the_controller_and_to_no_other_cluster(engine, world):
-    """With the rights that the stack gives, as the stand-in judges them. Which name a condition sees of an instance that a
-    call names by its number isn't sourced: a refusal is tried again by its name.
+    """With the rights that the stack gives, as the stand-in judges them. Which name a condition sees of an instance
+    that a call names by its number isn't sourced: a refusal is tried again by its name.
     """
     engine.declare(groups=[])
     done(engine("stack", "init"))
