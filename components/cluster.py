@@ -53,7 +53,9 @@ class Cluster(pulumi.ComponentResource):
         self._kubernetes(config, there.hosted if there else None)
         observed = pulumi.Output.all(**there.observed if there else {"instances": {}})  # of nothing it would be a list
         self.document = observed.apply(lambda known: build(config, Observed(**known), software).model_dump(mode="json"))
-        none: dict[str, pulumi.Output[Any]] = {key: pulumi.Output.from_input(value) for key, value in room.OUTPUTS.items()}
+        none: dict[str, pulumi.Output[Any]] = {
+            key: pulumi.Output.from_input(value) for key, value in room.OUTPUTS.items()
+        }
         self._of_cloud = none | (there.outputs if there else {})
         self._estimates: Sequence[str] = there.estimates if there else []
         self.register_outputs({"document": self.document, **{key: self._of_cloud[key] for key in room.REGISTERED}})
@@ -88,7 +90,7 @@ class Cluster(pulumi.ComponentResource):
 
 
 def _room(provider: str) -> Any:
-    """The module of a cloud's components: InCloud, OUTPUTS, REGISTERED and check. It loads its SDK, which may be an extra."""
+    """The module of a cloud's components: InCloud, OUTPUTS, REGISTERED and check. It loads that cloud's SDK."""
     try:
         return importlib.import_module(f"components.{provider}.cloud")
     except ModuleNotFoundError as error:

@@ -130,16 +130,15 @@ class ControllerAccess(pulumi.ComponentResource):
             attribute_mapping={"google.subject": "assertion.subject.dn.cn"},
             attribute_condition=f"assertion.subject.dn.cn == '{declared.common_name}'",
         )
-        member = pool.name.apply(
-            lambda its: f"principal://iam.googleapis.com/{its}/subject/{declared.common_name}"
-        )
+        member = pool.name.apply(lambda its: f"principal://iam.googleapis.com/{its}/subject/{declared.common_name}")
         self._rights.act_as("controller-signs-in", self.account, "roles/iam.workloadIdentityUser", member)
 
 
 class CiAccess(pulumi.ComponentResource):
-    """CI's service account: it may preview. Output: `account`."""
+    """CI's service account: it may preview. Outputs: `account`, `provider` (what CI's tokens are exchanged at)."""
 
     account: gcp.serviceaccount.Account
+    provider: pulumi.Output[str]
 
     def __init__(
         self, name: str, *, cloud: GoogleCloud, ci: GoogleCi, opts: pulumi.ResourceOptions | None = None
@@ -161,6 +160,7 @@ class CiAccess(pulumi.ComponentResource):
             attribute_mapping={"google.subject": "assertion.sub"},
             attribute_condition=f"assertion.sub in [{allowed}]",  # else whoever has a token of this issuer gets in
         )
+        self.provider = pool.name.apply(lambda its: f"{its}/providers/{names.account(name, 'preview')}")
         for number, subject in enumerate(ci.preview, 1):
             member = pool.name.apply(
                 lambda its, subject=subject: f"principal://iam.googleapis.com/{its}/subject/{subject}"

@@ -69,9 +69,7 @@ class BurstPool(pulumi.ComponentResource):
         )
 
 
-def compact(
-    cluster: str, label: str, cloud: GoogleCloud, opts: pulumi.ResourceOptions
-) -> gcp.compute.ResourcePolicy:
+def compact(cluster: str, label: str, cloud: GoogleCloud, opts: pulumi.ResourceOptions) -> gcp.compute.ResourcePolicy:
     """A policy that puts machines close to each other; of a region, and used in one zone alone."""
     return gcp.compute.ResourcePolicy(
         logical(cluster, label, "placement"),

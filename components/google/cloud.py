@@ -19,6 +19,7 @@ OUTPUTS: dict[str, Any] = {
     "controller_account": None,  # e-mail of the controller's service account
     "hall_tunnels": [],  # without the key, which the hall has
     "preview_account": None,  # of CI
+    "preview_provider": None,  # what CI's tokens are exchanged at
     "kubeconfig": None,  # none is made here
 }
 """of the stack, by name, with what they are where there is nothing"""
@@ -27,9 +28,11 @@ REGISTERED = ("controller_account",)
 
 
 def check(cloud: GoogleCloud) -> None:
-    """Raises pulumi.RunError where the provider is told another project or region. Google is asked for nothing here: the
-    doctor does that.
+    """Raises pulumi.RunError where the provider is told another project or region, and for what nodes there can't do
+    yet. Google is asked for nothing here: the doctor does that.
     """
+    if any(nodes.data for nodes in (*cloud.groups, *cloud.pools)):
+        raise pulumi.RunError("nodes in Google Cloud bring no data sets yet, and wouldn't join without: leave data out")
     told = pulumi.Config("gcp")
     for key, declared in (("project", cloud.project), ("region", cloud.region)):
         if told.get(key) not in (None, declared):
@@ -37,7 +40,7 @@ def check(cloud: GoogleCloud) -> None:
 
 
 class InCloud:
-    """As components.aws.cloud's: `outputs`, `observed`, `estimates`, `hosted` (None: Google's Kubernetes isn't made)."""
+    """As components.aws.cloud's: `outputs`, `observed`, `estimates`, `hosted` (None: no Kubernetes is made)."""
 
     outputs: dict[str, pulumi.Output[Any]]
     observed: dict[str, Any]
@@ -84,7 +87,8 @@ class InCloud:
             )
         self.outputs = {"controller_account": access.account.email, "hall_tunnels": network.hall_tunnels}
         if cloud.ci:
-            self.outputs["preview_account"] = CiAccess(name, cloud=cloud, ci=cloud.ci, opts=child).account.email
+            ci = CiAccess(name, cloud=cloud, ci=cloud.ci, opts=child)
+            self.outputs |= {"preview_account": ci.account.email, "preview_provider": ci.provider}
         self.estimates = self._estimate(config, cloud, cluster)
         self.observed = {
             "instances": {node: instance for group in groups for node, instance in group.instances.items()},

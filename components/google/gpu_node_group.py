@@ -36,9 +36,7 @@ class GpuNodeGroup(pulumi.ComponentResource):
         child = pulumi.ResourceOptions(parent=self)
         policy = compact(cluster, group.name, cloud, child).id if group.compact_placement else None
         nics = network.interfaces(group.instance_type, group.zone).apply(_wired)
-        self.instances = {
-            node: self._node(node, nics, policy) for node in numbered(group.name, group.count)
-        }
+        self.instances = {node: self._node(node, nics, policy) for node in numbered(group.name, group.count)}
         self.register_outputs({})
 
     def _node(
@@ -47,8 +45,8 @@ class GpuNodeGroup(pulumi.ComponentResource):
         nics: pulumi.Output[list[gcp.compute.InstanceNetworkInterfaceArgs]],
         policy: pulumi.Output[str] | None,
     ) -> pulumi.Output[CloudInstance]:
-        """It has no service account, for it asks Google for nothing, and a name that no right to end rented nodes is bound
-        to. The reservation is said always: without a word a machine uses up whatever open one the project has.
+        """It has no service account, because it asks Google for nothing, and a name that no right to end nodes is bound
+        to. The reservation is always said: else a machine uses up whatever open one the project has.
         """
         group, zone = self._group, self._group.zone
         label = names.labels(self._cluster, node, self._cloud.labels, group=group.name)
@@ -69,9 +67,7 @@ class GpuNodeGroup(pulumi.ComponentResource):
                     labels=label,
                 ),
             ),
-            scratch_disks=[
-                gcp.compute.InstanceScratchDiskArgs(interface="NVME") for _ in range(group.local_ssds or 0)
-            ],
+            scratch_disks=[gcp.compute.InstanceScratchDiskArgs(interface="NVME") for _ in range(group.local_ssds or 0)],
             network_interfaces=nics,
             scheduling=gcp.compute.InstanceSchedulingArgs(
                 on_host_maintenance="TERMINATE",  # a machine with GPUs doesn't migrate
@@ -90,9 +86,7 @@ class GpuNodeGroup(pulumi.ComponentResource):
 
 def _wired(nics: list[NetworkInterface]) -> list[gcp.compute.InstanceNetworkInterfaceArgs]:
     """Without an access config: they have no address outside."""
-    return [
-        gcp.compute.InstanceNetworkInterfaceArgs(subnetwork=nic.subnetwork, nic_type=nic.nic_type) for nic in nics
-    ]
+    return [gcp.compute.InstanceNetworkInterfaceArgs(subnetwork=nic.subnetwork, nic_type=nic.nic_type) for nic in nics]
 
 
 def _address(nics: list[dict[str, str]]) -> str:

@@ -1,4 +1,4 @@
-"""The ways from the cloud network to the halls: HA VPNs and VLAN attachments, with BGP on the one router of the region."""
+"""The ways from the cloud network to the halls: HA VPNs and VLAN attachments, with BGP on the region's one router."""
 
 import ipaddress
 from collections.abc import Iterator
@@ -19,7 +19,7 @@ TUNNELS = 2
 
 
 class HallLinks:
-    """`router`: of the region, NAT's too. `tunnels`: what the halls' VPN devices need, without the key that they have."""
+    """`router`: of the region, NAT's too. `tunnels`: what the halls' VPN devices need beside the key."""
 
     router: gcp.compute.Router
     tunnels: pulumi.Output[list[dict[str, str]]]

@@ -1,4 +1,4 @@
-"""The cloud network: the nodes' own subnet, a way out, who may come in, networks of further NICs, links to the halls."""
+"""The cloud network: the nodes' subnet, a way out, who may come in, networks of further NICs, links to the halls."""
 
 import pulumi
 import pulumi_gcp as gcp

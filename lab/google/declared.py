@@ -119,6 +119,7 @@ KINDS = {
     ),
     "gcp:billing/budget:Budget": Kind("billingAccounts/{billingAccount}/budgets/{displayName}"),
 }
+ROLE = "gcp:projects/iAMCustomRole:IAMCustomRole"
 BUILT_IN = "roles/"
 
 
@@ -211,15 +212,14 @@ class Declared:
 
     def _bindings(self) -> None:
         """What the roles come to."""
-        roles = {said["name"]: said["permissions"] for said in self.held["gcp:projects/iAMCustomRole:IAMCustomRole"].values()}
-        members = self.held["gcp:projects/iAMMember:IAMMember"].values()
-        found = [
-            Binding(said["member"], frozenset(roles.get(said["role"], ())), (said.get("condition") or {}).get("expression", ""))
-            for said in members
-        ]
-        for said in self.held["gcp:secretmanager/secretIamMember:SecretIamMember"].values():
-            found.append(Binding(said["member"], frozenset({"secretmanager.versions.access"})))
-        self.world.iam.bindings = found
+        roles = {said["name"]: said["permissions"] for said in self.held[ROLE].values()}
+        found = []
+        for said in self.held["gcp:projects/iAMMember:IAMMember"].values():
+            condition = (said.get("condition") or {}).get("expression", "")
+            found.append(Binding(said["member"], frozenset(roles.get(said["role"], ())), condition))
+        readers = self.held["gcp:secretmanager/secretIamMember:SecretIamMember"].values()
+        reads = frozenset({"secretmanager.versions.access"})
+        self.world.iam.bindings = [*found, *(Binding(said["member"], reads) for said in readers)]
 
 
 def _values(said: Any, path: str) -> Iterator[str]:

@@ -5,6 +5,12 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
+# calls whose permission has another name than they
+NAMED = {
+    "compute.globalOperations.aggregatedList": "compute.globalOperations.list",
+    "compute.instances.aggregatedList": "compute.instances.list",
+    "compute.instances.bulkInsert": "compute.instances.create",
+}
 _TYPE = r'resource\.type == "(?P<type>[^"]+)"'
 _NAME = r'resource\.name\.extract\("(?P<before>[^"{]*)\{name\}"\)\.startsWith\("(?P<prefix>[^"]*)"\)'
 _CONDITION = re.compile(rf"{_TYPE}(?: && {_NAME})?")
@@ -40,7 +46,7 @@ def _true(condition: str, resource: str) -> bool:
 
 @dataclass
 class Iam:
-    """`tokens`: token -> e-mail of a service account. A caller without a known token is an administrator: the lab's own."""
+    """`tokens`: token -> e-mail of a service account. A caller without one is an administrator: the lab's own."""
 
     bindings: list[Binding] = field(default_factory=list)
     tokens: dict[str, str] = field(default_factory=dict)
@@ -50,6 +56,7 @@ class Iam:
         email = self.tokens.get(token)
         if email is None:
             return ""
+        call = NAMED.get(call, call)
         mine = [each for each in self.bindings if each.member == f"serviceAccount:{email}"]
         if any(call in each.permissions and each.holds(resource) for each in mine):
             return ""

@@ -53,7 +53,9 @@ class Metadata(ThreadingHTTPServer):
 
     daemon_threads = True
 
-    def __init__(self, world: World, address: tuple[str, int] = ("127.0.0.1", 0), who: Callable[[str], Vm | None] | None = None):
+    def __init__(
+        self, world: World, address: tuple[str, int] = ("127.0.0.1", 0), who: Callable[[str], Vm | None] | None = None
+    ):
         self.world, self.who = world, who or self._by_address
         self.waiting = 0  # requests that wait for a change
         self.deaf = False  # they get no answer, whatever changes

@@ -1,7 +1,8 @@
-"""The provider servicer: resources are checked by pulumi-gcp's own classes, to the last key, and put into lab.google."""
+"""The provider servicer: resources are checked by pulumi-gcp's classes, to the last key, and put into lab.google."""
 
 from __future__ import annotations
 
+import contextlib
 import json
 from typing import Any
 from urllib.error import HTTPError
@@ -15,7 +16,7 @@ from pulumi_gcp import provider as sdk
 
 from lab.google.declared import KINDS, ROOT
 from lab.provider import schema
-from lab.provider.changes import changes, replaces, top
+from lab.provider.changes import changes, replaces, same, top
 from lab.provider.fence import in_lab
 from lab.provider.schema import problems
 from lab.provider.service import KINDS as DIFFS
@@ -23,6 +24,7 @@ from lab.provider.service import PluginError, StandIn, answered
 from lab.provider.wire import UNKNOWN, Props, decode, encode, has_unknown, plain, rewrap
 
 ENDPOINT = "computeCustomEndpoint"
+LABEL = "stand-in of the ironburst lab for the gcp plugin (not the official plugin)"
 NO_ENDPOINT = (
     "gcp:computeCustomEndpoint is not set: this is the lab's stand-in for the gcp plugin and speaks only to the lab's "
     "Compute Engine; set it to that, for example http://127.0.0.1:8080/compute/v1/"
@@ -85,7 +87,9 @@ class GoogleStandIn(StandIn):
         self.settings = _settings(raw)
         if not in_lab(str(self.settings.get(ENDPOINT))):
             raise PluginError(NO_ENDPOINT)
-        self.log(f"gcp: stand-in of the ironburst lab for the gcp plugin (not the official one), {self.settings[ENDPOINT]}")
+        self.log(
+            f"gcp: stand-in of the ironburst lab for the gcp plugin (not the official one), {self.settings[ENDPOINT]}"
+        )
         return pb.ConfigureResponse(acceptSecrets=True, supportsPreview=True, acceptResources=False)
 
     # ---- resources: plan
@@ -140,19 +144,21 @@ class GoogleStandIn(StandIn):
             found = self._ask("GET", _token(request.urn), request.id)
         except _Missing:
             return pb.ReadResponse()  # an empty id: it is gone
-        now = {key: rewrap(found[key], value) for key, value in inputs.items() if key in found}
+        now = {
+            key: value if same(plain(value), found[key]) else rewrap(found[key], value)
+            for key, value in inputs.items()
+            if key in found
+        }
         return pb.ReadResponse(id=request.id, properties=encode(_shown(found, inputs)), inputs=encode(now))
 
     @answered
     def Delete(self, request: Any, _context: Any) -> Any:
-        try:
+        with contextlib.suppress(_Missing):
             self._ask("DELETE", _token(request.urn), request.id)
-        except _Missing:
-            pass
         return empty_pb2.Empty()
 
     @answered
-    def Invoke(self, request: Any, _context: Any) -> Any:
+    def Invoke(self, _request: Any, _context: Any) -> Any:
         raise PluginError("this function is not implemented by the lab's stand-in for the gcp plugin")
 
     def _ask(self, verb: str, token: str, its_id: str, said: Props | None = None) -> Props:

@@ -84,7 +84,10 @@ class Machine:
         for folder in (SBIN, LOG, "run/failed", "etc/ironburst"):
             (self.disk / folder).mkdir(parents=True, exist_ok=True)
         (self.disk / "etc/ironburst/kubelet.yaml").touch()
-        files = {name: path.read_text().replace("#!/usr/bin/python3", f"#!{sys.executable}", 1) for name, path in PROGRAMS.items()}
+        files = {
+            name: path.read_text().replace("#!/usr/bin/python3", f"#!{sys.executable}", 1)
+            for name, path in PROGRAMS.items()
+        }
         for name, text in (files | {name: f"#!/bin/sh\n{text}\n" for name, text in STUBS.items()}).items():
             (self.disk / SBIN / name).write_text(text)
             (self.disk / SBIN / name).chmod(0o755)

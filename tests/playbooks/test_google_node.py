@@ -176,13 +176,13 @@ def test_what_answers_without_googles_header_is_not_believed(node, join, monkeyp
 
 
 def ended_by(node, monkeypatch, busy_until_s=0.0, beats_until_s=-1.0):
-    """(seconds after which each machine was gone or stopped, its last state), for as long as the hard limit and an hour,
+    """{machine: (seconds until it was gone or stopped, its last state)}, for as long as the hard limit and an hour,
     with a look of the real program a minute. The controller beats until `beats_until_s`.
     """
     program = load("roles/cloud_node/files/ironburst-dead-man.py", "google")
     machines = sorted(node.world.vms.values(), key=lambda vm: vm.name)
     folders = {vm.name: node.root / vm.name for vm in machines}
-    ended = {}
+    ended, limits = {}, {key: USER_DATA[key] for key in ("dead_man_s", "hard_limit_s")}
     monkeypatch.setattr(program, "END_PAUSE_S", 0.0)
     monkeypatch.setattr(program, "working", lambda known: now_s < busy_until_s)
 
@@ -199,7 +199,7 @@ def ended_by(node, monkeypatch, busy_until_s=0.0, beats_until_s=-1.0):
             if vm.raw["status"] == "RUNNING" and vm.raw["id"] in node.world.vms:
                 node.me = vm
                 monkeypatch.setattr(program, "ROOT", folders[vm.name])
-                program.look({"node": vm.name, **{key: USER_DATA[key] for key in ("dead_man_s", "hard_limit_s")}}, now_s)
+                program.look({"node": vm.name, **limits}, now_s)
             else:
                 ended.setdefault(vm.name, (now_s, vm.raw["status"]))
         node.world.passes(60.0)
@@ -240,10 +240,10 @@ def test_a_delete_that_is_lost_is_asked_again(node, monkeypatch):
 
 
 def test_a_node_can_not_end_another_clusters(node, join):
-    """The condition is on the name's beginning; a node of its own cluster it could end, as it could with the munge key."""
+    """The condition is on the name's beginning; a node of its own cluster it could end."""
     node.launch("t2", cluster="other")
     mine, node.me = node.me, next(vm for vm in node.world.vms.values() if vm.name.startswith("ib-other"))
-    with pytest.raises(join.cloud.CloudError, match="compute.instances.delete"):
+    with pytest.raises(join.cloud.CloudError, match=r"compute\.instances\.delete"):
         join.cloud.end()
     node.me, node.world.delays.delete_s = mine, 60.0
     join.cloud.end()

@@ -11,7 +11,7 @@ INSTANCE = "compute.googleapis.com/Instance"
 ENDING = ("compute.instances.delete",)
 """of a rented node, and of the controller; on the cluster's rented instances alone"""
 LOOKING = (
-    "compute.advice.calculate",
+    "compute.advice.capacityHistory",
     "compute.globalOperations.list",
     "compute.images.get",
     "compute.images.getFromFamily",

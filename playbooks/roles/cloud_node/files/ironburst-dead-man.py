@@ -4,8 +4,8 @@
 Once a minute (ironburst-dead-man.timer). The controller says in the comment of the node in Slurm, or in an annotation
 of the Node in Kubernetes, that it lives, and for how long the lease is paid: `ironburst,at=WHEN,left=SECONDS`. Only
 that the text changed counts, and when, by this node's own clock of uptime: no two clocks are compared, and a scheduler
-that doesn't answer is no heartbeat. The node has its instance ended, as its cloud has it (ironburst_cloud.py beside this
-file), and powers off,
+that doesn't answer is no heartbeat. The node has its instance ended, as its cloud has it (ironburst_cloud.py beside
+this file), and powers off,
 - without jobs: when its lease has ended, or dead_man_s after the last heartbeat (without any: after the boot);
 - with jobs: hard_limit_s after the last heartbeat, and not before its lease has ended.
 In Kubernetes a job is a pod of a workload, as ironburst-kubelet has it; with slurm-bridge Slurm's are jobs, too. Where

@@ -67,7 +67,9 @@ def launch(end):
             if error.code == 404 and error.url.endswith("/user-data"):
                 raise NotRented(f"the metadata service at {cloud.SERVICE} answers 404 for {error.url}") from None
             if error.code in (401, 403, 404):
-                raise JoinError(f"the metadata service at {cloud.SERVICE} answers {error.code} for {error.url}") from None
+                raise JoinError(
+                    f"the metadata service at {cloud.SERVICE} answers {error.code} for {error.url}"
+                ) from None
             reason = f"HTTP {error.code}"
         except OSError as error:
             reason = str(error)
