@@ -3,6 +3,8 @@
 from copy import deepcopy
 from pathlib import Path
 
+from ironburst.config.load import read_value
+
 STACK = Path(__file__).parents[1] / "stacks" / "Pulumi.lab.yaml"
 _CLOUD = {
     "provider": "google",
@@ -54,3 +56,10 @@ _CLOUD = {
 def cloud():
     """A copy of it, to be changed."""
     return deepcopy(_CLOUD)
+
+
+def value():
+    """The whole declaration, as it is in a stack file."""
+    said = read_value(STACK)
+    said["scheduler"]["munge_key"] = "google-secretmanager:lab-project/munge-key"
+    return said | {"cloud": cloud()}

@@ -212,6 +212,8 @@ class Cloud(Strict):
     (config.clouds), with what is its own.
     """
 
+    store: ClassVar[str] = ""
+    """scheme of references to its store of secrets, which its nodes can read"""
     closed: ClassVar[str] = ""
     """why nothing can be declared of it yet; empty: it can"""
 

@@ -11,7 +11,7 @@ from ironburst.adapters.google.api import Api
 from ironburst.adapters.google.cloud import Google
 from ironburst.adapters.google.doctor import GoogleProject
 from ironburst.config.google import declared
-from ironburst.config.load import from_value, read_value
+from ironburst.config.load import from_value
 from ironburst.doctor.google import capacity, images, orphans, quotas, rights, services
 from ironburst.doctor.google import examine as google
 from ironburst.doctor.google.site import GoogleSite
@@ -34,8 +34,7 @@ class Made:
         cloud.reservations["ours"] = (ZONE, KIND, 4)
 
     def site(self, change=lambda cloud: None):
-        value = read_value(google_stack.STACK)
-        value["cloud"] = google_stack.cloud()
+        value = google_stack.value()
         change(value["cloud"])
         config = from_value(value)
         root = self.cloud.url_of_api.removesuffix("compute/v1/")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime, timedelta
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
@@ -235,6 +235,8 @@ class Iam(Strict):
 
 class AwsCloud(Cloud):
     """Cloud nodes, fixed and rented."""
+
+    store: ClassVar[str] = "aws-secretsmanager"
 
     provider: Literal["aws"] = "aws"
     network: CloudNetwork

@@ -7,7 +7,7 @@ import ipaddress
 from collections.abc import Callable, Iterator
 
 from ironburst import catalog
-from ironburst.config.cloud_models import Group, Pool
+from ironburst.config.cloud_models import Cloud, Group, Pool
 from ironburst.config.finding import Finding, path_of
 from ironburst.config.models import ClusterConfig, Hall, Nodes
 from ironburst.config.scheduler_models import Scheduler
@@ -38,6 +38,11 @@ def cloud_nodes(config: ClusterConfig) -> Iterator[tuple[At, Group | Pool]]:
             yield functools.partial(path_of, "cloud", "groups", g), group
         for p, pool in enumerate(config.cloud.pools):
             yield functools.partial(path_of, "cloud", "pools", p), pool
+
+
+def readable(cloud: Cloud, reference: str) -> bool:
+    """Whether a secret is where the cloud's nodes can read it, by their role."""
+    return reference.partition(":")[0] == cloud.store
 
 
 def unknown(path: str, name: str, lookup: Callable[[str], object]) -> Findings:

@@ -177,6 +177,7 @@ LabelValue = Annotated[str, Field(pattern=r"^[a-z0-9_-]{0,63}$")]
 class GoogleCloud(Cloud):
     """Cloud nodes, fixed and rented."""
 
+    store: ClassVar[str] = "google-secretmanager"
     closed: ClassVar[str] = "what makes its network, and what its nodes boot with, isn't here yet"
 
     provider: Literal["google"]

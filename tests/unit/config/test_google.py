@@ -34,9 +34,7 @@ def opened(monkeypatch):
 
 @pytest.fixture
 def declared():
-    value = read_value(google_stack.STACK)
-    value["cloud"] = google_stack.cloud()
-    return value
+    return google_stack.value()
 
 
 def said(value):
@@ -57,6 +55,16 @@ def test_the_door_is_one_sentence(declared, monkeypatch):
 def test_without_a_provider_it_is_the_first_cloud():
     assert clouds.DEFAULT == "aws" and set(clouds.CLASSES) == {"aws", "google"}
     assert type(from_value(read_value(google_stack.STACK)).cloud) is clouds.CLASSES["aws"]
+
+
+def test_a_secret_that_its_nodes_can_not_read_is_refused(declared):
+    declared["scheduler"]["munge_key"] = "aws-secretsmanager:lab/munge-key"
+    found = check(from_value(declared), NOW)
+    (message,) = [each.message for each in found if each.rule == "munge-key"]
+    assert message.startswith("must be a reference to google-secretmanager: where there are burst pools")
+    value = read_value(google_stack.STACK)
+    value["scheduler"]["munge_key"] = "google-secretmanager:lab-project/munge-key"
+    assert [each.rule for each in check(from_value(value), NOW) if each.severity == "error"] == ["munge-key"]
 
 
 def refused(value):

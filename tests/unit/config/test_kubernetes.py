@@ -96,7 +96,7 @@ def test_a_secret_in_the_place_of_a_reference_is_not_repeated(value):
 def test_rented_nodes_read_their_token_from_aws(value):
     value["scheduler"]["join_token"] = "file:token"
     ((path, message),) = said(value)
-    assert path == "scheduler.join_token" and "must be an aws-secretsmanager: reference" in message
+    assert path == "scheduler.join_token" and "must be a reference to aws-secretsmanager:" in message
 
 
 def test_a_cluster_has_no_head_of_ours_and_its_own_rule_of_names(value):
