@@ -21,7 +21,7 @@ from tests.components.google_stack import PROJECT, REGION, ZONES, cloud
 
 @pytest.fixture(autouse=True)
 def _open(monkeypatch):
-    """The door is closed until all of it is there (tests/unit/config/test_provider.py)."""
+    """The door is closed until all of it is there (tests/contract/test_clouds.py)."""
     monkeypatch.setattr(GoogleCloud, "closed", "")
     monkeypatch.setenv("HALL_KEY", "k3y-of-the-hall")
 
