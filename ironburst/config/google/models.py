@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from datetime import datetime, timedelta
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import Field, model_validator
 
-from ironburst.config.cloud_models import Cloud, Data, Group, Images, Pool
+from ironburst.config.cloud_models import Cloud, Group, Images, Pool
 from ironburst.config.google.forms import BILLING, IMAGE, PROJECT, RESERVATION
 from ironburst.config.google.network_models import GoogleNetwork
 from ironburst.config.software_models import Strict
@@ -171,35 +170,6 @@ class GoogleCi(Strict):
     )
 
 
-def _bucket(value: str) -> str:
-    bucket, _, prefix = value.removesuffix("/").partition("/")
-    good = re.fullmatch(r"[a-z0-9][a-z0-9._-]{1,61}[a-z0-9]", bucket)
-    parts = prefix.split("/") if prefix else []
-    if not good or not all(re.fullmatch(r"[A-Za-z0-9!_.'()=-]+", part) and part not in (".", "..") for part in parts):
-        raise ValueError("is not bucket/prefix; write for example training-data/imagenet, without gs:// and wildcards")
-    return value.removesuffix("/")
-
-
-class GoogleDataSet(Data):
-    """Files that nodes read: copied from Cloud Storage before the node takes jobs."""
-
-    gcs: Annotated[str, AfterValidator(_bucket)] = Field(
-        description="bucket/prefix: all objects below prefix/ are copied to the node's disks",
-        examples=["training-data/imagenet"],
-    )
-    path: str | None = Field(
-        default=None,
-        pattern=r"^(/[A-Za-z0-9_-][A-Za-z0-9._-]*)+$",
-        examples=["/data/imagenet"],
-        description="where nodes have it, read-only; none: /data/ and its name",
-    )
-
-    def comes_from(self, region: str) -> tuple[str, str]:  # noqa: ARG002 - a bucket's name has none
-        """The kind and the source of a DataSet of the document."""
-        return "gcs", self.gcs
-
-
-DataName = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$")]
 LabelKey = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_-]{0,62}$")]
 LabelValue = Annotated[str, Field(pattern=r"^[a-z0-9_-]{0,63}$")]
 
@@ -214,7 +184,6 @@ class GoogleCloud(Cloud):
     network: GoogleNetwork
     groups: list[GoogleGroup] = Field(default=[])
     pools: list[GooglePool] = Field(default=[])
-    data: dict[DataName, GoogleDataSet] = Field(default={}, description="name: files that nodes are given to read")
     images: GoogleImages = Field(default=GoogleImages(), description="the images of rented nodes")
     controller: GoogleController | None = Field(
         default=None,

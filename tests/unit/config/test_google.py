@@ -100,7 +100,6 @@ MALFORMED = {
         "cloud.network.hall_link",
         "needs interconnects",
     ),
-    "a bucket's URL": (change(["data"], {"a": {"gcs": "gs://b/c"}}), "cloud.data.a.gcs", "without gs://"),
 }
 
 
@@ -213,6 +212,12 @@ WRONG = {
         ),
         "network.hall_link",
         "used, never changed",
+    ),
+    "data that nobody copies": (change(["data"], {"a": {"path": "/data/a"}}), "data", "copied to no node"),
+    "Karpenter's nodes": (
+        change(["karpenter"], [{"name": "k", "instance_type": "g2-standard-48", "max_nodes": 1, "node_class": "c"}]),
+        "karpenter",
+        "launches in AWS here",
     ),
     "a long name": (pool(name="h" * 32), None, None),
     "no price": (
