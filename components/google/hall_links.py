@@ -7,6 +7,7 @@ import pulumi
 import pulumi_gcp as gcp
 
 from components.google import names
+from ironburst.config.google.estimates import TUNNELS
 from ironburst.config.google.models import GoogleCloud
 from ironburst.config.google.network_models import GoogleHallLink
 from ironburst.nodes.naming import logical
@@ -15,7 +16,6 @@ from ironburst.system.secrets import resolve
 _ASNS = range(64512, 65535)
 _INSIDE = ipaddress.IPv4Network("169.254.64.0/20")
 """of the tunnels' ends; Google takes link-local ones alone"""
-TUNNELS = 2
 
 
 class HallLinks:

@@ -43,7 +43,7 @@ def _written(site: Site, notices: list[Interruption]) -> None:
                 leases.taken_back(site, lease, "spot interruption")
 
 
-def from_nodes(site: Site, observation: Observation) -> None:
+def _from_nodes(site: Site, observation: Observation) -> None:
     """Notices that the nodes themselves got. The reason of a node outlives its lease, so the instance has to be it."""
     for lease in site.ledger.leases():
         node = observation.node(lease.node)
@@ -55,9 +55,10 @@ def from_nodes(site: Site, observation: Observation) -> None:
 
 
 def troubles(site: Site, observation: Observation) -> None:
-    """Failed status checks and scheduled events: the node takes no new job. Its jobs go on while it answers and the
-    event is far off, else they go back to the queue.
+    """What nodes were told themselves; failed status checks and scheduled events: the node takes no new job. Its jobs
+    go on while it answers and the event is far off, else they go back to the queue.
     """
+    _from_nodes(site, observation)
     of = {lease.instance_id: lease for lease in site.ledger.leases() if lease.instance_id}
     running = [id for id in of if (site.instances[id].state == "running" if id in site.instances else site.unlisted)]
     if site.unlisted and site.late:  # EC2 isn't reached: waiting for it once more only makes the next notice late

@@ -195,7 +195,6 @@ class Controller:
         rebuild.run(site, observation, heard)
         with self._trouble(site):
             self._say(site)
-        notices.from_nodes(site, observation)
         notices.troubles(site, observation)
         leases.admit(site)
         leases.advance(site, observation)

@@ -21,7 +21,7 @@ from tests.components.google_stack import PROJECT, REGION, ZONES, cloud
 
 @pytest.fixture(autouse=True)
 def _open(monkeypatch):
-    """The door is closed until all of it is there (tests/unit/config/test_provider.py)."""
+    """The door is closed until all of it is there (tests/contract/test_clouds.py)."""
     monkeypatch.setattr(GoogleCloud, "closed", "")
     monkeypatch.setenv("HALL_KEY", "k3y-of-the-hall")
 
@@ -95,7 +95,7 @@ def test_an_ha_vpn_has_two_tunnels_with_bgp_and_its_key_is_a_secret(google):
     tunnels = recording.all("VPNTunnel")
     assert [each.inputs["vpnGatewayInterface"] for each in tunnels] == [0, 1]
     assert all("sharedSecret" in dict(recording.secrets)["gcp:compute/vPNTunnel:VPNTunnel"] for _ in tunnels)
-    ends = [condition for permissions, condition in all_of(recording) if "compute.instances.delete" in permissions]
+    ends = [each.inputs["ipRange"] for each in recording.all("routerInterface:RouterInterface")]
     assert ends == ["169.254.64.1/30", "169.254.64.5/30"]
     peers = recording.all("routerPeer:RouterPeer")
     assert [each.inputs["peerIpAddress"] for each in peers] == ["169.254.64.2", "169.254.64.6"]
