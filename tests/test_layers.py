@@ -32,7 +32,7 @@ RIGHTS = {
     "ironburst.config": "pydantic yaml :catalog :hall :nodes :software :system",
     "ironburst.plan": ":config :software :system",  # pure
     "ironburst.document": "pydantic :catalog :config :nodes :software :system",
-    "ironburst.doctor": ":catalog :config :document :nodes :ports :slurm_programs :software :system",  # pure
+    "ironburst.doctor": ":catalog :config :document :nodes :ports :slurm_programs :software",  # pure
     # tools of this machine
     "ironburst.system": "rich",
     "ironburst.system.secrets": ":system.aws :system.google :system.secret_store",
