@@ -28,8 +28,8 @@ REGISTERED = ("controller_account",)
 
 
 def check(cloud: GoogleCloud) -> None:
-    """Raises pulumi.RunError where the provider is told another project or region. Google is asked for nothing here: the
-    doctor does that.
+    """Raises pulumi.RunError where the provider is told another project or region. Google is asked for nothing here:
+    the doctor does that.
     """
     told = pulumi.Config("gcp")
     for key, declared in (("project", cloud.project), ("region", cloud.region)):
