@@ -182,7 +182,7 @@ def _federated(
             project=project,
             workload_identity_pool_id=pool.workload_identity_pool_id,
             workload_identity_pool_provider_id=its_id,
-            **provider,  # type: ignore[arg-type]
+            **provider,
         ),
         opts=child,
     )

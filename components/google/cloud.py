@@ -28,11 +28,9 @@ REGISTERED = ("controller_account",)
 
 
 def check(cloud: GoogleCloud) -> None:
-    """Raises pulumi.RunError where the provider is told another project or region, and for what nodes there can't do
-    yet. Google is asked for nothing here: the doctor does that.
+    """Raises pulumi.RunError where the provider is told another project or region. Google is asked for nothing here:
+    the doctor does that.
     """
-    if any(nodes.data for nodes in (*cloud.groups, *cloud.pools)):
-        raise pulumi.RunError("nodes in Google Cloud bring no data sets yet, and wouldn't join without: leave data out")
     told = pulumi.Config("gcp")
     for key, declared in (("project", cloud.project), ("region", cloud.region)):
         if told.get(key) not in (None, declared):

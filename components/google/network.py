@@ -46,7 +46,7 @@ class Network(pulumi.ComponentResource):
         existing = self._cloud.network.existing
         if existing:
             named = existing.fabric.get(zone, [])
-            further: list[pulumi.Input[str]] = [self._path(each) for each in named][: len(cards) - 1]
+            further: list[pulumi.Input[str]] = [*map(self._path, named[: len(cards) - 1])]
         else:
             further = [self._fabric[card.network][card.subnet] for card in cards[1:]]
         types = [card.nic_type for card in cards]

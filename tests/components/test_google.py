@@ -215,13 +215,6 @@ def test_a_provider_that_is_told_another_project_is_refused(google, monkeypatch)
         google(again=True)
 
 
-def test_data_sets_that_no_node_would_bring_are_refused(google):
-    """ironburst-data copies from S3; a node whose data doesn't come doesn't join."""
-    data = {"imagenet": {"gcs": "training-data/imagenet"}}
-    with pytest.raises((RunError, ValueError), match="bring no data sets yet"):
-        google(data=data, pools=[cloud()["pools"][0] | {"data": ["imagenet"]}])
-
-
 @pytest.mark.parametrize(
     ("token", "inputs", "path"),
     [
