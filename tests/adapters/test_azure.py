@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from ironburst import ports
-from ironburst.adapters.azure import errors, launching
+from ironburst.adapters.azure import errors, launching, spot
 from ironburst.adapters.azure.instances import POWER
 from lab.azure.world import Reservation, Size
 from tests.adapters import azure_errors
@@ -89,6 +89,13 @@ def test_machines_with_infiniband_are_in_one_scale_set_of_their_own(bench):
     (call, _) = bench.cloud.asked("virtual_machine_scale_sets.create_or_update")
     wanted = {"orchestrationMode": "Flexible", "singlePlacementGroup": True, "platformFaultDomainCount": 1}
     assert call.body["properties"] == wanted and call.body["zones"] == ["1"]
+
+
+def test_a_scale_set_that_is_refused_is_a_launch_that_failed(bench):
+    text = "exceeding approved quota of scale sets"
+    bench.cloud.fault("virtual_machine_scale_sets.create_or_update", 409, reason="OperationNotAllowed", message=text)
+    assert type(over(bench, count=2)) is ports.QuotaReached
+    assert bench.cloud.made == [] and bench.cloud.left_over() == {}
 
 
 FAILS = {
@@ -294,6 +301,9 @@ def test_spot_prices_are_linux_ones_in_all_places_of_the_region(bench):
     found = bench.port.spot_prices([KIND, "Standard_Nothing"])
     assert found == {(KIND, zone): 39.2 for zone in ("eastus", "eastus-1", "eastus-2", "eastus-3")}
     assert bench.port.spot_prices([]) == {}
+    for url in (f"{bench.cloud.url}/nothing", "http://127.0.0.1:1/"):
+        with pytest.raises(ports.OutcomeUnknown):
+            spot.prices("eastus", [KIND], url=url)
 
 
 @pytest.mark.parametrize(
@@ -567,7 +577,7 @@ def test_notices_do_not_come_by_a_queue(bench):
 
 @pytest.mark.parametrize(("kind", "code", "text", "status"), CASES)
 def test_errors_by_what_to_do_next(kind, code, text, status):
-    error = errors.gravest([errors.Cause(code, text)], PUT, status)
+    error = errors.gravest([errors.ErrorInfo(code, text)], PUT, status)
     assert type(error) is kind and error.code == code and PUT in str(error)
 
 
@@ -583,14 +593,14 @@ def test_they_are_the_same_over_http_and_in_a_wrapper(bench, kind, code, text, s
 
 @pytest.mark.parametrize(("kind", "code", "text", "status"), [case for case in CASES if not case[3]])
 def test_a_launch_that_failed_is_never_to_be_repeated(kind, code, text, status):
-    error = errors.failed(errors.gravest([errors.Cause(code, text)], PUT))
+    error = errors.failed(errors.gravest([errors.ErrorInfo(code, text)], PUT))
     assert error.code == code and not isinstance(error, ports.OutcomeUnknown)
     assert type(error) is (ports.LaunchFailed if kind in (ports.Refused, ports.OutcomeUnknown) else kind)
 
 
 def test_of_several_causes_the_one_that_lasts_longest_counts():
     def found(*codes):
-        return type(errors.gravest([errors.Cause(code) for code in codes], PUT))
+        return type(errors.gravest([errors.ErrorInfo(code) for code in codes], PUT))
 
     assert found("AllocationFailed", "QuotaExceeded", "DeploymentFailed") is ports.QuotaReached
     assert found("ResourceNotFound", "ZonalAllocationFailed") is ports.InsufficientCapacity

@@ -19,7 +19,7 @@ from ironburst.adapters.azure import errors, launching, spot
 from ironburst.adapters.azure.api import Api, Json, read, refused
 from ironburst.adapters.azure.images import newest
 from ironburst.adapters.azure.instances import Id, gone, group_in, instance
-from ironburst.adapters.azure.launches import YOUNG_S, Launches, deleting, tags_of
+from ironburst.adapters.azure.launches import YOUNG_S, GroupLaunches, deleting, tags_of
 from ironburst.adapters.azure.sizes import Sizes
 from ironburst.adapters.azure.troubles import troubles_of
 from ironburst.adapters.launch_at_once import launch_at_once
@@ -62,7 +62,7 @@ class Azure:
         """`prices_url`, `wait` and `now`: for tests."""
         self._api, self._region, self._prices_url, self._now = api, region, prices_url, now
         self._sizes = Sizes(api, region, now)
-        self._launches = Launches(api, self._sizes, wait, now)
+        self._launches = GroupLaunches(api, self._sizes, wait, now)
         self._addresses: dict[str, str] = {}  # by id
         self._seen: dict[str, Instance] = {}  # that were there
         self._shown: set[str] = set()  # of those, by lists

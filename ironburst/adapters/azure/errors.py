@@ -96,7 +96,7 @@ _GRAVEST = (Malformed, QuotaReached, TooExpensive, InsufficientCapacity, Refused
 raised = (AzureError, ValueError, TypeError, KeyError, AttributeError, IndexError)
 
 
-class Cause(NamedTuple):
+class ErrorInfo(NamedTuple):
     """One error, as Azure says it."""
 
     code: str
@@ -130,7 +130,7 @@ def retry_after_s(error: Exception) -> float:
         return 0.0
 
 
-def _answer(error: Exception) -> tuple[int | None, list[Cause]]:
+def _answer(error: Exception) -> tuple[int | None, list[ErrorInfo]]:
     response: Any = error.response if isinstance(error, HttpResponseError) else None
     if response is None:
         return None, []
@@ -140,11 +140,11 @@ def _answer(error: Exception) -> tuple[int | None, list[Cause]]:
         return int(response.status_code), []
 
 
-def causes(said: Mapping[str, Any]) -> Iterator[Cause]:
+def causes(said: Mapping[str, Any]) -> Iterator[ErrorInfo]:
     """Of an error object {code, message, details?}: itself and what it is nested around. Raises KeyError for another
     shape.
     """
-    yield Cause(str(said["code"]), str(said.get("message") or ""))
+    yield ErrorInfo(str(said["code"]), str(said.get("message") or ""))
     for inner in said.get("details") or []:
         if isinstance(inner, Mapping) and inner.get("code"):
             yield from causes(inner)
@@ -157,7 +157,7 @@ def is_missing(error: CloudError, name: str) -> bool:
     return error.code in MISSING and name.lower() in str(error).lower()
 
 
-def gravest(said: Iterable[Cause], what: str, status: int = 0) -> CloudError:
+def gravest(said: Iterable[ErrorInfo], what: str, status: int = 0) -> CloudError:
     """The port's error for several causes. `status`: of the HTTP answer that they came in; 0: of what had begun."""
     every = list(said)
     known = [cause for cause in every if cause.code not in NEUTRAL] or every
@@ -175,7 +175,7 @@ def gravest_of(found: Iterable[CloudError]) -> CloudError:
     return next(error for kind in (*_GRAVEST, CloudError) for error in every if isinstance(error, kind))
 
 
-def _kind(cause: Cause, status: int) -> type[CloudError]:
+def _kind(cause: ErrorInfo, status: int) -> type[CloudError]:
     code, text = cause
     for kind, codes in (
         (TooExpensive, EXPENSIVE),

@@ -18,7 +18,7 @@ from azure.core import MatchConditions
 from ironburst.adapters.azure import errors, launching, reservations
 from ironburst.adapters.azure.api import Api, Json, read
 from ironburst.adapters.azure.instances import statuses
-from ironburst.adapters.azure.launching import BEGUN, COUNT, FAILED, LAUNCHED, Launch
+from ironburst.adapters.azure.launching import BEGUN, COUNT, FAILED, LAUNCHED, GroupLaunch
 from ironburst.adapters.azure.sizes import Sizes
 from ironburst.ports import (
     CloudError,
@@ -48,7 +48,7 @@ class _Failed(Exception):
         self.cause = cause
 
 
-class Launches:
+class GroupLaunches:
     """Of one region. Safe to use from several threads."""
 
     def __init__(self, api: Api, sizes: Sizes, wait: Callable[[float], object], now: Callable[[], float] = time.time):
@@ -57,7 +57,7 @@ class Launches:
         self._failures: dict[str, CloudError] = {}  # by token
         self._over: set[str] = set()  # groups whose launch is over, well
 
-    def launch(self, launch: Launch) -> list[Json]:
+    def launch(self, launch: GroupLaunch) -> list[Json]:
         """All machines. Raises UnderWay as long as it isn't over, and whatever ended it."""
         group, looks = self.group(launch.group), list(_LOOKS_S)
         if group is None:
@@ -73,7 +73,7 @@ class Launches:
                 self._wait(looks.pop(0))
                 group = self.group(launch.group)
 
-    def _begin(self, launch: Launch) -> Json:
+    def _begin(self, launch: GroupLaunch) -> Json:
         """Its group: from now on it is there."""
         reservations.before(self._api, launch)
         tags = dict(launch.tags) | {BEGUN: str(int(self._now()))}
@@ -102,7 +102,7 @@ class Launches:
                 return None
             raise
 
-    def _look(self, launch: Launch, group: Json | None) -> list[Json]:
+    def _look(self, launch: GroupLaunch, group: Json | None) -> list[Json]:
         if group is None:
             raise self._failures.get(launch.token) or OutcomeUnknown(f"{_PUT}: the group {launch.group} is gone again")
         _same(launch, group)
@@ -113,13 +113,13 @@ class Launches:
         except CloudError as error:  # it has begun: a refusal of one call is no end of it
             raise OutcomeUnknown(str(error), error.code) from None
 
-    def _further(self, launch: Launch, group: Json) -> list[Json]:
+    def _further(self, launch: GroupLaunch, group: Json) -> list[Json]:
         if LAUNCHED in tags_of(group):
             return self._launched(launch, group)
         if FAILED in tags_of(group) or deleting(group):
             self._failures.setdefault(launch.token, _written(tags_of(group)))
             self.take_back(group)
-        self._fabric(launch)
+        self._fabric(launch, group)
         listed = self.listed(launch.group)
 
         def one(index: int) -> Json | Exception:
@@ -140,7 +140,7 @@ class Launches:
         self.finish(group, machines)
         return machines
 
-    def _launched(self, launch: Launch, group: Json) -> list[Json]:
+    def _launched(self, launch: GroupLaunch, group: Json) -> list[Json]:
         listed = self.listed(launch.group)
         found = [listed.get(name) or self.machine(launch.group, name) for name in launch.names]
         there = [each for each in found if each is not None]
@@ -160,28 +160,30 @@ class Launches:
             raise
         return {str(read("virtual_machines.list", lambda raw: raw["name"], each)): each for each in found}
 
-    def _fabric(self, launch: Launch) -> None:
+    def _fabric(self, launch: GroupLaunch, group: Json) -> None:
         """The scale set that machines with InfiniBand are to be in."""
         if launch.scale_set is None:
             return
-        room = "virtual_machine_scale_sets"
+        room, missing = "virtual_machine_scale_sets", MatchConditions.IfMissing
         try:
             there = self._api.get(f"{room}.get", launch.group, launching.SET)
         except CloudError as error:
             if not errors.is_missing(error, launching.SET):
                 raise
-            there, _ = self._api.put(
-                f"{room}.begin_create_or_update",
-                launch.group,
-                launching.SET,
-                launch.scale_set,
-                match_condition=MatchConditions.IfMissing,
-            )
+            put = f"{room}.begin_create_or_update"
+            try:
+                there, _ = self._api.put(put, launch.group, launching.SET, launch.scale_set, match_condition=missing)
+            except CloudError as refusal:
+                if isinstance(refusal, OutcomeUnknown) or refusal.code in errors.THERE:
+                    raise
+                self._fail(launch, group, [refusal])
         state = read(room, lambda raw: raw["properties"]["provisioningState"], there)
+        if state == "Failed":
+            self._fail(launch, group, [LaunchFailed(f"{room}: the scale set of {launch.group} failed", state)])
         if state != "Succeeded":
             raise UnderWay(f"{room}: the scale set of {launch.group} is {state.lower()}")
 
-    def _one(self, launch: Launch, index: int, raw: Json | None) -> Json:
+    def _one(self, launch: GroupLaunch, index: int, raw: Json | None) -> Json:
         """A machine that is there and up. Raises UnderWay, _Failed."""
         name = launch.names[index]
         if raw is None:
@@ -196,7 +198,7 @@ class Launches:
         self._operations.pop(name, None)
         return raw
 
-    def _made(self, launch: Launch, index: int) -> Json:
+    def _made(self, launch: GroupLaunch, index: int) -> Json:
         name, url = launch.names[index], self._operations.get(launch.names[index])
         if url is not None:
             if there := self.machine(launch.group, name):
@@ -232,7 +234,7 @@ class Launches:
             raise UnderWay(f"{_PUT}: {str(status).lower()}")
         return None
 
-    def _cause(self, launch: Launch, name: str) -> CloudError:
+    def _cause(self, launch: GroupLaunch, name: str) -> CloudError:
         """Why a machine has failed: by what went on, or its own status."""
         url = self._operations.get(name)
         if url:
@@ -243,9 +245,9 @@ class Launches:
         view = self._api.get("virtual_machines.instance_view", launch.group, name)
         codes = statuses(view, "ProvisioningState/failed/")
         texts = [str(each.get("message", "")) for each in view.get("statuses") or [] if each.get("message")]
-        return errors.gravest([errors.Cause(codes[0] if codes else "Failed", "; ".join(texts))], _PUT)
+        return errors.gravest([errors.ErrorInfo(codes[0] if codes else "Failed", "; ".join(texts))], _PUT)
 
-    def _fail(self, launch: Launch, group: Json, causes: Sequence[CloudError]) -> NoReturn:
+    def _fail(self, launch: GroupLaunch, group: Json, causes: Sequence[CloudError]) -> NoReturn:
         """Take all of it back. Raises UnderWay: it is over when its group is gone."""
         error = errors.failed(errors.gravest_of(causes))
         if isinstance(error, InsufficientCapacity) and error.code in errors.ELSEWHERE:
@@ -336,7 +338,7 @@ def deleting(group: Json) -> bool:
     return bool((group.get("properties") or {}).get("provisioningState") in ("Deleting", "Deprovisioning"))
 
 
-def _same(launch: Launch, group: Json) -> None:
+def _same(launch: GroupLaunch, group: Json) -> None:
     if tags_of(group).get(launching.ASKED) != launch.asked:
         raise TokenMismatch(f"{_PUT}: the token of this launch was used before, for something else", "OtherParameters")
 
@@ -344,4 +346,4 @@ def _same(launch: Launch, group: Json) -> None:
 def _written(tags: Mapping[str, str]) -> CloudError:
     """The failure that a process before us wrote down."""
     code, _, text = tags.get(FAILED, "").partition(": ")
-    return errors.failed(errors.gravest([errors.Cause(code or "Deleted", text or "its group was deleted")], _PUT))
+    return errors.failed(errors.gravest([errors.ErrorInfo(code or "Deleted", text or "its group was deleted")], _PUT))

@@ -36,7 +36,7 @@ SET = "fabric"
 
 
 @dataclass(frozen=True)
-class Launch:
+class GroupLaunch:
     """`group`: its resource group; `names`: of its machines, in the order of their index; `tags`: of the group.
     `bodies`: of the machines; `scale_set`: that of theirs, None: they need none. `reservation`: the id of the group of
     reservations that they must run in; empty: none.
@@ -77,7 +77,7 @@ def region_of(zone: str) -> tuple[str, str]:
     return (found[1], found[2]) if found else (zone, "")
 
 
-def of(request: LaunchRequest, subscription: str) -> Launch:
+def of(request: LaunchRequest, subscription: str) -> GroupLaunch:
     """Raises Malformed for what can't be asked for."""
     place, group = request.place, group_of(request.token)
     region, zone = region_of(request.zone)
@@ -105,7 +105,7 @@ def of(request: LaunchRequest, subscription: str) -> Launch:
             | ({"identity": {"type": "UserAssigned", "userAssignedIdentities": {identity: {}}}} if identity else {})
             | {"properties": properties}
         )
-    return Launch(
+    return GroupLaunch(
         token=request.token,
         group=group,
         names=names,

@@ -8,7 +8,7 @@ import re
 from collections.abc import Sequence
 
 from ironburst.adapters.azure.api import Api, Json, read, refused
-from ironburst.adapters.azure.launching import Launch
+from ironburst.adapters.azure.launching import GroupLaunch
 from ironburst.ports import InsufficientCapacity, Refused
 
 _GET = "capacity_reservation_groups.get"
@@ -18,7 +18,7 @@ _ID = re.compile(
 )
 
 
-def before(api: Api, launch: Launch) -> None:
+def before(api: Api, launch: GroupLaunch) -> None:
     """Raises InsufficientCapacity where not all of a launch has a place in its reservation."""
     if not launch.reservation:
         return
@@ -63,7 +63,7 @@ def _path(id: str) -> tuple[str, str]:
     return found[1], found[2]
 
 
-def _fits(reservation: Json, launch: Launch) -> bool:
+def _fits(reservation: Json, launch: GroupLaunch) -> bool:
     zones = [str(zone) for zone in reservation.get("zones") or []]
     return bool(
         reservation["sku"]["name"].lower() == launch.size.lower() and zones == [launch.zone] * bool(launch.zone)
