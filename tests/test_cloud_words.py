@@ -10,7 +10,7 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 WORDS = re.compile(
-    r"(?<![A-Za-z])(?:google|Google|GOOGLE|googleapis?|googleapiclient|gcp|Gcp|GCP|gce|Gce|GCE|gke|GKE|gcloud"
+    r"(?<![A-Za-z])(?:google|Google|GOOGLE|googleapis?|googleapiclient|azure|Azure|AZURE|vmss|VMSS|gcp|Gcp|GCP|gce|Gce|GCE|gke|GKE|gcloud"
     r"|aws|Aws|AWS|amazon|Amazon|amazonaws|ec2|Ec2|EC2|ebs|EBS|efa|Efa|EFA|eks|Eks|EKS|iam|IAM|s3|S3"
     r"|sqs|SQS|ssm|SSM|sts|STS|fsx|FSx|vpc|Vpc|VPC|arn|ARN|ami|AMI|boto3?|botocore)(?![a-z])"
 )
@@ -50,7 +50,7 @@ def counted():
 
 
 # A cloud's rooms: what lies there may speak it; and what has no room for that
-ROOMS = re.compile(r"(?:^|/)(?:aws|google)(?:\.py$|/)")
+ROOMS = re.compile(r"(?:^|/)(?:aws|azure|google)(?:\.py$|/)")
 ROWS = (
     "ironburst/catalog/offers.py",
     "ironburst/config/clouds.py",
@@ -100,6 +100,7 @@ def test_no_entry_outlives_its_module(path):
         ("own_arn = 1\nlearn = warn = 2\nAMI_ID = 3", [1, 3]),
         ("laws = 1\nPARNELL = 2\ncloud_aws = 3", [3]),
         ("x = 'on GCP'\nurl = 'compute.googleapis.com'\ngce_zone = 1\nagce = Googled = 2", [1, 2, 3]),
+        ("x = 'on Azure'\nazure_zone = 1\nnazure = 2", [1, 2]),
     ],
 )
 def test_what_counts(text, said):

@@ -51,8 +51,8 @@ RIGHTS = {
     "ironburst.roles": "yaml",
     "ironburst.baking": ":catalog :document :ports :system",
     "ironburst.adapters": ":baremetal :convergence.ports :cost :doctor :kubernetes_rights :nodes :ports :replay "
-    ":shares :software :system ansible_runner boto3 botocore cryptography google google_auth_httplib2 googleapiclient "
-    "httplib2 kubernetes requests sushy urllib3 yaml",
+    ":shares :software :system ansible_runner azure boto3 botocore cryptography google google_auth_httplib2 "
+    "googleapiclient httplib2 kubernetes requests sushy urllib3 yaml",
     # which cloud; its SDK is loaded when a row is called
     "ironburst.wiring": ":adapters :baremetal :catalog :config :convergence :doctor :document :nodes "
     ":ports :software :system",
@@ -82,6 +82,7 @@ RIGHTS = {
     "lab.pulumi": "grpc lab.go lab.hosts lab.system pulumi",
     "lab.logs": "lab.go lab.hosts lab.system",
     "lab.aws": "boto3 botocore cryptography jmespath moto pydantic werkzeug",
+    "lab.azure": "azure",
     "lab.google": "googleapiclient",
     "lab.ci": "yaml",
     "lab.aws.__main__": "lab.hosts",

@@ -78,6 +78,10 @@ class Controller:
         self.bench, self.port = bench, bench.connected(TIMEOUT_S)
         self.attempt, self.unknown, self.mine, self.gone = 1, False, [], set()
 
+    def living(self):
+        """The ids of machines that are there, by what the provider alone knows them by."""
+        return set(self.bench.cloud.vms)
+
     def restarts(self):
         self.port = self.bench.connected(TIMEOUT_S)
 
@@ -105,14 +109,14 @@ class Controller:
                 found = self.port.described([id])
                 if not any(each.alive for each in found):
                     self.gone.add(id)
-                    assert id.split("/")[2] not in self.bench.cloud.vms, "it lives"
+                    assert id.split("/")[2] not in self.living(), "it lives"
         except CloudError:
             pass
 
     def end(self):
         with contextlib.suppress(CloudError):
             self.gone |= self.port.terminate([each.id for each in self.mine if each.id not in self.gone])
-        assert not {id.split("/")[2] for id in self.gone} & set(self.bench.cloud.vms), "it lives"
+        assert not {id.split("/")[2] for id in self.gone} & self.living(), "it lives"
 
 
 def rented(bench, controller, *, restarts=False):

@@ -5,15 +5,20 @@ from types import MappingProxyType
 
 import boto3
 import pytest
+from azure.core.credentials import AccessToken
 from google.auth.credentials import AnonymousCredentials
 
 from ironburst.adapters.aws.cloud import Aws
+from ironburst.adapters.azure.api import Api as AzureApi
+from ironburst.adapters.azure.cloud import Azure
 from ironburst.adapters.google.api import Api
 from ironburst.adapters.google.cloud import Google
 from ironburst.adapters.no_cloud import NoCloud
 from ironburst.ports import LaunchRequest, Throttled
 from lab.aws.cloud import Cloud
 from lab.aws.testing import REGION, Clients, network
+from lab.azure import server as azure_lab
+from lab.azure.world import Size
 from lab.google import server as google_lab
 from tests.fakes import FakeClock, FakeCloud, FakeSlurm
 
@@ -177,6 +182,89 @@ class OfGoogle(Bench):
         self.cloud.passes(seconds)
 
 
+class AnyToken:
+    """A credential of azure-identity's kind, without a login."""
+
+    def get_token(self, *_, **__):
+        return AccessToken("lab", 2**40)
+
+
+class OfAzure(Bench):
+    """Azure's adapter before the lab's stand-in of ARM: its API over HTTP. A launch and an end take time, which passes
+    while somebody waits.
+    """
+
+    zone, kind = "eastus-1", "Standard_ND96isr_H100_v5"
+    gone = "6f2f1a52-5a0c-5d0e-9f57-6d3f4a3a2d10"
+    unknown = (f"ib-0/ib-0-0/{gone}", f"ib-0/ib-0-1/{gone}")
+
+    def __init__(self, _):
+        self.cloud = azure_lab.Cloud(seed=7)
+        within = f"/subscriptions/{self.cloud.subscription}/resourceGroups/hall/providers"
+        self.gallery = f"{within}/Microsoft.Compute/galleries/ironburst/images"
+        self.no_image = f"{self.gallery}/nothing"
+        self.image = self.bakes("1.0.0")
+        self.cloud.sizes[self.kind] = Size()
+        disk = {"os_disk_type": "Premium_LRS", "os_disk_gb": 200, "ssh_public_key": "ssh-ed25519 AAAAC3Nz ironburst"}
+        subnet = f"{within}/Microsoft.Network/virtualNetworks/nodes/subnets/p5"
+        self.place = {"vm_size": self.kind, "subnet_id": subnet, "infiniband": True, **disk}
+        self.cloud.delays.create_s = self.cloud.delays.delete_s = 0.9
+        self.port = self.connected()
+
+    def bakes(self, version, **properties):
+        """A version of the image p5."""
+        id = f"{self.gallery}/p5/versions/{version}"
+        stored = {"provisioningState": "Succeeded", "storageProfile": {}} | properties
+        self.cloud.images[id.lower()] = {"id": id, "name": version, "location": "eastus", "properties": stored}
+        return id
+
+    def connected(self, timeout_s=30.0):
+        """By a process of its own."""
+        cloud = self.cloud
+        api = AzureApi(
+            cloud.subscription, credential=AnyToken(), endpoint=cloud.url, timeout_s=timeout_s, now=cloud.now
+        )
+        return Azure(api, "eastus", prices_url=cloud.url_of_prices, wait=cloud.passes, now=cloud.now)
+
+    def close(self):
+        self.cloud.close()
+        assert self.cloud.wrong == []
+
+    def ended(self, ids):
+        assert self.port.terminate(ids) <= set(ids)  # who is on its way out may cost money
+        self.cloud.passes(1)
+        return self.port.terminate(ids)
+
+    def capacity(self, count):
+        """Of a cluster, which a gang is in as a whole: one that doesn't fit takes nothing from the next one."""
+        self.cloud.clusters[self.kind] = count
+
+    def throttles_a_launch(self):
+        self.cloud.fault("virtual_machines.create_or_update", 429, reason="TooManyRequests")
+
+    def throttles_a_list(self):
+        self.cloud.fault("*", 429, reason="TooManyRequests", times=2)
+
+    def loses_an_answer(self):
+        self.cloud.fault("virtual_machines.create_or_update", drop=True, after=True)
+
+    def answers_in_part(self):
+        """The answer to one of its machines, and the next list of them, lack one that was started."""
+        self.cloud.fault(
+            "virtual_machines.list", rewrite=lambda answer: answer | {"value": answer["value"][:1]}, times=9
+        )
+        self.cloud.fault("virtual_machines.create_or_update", 503, after=True)
+
+    def lists_late(self, ids):
+        self.cloud.delays.list_s = 60.0
+
+    def works_at_launches(self, seconds):
+        self.cloud.delays.create_s = seconds
+
+    def passes(self, seconds):
+        self.cloud.passes(seconds)
+
+
 class InMemory(Bench):
     """What the controller's tests and the benchmarks rent in: no provider's, and held to the same."""
 
@@ -221,8 +309,8 @@ class OfNone(Bench):
         pass
 
 
-BENCHES = {"aws": OfAws, "google": OfGoogle, "in memory": InMemory, None: OfNone}
-"""by the name in ironburst.wiring.clouds; beside them the tests' own, and Google, which has no row there yet"""
+BENCHES = {"aws": OfAws, "google": OfGoogle, "azure": OfAzure, "in memory": InMemory, None: OfNone}
+"""by the name in ironburst.wiring.clouds; beside them the tests' own, and those of clouds without a row yet"""
 RENTING = sorted(name for name, bench in BENCHES.items() if bench.rents and name)
 
 

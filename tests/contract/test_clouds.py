@@ -146,7 +146,7 @@ def test_an_answer_that_is_lost_is_found_by_its_repeat_and_by_its_token(bench):
     assert ids(bench.port.by_token("ib-1")) == ids(bench.launched(count=2)) == ids(alive(bench))
 
 
-@pytest.mark.parametrize("bench", ["aws", "google"], indirect=True)
+@pytest.mark.parametrize("bench", ["aws", "azure", "google"], indirect=True)
 def test_a_part_of_an_answer_is_never_taken_for_a_gang(bench):
     bench.answers_in_part()
     (answer,) = bench.ask(bench.request(count=2))
@@ -154,7 +154,7 @@ def test_a_part_of_an_answer_is_never_taken_for_a_gang(bench):
     assert len(bench.launched(count=2)) == 2 == len(alive(bench))
 
 
-@pytest.mark.parametrize("bench", ["google", "in memory"], indirect=True)
+@pytest.mark.parametrize("bench", ["azure", "google", "in memory"], indirect=True)
 def test_a_launch_that_takes_minutes_is_under_way_and_its_instances_are_not_launched_yet(bench):
     bench.works_at_launches(180)
     asked = bench.request(count=2)

@@ -73,13 +73,13 @@ class GoogleCloud(FakeCloud):
         for vm in self._machines():
             if instance(vm.raw).address == address and vm.raw["status"] in ("RUNNING", "STAGING"):
                 return None
-        return _Gone(self.lab, address, self.clock) if address else None
+        return Gone(self.lab, address, self.clock) if address else None
 
     def nodes_live(self):
         self.lab.settle()
 
 
-class _Gone:
+class Gone:
     """Since when nothing answers at an address."""
 
     since = {}  # noqa: RUF012 by stand-in and address, for all that ask

@@ -41,6 +41,7 @@ def test_what_the_wheel_imports_is_declared_and_the_other_way_round():
 
 
 ASKED_BY = {
+    "azure": "ironburst.adapters.azure",
     "google": "ironburst.adapters.google",
     "kubernetes": "ironburst.wiring.schedulers",
     "monitoring": "ironburst.cli.monitoring",

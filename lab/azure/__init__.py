@@ -1,0 +1,1 @@
+"""A stand-in of Azure's API (ARM), strict by construction: what the SDK's own models and requests lack is refused."""

@@ -1,0 +1,209 @@
+"""The stand-in over HTTP, and faults: calls that fail, wait, are lost, or are answered with something else."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import threading
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any, NamedTuple
+from urllib.parse import parse_qs, urlsplit
+
+from lab.azure.calls import Answer, Calls
+from lab.azure.description import Call, Wrong, call, check_answer
+from lab.azure.world import Json, Refusal, World
+
+
+class Http(NamedTuple):
+    status: int
+    body: bytes
+    headers: Mapping[str, str] = {}
+
+
+@dataclass
+class Fault:
+    """What happens to matching calls: a wait, then an error, a lost connection, other words, or the true answer."""
+
+    name: str  # virtual_machines.create_or_update; operations.get; "*" is every call
+    status: int = 0  # of an error; 0: none
+    reason: str = "InternalServerError"
+    message: str = "injected"
+    times: int = 1  # -1: until it is taken out of the list
+    delay_s: float = 0.0
+    drop: bool = False
+    after: bool = False  # the call takes effect first
+    rewrite: Callable[[Json], Any] | None = None  # of the answer; bytes are sent as they are
+    when: Callable[[Call], bool] = lambda _: True
+    headers: dict[str, str] = field(default_factory=dict)
+    hits: int = 0
+
+
+class Cloud(World):
+    """A subscription of Azure on the loopback."""
+
+    def __init__(self, **world: Any):
+        super().__init__(**world)
+        self.calls: list[Call] = []  # in order, refused ones too
+        self.faults: list[Fault] = []
+        self.wrong: list[str] = []  # answers of ours that the SDK's models don't have: none may be
+        self._answers, self._lock = Calls(self, lambda: self.url), threading.Lock()
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), _Handler)
+        self._server.daemon_threads = True
+        self._server.cloud = self  # type: ignore[attr-defined]
+        self.url = f"http://127.0.0.1:{self._server.server_port}"
+        self.url_of_prices = f"{self.url}/api/retail/prices"
+        threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
+
+    def close(self) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+
+    def fault(self, name: str, status: int = 0, **more: Any) -> Fault:
+        self.faults.append(Fault(name, status, **more))
+        return self.faults[-1]
+
+    def asked(self, name: str) -> list[Call]:
+        """The calls of that name."""
+        return [each for each in self.calls if each.name == name]
+
+    def handle(self, verb: str, url: str, body: bytes, headers: Mapping[str, str]) -> Http | None:
+        """An answer; None: the connection is lost."""
+        with self._lock:
+            self.settle()
+            if other := self._beside(verb, url):
+                return other
+            try:
+                asked = _call(verb, url, body, headers)
+                if asked is None:
+                    raise Refusal(404, "InvalidResourceType", f"there is no call {verb} {url}")
+                if not headers.get("Authorization", "").startswith("Bearer "):
+                    raise Refusal(
+                        401, "AuthenticationFailed", "Authentication failed. The 'Authorization' header is missing."
+                    )
+            except Wrong as error:
+                return _said(Refusal(400, error.code, str(error)))
+            except Refusal as error:
+                return _said(error)
+            self.calls.append(asked)
+            fault = self._hit(asked)
+            true = self._true(asked) if fault is None or fault.after or fault.rewrite else None
+        return self._faulty(fault, asked, true) if fault else true
+
+    def _beside(self, verb: str, url: str) -> Http | None:
+        """What isn't ARM: console logs, which need no token, and the price list."""
+        split = urlsplit(url)
+        if verb == "GET" and split.path.startswith("/blob/"):
+            number = split.path.rpartition("/")[2]
+            found = [vm.console for vm in self.vms.values() if vm.properties["vmId"] == number]
+            return Http(200, found[0].encode()) if found and found[0] else Http(404, b"<Error>BlobNotFound</Error>")
+        if verb == "GET" and split.path == "/api/retail/prices":
+            wanted = parse_qs(split.query)["$filter"][0]
+            items = [
+                item for size, usd in self.spot_usd.items() if f"'{size}'" in wanted for item in _prices(size, usd)
+            ]
+            return Http(200, json.dumps({"BillingCurrency": "USD", "Items": items, "NextPageLink": None}).encode())
+        return None
+
+    def _hit(self, asked: Call) -> Fault | None:
+        for fault in self.faults:
+            if fault.times and fault.name in ("*", asked.name) and fault.when(asked):
+                fault.times, fault.hits = fault.times - 1, fault.hits + 1
+                return fault
+        return None
+
+    def _true(self, asked: Call) -> Http:
+        try:
+            if asked.name == "operations.get":
+                answer = Answer(200, dict(self._operation(asked.path["operation"])))
+            else:
+                answer = self._answers.answer(asked)
+                check_answer(asked.name, answer.body)
+        except Refusal as error:
+            return _said(error)
+        except Wrong as error:
+            self.wrong.append(f"{asked.name}: {error}")
+            raise
+        headers = {}
+        if answer.operation:
+            place = f"/subscriptions/{self.subscription}/providers/Microsoft.Compute/locations/{self.region}/operations"
+            headers["Azure-AsyncOperation"] = f"{self.url}{place}/{answer.operation}?api-version=2026-04-01"
+            headers["Retry-After"] = "10"
+        return Http(answer.status, b"" if answer.body is None else json.dumps(answer.body).encode(), headers)
+
+    def _operation(self, name: str) -> Json:
+        if name not in self.operations:
+            raise Refusal(404, "NotFound", f"The entity was not found: {name}")
+        return self.operations[name]
+
+    def _faulty(self, fault: Fault, asked: Call, true: Http | None) -> Http | None:
+        if fault.delay_s:
+            time.sleep(fault.delay_s)
+        if fault.drop:
+            return None
+        if fault.status:
+            return _said(Refusal(fault.status, fault.reason, fault.message, **fault.headers))
+        if true is None:
+            with self._lock:
+                true = self._true(asked)
+        if fault.rewrite:
+            other = fault.rewrite(json.loads(true.body or b"{}"))
+            return true._replace(body=other if isinstance(other, bytes) else json.dumps(other).encode())
+        return true
+
+
+def _call(verb: str, url: str, body: bytes, headers: Mapping[str, str]) -> Call | None:
+    path = urlsplit(url).path
+    if verb == "GET" and "/operations/" in path:
+        if "api-version=" not in url:
+            raise Wrong("The api-version query parameter (?api-version=) is required.", "MissingApiVersionParameter")
+        return Call("operations.get", {"operation": path.rpartition("/")[2]}, {})
+    return call(verb, url, body, {**headers, "x-path": path})
+
+
+def _prices(size: str, usd: float) -> list[Json]:
+    """As the retail price list has a size: on demand, spot, and both with Windows."""
+    linux = {
+        "currencyCode": "USD",
+        "armSkuName": size,
+        "productName": "Virtual Machines ND Series",
+        "type": "Consumption",
+    }
+    spot = linux | {"skuName": f"{size} Spot", "unitPrice": usd}
+    windows = spot | {"productName": "Virtual Machines ND Series Windows", "unitPrice": usd * 2}
+    return [linux | {"skuName": size, "unitPrice": usd * 4}, windows, spot]
+
+
+def _said(error: Refusal) -> Http:
+    said = {"error": {"code": error.code, "message": str(error)}}
+    return Http(error.status, json.dumps(said).encode(), error.headers)
+
+
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    wbufsize = 65536  # an answer is one piece
+
+    def _do(self) -> None:
+        body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        answer = self.server.cloud.handle(self.command, self.path, body, dict(self.headers))  # type: ignore[attr-defined]
+        if answer is None:
+            self.close_connection = True
+            self.connection.close()
+            return
+        with contextlib.suppress(OSError):  # who asked waits no more
+            self._send(answer)
+
+    def _send(self, answer: Http) -> None:
+        self.send_response(answer.status)
+        for key, value in {"Content-Type": "application/json; charset=utf-8", **answer.headers}.items():
+            self.send_header(key, value)
+        self.send_header("Content-Length", str(len(answer.body)))
+        self.end_headers()
+        self.wfile.write(answer.body)
+
+    do_GET = do_POST = do_PUT = do_PATCH = do_DELETE = _do
+
+    def log_message(self, *_: Any) -> None:
+        """Nothing is printed."""
