@@ -26,4 +26,4 @@ if [ -f "${DOCUMENT:-}" ]; then
   ironburst converge --check --json --document "$DOCUMENT" --inventory "inventory/$STACK" >"$out/converge.json" || echo "converge --check: exit code $?" >&2
   set -- "$@" --converge "$out/converge.json"
 fi
-ironburst plan "$file" --preview "$out/preview.json" "$@" ${PLAN_OPTIONS:-} >"$out/plan.md"
+ironburst plan "$file" --preview "$out/preview.json" --up-environment "$out/up.env" "$@" ${PLAN_OPTIONS:-} >"$out/plan.md"

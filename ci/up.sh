@@ -30,6 +30,9 @@ elif [ "$tip" != "$head" ]; then
   exit 3
 fi
 "$(dirname "$0")/preview.sh"
+set -a
+. "$out/up.env" # of an up that only reads BMCs the state is written once, at the end
+set +a
 pulumi up --stack "$STACK" --yes --skip-preview --non-interactive
 pulumi stack output cluster --json --stack "$STACK" >"$out/cluster.json"
 ironburst publish --to "$DOCUMENT" $older <"$out/cluster.json"

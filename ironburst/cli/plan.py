@@ -29,6 +29,7 @@ from ironburst.plan import (
     read_preview,
     read_refresh,
 )
+from ironburst.plan.checkpoints import needed
 from ironburst.system.bad_input import BadInput
 
 T = TypeVar("T")
@@ -68,6 +69,9 @@ def add_parser(subparsers: Subparsers) -> None:
     parser.add_argument("--refresh", type=Path, metavar="FILE", help="of `pulumi refresh --preview-only --json`")
     parser.add_argument("--converge", type=Path, metavar="FILE", help="of `ironburst converge --check --json`")
     parser.add_argument("--expect-no-changes", action="store_true", help="exit with 4 where there are any, or drift")
+    parser.add_argument(
+        "--up-environment", type=Path, metavar="FILE", help="write variables for this `pulumi up` there: NAME=value"
+    )
     parser.add_argument("--json", action="store_true", help="the same as JSON")
     parser.set_defaults(func=run)
 
@@ -86,6 +90,8 @@ def run(arguments: argparse.Namespace) -> int:
     stack, drift = _stack(arguments.stack_file), _drift(arguments)
     shown = Shown(stack, preview.changes, preview.errors, judged, costs, drift, declared)
     print(json.dumps(_plain(shown, config), indent=1, default=str) if arguments.json else comment(shown), end="")
+    if arguments.up_environment:
+        _write(arguments.up_environment, "" if needed(preview.changes) else "PULUMI_SKIP_CHECKPOINTS=true\n")
     refused = [refusal for refusal, allowance in judged if allowance is None]
     for refusal in refused:
         print(f"refused: {refusal.why}", file=sys.stderr)
@@ -114,6 +120,13 @@ def _text(path: Path) -> str:
         return path.read_text()
     except (OSError, UnicodeDecodeError) as error:
         raise BadInput(f"{path} can't be read: {error}") from None
+
+
+def _write(path: Path, text: str) -> None:
+    try:
+        path.write_text(text)
+    except OSError as error:
+        raise BadInput(f"{path} can't be written: {error}") from None
 
 
 def _nodes(path: Path | None) -> dict[str, str] | None:

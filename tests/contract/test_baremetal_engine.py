@@ -155,3 +155,38 @@ def test_an_interrupted_caller_takes_the_command_with_it(project):
     with pytest.raises(KeyboardInterrupt):
         project.pulumi(progress=stop).up()
     assert not list((project.folder / "state").rglob("locks/**/*.json"))
+
+
+SECOND = """
+Node("dgx02", {
+    "name": "dgx02", "bmcAddress": os.environ["BMC"], "bmcUsername": "admin", "passwordRef": "env:LAB_BMC_PASSWORD",
+    "serial": "LAB-DGX01",
+}, pulumi.ResourceOptions(depends_on=[node]))
+"""
+
+
+@pytest.mark.parametrize("checkpoints", [True, False])
+def test_an_up_that_is_killed_in_the_middle_loses_only_what_the_next_one_reads_again(project, checkpoints):
+    """The first node is there, the second is being read. Without checkpoints (docs/adr/0125) the first is forgotten,
+    too; nothing was done to either, and the next `up` ends as one that nobody killed.
+    """
+    (project.folder / "__main__.py").write_text(PROGRAM + SECOND)
+    without = {} if checkpoints else {"PULUMI_SKIP_CHECKPOINTS": "true"}
+    command = [str(binary.path()), "up", "--yes", "--skip-preview", "--stack", "dev", "--non-interactive", "--json"]
+    environment = os.environ | project.environment | without
+    with subprocess.Popen(command, cwd=project.folder, env=environment, stdout=subprocess.PIPE, text=True) as process:
+        for line in process.stdout:
+            made = json.loads(line).get("resOutputsEvent", {}).get("metadata", {})
+            if made.get("urn", "").endswith("::dgx01"):
+                project.fault(answer="drip", path="Systems")
+            if json.loads(line).get("resourcePreEvent", {}).get("metadata", {}).get("urn", "").endswith("::dgx02"):
+                process.kill()
+    assert bool(project.state()) == checkpoints
+    project.fault()
+    project.engine("cancel", "--yes")
+    project.engine("up", "--yes", "--skip-preview")
+    assert project.state()["outputs"]["accepted"]
+    project.engine("preview", "--expect-no-changes")
+    asked = [json.loads(line) for line in project.requests()]
+    assert {each["method"] for each in asked if "Sessions" not in each["path"]} == {"GET"}
+    assert project.power.on and project.power.calls == []

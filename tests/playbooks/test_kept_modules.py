@@ -73,6 +73,7 @@ class Host:
         settings = {
             "ANSIBLE_CONFIG": str(self.folder / "ansible.cfg"),
             "ANSIBLE_CONNECTION_PLUGINS": str(self.folder / "plugins" / "connection"),
+            "ANSIBLE_DOC_FRAGMENT_PLUGINS": str(PLAYBOOKS / "plugins" / "doc_fragments"),
             "ANSIBLE_PIPELINING": "1",
             "SSH_CONNECTION": CONNECTION,  # this test is its sshd
             "ANSIBLE_HOME": str(self.folder / "home"),
@@ -220,6 +221,23 @@ def test_a_cancelled_run_finds_the_process_and_its_modules_by_the_connection(hos
     done = subprocess.run([sys.executable, "-", CONNECTION, "1", "5"], input=leftovers.PROGRAM, text=True, timeout=60)
     assert done.returncode == 0 and host.servers() == []
     assert subprocess.run(["pgrep", "-f", sleep], capture_output=True).stdout == b""
+
+
+def without_collection(told):
+    """Where Ansible says an option comes from, left out."""
+    if isinstance(told, dict):
+        return {key: without_collection(each) for key, each in told.items() if key != "version_added_collection"}
+    return [without_collection(each) for each in told] if isinstance(told, list) else told
+
+
+def test_ansible_doc_shows_the_options_of_ssh_and_nothing_is_wrong_with_them():
+    """Of two fragments that have `pipelining` ssh's own has ansible_ssh_pipelining, too."""
+    command = [Path(sys.executable).with_name("ansible-doc"), "--json", "--type", "connection", "ssh_kept", "ssh"]
+    settings = {"ANSIBLE_CONFIG": str(PLAYBOOKS.parent / "ansible.cfg")}
+    done = subprocess.run(command, env=os.environ | settings, cwd=PLAYBOOKS.parent, capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
+    ours, ssh = (json.loads(done.stdout)[name]["doc"]["options"] for name in ("ssh_kept", "ssh"))
+    assert without_collection(ours) == without_collection(ssh)
 
 
 def test_a_program_that_ansible_makes_otherwise_is_sent_as_it_is(host):

@@ -55,6 +55,33 @@ def test_without_variables_each_role_says_which_it_needs_and_what_they_are(told,
     assert f"playbooks/roles/{role}/README.md" in told[role]
 
 
+@pytest.mark.parametrize("ours", [False, True])
+def test_arguments_are_validated_in_the_same_task_as_ansible_does_in_its_own(tmp_path, ours):
+    """site.yml asks for it (docs/adr/0122): a task less for each role on each host."""
+    include = {"name": "metrics", "rolespec_validate": not ours}
+    given = {"metrics_node_port": "abc", "needs_arguments": ours}
+    task = {"name": "The role", "ansible.builtin.include_role": include, "vars": given}
+    play = tmp_path / "play.yml"
+    play.write_text(yaml.safe_dump([{"hosts": "all", "gather_facts": False, "tasks": [task]}]))
+    python = "ansible_python_interpreter=/usr/bin/python3"
+    (tmp_path / "hosts").write_text(f"here ansible_connection=local {python} node_gpu={{}}\n")
+    program = Path(sys.executable).parent / "ansible-playbook"
+    environment = os.environ | {"ANSIBLE_CONFIG": str(PLAYBOOKS.parent / "ansible.cfg"), "ANSIBLE_NOCOLOR": "1"}
+    command = [program, "--check", "-i", tmp_path / "hosts", play]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 2 and ("Validating arguments" in done.stdout) != ours
+    said = "Validation of arguments failed:\nargument 'metrics_node_port' is of type str and we were unable to convert"
+    assert said in done.stdout + done.stderr
+
+
+def test_roles_of_site_yml_are_validated_once():
+    (play, *_) = yaml.safe_load((PLAYBOOKS / "site.yml").read_text())
+    (task,) = [each for each in play["tasks"] if each["name"] == "Roles of this host"]
+    assert (
+        task["ansible.builtin.include_role"]["rolespec_validate"] is False and task["vars"]["needs_arguments"] is True
+    )
+
+
 @pytest.mark.parametrize("role", ["slurm_head", "users", "host_names"])
 def test_what_is_of_the_whole_site_comes_from_a_document(told, role):
     assert "`ironburst document STACK_FILE` writes it" in told[role]

@@ -149,8 +149,12 @@ class Repository:
         (folder / "bin").mkdir()
         for tool in ("pulumi", "ironburst"):
             path = folder / "bin" / tool
-            path.write_text(f'#!/bin/sh\necho "{tool} $*" >> {self.calls}\n')
+            path.write_text(f'#!/bin/sh\necho "{tool} $*" ${{PULUMI_SKIP_CHECKPOINTS-}} >> {self.calls}\n')
             path.chmod(0o755)
+        (folder / "up.env").touch()
+        plans = 'while [ $# -gt 0 ]; do [ "$1" != --up-environment ] || cp {0}/up.env "$2"; shift; done\n'
+        with (folder / "bin" / "ironburst").open("a") as ironburst:
+            ironburst.write(plans.format(folder))
 
     def push(self, text):
         (self.clone / "ceiling").write_text(text)
@@ -188,8 +192,17 @@ def test_an_old_run_that_is_started_again_does_nothing(repository, named):
     code, said, calls = repository.up(repository.checkout(old), **named)
     assert code == 3 and calls == [] and f"{old} isn't the tip" in said and tip in said and len(said.splitlines()) == 1
     code, said, calls = repository.up(repository.checkout(tip, "tip"), **named)
-    assert (code, said) == (0, "") and calls[-1] == "ironburst publish --to /srv/prod.json"
+    assert (code, said) == (0, "") and calls[-1].rstrip() == "ironburst publish --to /srv/prod.json"
     assert any(call.startswith("pulumi up --stack prod") for call in calls)
+
+
+def test_an_up_has_the_variables_that_the_plan_says_and_a_preview_has_none(repository):
+    folder = repository.checkout(repository.push("10"))
+    assert not [call for call in repository.up(folder)[2] if call.endswith(" true")]
+    (repository.folder / "up.env").write_text("PULUMI_SKIP_CHECKPOINTS=true\n")
+    calls = repository.up(folder)[2]
+    assert not [call for call in calls if call.startswith("pulumi preview") and call.endswith(" true")]
+    assert "pulumi up --stack prod --yes --skip-preview --non-interactive true" in calls
 
 
 def test_a_person_s_clone_that_is_behind_does_nothing(repository):

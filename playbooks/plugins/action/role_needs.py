@@ -9,6 +9,7 @@ from pathlib import Path
 
 from ansible.errors import AnsibleActionFail
 from ansible.plugins.action import ActionBase
+from ansible.vars.clean import namespace_facts
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[3]))  # ansible's own process does not know the repository
 from ironburst import roles
@@ -22,16 +23,19 @@ description:
     own validation comes later, and evaluates every default first.
   - Gathers the facts that the role reads (distribution, package manager, service manager; C(node_seen)), where the play
     hasn't.
+  - Validates all of the role's arguments, as Ansible itself does, but in this task instead of one more (I(arguments)).
 options:
   role: {description: name of the role, type: str, required: true}
   look:
     description: at the host where nobody has yet (missing), though somebody has (again), or not at all (never)
     type: str
     choices: [missing, again, never]
+  arguments: {description: whether all of them are validated, type: bool, default: false}
 """
 SPEC = {
     "role": {"type": "str", "required": True},
     "look": {"type": "str", "choices": ["missing", "again", "never"], "default": "missing"},
+    "arguments": {"type": "bool", "default": False},
 }
 SUBSET = ["!all", "!min", "distribution", "pkg_mgr", "service_mgr"]
 OF_THE_SITE = (
@@ -60,6 +64,10 @@ class ActionModule(ActionBase):
             facts |= self._facts("ansible.legacy.setup", {"gather_subset": SUBSET}, task_vars)
         if look == "again" or ("node_seen" not in known and "node_seen" in text):
             facts |= self._facts("node_state", {}, task_vars)
+        if main and given["arguments"]:
+            result |= self._validated(
+                role, task_vars | {"ansible_facts": known | namespace_facts(facts)["ansible_facts"]}
+            )
         return result | {"changed": False, "ansible_facts": facts}
 
     def _entry_point(self):
@@ -84,6 +92,22 @@ class ActionModule(ActionBase):
                 f"playbooks/roles/{role}/README.md has all variables."
                 + (OF_THE_SITE if any(told.startswith("cluster_") for told in lacking) else "")
             )
+
+    def _validated(self, role, task_vars):
+        """What Ansible's own task of the role says of its arguments."""
+        context = {"type": "role", "name": role, "argument_spec_name": "main", "path": str(roles.FOLDER / role)}
+        task = self._task.copy()
+        task.args = {"argument_spec": roles.spec(role).get("options", {}), "validate_args_context": context}
+        action = self._shared_loader_obj.action_loader.get(
+            "ansible.builtin.validate_argument_spec",
+            task=task,
+            connection=self._connection,
+            play_context=self._play_context,
+            loader=self._loader,
+            templar=self._templar.copy_with_new_env(available_variables=task_vars),
+            shared_loader_obj=self._shared_loader_obj,
+        )
+        return action.run(task_vars=task_vars)
 
     def _facts(self, module, arguments, task_vars):
         done = self._execute_module(module_name=module, module_args=arguments, task_vars=task_vars)

@@ -19,7 +19,14 @@ from ansible import constants as C
 from ansible.plugins.connection import ssh
 from ansible.utils.display import Display
 
-DOCUMENTATION = ssh.DOCUMENTATION.replace("name: ssh\n", "name: ssh_kept\n", 1)
+DOCUMENTATION = r"""
+name: ssh_kept
+short_description: ansible.builtin.ssh that keeps on the host what modules import
+description: Takes all that ansible.builtin.ssh takes.
+author: ironburst
+extends_documentation_fragment: [ssh_options, connection_pipelining] # the first wins
+options: {}
+"""
 
 KEPT = Path(__file__).resolve().parents[2] / "files" / "kept_module.py"
 WORDS = runpy.run_path(str(KEPT), run_name="kept_module")

@@ -367,3 +367,27 @@ def test_json_says_the_same(plan):
     code, out, _ = plan(preview(GONE), lambda _: None, "--json")
     said = json.loads(out)
     assert code == 3 and said["refusals"][0]["rule"] == "node" and said["changes"][0]["name"] == "dgx08"
+
+
+COMPONENT = step("create", "ironburst:components:BareMetalNodes", "hall-a", after={})
+READ = step("create", NODE, "dgx01", after={"serial": "S1"})
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        step("create", INSTANCE, "inference-1", after={}),
+        step("delete", NODE, "dgx02", before={"serial": "S2"}),
+        step("create", NODE, "dgx02", after={"install": {"mark": "CHG-1"}}),
+        step("update", NODE, "dgx02", {"install": {"mark": "CHG-1"}}, {}, diffReasons=["install"]),
+        step("replace", NODE, "dgx02", {"name": "dgx02"}, {"name": "dgx03"}, replaceReasons=["name"]),
+    ],
+)
+def test_the_state_is_written_once_where_bmcs_are_read_and_nothing_else_is_done(plan, tmp_path, more):
+    def of_up(*steps):
+        plan(preview(*steps), lambda _: None, "--up-environment", tmp_path / "up.env")
+        return (tmp_path / "up.env").read_text()
+
+    updated = step("update", NODE, "dgx04", {"serial": "S3"}, {"serial": "S4"}, diffReasons=["serial"])
+    assert of_up(COMPONENT, READ, updated) == "PULUMI_SKIP_CHECKPOINTS=true\n"
+    assert of_up(COMPONENT, READ, more) == ""
