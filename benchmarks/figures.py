@@ -31,6 +31,12 @@ def trace_path(name: str, as_json: bool) -> Path | None:
     return path
 
 
+def show(results: Mapping[str, object], as_json: bool) -> None:
+    """Print what was measured: as JSON, or a line for each figure."""
+    width = max(map(len, results), default=0)
+    print(json.dumps(results, indent=1) if as_json else "\n".join(f"{key:{width}} {results[key]}" for key in results))
+
+
 @dataclass(frozen=True)
 class Outcome:
     """What became of each job, in the trace's order: `start_s` (on the clock of submit_s) and whether it ran

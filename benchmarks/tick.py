@@ -11,17 +11,22 @@ written; with 10 ticks, too, what that is in a day: every tenth one has new prio
 from __future__ import annotations
 
 import argparse
-import json
+import gc
 import multiprocessing
 import resource
 import sys
 import tempfile
 import time
+import tracemalloc
 import zlib
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
+from unittest import mock
 
+from benchmarks import figures
 from benchmarks.slurm_queue import BURST, PRIORITIES_S, TICK_S, printed, programs
 from ironburst.adapters.slurm.scheduler import Slurm
 from ironburst.controller.ledger import Ledger
@@ -29,6 +34,7 @@ from ironburst.controller.ledger_decisions import PARTS
 from ironburst.controller.recorder import Recorder
 from ironburst.controller.schema import LOG_BYTES
 from ironburst.controller.tick import Controller
+from ironburst.ports import Job, Node
 from tests.fakes import T0, FakeClock, FakeCloud, FakeSlurm, document
 
 
@@ -122,6 +128,63 @@ MOST = {
 }
 
 
+def reads(jobs: int = 600, nodes: int = 120) -> dict[str, float]:
+    """How often a tick looks at a job and at a node, for each of them; and with four times as many of both."""
+    few, many = (_reads_of_each(jobs * times, nodes * times) for times in (1, 4))
+    return {f"{kind}, times": round(many[kind] / few[kind], 2) for kind in few}
+
+
+MOST_READS = dict.fromkeys(("Job, times", "Node, times"), 1.3)  # 1 is linear; of a scan of all for each it is 4
+
+
+def _reads_of_each(jobs: int, nodes: int) -> dict[str, float]:
+    counts = Counter[str]()
+    job, node = (mock.patch.object(kind, "__getattribute__", _counted(kind, counts)) for kind in (Job, Node))
+    with tempfile.TemporaryDirectory(prefix="ironburst-tick-") as name, running(Path(name), jobs, nodes, 2) as ticks:
+        next(ticks)
+        with job, node:
+            next(ticks)
+    return {"Job": counts["Job"] / (jobs + nodes), "Node": counts["Node"] / nodes}
+
+
+def _counted(kind: type[Any], counts: Counter[str]) -> Callable[[Any, str], Any]:
+    def read(self: Any, name: str) -> Any:
+        counts[kind.__name__] += 1
+        return object.__getattribute__(self, name)
+
+    return read
+
+
+def held(jobs: int = 800, nodes: int = 20) -> dict[str, int]:
+    """Memory for each job that waits, in its first ticks: read as JSON, as text, decided and written. `bytes`: at most,
+    `objects`: that stay. What caches take is the same for twice as many jobs.
+    """
+    few, many = (_held(count, nodes) for count in (jobs, 2 * jobs))
+    return {kind: round((many[kind] - few[kind]) / jobs) for kind in few}
+
+
+MOST_HELD = {
+    "objects": 80,  # 66: the job, its row, its decision, and what the recorder compares the next tick with
+    "bytes": 12_000,  # 10,300; 1.1 GB of 100,000
+}
+
+
+def _held(jobs: int, nodes: int) -> dict[str, int]:
+    with tempfile.TemporaryDirectory(prefix="ironburst-tick-") as name:
+        gc.collect()
+        tracemalloc.start()
+        try:
+            with running(Path(name), jobs, nodes, 3) as ticks:
+                for _ in ticks:
+                    pass
+                gc.collect()
+                most = tracemalloc.get_traced_memory()[1]
+                kept = sum(each.count for each in tracemalloc.take_snapshot().statistics("filename"))
+        finally:
+            tracemalloc.stop()
+    return {"objects": kept, "bytes": most}
+
+
 def ticks_of(path: Path) -> Iterator[tuple[bytes, int]]:
     """Each tick of a recorder's file as it is compressed, and how long it is when it isn't."""
     data = path.read_bytes()
@@ -148,9 +211,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--no-text", action="store_true", help="scontrol show job says nothing: squeue --json it is")
     parser.add_argument("--json", action="store_true")
     arguments = parser.parse_args(argv)
-    results = measure(arguments.jobs, arguments.nodes, arguments.ticks, not arguments.no_text)
-    lines = (f"{key:40} {value}" for key, value in results.items())
-    print(json.dumps(results, indent=1) if arguments.json else "\n".join(lines))
+    figures.show(measure(arguments.jobs, arguments.nodes, arguments.ticks, not arguments.no_text), arguments.json)
     return 0
 
 

@@ -418,7 +418,7 @@ def controlled(tmp_path, monkeypatch, planted):
     connect_to(cloud, monkeypatch)
     for module in (tick, run, reap):
         monkeypatch.setattr(module, "SystemClock", lambda: clock)
-    monkeypatch.setattr(status.schedulers, "Slurm", lambda prefix: slurm)
+    monkeypatch.setattr(status.schedulers, "Slurm", lambda prefix, jobs=0: slurm)
     monkeypatch.setattr(f"{status.__name__}.time.time", clock.now)
     monkeypatch.setenv("IRONBURST_DOCUMENT", str(path))
     monkeypatch.setenv("IRONBURST_LEDGER", str(tmp_path / "ledger.sqlite"))

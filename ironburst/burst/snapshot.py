@@ -42,7 +42,7 @@ class Resources:
         return Resources(self.gpus - other.gpus, self.cpus - other.cpus, self.memory_mb - other.memory_mb)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Job:
     """A job of the scheduler's queue, pending or on nodes."""
 

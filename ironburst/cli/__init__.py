@@ -133,6 +133,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         arguments = parser(argv[:1]).parse_args(argv)
         code = int(arguments.func(arguments))
         sys.stdout.flush()
+        gc.freeze()  # nor are they looked through when the process ends
         return code
     except KeyboardInterrupt:
         print(f"\nironburst {' '.join(argv[:1])}: stopped", file=sys.stderr)

@@ -14,7 +14,7 @@ from ironburst.cli import Subparsers, site_options
 from ironburst.controller import status_report
 from ironburst.controller.ledger import LedgerError
 from ironburst.controller.recorder import usage
-from ironburst.system import terminal
+from ironburst.system import collector, terminal
 from ironburst.system.bad_input import BadInput
 from ironburst.wiring import schedulers
 
@@ -55,15 +55,16 @@ def run(arguments: argparse.Namespace) -> int:
 CLEAR = "\x1b[H\x1b[2J"
 
 
+@collector.paused()
 def _once(arguments: argparse.Namespace) -> int:
     document = site_options.read_document(arguments)
-    queue = schedulers.connect(arguments, document)
     try:
         ledger = site_options.open_ledger(arguments)
     except LedgerError:
         if site_options.ledger_path(arguments).exists():
             raise
         ledger = None  # no controller has run yet: there is still a queue
+    queue = schedulers.connect(arguments, document, status_report.jobs_at_last(ledger) if ledger else 0)
     said = status_report.gather(document, queue.observe(), ledger, time.time())
     kept = usage(site_options.ticks_path(arguments))
     said["ticks"] = {**asdict(kept), "mb_a_day": kept.mb_a_day}

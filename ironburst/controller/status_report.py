@@ -87,6 +87,11 @@ def gather(
     }
 
 
+def jobs_at_last(ledger: Ledger) -> int:
+    """Jobs that were in the queue at the controller's last tick, as far as it is known."""
+    return int((json.loads(ledger.noted("last_tick") or "null") or {}).get("jobs", 0))
+
+
 def _late_s(document: ClusterDocument, last: dict[str, Any] | None, now_s: float) -> float | None:
     """For how long the controller has not ticked, if that is too long; None: it ticks, or none has run here yet."""
     if last is None:

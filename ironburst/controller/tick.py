@@ -221,7 +221,7 @@ class Controller:
         reaper.reap_safely(site, observation)
         took_s, day = self.clock.now() - began, spot_prices.day(site.document)
         said = {"at_s": began, "took_s": took_s, "serial": document.serial, "prices_as_of": day}
-        self.ledger.note("last_tick", json.dumps(said))
+        self.ledger.note("last_tick", json.dumps(said | {"jobs": len(observation.jobs)}))
         return self._report(began, mark, snapshot, checked, dropped)
 
     def site(self, document: ClusterDocument) -> Site:

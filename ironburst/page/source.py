@@ -27,7 +27,7 @@ from ironburst.page import broken, history, render, view
 from ironburst.page.history import Picture
 from ironburst.page.seen import Look, PageFiles, Usd
 from ironburst.ports import Observation
-from ironburst.system import local_time
+from ironburst.system import collector, local_time
 from ironburst.system.bad_input import BadInput
 
 DAYS = 8  # whose cost is shown, today's too
@@ -60,6 +60,7 @@ class Source:
         """Seconds between two looks: a tick, for nothing changes in between."""
         return max(2.0, float(self._document.burst.tick_s))
 
+    @collector.paused()
     def file(self) -> str:
         """As one file, with every job."""
         return render.page(view.view(self.seen(), local_time.at, rows=None), None, _zone())
@@ -89,6 +90,7 @@ class Source:
                 self._seen = self._look()
             return self._seen
 
+    @collector.paused()
     def _look(self) -> PageFiles:
         wrong: list[str] = []
         try:

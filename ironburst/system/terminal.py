@@ -42,12 +42,31 @@ def table(
     that isn't enough. `right`: titles of the columns that are set to the right.
     """
     told = [[*map(local_time.local, row)] for row in rows]
-    widths = _widths([max(map(_length, column)) for column in zip(titles, *told, strict=True)], columns - 2)
+    widths = _widths([_widest(column) for column in zip(titles, *told, strict=True)], columns - 2)
     to_right = [title in right for title in titles]
     out = _lines(titles, widths, to_right, [_DIM if colour else ""] * len(titles))
     for row in told:
-        out += _lines(row, widths, to_right, map(_style, row) if colour else [""] * len(row))
+        if colour or not (line := _line(row, widths, to_right)):
+            out += _lines(row, widths, to_right, map(_style, row) if colour else [""] * len(row))
+        else:
+            out.append(line)
     return out
+
+
+def _line(cells: Sequence[str], widths: list[int], to_right: list[bool]) -> str:
+    """Of a row that needs no care, as nearly all of a long table; empty: it does."""
+    text = "".join(cells)
+    if not text.isascii() or not text.isprintable():
+        return ""
+    each = zip(cells, widths, to_right, strict=True)
+    if any(len(cell) > width for cell, width in zip(cells, widths, strict=True)):
+        return ""
+    return f"  {'  '.join([cell.rjust(width) if right else cell.ljust(width) for cell, width, right in each])}".rstrip()
+
+
+def _widest(column: Sequence[str]) -> int:
+    text = "".join(column)
+    return max(map(len if text.isascii() and text.isprintable() else _length, column))
 
 
 def _widths(wanted: list[int], columns: int) -> list[int]:

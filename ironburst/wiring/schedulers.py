@@ -45,9 +45,11 @@ def slurm_prefix(given: str | None) -> list[str]:
         raise BadInput(f"--slurm-prefix {text!r} can't be split into words: {error}") from None
 
 
-def connect(ways: Ways, document: ClusterDocument) -> Scheduler:
-    """Raises BadInput, or SchedulerError where a cluster's credentials can't be used."""
-    return SchedulerConnection(ways).follow(document)
+def connect(ways: Ways, document: ClusterDocument, jobs: int = 0) -> Scheduler:
+    """`jobs`: how many were in the queue when it was last looked at. Raises BadInput, or SchedulerError where a
+    cluster's credentials can't be used.
+    """
+    return SchedulerConnection(ways, jobs).follow(document)
 
 
 def slurm(ways: Ways, document: ClusterDocument) -> Slurm:
@@ -61,8 +63,8 @@ def slurm(ways: Ways, document: ClusterDocument) -> Slurm:
 class SchedulerConnection:
     """What the documents name, connected as long as it stays the same."""
 
-    def __init__(self, ways: Ways):
-        self._ways = ways
+    def __init__(self, ways: Ways, jobs: int = 0):
+        self._ways, self._jobs = ways, jobs
         self._slurm: Slurm | None = None
         self._bridged: Bridged | None = None
         self._cluster: kubernetes.Kubernetes | None = None
@@ -97,7 +99,7 @@ class SchedulerConnection:
         if declared.kind == "slurm" and declared.bridge:
             return self._by_bridge(document, declared.bridge)
         if declared.kind == "slurm":
-            self._slurm = self._slurm or Slurm(slurm_prefix(self._ways.slurm_prefix))
+            self._slurm = self._slurm or Slurm(slurm_prefix(self._ways.slurm_prefix), jobs=self._jobs)
             return self._slurm
         from ironburst.adapters import kubernetes
 

@@ -10,6 +10,7 @@ from ironburst.adapters.slurm import answers as slurm_json
 from ironburst.adapters.slurm import arrays as slurm_arrays
 from ironburst.adapters.slurm import asked as slurm_asked
 from ironburst.adapters.slurm import defaults as slurm_defaults
+from ironburst.adapters.slurm import fields as slurm_fields
 from ironburst.ports import Node, Resources, WrongShape
 from ironburst.replay import traces
 
@@ -243,3 +244,20 @@ def test_an_arrays_throttle_is_slurms_own():
 
 def test_sizes_have_a_least_and_a_most():
     assert slurm_asked.sizes_of(row(6))[:2] == (2, 4) and slurm_asked.sizes_of(row(5))[:2] == (2, 2)
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_function_by_kind_names_every_field_that_it_reads(version):
+    """And never gives one kind's answer for another."""
+    names = ("squeue", "unusual", "allocated")
+    rows = [row for name in names for row in json.loads((FIXTURES / version / f"{name}.json").read_text())["jobs"]]
+    for raw in [*rows, *map(slurm_fields.job, rows)]:
+        for function in (slurm_asked.asks, slurm_asked.sizes_of, slurm_asked.demands):
+            assert outcome(function, raw) == outcome(function.__wrapped__, raw)
+
+
+def outcome(function, raw):
+    try:
+        return function(raw)
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        return type(error)

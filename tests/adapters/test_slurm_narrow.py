@@ -14,7 +14,7 @@ from ironburst.adapters.slurm import arrays as slurm_arrays
 from ironburst.adapters.slurm import comments as slurm_comments
 from ironburst.adapters.slurm import defaults as slurm_defaults
 from ironburst.adapters.slurm import fields as slurm_fields
-from ironburst.adapters.slurm.narrow import AGAIN, Narrow, NoText
+from ironburst.adapters.slurm.narrow import AGAIN, MANY, Narrow, NoText
 from ironburst.adapters.slurm.scheduler import Slurm
 from tests.fakes import scontrol
 
@@ -350,6 +350,15 @@ def test_a_large_queue_is_asked_for_what_is_read_from_the_second_look_on(head):
     head.says(rows)
     seen, asked = head.look()
     assert asked == [TEXT] and [job.priority for job in seen.jobs if job.priority == 77] == [77]
+
+
+def test_a_queue_that_is_known_to_be_large_is_asked_so_at_once(head):
+    """`status` knows it by the controller's last tick."""
+    first, _ = head.look()
+    head.slurm = Slurm(jobs=MANY)
+    assert head.look() == (first, [TEXT, "squeue --json --jobs=9,10"])
+    head.slurm = Slurm(jobs=MANY - 1)
+    assert head.look() == (first, [WHOLE])
 
 
 def test_a_small_queue_is_read_as_it_was(head, monkeypatch):

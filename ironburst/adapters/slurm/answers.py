@@ -12,6 +12,7 @@ import math
 import posixpath
 import re
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any, NamedTuple, TypeVar
 
 from ironburst.adapters.slurm import arrays as slurm_arrays
@@ -68,7 +69,7 @@ def shares(answer: Any) -> dict[int, str]:
     found = {}
     for raw in rows_of(answer, "jobs", "squeue"):
         try:
-            if base_state(_words(raw["job_state"])) in _ON_NODES:
+            if state_of(raw) in _ON_NODES:
                 found[slurm_arrays.job_id(raw)] = kind_of(raw["account"] or "", raw["qos"] or "")
         except _SHAPES:
             continue  # told already, where the jobs are read
@@ -119,7 +120,7 @@ def _unreadable_job(raw: dict[str, Any]) -> Job:
     """Its id, and the nodes that it may be on: they must not look idle. Nothing is rented for it: it counts as held."""
     on = expand(_text(raw["nodes"] or ""))
     try:
-        state = base_state(_words(raw["job_state"]))
+        state = state_of(raw)
     except _SHAPES:
         state = "RUNNING" if on else "PENDING"
     on = [] if state == "PENDING" else on
@@ -157,9 +158,10 @@ def _text(value: Any) -> str:
 
 def job(raw: dict[str, Any]) -> Job:
     """Of a row of `squeue --json`. Raises what an unknown shape raises (_SHAPES)."""
-    state = base_state(_words(raw["job_state"]))
+    state = state_of(raw)
     on = tuple(expand(raw["nodes"] or "")) if state in _ON_NODES else ()
     count, each = slurm_asked.has(raw, len(on)) if on else slurm_asked.asks(raw)
+    reason, demands = _reason(raw), slurm_asked.demands(raw)
     start, limit = number(raw["start_time"]), number(raw["time_limit"])
     eligible, end = number(raw.get("eligible_time", 0)), number(raw["end_time"])
     finite = limit is not None and math.isfinite(limit) and limit > 0
@@ -177,12 +179,12 @@ def job(raw: dict[str, Any]) -> Job:
         priority=int(number(raw["priority"]) or 0),
         batch=_truth(raw["batch_flag"]),
         requeue=_truth(raw["requeue"]),
-        reason=_reason(raw),
+        reason=reason,
         held=number(raw["priority"]) == 0 or str(raw["state_reason"]).startswith("JobHeld"),
         dependency=raw.get("dependency") or "",
-        held_by=slurm_asked.held_by(raw, _reason(raw)),
-        gpu_type=slurm_asked.gpu_type(raw),
-        demands=slurm_asked.demands(raw),
+        held_by=slurm_asked.held_by(raw, reason),
+        gpu_type=demands.gpu_type,
+        demands=demands.more,
         excluded=tuple(expand(joined(raw.get("excluded_nodes")))),
         eligible_s=float(eligible) if eligible else None,
         start_s=float(start) if on and start else None,
@@ -196,7 +198,7 @@ def job(raw: dict[str, Any]) -> Job:
         fabric=",".join(_told(raw, "fabric")),
         called=_called(raw),
         folders=_folders(raw),
-        exclusive=slurm_asked.exclusive(raw),
+        exclusive=demands.exclusive,
         time_min_s=least * 60.0 if least and math.isfinite(least) else None,
         saves_s=_saves_s(raw),
     )
@@ -262,6 +264,17 @@ def _reason(raw: dict[str, Any]) -> str:
     return f"{word}, {behind}"[:_MOST_REASON] if behind and behind != "None" else word
 
 
+def state_of(raw: dict[str, Any]) -> str:
+    """The base state of a job's row. Raises ValueError or KeyError."""
+    said = raw["job_state"]
+    return _base(tuple(said) if isinstance(said, list) else said)
+
+
+@lru_cache(maxsize=256)
+def _base(said: Any) -> str:
+    return base_state(_words(list(said) if isinstance(said, tuple) else said))
+
+
 def base_state(words: list[str]) -> str:
     """What matters of a job's state and its flags: one that still holds nodes is on them, whatever else it is.
     Only STAGE_OUT holds none any more; SIGNALING and RESIZING come beside RUNNING, which it is.
@@ -288,9 +301,16 @@ def _called(raw: dict[str, Any]) -> str:
 
 def _folders(raw: dict[str, Any]) -> tuple[str, ...]:
     """Its working folder, and those of its input and output; not of devices, and as far as no pattern (%j) is in it."""
-    works = str(raw.get("current_working_directory") or "")
     files = (str(raw.get(f"standard_{name}") or "") for name in ("input", "output", "error"))
-    paths = (posixpath.join(works, file).partition("%")[0] for file in files if file)
+    within = (file.partition("%")[0].rpartition("/") for file in files if file)  # each job's file has another name
+    return _folders_of(
+        str(raw.get("current_working_directory") or ""), *(f"{head}{slash}" for head, slash, _ in within)
+    )
+
+
+@lru_cache(maxsize=4096)
+def _folders_of(works: str, *within: str) -> tuple[str, ...]:
+    paths = (posixpath.join(works, folder).partition("%")[0] for folder in within)
     found = [works, *(posixpath.dirname(path) for path in paths if not path.startswith("/dev/"))]
     return tuple(dict.fromkeys(posixpath.normpath(path) for path in found if path.startswith("/")))
 
@@ -304,7 +324,7 @@ def _deadline(raw: dict[str, Any]) -> float | None:
 def _licences(raw: dict[str, Any]) -> tuple[str, ...]:
     """Names of `matlab:2,fluent@server`, all of which it takes. Alternatives (`a|b`) are among its demands."""
     text = joined(raw.get("licenses"))
-    if "|" in text:
+    if not text or "|" in text:
         return ()
     return tuple(re.split(r"[:=]", part)[0].strip() for part in re.split(r"[,;]", text) if part.strip())
 
@@ -317,5 +337,7 @@ def _saves_s(raw: dict[str, Any]) -> float | None:
 
 def _told(raw: dict[str, Any], key: str) -> tuple[str, ...]:
     """What a user says in `--comment "data=imagenet,c4 fabric=infiniband"`: Slurm has no field for it."""
-    match = re.search(rf"(?:^|[\s;]){key}=([^\s;]+)", str(raw.get("comment") or ""))
+    if not (comment := raw.get("comment")):
+        return ()
+    match = re.search(rf"(?:^|[\s;]){key}=([^\s;]+)", str(comment))
     return tuple(part for part in match.group(1).split(",") if part) if match else ()

@@ -10,14 +10,17 @@ from __future__ import annotations
 
 import math
 import re
-from functools import lru_cache
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from functools import lru_cache, wraps
+from typing import Any, NamedTuple, TypeVar
 
 from ironburst.adapters.slurm.values import joined, number
 from ironburst.nodes.gpus import is_slice, whole
 from ironburst.ports import Resources, WrongShape
 
+T = TypeVar("T")
 Row = dict[str, Any]
+_KINDS = 4096  # of jobs, of which what was made is kept
 _GPUS = re.compile(r"\bgpu(?::([^:,=()]*[^:,=()\d][^:,=()]*))?(?:[:=](\d+))?(?=[,(]|$)")  # type, count
 _PART = re.compile(r"(gres[:/])?gpu(:[\w.+-]+)?([:=]\d+)?(\(.*\))?")
 _OPTIONS = ("tres_per_node", "tres_per_job", "tres_per_task", "tres_per_socket")
@@ -25,6 +28,39 @@ _OPTIONS = ("tres_per_node", "tres_per_job", "tres_per_task", "tres_per_socket")
 # (EXCLUSIVE_COLUMNS). A label of mcs isn't known: as if nobody had the same one.
 _EXCLUSIVE = {"none": "node", "true": "node", "node": "node", "mcs": "node", "user": "user"}
 EXCLUSIVE_COLUMNS = ("squeue", "--noheader", "--states=PENDING", "--Format=JobId:20,Exclusive:20")
+
+
+def by_kind(fields: str, listed: int = 0) -> Callable[[Callable[[Row], T]], Callable[[Row], T]]:
+    """Makes a pure function of a row one that sees these fields of it only, and isn't asked again about a row that has
+    the same in them: of 10,000 jobs that wait a few hundred differ in what they ask for. `listed`: of the fields the
+    last ones, which may be lists.
+    """
+    names = fields.split()
+    absent = [...] * len(names)
+
+    def made(function: Callable[[Row], T]) -> Callable[[Row], T]:
+        @lru_cache(maxsize=_KINDS, typed=True)
+        def known(*values: Any) -> T:
+            each = (list(value) if type(value) is tuple else value for value in values)
+            return function({name: value for name, value in zip(names, each, strict=True) if value is not ...})
+
+        @wraps(function)
+        def asked(raw: Row) -> T:
+            values = [*map(raw.get, names, absent)]
+            if listed:
+                values[-listed:] = [tuple(value) if type(value) is list else value for value in values[-listed:]]
+            try:
+                return known(*values)
+            except TypeError:  # `{set, infinite, number}`: nothing is kept by it
+                return function(raw)
+
+        return asked
+
+    return made
+
+
+_SIZES = """node_count max_nodes tres_req_str tres_per_node tres_per_job tres_per_task tres_per_socket tasks
+    tasks_per_tres sockets_per_node """
 
 
 class Sizes(NamedTuple):
@@ -35,6 +71,7 @@ class Sizes(NamedTuple):
     total: int | None
 
 
+@by_kind(_SIZES + "memory_per_cpu cpus_per_tres minimum_cpus_per_node")
 def asks(raw: Row) -> tuple[int, Resources]:
     """(nodes, of each) that a waiting job needs at least."""
     sizes, count = sizes_of(raw), max(1, _whole(raw["node_count"]))
@@ -66,6 +103,7 @@ def _resources(gpus: int, cpus: int, memory_mb: int) -> Resources:
     return Resources(gpus, cpus, memory_mb)
 
 
+@by_kind(_SIZES)
 def sizes_of(raw: Row) -> Sizes:
     """See Sizes."""
     node = re.search(r"\bnode=(\d+)", raw["tres_req_str"])
@@ -81,23 +119,13 @@ def limited(raw: Row) -> bool:
     return bool(_whole(raw.get("max_nodes", 0)))
 
 
+@lru_cache(maxsize=_KINDS)
 def tres(text: str) -> Resources:
     """`cpu=2,mem=1000M,node=1,gres/gpu=8` as GPUs, CPUs and MiB. Typed GPUs (gres/gpu:h100) count once, MIG slices
     (gres/gpu:1g.10gb) are none.
     """
     values = dict(part.split("=", 1) for part in text.split(",") if "=" in part)
     return Resources(whole(text), int(values.get("cpu", 0)), _mebibytes(values.get("mem", "0")))
-
-
-def gpu_type(raw: Row) -> str:
-    """The type that it insists on; empty: none."""
-    return next(iter(_types(raw)), "")
-
-
-def exclusive(raw: Row) -> str:
-    """As Job.exclusive."""
-    words = {*joined(raw.get("shared")).lower().split(","), *joined(raw.get("exclusive")).lower().split(",")}
-    return next((kind for word, kind in _EXCLUSIVE.items() if word in words), "")
 
 
 def lacks_exclusive(queue: Any) -> bool:
@@ -123,8 +151,23 @@ def _id(row: Any) -> int:
     return id if isinstance(id, int) else 0
 
 
-def demands(raw: Row) -> str:
-    """What it insists on that a rented node can't promise; empty: nothing."""
+class Demands(NamedTuple):
+    """What a job insists on. `gpu_type`: the GPU's type; `exclusive`: as Job.exclusive; `more`: what a rented node
+    can't promise. Empty: nothing.
+    """
+
+    gpu_type: str
+    exclusive: str
+    more: str
+
+
+@by_kind(
+    """required_nodes features batch_features resv_name burst_buffer het_job_id minimum_tmp_disk_per_node tres_per_node
+    tres_per_job tres_per_task tres_per_socket licenses shared exclusive""",
+    listed=3,
+)
+def demands(raw: Row) -> Demands:
+    """See Demands."""
     named = (
         ("required_nodes", "the nodes"),
         ("features", "the features"),
@@ -139,11 +182,14 @@ def demands(raw: Row) -> str:
         said.append("being one part of a heterogeneous job")
     if disk := _whole(raw.get("minimum_tmp_disk_per_node", 0)):  # of a node whose TmpDisk nobody declared it is 0
         said.append(f"{disk} MiB of temporary disk")
-    if len(types := _types(raw)) > 1:
+    types = _types(raw)
+    if len(types) > 1:
         said.append(f"GPUs of the types {', '.join(types)} together")
-    if "topo" in f"{joined(raw.get('shared'))},{joined(raw.get('exclusive'))}".lower().split(","):
+    words = f"{joined(raw.get('shared'))},{joined(raw.get('exclusive'))}".lower().split(",")
+    if "topo" in words:
         said.append("a part of the network to itself")
-    return " and ".join(said)
+    exclusive = next((kind for word, kind in _EXCLUSIVE.items() if word in words), "")
+    return Demands(next(iter(types), ""), exclusive, " and ".join(said))
 
 
 def held_by(raw: Row, reason: str) -> str:

@@ -12,15 +12,39 @@ from ironburst.adapters.slurm.values import NO_VALUE
 
 # a row without one of these isn't a job: they are kept whatever they say; so are the two of which it counts whether
 # they are there (asked.lacks_exclusive)
-_NEEDED = """account batch_flag end_time exclusive job_id job_state memory_per_tres name node_count nodes partition
-    priority qos requeue shared start_time state_reason submit_time time_limit tres_alloc_str tres_req_str user_name"""
+NEEDED = frozenset(
+    [
+        "account",
+        "batch_flag",
+        "end_time",
+        "exclusive",
+        "job_id",
+        "job_state",
+        "memory_per_tres",
+        "name",
+        "node_count",
+        "nodes",
+        "partition",
+        "priority",
+        "qos",
+        "requeue",
+        "shared",
+        "start_time",
+        "state_reason",
+        "submit_time",
+        "time_limit",
+        "tres_alloc_str",
+        "tres_req_str",
+        "user_name",
+    ]
+)
 _ASKED_FOR = """admin_comment array_job_id array_max_tasks array_task_id array_task_string batch_features burst_buffer
     comment cpus_per_tres current_working_directory deadline dependency eligible_time excluded_nodes features
     gres_detail het_job_id het_job_offset licenses max_nodes memory_per_cpu minimum_cpus_per_node
     minimum_tmp_disk_per_node required_nodes restart_cnt resv_name sockets_per_node standard_error standard_input
     standard_output state_description tasks tasks_per_tres time_minimum tres_per_job tres_per_node tres_per_socket
     tres_per_task"""
-JOB = frozenset((*_NEEDED.split(), *_ASKED_FOR.split()))
+JOB = NEEDED | frozenset(_ASKED_FOR.split())
 NODE = frozenset(
     [
         "address",

@@ -15,7 +15,11 @@ from __future__ import annotations
 
 import math
 import re
-from typing import Any
+import sys
+from functools import cache, lru_cache
+from typing import Any, NamedTuple
+
+from ironburst.adapters.slurm import fields
 
 Row = dict[str, Any]
 # their first words, in Slurm's order (22.05 to 26.05); those that are read, with what is read of them
@@ -91,8 +95,6 @@ _LINES = {
     "SELinuxContext": "",
     "ResvPorts": "",
 }
-_TURN = {first: n for n, first in enumerate(_LINES)}
-_READ = {first: re.compile(pattern) for first, pattern in _LINES.items() if pattern}
 _NEEDED = frozenset(  # in each record of each release
     [
         "JobId",
@@ -123,54 +125,83 @@ _ENDED = frozenset(  # squeue doesn't list them any more
     ["COMPLETED", "CANCELLED", "FAILED", "TIMEOUT", "NODE_FAIL", "PREEMPTED", "BOOT_FAIL", "DEADLINE", "OUT_OF_MEMORY"]
 )
 _SHARED = {"NO": ["none"], "YES": ["oversubscribe"], "USER": ["user"], "MCS": ["mcs"], "TOPO": ["topo"], "OK": []}
+# of texts and numbers those that differ from job to job; the others are the same in many
+_OWN_TEXTS = [
+    "admin_comment",
+    "comment",
+    "current_working_directory",
+    "name",
+    "nodes",
+    "standard_error",
+    "standard_input",
+    "standard_output",
+    "user_name",
+]
+_COMMENTS = ("admin_comment", "comment")
+_OWN_NUMBERS = ["array_job_id", "het_job_id", "job_id", "priority"]
+_MOMENTS = ("submit_time", "eligible_time", "start_time", "end_time", "deadline")
+_OWN = (*_OWN_TEXTS, *_OWN_NUMBERS, *_MOMENTS, "tasks_of_array", "time_limit", "uid")
 _TEXTS = [
     "account",
     "batch_features",
-    "comment",
     "cpus_per_tres",
-    "current_working_directory",
     "dependency",
     "excluded_nodes",
     "features",
     "licenses",
     "memory_per_tres",
-    "name",
-    "nodes",
     "partition",
     "qos",
     "required_nodes",
     "resv_name",
-    "standard_error",
-    "standard_input",
-    "standard_output",
     "tres_alloc_str",
     "tres_per_job",
     "tres_per_node",
     "tres_per_socket",
     "tres_per_task",
     "tres_req_str",
-    "user_name",
-    "admin_comment",
 ]
 _NUMBERS = [
-    "array_job_id",
     "array_max_tasks",
     "batch_flag",
-    "het_job_id",
     "het_job_offset",
-    "job_id",
     "max_nodes",
     "minimum_cpus_per_node",
     "node_count",
-    "priority",
     "requeue",
     "restart_cnt",
     "sockets_per_node",
     "tasks",
     "tasks_per_tres",
 ]
-_MOMENTS = ("submit_time", "eligible_time", "start_time", "end_time", "deadline")
 _MEBIBYTES = {"": 1, "M": 1, "G": 1024, "T": 1024**2, "P": 1024**3}
+
+
+def _line(first: str, pattern: str) -> str:
+    """Of a record: it is there once or not at all, and nothing is tried again that matched."""
+    before = "" if first == "JobId" else "\\n   "
+    whole = (
+        pattern or rf"(?P<_{re.sub('[^A-Za-z0-9]', '_', first)}>{re.escape(first)})(?:=[^\n]*+(?:\n(?!   )[^\n]*+)*+)?"
+    )
+    return rf"(?>{before}{whole}(?=\n   |\Z)){'' if first in _NEEDED else '?+'}"
+
+
+class _Layout(NamedTuple):
+    """A record's pattern, and the numbers of its groups. `kind`: names of those that are alike in many jobs."""
+
+    record: re.Pattern[str]
+    own_at: list[int]
+    kind: list[str]
+    kind_at: list[int]
+
+
+@cache  # of some use only where the queue is large
+def _layout() -> _Layout:
+    record = re.compile("".join(_line(*each) for each in _LINES.items()) + r"(?:\n   )?")
+    at = record.groupindex
+    kind = [name for name in at if name not in _OWN and not name.startswith("_")]
+    own_at, kind_at = ([at[name] for name in names] for names in (_OWN, [*kind, "_HetJobIdSet", "_SubmitLine"]))
+    return _Layout(record, own_at, kind, kind_at)
 
 
 class Unsure(Exception):
@@ -181,51 +212,68 @@ def row(record: str, mark: str, counts_gpus: bool) -> Row | None:
     """A record as a row of `squeue --json`; None: the job has ended. `mark`: what stands before each time;
     `counts_gpus`: whether what jobs were given has GPUs in it (AccountingStorageTRES). Raises Unsure.
     """
-    said = _said(record)
+    layout = _layout()
+    if not (match := layout.record.fullmatch(record)):
+        raise Unsure
+    kind = _kind(counts_gpus, *match.group(*layout.kind_at))
+    if kind is None:
+        return None
+    said = dict(zip(_OWN, match.group(*layout.own_at), strict=True))
+    if said["user_name"] == said["uid"]:
+        raise Unsure  # users that nobody knows
+    found = kind.row.copy()
+    for key in _OWN_TEXTS:
+        value = _text(said[key])
+        if kind.trailing and key in _COMMENTS:
+            value = value.removesuffix(" ")
+        if value or key in fields.NEEDED:
+            found[key] = sys.intern(value)
+    for key in _OWN_NUMBERS:
+        if (number := _number(said[key])) is not None:
+            found[key] = number
+    for key in _MOMENTS:
+        found[key] = _moment(said[key] or "", mark)
+    found["time_limit"] = _minutes(said["time_limit"] or "")
+    _array(found, said["tasks_of_array"] or "")
+    if kind.unexpanded:
+        _expanded(found)
+    return found
+
+
+class _Kind(NamedTuple):
+    """What many jobs have in common. `trailing`: a space stands behind their comments; `unexpanded`: the JSON has
+    patterns (%j) where this has what they stand for.
+    """
+
+    row: Row
+    trailing: bool
+    unexpanded: bool
+
+
+@lru_cache(maxsize=4096)
+def _kind(counts_gpus: bool, *values: str | None) -> _Kind | None:
+    """None: they have ended. Raises Unsure."""
+    *read, set_line, submit_line = values
+    said = {key: value for key, value in zip(_layout().kind, read, strict=True) if value is not None}
     state = said["job_state"]
     if state in _ENDED:
         return None
     if state not in _SHOWN or not re.fullmatch("[A-Za-z0-9]+", said["state_reason"]):
         raise Unsure  # flags beside a state, and sentences with other spaces than the JSON's
-    if said["batch_flag"] == "0" or said["user_name"] == said["uid"]:
-        raise Unsure  # files of srun, and users that nobody knows
-    found: Row = {key: _text(said.get(key)) for key in _TEXTS}
+    if said["batch_flag"] == "0" or (set_line and "het_job_offset" not in said):
+        raise Unsure  # files of srun
+    found: Row = {key: sys.intern(_text(said.get(key))) for key in _TEXTS}
     found |= {key: _number(said.get(key)) for key in _NUMBERS}
-    found |= {key: _moment(said[key], mark) for key in _MOMENTS}
     found |= {"job_state": [state], "state_reason": said["state_reason"]}
-    found |= {"time_limit": _minutes(said["time_limit"]), "time_minimum": _minutes(said["time_minimum"])}
+    found["time_minimum"] = _minutes(said["time_minimum"])
     found["minimum_tmp_disk_per_node"] = _mebibytes(said["minimum_tmp_disk_per_node"])
     found["memory_per_cpu"] = 1 if said["memory_of"] == "CPU" and said["memory"] != "0" else 0
     if "exclusive" not in said:
         found["shared"] = _SHARED[said["shared"]]
     elif state == "PENDING":  # as asked.EXCLUSIVE_COLUMNS, which is asked of no others
         found["exclusive"] = said["exclusive"]
-    _array(found, said, state == "PENDING")
     _sizes(found, said, state == "PENDING", counts_gpus)
-    _folders(found, "from_25_05" in said)
-    return found
-
-
-def _said(record: str) -> dict[str, str]:
-    """By field, as it is written."""
-    lines, before = record.removesuffix("\n   ").split("\n   "), -1
-    firsts, said = set[str](), dict[str, str]()
-    for line in lines:
-        first = line.partition("=")[0]
-        turn = _TURN.get(first, -1)
-        if turn <= before:
-            raise Unsure
-        before = turn
-        firsts.add(first)
-        if pattern := _READ.get(first):
-            if not (match := pattern.fullmatch(line)):
-                raise Unsure
-            said |= {key: value for key, value in match.groupdict().items() if value is not None}
-    if not firsts >= _NEEDED or ("HetJobIdSet" in firsts and "het_job_id" not in said):
-        raise Unsure
-    if "SubmitLine" not in firsts:  # before 25.11 a space stands behind comments
-        said |= {key: said[key].removesuffix(" ") for key in ("admin_comment", "comment") if key in said}
-    return said
+    return _Kind(fields.job(found), not submit_line, "from_25_05" in said)
 
 
 def _text(value: str | None) -> str:
@@ -262,13 +310,12 @@ def _mebibytes(value: str) -> int:
     return int(match[1]) * _MEBIBYTES[match[2]]
 
 
-def _array(found: Row, said: dict[str, str], pending: bool) -> None:
+def _array(found: Row, tasks: str) -> None:
     """A number alone may be one task, or what is left of an array: as the JSON has it for a task that waits."""
-    tasks = said.get("tasks_of_array", "")
-    if tasks.isdigit() and pending:
+    if tasks.isdigit() and found["job_state"] == ["PENDING"]:
         raise Unsure
-    found["array_task_string"] = "" if tasks.isdigit() else tasks
-    found["array_task_id"] = int(tasks) if tasks.isdigit() else None
+    if tasks:
+        found |= {"array_task_id": int(tasks)} if tasks.isdigit() else {"array_task_string": tasks}
 
 
 def _sizes(found: Row, said: dict[str, str], pending: bool, counts_gpus: bool) -> None:
@@ -284,9 +331,9 @@ def _sizes(found: Row, said: dict[str, str], pending: bool, counts_gpus: bool) -
         raise Unsure  # scontrol prints no more nodes than its most, and doesn't say what memory is of
 
 
-def _folders(found: Row, unexpanded: bool) -> None:
-    """`unexpanded`: the JSON has patterns (%j) where this has what they stand for."""
-    works = found["current_working_directory"]
-    files = [found[f"standard_{name}"] for name in ("input", "output", "error")]
-    if unexpanded and any(file and not file.startswith("/dev/") and file.rpartition("/")[0] != works for file in files):
+def _expanded(found: Row) -> None:
+    """Raises Unsure where a pattern may have been in a folder."""
+    works = found.get("current_working_directory", "")
+    files = [found.get(f"standard_{name}") for name in ("input", "output", "error")]
+    if any(file and not file.startswith("/dev/") and file.rpartition("/")[0] != works for file in files):
         raise Unsure

@@ -16,6 +16,8 @@ from ironburst.adapters.slurm.job_text import Row, Unsure
 WIDE = 4_000_000
 """bytes of `squeue --json` from which on the queue is asked for in this way: 600 jobs that wait, or 80 nodes of 112
 cores at work"""
+MANY = 600
+"""jobs from which on it is asked for in this way at once"""
 AGAIN = 60
 """looks after which it is tried again where the answer was no such text"""
 # they change from look to look, and nobody reads them

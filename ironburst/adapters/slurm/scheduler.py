@@ -24,7 +24,7 @@ from ironburst.adapters.slurm import defaults as slurm_defaults
 from ironburst.adapters.slurm import fields as slurm_fields
 from ironburst.adapters.slurm import occupancy as slurm_occupancy
 from ironburst.adapters.slurm.answers import Read
-from ironburst.adapters.slurm.narrow import AGAIN, WIDE, Narrow
+from ironburst.adapters.slurm.narrow import AGAIN, MANY, WIDE, Narrow
 from ironburst.adapters.slurm.rows import Rows
 from ironburst.adapters.slurm.stream import Streamed
 from ironburst.nodes import naming
@@ -75,16 +75,17 @@ class Slurm:
         timeout_s: float = 60.0,
         first: str = "",
         cluster: str = "",
+        jobs: int = 0,
     ):
         """`first`: what the prefix reads of stdin before the command does; `cluster`: the ClusterName whose occupancy
-        is asked for; empty: any.
+        is asked for, empty: any; `jobs`: how many are in the queue, as far as it is known.
         """
         self._prefix, self._spool, self._timeout_s, self._first = list(prefix), spool, timeout_s, first
         self._cluster = cluster
         self._rows = {"squeue": Rows("jobs", slurm_fields.job), "scontrol": Rows("nodes", slurm_fields.node)}
         self._job, self._node = Kept(slurm_json.job), Kept(slurm_json.node)
         self._defaults = Kept(slurm_defaults.of_row)
-        self._narrow, self._narrow_in = Narrow(), 1  # large answers until it is asked for less
+        self._narrow, self._narrow_in = Narrow(), int(jobs < MANY)  # large answers until it is asked for less
 
     @property
     def rows_read(self) -> int:

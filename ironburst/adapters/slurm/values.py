@@ -12,6 +12,8 @@ _MAX_HOSTS = 65536
 
 def number(value: Any) -> float | int | None:
     """A number in any of Slurm's forms; None: not set. An infinite one is math.inf."""
+    if type(value) is int and value < NO_VALUE:
+        return value
     if isinstance(value, dict):
         if not value.keys() >= {"set", "infinite", "number"}:
             raise ValueError(f"a number is {{set, infinite, number}}, not {value}")

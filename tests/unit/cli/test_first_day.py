@@ -32,7 +32,7 @@ def site(tmp_path, monkeypatch):
     connect_to(cloud, monkeypatch)
     for module in (tick, run, reap):
         monkeypatch.setattr(module, "SystemClock", lambda: clock)
-    monkeypatch.setattr(status.schedulers, "Slurm", lambda prefix: slurm)
+    monkeypatch.setattr(status.schedulers, "Slurm", lambda prefix, jobs=0: slurm)
     monkeypatch.setattr(f"{status.__name__}.time.time", clock.now)
     return type("Site", (), {"clock": clock, "slurm": slurm, "cloud": cloud, "ledger": tmp_path / "ledger.sqlite"})
 

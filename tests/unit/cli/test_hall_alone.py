@@ -81,7 +81,7 @@ def hall(declared, tmp_path, monkeypatch, capsys):
     monkeypatch.delenv("IRONBURST_SLURM_PREFIX", raising=False)
     for module in (tick, run):
         monkeypatch.setattr(module, "SystemClock", lambda: clock)
-    monkeypatch.setattr(status.schedulers, "Slurm", lambda prefix: slurm)
+    monkeypatch.setattr(status.schedulers, "Slurm", lambda prefix, jobs=0: slurm)
     monkeypatch.setattr(f"{status.__name__}.time.time", clock.now)
     capsys.readouterr()
     made = {"stack": stack, "published": published, "clock": clock, "slurm": slurm}

@@ -206,7 +206,7 @@ def head(tmp_path, monkeypatch):
     connect_to(world.cloud, monkeypatch)
     monkeypatch.setattr(stop, "SystemClock", lambda: world.clock)
     monkeypatch.setattr(stop, "_environment", dict)
-    monkeypatch.setattr(schedulers, "Slurm", lambda prefix: world.slurm)
+    monkeypatch.setattr(schedulers, "Slurm", lambda prefix, jobs=0: world.slurm)
     monkeypatch.setattr(f"{status.__name__}.time.time", world.clock.now)
     return world
 

@@ -38,7 +38,7 @@ def site(tmp_path, monkeypatch):
     monkeypatch.delenv("IRONBURST_SLURM_PREFIX", raising=False)
     monkeypatch.setattr(run.clouds.CloudConnection, "follow", None)
     monkeypatch.setattr(run, "SystemClock", lambda: clock)
-    monkeypatch.setattr(cli.run.schedulers, "Slurm", lambda prefix: slurm)
+    monkeypatch.setattr(cli.run.schedulers, "Slurm", lambda prefix, jobs=0: slurm)
     return type("Site", (), {"clock": clock, "slurm": slurm, "folder": tmp_path})
 
 
