@@ -158,9 +158,10 @@ ALONE = {
         node_health_dcgm_level node_health_burn_in_dcgm_level node_health_baseline_tolerance scratch_mode
         prometheus_alertmanager_port prometheus_memory_max shared_filesystem_timeout slurm_head_health_interval
         slurm_head_max_time slurm_head_database_memory
-        slurm_head_backup_keep slurm_head_conversion_timeout users_cache_time""",
+        slurm_head_backup_keep slurm_head_conversion_timeout slurm_head_ledger_backup_keep users_cache_time""",
 }
 DOCUMENT_ALONE = {
+    "GooglePlace.local_ssds": "none are asked for",
     "Burst.carbon_usd_per_tonne": "a document from before the key: it weighs nothing",
     "Burst.settle_s": "a document from before the key: nobody waited then",
     "PoolDocument.checkpoint_s": "a document from before the key",
@@ -172,6 +173,11 @@ PLAYS_ALONE = {
 COMPONENTS_ALONE = {
     "access.SESSION_S": "of a hall's certificate: who holds it asks again before its end, which the answer names",
     "budget.ALARMS": "AWS's own alarms, in per cent of the stack's budget",
+    "hall_links._ASNS": "private ASNs, of which the halls' are left out",
+    "hall_links.ike_version=": "of the tunnels; Google's other one is for devices of before",
+    "hall_links.new_prefix=": "two ends of a tunnel",
+    "names.MOST": "characters of a name in Google Cloud",
+    "names._ACCOUNT": "characters of a service account's id there",
     "cluster_kinds.ANSWER_S": "how long one look at a cluster may take",
     "eks.ZONES": "what EKS asks for at least",
     "interruptions.RETENTION_S": "notices that nobody fetched",
@@ -236,9 +242,10 @@ def test_ports_are_what_the_roles_open():
         for port in re.findall(r"\b(\d+)/tcp", line)
     }
     assert {hosts.SLURMCTLD, hosts.SLURMD} <= opened
+    waited = re.findall(r"/dev/tcp/\$at/(\d+)", (ROLES / "slurm_host/vars/main.yml").read_text())
+    assert set(map(int, waited)) == {hosts.SLURMCTLD}
     for role in ("slurm_node", "slurm_login"):
-        waited = re.findall(r"port: (\d+)", (ROLES / role / "tasks/runtime.yml").read_text())
-        assert set(map(int, waited)) == {hosts.SLURMCTLD}, role
+        assert "tasks_from: answers" in (ROLES / role / "tasks/runtime.yml").read_text(), role
     docs = (ROOT / "docs/how-to/hall-link.md").read_text()
     assert f"slurmctld ({hosts.SLURMCTLD}/tcp" in docs and f"slurmd ({hosts.SLURMD}/tcp)" in docs
     assert build_scheduler.API_PORT == 6443
