@@ -89,8 +89,9 @@ def workers(on: str | None) -> Iterator[Workers]:
         from distributed import Client
     except ImportError:
         raise BadInput(f"--on {on} needs Dask: pip install 'ironburst[dask]'") from None
+    connect: Any = Client  # its types are not complete
     try:
-        client = Client(on.removeprefix(KIND), timeout=LONGEST_CONNECT_S, set_as_default=False)
+        client = connect(on.removeprefix(KIND), timeout=LONGEST_CONNECT_S, set_as_default=False)
     except (OSError, ValueError, ImportError) as error:
         raise BadInput(f"--on {on}: there is no Dask scheduler ({error})") from None
     with client:

@@ -44,7 +44,7 @@ def lines(*results):
 
 def test_without_results_every_line_says_not_measured():
     text = report.page([])
-    assert text.count(report.NOT_MEASURED) == sum(len(each) for each in lines().values()) and text.count("\n## ") == 22
+    assert text.count(report.NOT_MEASURED) == sum(len(each) for each in lines().values()) and text.count("\n## ") == 23
 
 
 @pytest.mark.parametrize(
@@ -260,3 +260,15 @@ def test_the_table_of_shares_has_a_line_for_each_part():
     assert [(line.case, line.reached) for line in shown] == list(found["differences"].items())
     assert shown[1].note == "slurm 0.625, 0.375, 0.000; kubernetes 0.500, 0.500, 0.000; rules 0.625, 0.375, 0.000"
     assert "(missed)" in report.page([{"file": "shares-table.json", **found}])
+
+
+def test_spot_with_a_missed_deadline_counts_for_nothing():
+    def result(missed):
+        setting = {"ratio": 0.9, "missed": {"ours": missed}, "optimum_ratio": 0.8, "without_ratio": 1.3}
+        part = {each.name: setting for each in report.SETTINGS}
+        return {"file": "spot.json", "seen_before": True, "parts": {"all": part, "aside": part}}
+
+    for missed, kept in ((0, True), (1, False)):
+        rows = next(rows for title, rows in report.rows([result(missed)]) if "deadline" in title and "spot" in title)
+        assert len(rows) == 4 and all(row.reached == 0.9 and row.kept == kept for row in rows)
+        assert all(f"{missed} deadlines missed" in row.note for row in rows)
