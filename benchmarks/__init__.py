@@ -22,6 +22,7 @@ converge: how long hosts take to converge (root; a lab of its own)
 days: whether random days with accidents lose jobs or money, and how long nodes outlive a dead controller
 full_days: whether days of 2,000 jobs, each with every fault of `make test-faults`, lose or double anything
 tick: how much CPU, memory and disk a tick takes with a long queue
+plays: how much CPU `simulate` takes for a million jobs
 looks: how much CPU `status`, `explain` and the page take there, with a year of finished jobs
 bmcs: how often a BMC is asked
 gate: whether counts of these, and a few ratios, are within their limits (`make bench-gate`, in CI)

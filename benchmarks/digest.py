@@ -44,7 +44,8 @@ class Digest:
     def __init__(self) -> None:
         self.sha256, self.count = hashlib.sha256(), 0
 
-    def decide(self, snapshot: Snapshot, policy: Policy) -> Decision:
+    def decide(self, snapshot: Snapshot, policy: Policy, **_how: bool) -> Decision:
+        """With its sentences, however it is asked."""
         decision = decide(snapshot, policy)
         self.sha256.update(json.dumps(to_json(decision)).encode())
         self.count += 1

@@ -13,7 +13,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from benchmarks import bmcs, looks, slurm_queue, tick
+from benchmarks import bmcs, looks, plays, slurm_queue, tick
 
 
 @dataclass(frozen=True)
@@ -69,6 +69,16 @@ GATES = {
     ),
     "written": Gate("every row was written at every tick: 47 GB a day (ADR 117)", tick.counts, tick.MOST),
     "looks": Gate("`status`, `explain` and the page read a year of jobs: 14 s (ADR 117)", looks.counts, looks.MOST),
+    "policy": Gate(
+        "alike jobs share offers: without that a decision on 10,000 takes five times as long",
+        plays.decided_calls,
+        plays.MOST_DECIDED,
+    ),
+    "simulate": Gate(
+        "a fifth of `simulate` wrote sentences that nobody reads: 47 minutes of a million jobs (ADR 123)",
+        plays.played_calls,
+        plays.MOST_PLAYED,
+    ),
     "bmc": Gate("a node's BMC was asked 98 to 106 times (ADR 119)", requests, LISTS),
 }
 

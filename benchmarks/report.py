@@ -16,6 +16,7 @@ from typing import Any
 
 from benchmarks import days, dollars, full_days, hosts, mix, report_pictures, watch
 from benchmarks.figures import WAITS
+from benchmarks.spot_peers import SETTINGS
 
 RESULTS = Path(__file__).parent / "results"
 PAGE = "results.md"  # beside the folder
@@ -106,6 +107,7 @@ TITLES = (
     "Random days with states that last: what was paid for work that ended or never started, beyond the table of times",
     "Watching 60 nodes of 8 GPUs: GB of Prometheus a day",
     "What `ironburst fit` says of a third of a trace, on the other thirds, over not fitted: at worst",
+    "Jobs with a deadline, on spot and on demand (120 windows of real probes): cost over that of uniform progress",
 )
 
 
@@ -135,6 +137,7 @@ def rows(results: list[dict[str, Any]]) -> Iterator[tuple[str, list[Line]]]:
         _lasting(results),
         _watch(_with(results, watch.WATCHED)),
         _fit(_with(results, "fit", "dearest")),
+        _spot(_with(results, "seen_before", "parts")),
     )
     for number, (title, lines) in enumerate(zip(TITLES, lines_of_rows, strict=True), 1):
         yield f"{number}. {title}", list(lines)
@@ -314,6 +317,17 @@ def _fit(result: Result | None) -> Iterator[Line]:
             note[name] = f"{said}; the longest number that every part keeps: {was}"
     yield Line("rented GPU-hours", 1.01, 1.0, result and result["dearest"], note["dearest"], result)
     yield Line("the longest of the five waits", 1.03, 1.0, result and result["longest"], note["longest"], result)
+
+
+def _spot(result: Result | None) -> Iterator[Line]:
+    for setting in SETTINGS:
+        of = result and result["parts"]["all"][setting.name]
+        note = ""
+        if result and of:
+            aside, missed = result["parts"]["aside"][setting.name]["ratio"], of["missed"]["ours"]
+            note = f"{missed} deadlines missed; aside {aside:.3f}; best in hindsight {of['optimum_ratio']:.3f}; "
+            note += f"without `deadline_spare` {of['without_ratio']:.3f}"
+        yield Line(setting.name, 0.95, None, of and of["ratio"], note, result, not of or not of["missed"]["ours"])
 
 
 def _mix_note(result: Result | None) -> str:

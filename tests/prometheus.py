@@ -119,7 +119,7 @@ def exporter(text):
             pass
 
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
+        threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
         yield f"127.0.0.1:{server.server_port}"
         server.shutdown()
 

@@ -56,7 +56,7 @@ RIGHTS = {
     "ironburst.wiring": ":adapters :baremetal :catalog :config :convergence :doctor :document :nodes "
     ":ports :software :system",
     "ironburst.initial": ":adapters.slurm.site :catalog :config :nodes :software :system",
-    "ironburst.cli": "argcomplete ironburst rich uvicorn yaml",
+    "ironburst.cli": "argcomplete distributed ironburst rich uvicorn yaml",
     # the declaration
     "__main__": "pulumi components :config",
     "components": "kubernetes pulumi pulumi_aws pulumi_kubernetes yaml :baremetal :catalog :config :document "

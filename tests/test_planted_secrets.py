@@ -229,6 +229,7 @@ def on_two_heads(value, planted):
     on_slurm(value, planted)
     database = {"ledger": "postgresql://ironburst@db.example.org/ironburst", "state": "/srv/heads", "head": "head2"}
     database["ledger_password"] = planted.reference("SecondHead.ledger_password")
+    database["accounting_password"] = planted.reference("SecondHead.accounting_password")
     value["scheduler"]["second_head"] = database
 
 

@@ -7,16 +7,17 @@
 - decide: the passes of one decision, in order; sanitize: what in a snapshot can't be right; sides: two schedulers
 - home: the queue placed on home's nodes (packing); lateness: which jobs are late, by limits and runtimes (learned)
 - eligibility: jobs that can't be rented for; offers: where a job can go, by expected cost; slots: what is rented
-- renting: where a late job goes: reuse or launches, as refusals, headroom and commitments (the money) allow
+- renting: where a late job goes: reuse or launches, as refusals, headroom and commitments (the money: budget) allow
 - handover: a job's way to rented nodes and back; unstarted: jobs that don't start there; drains: who drained a node
 - by_slack: jobs with a deadline go to spot, on demand, or wait, by what spot did so far (spot, spot_table)
 - release: which nodes are given back, by idle and idle_log; backoff: how long a place that refused isn't tried again
 - orders: what a person halted or limited; user_limits: what one user's jobs may have
-- answers: the message for each job, with its alternatives; explain and sentence: the words
+- answers: the message for each job, with its alternatives; explain and sentence: the words; unexplained: without them
 - waits_kept: whether waits are still as wanted
 - mix, patterns: instances for many pending pods; not used by `decide`
 """
 
+from ironburst.burst.budget import Budget
 from ironburst.burst.codec import from_json, to_json
 from ironburst.burst.decide import decide
 from ironburst.burst.decision import (
@@ -33,7 +34,7 @@ from ironburst.burst.decision import (
 )
 from ironburst.burst.orders import Halt, UserLimit, signed
 from ironburst.burst.policy import Policy
-from ironburst.burst.snapshot import Budget, CoolDown, Job, Lease, Node, OtherType, Pool, Resources, Snapshot
+from ironburst.burst.snapshot import CoolDown, Job, Lease, Node, OtherType, Pool, Resources, Snapshot
 
 __all__ = [
     "Alternative",

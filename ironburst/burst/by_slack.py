@@ -21,7 +21,7 @@ class BySlack:
     def __init__(self, snapshot: Snapshot, policy: Policy, offers: Offers, launches: Launches):
         self._snapshot, self._policy, self._offers, self._launches = snapshot, policy, offers, launches
         self._leases = {lease.node: lease for lease in snapshot.leases} if policy.deadline_moves else {}
-        self._nodes = {node.name: node for node in snapshot.nodes} if self._leases else {}
+        self._nodes = snapshot.node_of if self._leases else {}
 
     def of_waiting(self, job: Job, *, no_spot: bool = False) -> Choice | None:
         """What to do for a pending job that home doesn't end in time; None: it isn't one that moves. `no_spot`: none is
@@ -35,7 +35,7 @@ class BySlack:
         """
         if not self._leases:
             return []
-        running = (job for job in self._snapshot.jobs if job.state == "RUNNING" and job.on)
+        running = (job for job in self._snapshot.placed if job.state == "RUNNING")
         return [self._so_far(job) for job in running if moves(job, self._policy) and self._by_the_hour(job)]
 
     def of_running(self, job: Job) -> Choice | None:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ironburst.burst.budget import Ceiling
 from ironburst.burst.headroom import COMMON, Charge, Headroom, charges
 from ironburst.burst.refusals import Obstacle, over_budget
 from ironburst.burst.slots import Slot
-from ironburst.burst.snapshot import Ceiling, Job, Pool, Snapshot
+from ironburst.burst.snapshot import Job, Pool, Snapshot
 from ironburst.burst.user_limits import UserLimits
 
 

@@ -22,6 +22,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from functools import partial
 
 from ironburst.burst import release, runtimes, sanitize, sides
 from ironburst.burst.answers import Answers, to_spot
@@ -36,21 +37,24 @@ from ironburst.burst.renting import Renting
 from ironburst.burst.reuse import Reused
 from ironburst.burst.snapshot import Job, Snapshot
 from ironburst.burst.spot import Choice
+from ironburst.burst.unexplained import Unexplained
 
 
-def decide(snapshot: Snapshot, policy: Policy) -> Decision:
+def decide(snapshot: Snapshot, policy: Policy, *, explained: bool = True, sound: bool = False) -> Decision:
     """What to rent, hand over, give back or wait for, with a reason for each. Every pending job of the home partition
     is in it, or of the home partitions where there are two schedulers, and each that was sent to a pool itself. It
     answers for every snapshot, whatever is damaged in it.
+
+    `explained` False: it decides the same, without sentences, figures and alternatives of its waits. `sound`: nothing
+    in the snapshot is damaged, as its maker knows.
     """
-    if policy.other_homes:
-        return sides.decide(snapshot, policy, _decide)
-    return _decide(snapshot, policy)
+    one = partial(_decide, explained=explained, sound=sound)
+    return sides.decide(snapshot, policy, one) if policy.other_homes else one(snapshot, policy)
 
 
-def _decide(snapshot: Snapshot, policy: Policy) -> Decision:
-    sound, damaged = sanitize.sound(snapshot)
-    tick = _Tick(until_their_ends(sound), policy)
+def _decide(snapshot: Snapshot, policy: Policy, explained: bool, sound: bool) -> Decision:
+    whole, damaged = (snapshot, []) if sound else sanitize.sound(snapshot)
+    tick = _Tick(until_their_ends(whole), policy, Answers if explained else Unexplained)
     at_home = {job.id for job in snapshot.jobs if policy.home_partition in job.partitions} if damaged else set()
     for job_id, text in damaged:
         if job_id in at_home:
@@ -68,7 +72,7 @@ def _decide(snapshot: Snapshot, policy: Policy) -> Decision:
 class _Tick:
     """The passes, and what they work on."""
 
-    def __init__(self, snapshot: Snapshot, policy: Policy):
+    def __init__(self, snapshot: Snapshot, policy: Policy, answers: type[Answers]):
         self.snapshot, self.policy = snapshot, policy
         self._unstarted, self._proven = frozenset(snapshot.unstarted), frozenset(snapshot.proven)
         self._tried = self._on_trial()  # by `alike`
@@ -76,8 +80,8 @@ class _Tick:
         expected_s = runtimes.expected_s(snapshot.experience, snapshot.jobs, snapshot.now_s)
         self.home = Home(snapshot, policy, expected_s)
         self.renting = Renting(snapshot, policy, expected_s)
-        self.handover = Handover(snapshot, self.renting.on)
-        self.answers = Answers(policy, self.home.nodes, self.renting)
+        self.handover = Handover(snapshot)
+        self.answers = answers(policy, self.home.nodes, self.renting)
         self.lateness = Lateness(
             now_s=snapshot.now_s,
             policy=policy,
@@ -101,15 +105,13 @@ class _Tick:
         jobs, in the scheduler's order.
         """
         partitions = self.home.partitions
-        pending = (job for job in self.snapshot.jobs if job.pending and not partitions.isdisjoint(job.partitions))
+        pending = (job for job in self.snapshot.waiting if not partitions.isdisjoint(job.partitions))
         return sorted(pending, key=lambda job: (-job.priority, job.submit_s, job.id))
 
     def sent_to_pools(self) -> list[tuple[Job, str]]:
         """The pending jobs that somebody submitted to a partition of rented nodes, not to home, and that partition."""
         pools = {pool.partition for pool in self.snapshot.pools}
-        pending = (
-            job for job in self.snapshot.jobs if job.pending and self.policy.home_partition not in job.partitions
-        )
+        pending = (job for job in self.snapshot.waiting if self.policy.home_partition not in job.partitions)
         sent = ((job, next((name for name in job.partitions if name in pools), "")) for job in pending)
         return [(job, partition) for job, partition in sent if partition]
 

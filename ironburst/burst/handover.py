@@ -7,7 +7,7 @@ finds room first. Without such nodes it is narrowed again, to what its user wrot
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import cached_property
 
 from ironburst.burst import explain
@@ -24,16 +24,15 @@ REQUEUE_DELAY_S = 120.0, 122.0
 class Handover:
     """What one decision hands over. `used`: ids of the leases that a pending job counts on."""
 
-    def __init__(self, snapshot: Snapshot, on: Mapping[str, Sequence[Job]]):
-        """`on`: the jobs on each rented node."""
+    def __init__(self, snapshot: Snapshot):
         self.assigns: list[Assign] = []
         self.widen: list[Widen] = []
         self.narrow: list[Narrow] = []
         self.moves: list[Move] = []
         self.used: set[str] = set()
-        self._snapshot, self._on = snapshot, on
-        self._nodes = {node.name: node for node in snapshot.nodes}
-        self._pools = {pool.name: pool for pool in snapshot.pools}
+        self._snapshot = snapshot
+        self._nodes = snapshot.node_of
+        self._pools = snapshot.pool_of
         self._partitions = {pool.partition for pool in snapshot.pools}
         self._leases_of: dict[int, list[Lease]] = {}
         for lease in snapshot.leases:
@@ -85,6 +84,8 @@ class Handover:
 
     def back_home(self, job: Job) -> None:
         """A pending job without rented nodes is in the home partition only."""
+        if not job.excluded and self._partitions.isdisjoint(job.partitions):
+            return
         rented, own = [name for name in job.partitions if name in self._partitions], self._own_exclusions(job)
         if rented or len(own) < len(job.excluded):  # its user may have narrowed it, which leaves the exclusions
             partitions = tuple(name for name in job.partitions if name not in self._partitions)
@@ -109,7 +110,7 @@ class Handover:
     def _has_room(self, lease: Lease, job: Job) -> bool:
         if (pool := self._pools.get(lease.pool)) is None:
             return False
-        return room_of(lease, pool, self._nodes.get(lease.node), self._on.get(lease.node, ())).fits(job)
+        return room_of(lease, pool, self._nodes.get(lease.node), self._snapshot.jobs_on.get(lease.node, ())).fits(job)
 
     def _own_exclusions(self, job: Job) -> tuple[str, ...]:
         """The nodes that its user excludes, not we for it."""

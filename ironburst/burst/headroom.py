@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
 from ironburst.burst import explain
-from ironburst.burst.snapshot import Budget, Ceiling
+from ironburst.burst.budget import Budget, Ceiling
 
 COMMON = ""
 _ROUNDING_USD = 1e-6

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from functools import cached_property, partial
 
 from ironburst.burst.packing import Placement, Plan
 from ironburst.burst.policy import Policy
@@ -20,19 +21,23 @@ class Home:
 
     def __init__(self, snapshot: Snapshot, policy: Policy, expected_s: Mapping[int, float]):
         """`expected_s`: run times by job id, where more is known than the limit."""
-        at_home = [job for job in snapshot.jobs if job.pending and policy.home_partition in job.partitions]
+        at_home = [job for job in snapshot.waiting if policy.home_partition in job.partitions]
         rented = {pool.partition for pool in snapshot.pools} | {naming.WAITING_PARTITION}
         self.partitions = {name for job in at_home for name in job.partitions} - rented | {policy.home_partition}
         self.nodes = _owned(snapshot, self.partitions)
         self.staying: list[tuple[Job, Placement]] = []
-        running = [job for job in snapshot.jobs if job.on]
         up = [node for node in self.nodes if node.open]
         names = frozenset(node.name for node in self.nodes)
         barring = (job for job in at_home if job.excluded or job.passed_over)
         barred = {names & {*job.excluded, *job.passed_over} for job in barring} - {frozenset()}
-        self._plan = Plan(snapshot.now_s, up, running, policy.overdue_s, expected_s, barred)
-        self._running_alone = self._plan.copy() if policy.limits else self._plan  # only they lay it anew
+        self._new_plan = partial(Plan, snapshot.now_s, up, snapshot.jobs_on, policy.overdue_s, expected_s, barred)
+        self._plan = self._new_plan()
         self._laid_anew = 0
+
+    @cached_property
+    def _running_alone(self) -> Plan:
+        """Without the queue: to lay that anew, which few decisions do."""
+        return self._new_plan()
 
     def earliest(self, job: Job) -> Placement | None:
         """Where it would start first; None: nowhere, as the nodes are."""

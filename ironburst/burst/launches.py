@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import cached_property
 from itertools import chain
 
 from ironburst.burst import explain
@@ -35,12 +36,20 @@ class Launches:
     def __init__(self, snapshot: Snapshot, offers: Offers, slots: Slots, commitments: Commitments):
         self.made: list[Launch] = []
         self._snapshot, self._offers, self._slots, self._commitments = snapshot, offers, slots, commitments
-        leased = {lease.node for lease in snapshot.leases}
-        spare = frozenset(snapshot.spare)
-        free = {node.name for node in snapshot.nodes if node.launchable or node.name in spare} - leased
-        self._names = {pool.name: [name for name in pool.nodes if name in free] for pool in snapshot.pools}
-        self._most_names = max(map(len, self._names.values()), default=0)  # of one pool
         self._too_few: dict[tuple[str, int, int, tuple[str, ...]], Obstacle] = {}  # said of thousands of jobs
+
+    @cached_property
+    def _names(self) -> dict[str, list[str]]:
+        """Of each pool the nodes that are free to rent; made when a first job asks."""
+        snapshot, spare = self._snapshot, frozenset(self._snapshot.spare)
+        free = {node.name for node in snapshot.nodes if node.launchable or node.name in spare}
+        free -= {lease.node for lease in snapshot.leases}
+        return {pool.name: [name for name in pool.nodes if name in free] for pool in snapshot.pools}
+
+    @property
+    def _most_names(self) -> int:
+        """Of one pool."""
+        return max(map(len, self._names.values()), default=0)
 
     def launch(self, job: Job, why: str) -> Launch | Refusal:
         """Rent nodes for it, the cheapest open offer; or what is in the way."""
@@ -129,7 +138,6 @@ class Launches:
             running=not job.pending,
         )
         self._names[pool.name] = [name for name in self._names[pool.name] if name not in launch.nodes]
-        self._most_names = max(map(len, self._names.values()), default=0)
         for node in launch.nodes:
             self._slots.add(self._slot(node, launch, job, pool))
         self.made.append(launch)
@@ -169,7 +177,7 @@ class Launches:
             lease.node: "being given back" if lease.state == "leaving" else "rented" for lease in self._snapshot.leases
         }
         asked = {name for launch in self.made for name in launch.nodes}
-        nodes = {node.name: node for node in self._snapshot.nodes}
+        nodes = self._snapshot.node_of
         refused_s = max((self._snapshot.refused_s.get(name, 0.0) for name in pool.nodes), default=0.0)  # said once
         taken: dict[str, list[str]] = {}
         for name in pool.nodes:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 
 
 @dataclass(frozen=True)
@@ -12,6 +13,14 @@ class IdleHistory:
     gaps_s: tuple[float, ...] = ()  # the newest last; one that got as long as the rule could ever wait is cut there
     # twice what the best in hindsight pays for all of them, less what was paid (open ones at their worst)
     credit_usd: float = 0.0
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    @cached_property
+    def _hash(self) -> int:
+        """What is looked up by it is so at every tick, for every idle lease."""
+        return hash((self.gaps_s, self.credit_usd))
 
 
 @dataclass(frozen=True)

@@ -248,14 +248,15 @@ class _Kind:
 
 
 class Plan:
-    """The queue laid over nodes, job by job. `run_s`: how long jobs run, by id, where it isn't their limit; `barred`:
-    sets of nodes that some job may not have."""
+    """The queue laid over nodes, job by job. `on`: the jobs on each node; `run_s`: how long jobs run, by id, where it
+    isn't their limit; `barred`: sets of nodes that some job may not have.
+    """
 
     def __init__(
         self,
         now_s: float,
         nodes: Sequence[Node],
-        running: Iterable[Job],
+        on: Mapping[str, Iterable[Job]],
         overdue_s: float = 30.0,
         run_s: Mapping[int, float] | None = None,
         barred: Collection[frozenset[str]] = (),
@@ -271,29 +272,24 @@ class Plan:
         self._needs_of: dict[Hashable, list[int | None]] = {}
         # the same by identity: that of equal ones costs a hash each time
         self._known: dict[int, tuple[Resources, list[int | None]]] = {}
-        self._lay_running(running, now_s + overdue_s)
+        self._lay_running(on, now_s + overdue_s)
 
-    def _lay_running(self, running: Iterable[Job], soon_s: float) -> None:
+    def _lay_running(self, on: Mapping[str, Iterable[Job]], soon_s: float) -> None:
         """The jobs that are on nodes, each up to its end, but at least to `soon_s`."""
-        ends_on: dict[str, tuple[int, list[float]]] = {
-            name: (number, []) for number, kind in enumerate(self._kinds) for name in kind.names
-        }
         shapes, run_s = self._known, self._run_s
-        for job in running:
-            end = math.inf if job.end_s is None else job.end_s
-            if job.id in run_s and job.start_s is not None:
-                end = job.start_s + run_s[job.id]
-            needs = (shapes.get(id(job.each)) or (None, self._shape(job.each)))[1]
-            for name in job.on:
-                if name in ends_on:
-                    number, ends = ends_on[name]
-                    # None: more than the node is said to have, so it has all of it
-                    gpus = None if job.exclusive else needs[number]
-                    ends += [max(soon_s, end)] * (self._kinds[number].width if gpus is None else gpus)
-        for kind in self._kinds:
+        for number, kind in enumerate(self._kinds):
             width = kind.width
             for row, name in enumerate(kind.names):
-                if ends := ends_on[name][1]:
+                ends: list[float] = []
+                for job in on.get(name, ()):
+                    end = math.inf if job.end_s is None else job.end_s
+                    if job.id in run_s and job.start_s is not None:
+                        end = job.start_s + run_s[job.id]
+                    needs = (shapes.get(id(job.each)) or (None, self._shape(job.each)))[1]
+                    # None: more than the node is said to have, so it has all of it
+                    gpus = None if job.exclusive else needs[number]
+                    ends += [max(soon_s, end)] * (width if gpus is None else gpus)
+                if ends:
                     ends.sort()
                     # more than it has: their CPUs or memory counted as GPUs
                     kind.free[row] = kind.free[row][len(ends) :] + ends if len(ends) <= width else ends[-width:]

@@ -18,16 +18,14 @@ LEAD_S = 60.0
 
 def releases(snapshot: Snapshot, renting: Renting, used: Collection[str], waits: Iterable[Wait]) -> list[Release]:
     """Of the leases that no job is on, and no pending one counts on (`used`: ids), those to be given back."""
+    on = snapshot.jobs_on if snapshot.leases else {}
     unused = [
-        lease
-        for lease in snapshot.leases
-        if lease.state != "leaving" and lease.id not in used and lease.node not in renting.on
+        lease for lease in snapshot.leases if lease.state != "leaving" and lease.id not in used and lease.node not in on
     ]
     if not unused:
         return []
     needed = _needed_soon(snapshot, waits, renting, unused)
-    nodes = {node.name: node for node in snapshot.nodes}
-    pools = {pool.name: pool for pool in snapshot.pools}
+    nodes, pools = snapshot.node_of, snapshot.pool_of
     histories = {pool.name: pool.idle_history for pool in snapshot.pools}
     given_back = []
     for lease in unused:
@@ -52,12 +50,13 @@ def _needed_soon(
     """Ids of leases that a waiting job is expected to need within the boot
     time of their like: as many as it has nodes.
     """
-    pools = {pool.name: pool for pool in snapshot.pools}
+    pools = snapshot.pool_of
     if not (left := [lease for lease in leases if lease.pool in pools]):
         return frozenset()
-    jobs = {job.id: job for job in snapshot.jobs}
+    jobs = {job.id: job for job in snapshot.waiting}
     horizon_s = snapshot.now_s + max(pools[lease.pool].boot_s for lease in left)
     needed: set[str] = set()
+    there = {(lease.pool, lease.market) for lease in left}
     for wait in waits:
         if not left:
             break
@@ -65,6 +64,8 @@ def _needed_soon(
             continue
         job = jobs[wait.job]
         places = renting.offers.places(job)
+        if there.isdisjoint(places):
+            continue
         fitting = [
             lease.id
             for lease in left

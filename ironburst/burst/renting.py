@@ -20,7 +20,7 @@ from ironburst.burst.offers import Offers
 from ironburst.burst.policy import Policy
 from ironburst.burst.refusals import Obstacle, Refusal, halted
 from ironburst.burst.reuse import Reuse, Reused
-from ironburst.burst.slots import Slots, jobs_on
+from ironburst.burst.slots import Slots
 from ironburst.burst.snapshot import Job, Pool, Snapshot
 
 
@@ -50,9 +50,8 @@ class Renting:
     def __init__(self, snapshot: Snapshot, policy: Policy, expected_s: Mapping[int, float]):
         """`expected_s`: run times by job id, where more is known than the limit."""
         self.snapshot, self.policy = snapshot, policy
-        self.on = jobs_on(snapshot.jobs) if snapshot.leases else {}  # the jobs on each node
         self.offers = Offers(snapshot, policy, expected_s)
-        self.slots = Slots.of(snapshot, self.on, policy)
+        self.slots = Slots.of(snapshot, policy)
         self._commitments = Commitments(snapshot)
         self._launches = Launches(snapshot, self.offers, self.slots, self._commitments)
         self.by_slack = BySlack(snapshot, policy, self.offers, self._launches)

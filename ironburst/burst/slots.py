@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 
 from ironburst.burst.cost import boot_s, on_nodes_s
 from ironburst.burst.eligibility import moves
@@ -87,10 +88,14 @@ class Slot:
 
 
 class Slots:
-    """All rented nodes that a job may count on, and those with room by the place that they are in."""
+    """All rented nodes that a job may count on, and those with room by the place that they are in. `there`: those that
+    are there with a free GPU.
+    """
 
-    def __init__(self, slots: Sequence[Slot]):
+    def __init__(self, slots: Sequence[Slot], full: Callable[[], Sequence[Slot]] = list):
+        """`full`: those that are there without a free GPU."""
         self.there = [slot for slot in slots if not slot.coming]
+        self._full = full
         self.taken = 0  # how often a part of one was given to a job
         # those with room, by pool and market, then by zone, type and launch
         self._groups: dict[tuple[str, str], dict[tuple[str, str, int], list[Slot]]] = {}
@@ -98,29 +103,30 @@ class Slots:
             self.add(slot)
 
     @classmethod
-    def of(cls, snapshot: Snapshot, on: Mapping[str, Sequence[Job]], policy: Policy) -> Slots:
-        """Those of the snapshot's leases. `on`: the jobs on each node."""
-        pools = {pool.name: pool for pool in snapshot.pools}
-        nodes = {node.name: node for node in snapshot.nodes}
-        waiting = (
-            job
-            for job in snapshot.jobs
-            if (job.pending and job.id not in snapshot.unstarted) or (job.on and moves(job, policy))
-        )
-        pending = {job.id: job for job in waiting} if snapshot.leases else {}
+    def of(cls, snapshot: Snapshot, policy: Policy) -> Slots:
+        """Those of the snapshot's leases."""
+        if not snapshot.leases:
+            return cls(())
+        pools, nodes, on = snapshot.pool_of, snapshot.node_of, snapshot.jobs_on
+        unstarted = frozenset(snapshot.unstarted)
+        promised = {job.id: job for job in snapshot.waiting if job.id not in unstarted}
+        if policy.deadline_moves:
+            promised |= {job.id: job for job in snapshot.placed if moves(job, policy)}
+
+        def slot(lease: Lease) -> Slot:
+            pool, node = pools[lease.pool].of_type(lease.instance_type), nodes.get(lease.node)
+            return _slot(lease, pool, node, on.get(lease.node, ()), promised, snapshot.now_s)
+
+        open_ones, full = list[Lease](), list[Lease]()
+        for lease in snapshot.leases:
+            if (pool := pools.get(lease.pool)) is not None:
+                there = on.get(lease.node) if lease.state != "coming" else None
+                # most rented nodes are full: no slot has to be made of them
+                is_full = there is not None and sum([job.each.gpus for job in there]) >= pool.each.gpus
+                (full if is_full else open_ones).append(lease)
         return cls(
-            [
-                _slot(
-                    lease,
-                    pools[lease.pool].of_type(lease.instance_type),
-                    nodes.get(lease.node),
-                    on.get(lease.node, ()),
-                    pending,
-                    snapshot.now_s,
-                )
-                for lease in snapshot.leases
-                if lease.pool in pools and usable(lease, nodes.get(lease.node))
-            ]
+            [slot(lease) for lease in open_ones if usable(lease, nodes.get(lease.node))],
+            cache(lambda: [slot(lease) for lease in full if usable(lease, nodes.get(lease.node))]),
         )
 
     def add(self, slot: Slot) -> None:
@@ -143,7 +149,7 @@ class Slots:
 
     def room_now(self, job: Job) -> bool:
         """Whether a node that is there has room for a part of the job."""
-        return any(slot.fits(job) for slot in self.there)
+        return any(slot.fits(job) for slot in (self.there if job.each.gpus else (*self.there, *self._full())))
 
     def groups(self, pool: str, market: str) -> Iterable[list[Slot]]:
         """Those with room there, by zone, type and launch."""
@@ -169,15 +175,6 @@ def usable(lease: Lease, node: Node | None) -> bool:
     if lease.state == "ready":
         return node is not None and node.open
     return lease.state in ("coming", "joined")
-
-
-def jobs_on(jobs: Iterable[Job]) -> dict[str, list[Job]]:
-    """The jobs on each node, by its name."""
-    by_node: dict[str, list[Job]] = {}
-    for job in jobs:
-        for node in job.on:
-            by_node.setdefault(node, []).append(job)
-    return by_node
 
 
 def room_of(lease: Lease, pool: Pool, node: Node | None, there: Iterable[Job]) -> Room:

@@ -6,13 +6,15 @@ Everything is absolute (no "seconds ago"), so that two snapshots of an unchanged
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from ironburst.burst import drains
+from ironburst.burst.budget import Budget
 from ironburst.burst.codec import IF_SAID
 from ironburst.burst.memory import Experience, IdleHistory, SpotMarket
-from ironburst.burst.orders import Halt, UserLimit
+from ironburst.burst.orders import Halt
 from ironburst.nodes import naming
 from ironburst.nodes import states as node_states
 from ironburst.nodes.gpus import NodeGpu
@@ -32,6 +34,8 @@ class Resources:
 
     def at_most(self, other: Resources) -> Resources:
         """Of each no more than `other` has."""
+        if self.within(other):
+            return self
         return Resources(min(self.gpus, other.gpus), min(self.cpus, other.cpus), min(self.memory_mb, other.memory_mb))
 
     def __sub__(self, other: Resources) -> Resources:
@@ -281,6 +285,8 @@ class Pool:
 
     def of_type(self, instance_type: str) -> Pool:
         """As if this type were its only one; itself for a type that isn't its own, or not known."""
+        if not self.other_types:
+            return self
         return next((each for each in self.by_type if each.instance_type == instance_type), self)
 
 
@@ -304,55 +310,6 @@ class Lease:
     paid_from_s: float | None = None  # billing began; None: not yet, or not known
     account: str = ""  # whose ceiling pays for it; empty: the common ones alone
     instance_type: str = ""  # empty: the pool's first
-
-
-@dataclass(frozen=True)
-class Ceiling:
-    """What may be spent from one moment to another, by everybody or for one account's
-    jobs. Only what falls in between counts.
-    """
-
-    kind: str  # day, month
-    usd: float
-    from_s: float
-    to_s: float
-    spent_usd: float = 0.0
-    committed_usd: float = 0.0
-    account: str = ""  # empty: everybody
-    slack_s: float = 0.0  # what is so near to its ends counts, too: clocks differ
-
-    @property
-    def left_usd(self) -> float:
-        """What is neither spent nor set aside; below 0 if a ceiling was lowered."""
-        return self.usd - self.spent_usd - self.committed_usd
-
-    def hours(self, from_s: float, until_s: float) -> float:
-        """How much of a time counts here, hours."""
-        return max(0.0, min(until_s, self.to_s + self.slack_s) - max(from_s, self.from_s - self.slack_s)) / 3600
-
-
-@dataclass(frozen=True)
-class Budget:
-    """The money for rented nodes. `spent` and `committed` are estimates: declared prices times hours."""
-
-    usd_per_month: float
-    spent_usd: float  # this month
-    committed_usd: float  # set aside for open leases beyond what they have spent, whenever it falls
-    month_ends_s: float
-    usd_per_day: float | None = None
-    # USD a month of the accounts that have a ceiling of their own
-    accounts: dict[str, float] = field(default_factory=dict)
-    ceilings: tuple[Ceiling, ...] = ()  # of now and of the times that a lease can reach; empty: the month's alone
-    users: tuple[UserLimit, ...] = field(default=(), metadata=IF_SAID)  # of those that a person limited
-
-    @property
-    def left_usd(self) -> float:
-        """What of the month's is neither spent nor set aside."""
-        return self.usd_per_month - self.spent_usd - self.committed_usd
-
-    def payer(self, account: str) -> str:
-        """Whose ceiling pays for an account's job: its own, or only the common ones (empty)."""
-        return account if account in self.accounts else ""
 
 
 @dataclass(frozen=True)
@@ -396,3 +353,37 @@ class Snapshot:
     # what was seen of spot, where jobs with a deadline move by it
     spot: tuple[SpotMarket, ...] = field(default=(), metadata=IF_SAID)
     notes: dict[str, str] = field(default_factory=dict)  # for readers only: where this was observed
+
+    @cached_property
+    def waiting(self) -> tuple[Job, ...]:
+        """The pending jobs."""
+        return tuple([job for job in self.jobs if job.state == "PENDING"])
+
+    @cached_property
+    def placed(self) -> tuple[Job, ...]:
+        """The jobs that are on nodes."""
+        return tuple([job for job in self.jobs if job.on])
+
+    @cached_property
+    def jobs_on(self) -> dict[str, list[Job]]:
+        """The jobs on each node, by its name."""
+        return jobs_on(self.placed)
+
+    @cached_property
+    def node_of(self) -> dict[str, Node]:
+        """Nodes by their names."""
+        return {node.name: node for node in self.nodes}
+
+    @cached_property
+    def pool_of(self) -> dict[str, Pool]:
+        """Pools by their names."""
+        return {pool.name: pool for pool in self.pools}
+
+
+def jobs_on(jobs: Iterable[Job]) -> dict[str, list[Job]]:
+    """The jobs on each node, by its name."""
+    by_node: dict[str, list[Job]] = {}
+    for job in jobs:
+        for node in job.on:
+            by_node.setdefault(node, []).append(job)
+    return by_node

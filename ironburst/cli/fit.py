@@ -6,11 +6,13 @@ import argparse
 import json
 import sys
 from dataclasses import replace
+from functools import partial
 
 from ironburst.burst.limits import Limits, WaitTarget
-from ironburst.cli import Subparsers, site_options, trials
+from ironburst.cli import Subparsers, site_options, trials, workers
 from ironburst.controller import declared_site
 from ironburst.replay import fit_report, fitting, simulation_report
+from ironburst.replay.declared import Declared
 from ironburst.replay.fitting import PlayedPart
 from ironburst.replay.traces import Trace
 from ironburst.system.bad_input import BadInput
@@ -35,8 +37,15 @@ def add_parser(subparsers: Subparsers) -> None:
     trials.add_inputs(parser, config_help="the cluster, and its burst.wait_target", trace_help="as for simulate")
     newest = "of the history, the newest, at most (default: %(default)s)"
     parser.add_argument("--jobs", type=int, default=JOBS, metavar="N", help=newest)
+    workers.add(parser)
     trials.add_outputs(parser, "fit")
     parser.set_defaults(func=run)
+
+
+def play(declared: Declared, part: Trace, target: WaitTarget, hours: float | None) -> PlayedPart:
+    """What counts of a part of a history, with these waits wanted and this number."""
+    policy = replace(declared.policy, limits=Limits(target, hours_per_gpu_hour=hours))
+    return PlayedPart.of(simulation_report.played_on(part, replace(declared, policy=policy), None))
 
 
 @site_options.guarded
@@ -58,11 +67,9 @@ def run(arguments: argparse.Namespace) -> int:
     except ValueError as error:
         raise BadInput(f"{arguments.trace}: {error}") from None
 
-    def play(part: Trace, target: WaitTarget, hours: float | None) -> PlayedPart:
-        policy = replace(declared.policy, limits=Limits(target, hours_per_gpu_hour=hours))
-        return PlayedPart.of(simulation_report.played_on(part, replace(declared, policy=policy), None))
-
-    fitted = fitting.fit(parts, [limits.target] * len(parts), play, trials.bar(sys.stderr, "plays"))
+    with workers.workers(arguments.on) as where:
+        targets, tell = [limits.target] * len(parts), trials.bar(sys.stderr, "plays")
+        fitted = fitting.fit(parts, targets, partial(where.run, play, declared), tell, where.map)
     said = {"trace": arguments.trace.name, "config": str(arguments.config), "jobs": len(whole), "played": len(trace)}
     said["days"] = float(trace.submit_s[-1] - trace.submit_s[0]) / 86400
     said |= fit_report.as_json(fitted, limits.target) | {"declared_hours_per_gpu_hour": limits.hours_per_gpu_hour}

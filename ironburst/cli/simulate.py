@@ -6,10 +6,12 @@ import argparse
 import json
 import sys
 import time
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
-from ironburst.cli import Subparsers, site_options, trials
+from ironburst.cli import Subparsers, site_options, trials, workers
 from ironburst.controller import declared_site
 from ironburst.replay import carbon, simulation_report, spot_trace
 from ironburst.system.bad_input import BadInput
@@ -50,6 +52,7 @@ def add_parser(subparsers: Subparsers) -> None:
         help="when spot was to be had: a CSV with at_s (on the clock of TRACE), available (1 or 0, from then on) and, "
         "where it differs, zone; in the place of the pools' rates of interruptions",
     )
+    workers.add(parser)
     trials.add_outputs(parser, "simulation")
     parser.set_defaults(func=run)
 
@@ -63,14 +66,25 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.spot:
         declared = replace(declared, cloud=replace(declared.cloud, spot=spot_trace.read(arguments.spot)))
     trace = trials.read(arguments.trace)
+    if spot := declared.cloud.spot:
+        zones = {zone for pool in declared.cloud.pools if "spot" in pool.markets for zone in pool.zones}
+        spot_trace.fits(spot, zones, float(trace.submit_s[0]), float(trace.submit_s[-1]))
     trials.make(arguments.out)
     began = time.monotonic()
-    played = simulation_report.played_on(trace, declared, trials.bar(sys.stderr, "jobs"))
+    with workers.workers(arguments.on) as where:
+        tell = None if arguments.on else trials.bar(sys.stderr, "jobs")
+        plays: tuple[Callable[..., Any], ...] = (
+            simulation_report.played_on,
+            carbon.unweighed,
+            simulation_report.home_only,
+        )
+        played, unweighed, home_only = where.map(lambda play: where.run(play, trace, declared, tell), plays)
     wall_s = time.monotonic() - began
     said = simulation_report.gather(trace, declared, played)
-    said["carbon"] = carbon.gather(trace, declared, played, trials.bar(sys.stderr, "jobs"))
-    said["home_only"] = simulation_report.home_only(trace, declared)
+    said["carbon"] = carbon.gather(trace, declared, played, unweighed)
+    said["home_only"] = home_only
     said |= {"trace": arguments.trace.name, "config": str(arguments.config), "wall_s": wall_s}
+    said["spot"] = arguments.spot.name if arguments.spot else None
     said["bound"] = (
         simulation_report.bounded(trace, declared, played, arguments.bound_seconds) if arguments.bound_seconds else None
     )

@@ -8,7 +8,7 @@ import sys
 from dataclasses import asdict, replace
 from pathlib import Path
 
-from ironburst.cli import Subparsers, site_options, trials
+from ironburst.cli import Subparsers, site_options, trials, workers
 from ironburst.config import upgrades, valid
 from ironburst.controller import declared_site
 from ironburst.replay import growth, size_report, sizing
@@ -53,6 +53,7 @@ def add_parser(subparsers: Subparsers) -> None:
     told = "what `ironburst report --efficiency --json` printed: what the GPU-hours cost that did nothing"
     add("--efficiency", type=Path, metavar="FILE", help=told)
     add("--inventory", type=Path, action="append", default=[], metavar="FILE", help=INVENTORY_HELP)
+    workers.add(parser)
     trials.add_outputs(parser, "size")
     parser.set_defaults(func=run)
 
@@ -87,7 +88,8 @@ def run(arguments: argparse.Namespace) -> int:
     home, tell = declared.home, trials.bar(sys.stderr, "candidates")
     also = (home.nodes,) if config else ()
     try:
-        sized = sizing.size(part, home, declared.policy, cloud, prices, wanted, nodes, tell, also)
+        with workers.workers(arguments.on) as where:
+            sized = sizing.size(part, home, declared.policy, cloud, prices, wanted, nodes, tell, also, where.each)
     except (SizingError, ValueError) as error:
         raise BadInput(f"{arguments.trace}: {error}") from None
     said = size_report.as_json(sized) | {

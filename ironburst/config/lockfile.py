@@ -15,6 +15,7 @@ import yaml
 from ironburst import catalog
 from ironburst.config.models import ClusterConfig
 from ironburst.config.software import groups
+from ironburst.config.yaml_file import FAST
 from ironburst.nodes.ranges import RangeError, compact, expand
 from ironburst.software import lock as locking
 from ironburst.software.lock import Change, Locked, LockError
@@ -58,7 +59,7 @@ def path_of_lock(stack_file: Path) -> Path:
 def read(path: Path) -> dict[str, Locked] | None:
     """The lock in a file; None: there is no file. Raises LockError with the file's name."""
     try:
-        data = yaml.safe_load(path.read_text())
+        data = yaml.load(path.read_text(), FAST)
     except FileNotFoundError:
         return None
     except (OSError, UnicodeDecodeError) as error:

@@ -30,6 +30,7 @@ NOT_SHOWN = (
     "keys",
     "bios",
     "ledger",
+    "accounting",
     "ledger_password",
 )  # somebody may have written the secret itself here
 

@@ -24,6 +24,15 @@ def _partition(value: str) -> str:
     return value
 
 
+def _accounting(value: str) -> str:
+    if not re.fullmatch(r"mysql://[^\s:@/?#]+@[A-Za-z0-9.-]+(:[0-9]{1,5})?/[A-Za-z0-9_$]+", value):  # likewise
+        raise ValueError(
+            "is no database of MariaDB; write mysql://USER@HOST/DATABASE, and a password as a reference in "
+            "accounting_password"
+        )
+    return value
+
+
 def _database(value: str) -> str:
     if not re.fullmatch(r"postgresql://[^\s:@/?#]+@[^\s@/?#]+/[^\s/?#]+(\?\S*)?", value):  # it may hold a password
         raise ValueError(
@@ -73,6 +82,15 @@ class SecondHead(Strict):
         description="as both heads resolve it; none: PostgreSQL asks for none, for certificates or Kerberos say",
         examples=["file:/etc/ironburst/ledger.password"],
     )
+    accounting: Annotated[str, AfterValidator(_accounting)] | None = Field(
+        default=None,
+        description="database of Slurm's accounting in a MariaDB on neither head, for a slurmdbd on each: "
+        "mysql://USER@HOST/DATABASE, without a password; none: accounting stays on the first head, with its MariaDB",
+        examples=["mysql://slurm@db.example.org/slurm_acct"],
+    )
+    accounting_password: SecretRef | None = Field(
+        default=None, description="as the machine that converges resolves it; both heads get it in slurmdbd.conf"
+    )
 
 
 class Slurm(Strict):
@@ -90,7 +108,7 @@ class Slurm(Strict):
         "reach it",
     )
     second_head: SecondHead | None = Field(
-        default=None, description="takes over within a minute where the first one dies; none: there is one head"
+        default=None, description="takes over where the first one dies; none: there is one head"
     )
     home_partition: Partition = Field(
         default="home", description="Slurm partition of the owned nodes, where users submit"

@@ -12,8 +12,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 
+from ironburst.burst.budget import Budget, Ceiling
 from ironburst.burst.headroom import named
-from ironburst.burst.snapshot import Budget, Ceiling
 from ironburst.controller import going, leases, money, records, spending, spot_prices
 from ironburst.controller.records import LeaseRow
 from ironburst.controller.site import Site

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from ironburst.burst import Budget
-from ironburst.burst.snapshot import Ceiling
+from ironburst.burst.budget import Ceiling
 from ironburst.controller.records import ENDING_S, Rate
 
 _ROUNDING_USD = 1e-6

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 
 from ironburst.burst import Budget
-from ironburst.burst.snapshot import Ceiling
+from ironburst.burst.budget import Ceiling
 from ironburst.controller.records import CLOCK_S, REQUESTED, LeaseRow, Rate
 from ironburst.document import BudgetDocument as DeclaredBudget
 

@@ -11,7 +11,7 @@ from functools import partial
 from typing import Any, TypeAlias
 
 from ironburst.burst import Job, Node, explain
-from ironburst.burst.snapshot import Ceiling
+from ironburst.burst.budget import Ceiling
 from ironburst.controller import (
     burn,
     hall_events,

@@ -10,7 +10,8 @@ from typing import Any
 
 from ironburst.burst import Job, Node, explain, from_json, to_json
 from ironburst.burst import unstarted as rule
-from ironburst.burst.slots import Room, jobs_on
+from ironburst.burst.slots import Room
+from ironburst.burst.snapshot import jobs_on
 from ironburst.burst.unstarted import GivesUp, Unstarted
 from ironburst.controller import records
 from ironburst.controller.ledger import Ledger

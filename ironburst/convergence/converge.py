@@ -12,7 +12,7 @@ from ironburst.convergence.events import HostEvents, Listener
 from ironburst.convergence.model import HostReport, Options, Report, Tools
 from ironburst.convergence.outcomes import HostRun, Outcomes, host_run, software_of
 from ironburst.convergence.ports import Connection
-from ironburst.convergence.services import Services
+from ironburst.convergence.services import Heads, Services, heads_of
 from ironburst.document import ClusterDocument, Scheduler
 from ironburst.ports.service import NodeService, Occupancy, SchedulerError, SchedulerMissing
 
@@ -90,7 +90,7 @@ class _Convergence:
         """
         kinds = rolling.NODE_ROLES.items()
         self._of = {name: kind for name in todo for role, kind in kinds if role in self._roles(name)}
-        heads = {self._declared(kind).head for kind in self._of.values()} - {""}  # Kubernetes has none
+        heads = {head for kind in self._of.values() for head in heads_of(self._declared(kind))}  # Kubernetes has none
         self._connections = self._tools.playbooks.connections(sorted({*todo, *heads}))
 
     def _roles(self, name: str) -> list[str]:
@@ -160,9 +160,9 @@ class _Convergence:
             kinds = set(self._of.values())
             if len(kinds) > 1:
                 text = f"a scheduler does not say what runs on its nodes ({error}): converge those of each by --limit"
-            elif head := self._declared(*kinds).head:
-                cure = f"repair the head (`ironburst converge --limit {head}`), then converge again"
-                text = f"Slurm on {head} does not say whether it runs jobs ({error}): {cure}"
+            elif heads := heads_of(self._declared(*kinds)):
+                cure = f"repair the head (`ironburst converge --limit {','.join(heads)}`), then converge again"
+                text = f"Slurm on {' and '.join(heads)} does not say whether it runs jobs ({error}): {cure}"
             else:
                 text = f"the cluster does not say whether it runs pods ({error}): converge again when it answers"
             for name in nodes:
@@ -181,15 +181,15 @@ class _Convergence:
         return self._scheduler
 
     def _side(self, kind: str) -> NodeService:
-        head = self._declared(kind).head
-        if not head:
+        heads = heads_of(self._declared(kind))
+        if not heads:
             return self._tools.service(None)
-        if head not in self._connections:
+        if lacking := [head for head in heads if head not in self._connections]:
             raise NoAnswer(
-                f"Slurm is asked by ssh to the head {head}, and the inventory gives it another connection, or "
+                f"Slurm is asked by ssh to the head {lacking[0]}, and the inventory gives it another connection, or "
                 "another way to root than the stack file's ssh.user and ssh.sudo_password: declare these"
             )
-        return self._tools.service(self._connections[head])
+        return Heads([self._tools.service(self._connections[head]) for head in heads])
 
     def _converge_at_once(self, names: Sequence[str]) -> None:
         """Hosts that run no jobs: the head, and nodes that have not joined yet."""

@@ -22,6 +22,8 @@ from ironburst.system import secrets
 
 Inputs = dict[str, str]
 IGNORED = ("__pycache__", ".git")
+# Keys whose secret the heads themselves resolve: it needn't be on the machine that converges
+RESOLVED_THERE = ("ledger_password",)
 # Keys of the document that are no `cluster_` variable, or count for every host
 NOT_VARIABLES = ("version", "serial", "ssh", "software")
 FOR_EVERY_HOST = ("software", "ssh")
@@ -161,8 +163,9 @@ def _of(value: Any) -> str:
 def _references(value: Any) -> Iterable[str]:
     """Secret references among the strings of a decoded document."""
     if isinstance(value, Mapping):
-        for entry in value.values():
-            yield from _references(entry)
+        for key, entry in value.items():
+            if key not in RESOLVED_THERE:
+                yield from _references(entry)
     elif isinstance(value, list):
         for entry in value:
             yield from _references(entry)

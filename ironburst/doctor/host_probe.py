@@ -6,12 +6,14 @@ the question's `salt`): an answer carries no secret. What may hang (a resolver, 
 asked in a process of its own, with a limit.
 
 The question, all but the salt optional: {"salt": hex, "names": {host: address}, "users": [name], "folders": [path that
-is mounted], "munge": path, "connect": [[address, port]], "backups": folder, "disks": [path], "commands": {what: argv}}.
+is mounted], "munge": path, "connect": [[address, port]], "backups": {timer: [pattern of its files, pattern of what it
+copies, or empty]}, "state": [folder that is mounted, file], "disks": [path], "commands": {what: argv}}.
 The answer: {"clock": seconds since 1970, "synchronised": bool or null, "names": {host: [address]}, "reverse":
 {address: [name]}, "users": {name: [uid, gid]}, "folders": {path: {"source", "kind", "writable"}}, "munge": {"digest",
 "mode", "owner"}, "host_keys": [SHA-256], "connect": {"address:port": {"error", "mss"}}, "listens": [[address, port]],
-"disks": {path: [free bytes, bytes]}, "backup_s": seconds since 1970 of the newest, "commands": {what: {"status",
-"output"}}}. What isn't there is left out, or null.
+"disks": {path: [free bytes, bytes]}, "backups": {timer: seconds since 1970 of the newest}, "state": {"source", "kind",
+"writable", "file": its inode, size and time}, "commands": {what: {"status", "output"}}}. What isn't there is left out,
+or null.
 """
 
 import base64
@@ -137,10 +139,19 @@ def disk(path: str) -> List[int]:
     return [there.f_bavail * there.f_frsize, there.f_blocks * there.f_frsize]
 
 
-def backup(path: str) -> Optional[float]:
-    """When the newest was made; None: there is none."""
-    made = [os.stat(each).st_mtime for each in glob(os.path.join(path, "[0-9]*"))]
-    return max(made) if made else None
+def backups(asked: Mapping[str, List[str]]) -> Dict[str, Optional[float]]:
+    """When the newest of each was made; None: there is none. Without what there is nothing to copy of."""
+    found = {}
+    for timer, (pattern, source) in asked.items():
+        if not source or glob(source):
+            found[timer] = max((os.stat(each).st_mtime for each in glob(pattern)), default=None)
+    return found
+
+
+def state(path: str, file: str) -> Dict[str, Any]:
+    """What two heads share: how it is mounted here, and which file this one is, as everybody sees it."""
+    status, text = ask("stat", "-c", "%i %s %Y", file)
+    return {**(folder(path) or {"kind": None}), "file": text.strip() if status == 0 else None}
 
 
 def synchronised() -> Optional[bool]:
@@ -154,7 +165,7 @@ def gather(question: Mapping[str, Any]) -> Dict[str, Any]:
     names = question.get("names", {})
     ways = question.get("connect", [])
     keys = question.get("munge")
-    backups = question.get("backups")
+    shared = question.get("state")
     commands = question.get("commands", {})
     said = {what: ask(*argv, limit_s=20.0) for what, argv in commands.items()}
     return {
@@ -167,7 +178,8 @@ def gather(question: Mapping[str, Any]) -> Dict[str, Any]:
         "connect": {"%s:%d" % (address, port): connect(address, port) for address, port in ways},
         "listens": listens(),
         "disks": {path: disk(path) for path in question.get("disks", [])},
-        "backup_s": backup(backups) if backups else None,
+        "backups": backups(question.get("backups", {})),
+        "state": state(*shared) if shared else None,
         "commands": {what: {"status": status, "output": text[:4000]} for what, (status, text) in said.items()},
         "synchronised": synchronised(),
         "clock": time.time(),  # last: whoever asks knows when the answer came

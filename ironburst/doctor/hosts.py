@@ -11,14 +11,19 @@ from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any
 
-from ironburst.doctor import topology
+from ironburst.doctor import second_head, topology
 from ironburst.doctor.checks import CheckResult, State, run
 from ironburst.document import ClusterDocument, Host
 
 SLURMCTLD, SLURMD, SSH = 6817, 6818, 22
 # They ask for no password, so they listen on loopback only
 LOCAL = {5555: "DCGM's nv-hostengine", 6666: "Fabric Manager"}
-MUNGE, BACKUPS = "/etc/munge/munge.key", "/var/backups/ironburst/slurm"
+MUNGE = "/etc/munge/munge.key"
+BACKUPS = {
+    "ironburst-slurm-backup": ["/var/backups/ironburst/slurm/[0-9]*", ""],
+    "ironburst-backup": ["/var/backups/ironburst/ledger/ledger-*", "/var/lib/ironburst/ledger.*"],
+}
+"""of the head's timers: their files, and what they copy"""
 SKEW_S = 5.0
 """munge takes messages of 300 s, Kerberos too; accounting and file times are wrong long before"""
 TUNNEL_MSS = {"vpn": 1406, "transit-gateway": 8460}
@@ -103,6 +108,7 @@ def questions(document: ClusterDocument, salt: str) -> dict[str, dict[str, Any]]
             question["commands"] = {"accounting": accounting, "topology": ["sha256sum", *topology.paths()]}
         elif head and host in slurm:
             question["connect"] = [[head.address, SLURMCTLD]]
+        question |= second_head.question(scheduler, host)
         asked[host.name] = question
     return asked
 
@@ -110,7 +116,7 @@ def questions(document: ClusterDocument, salt: str) -> dict[str, dict[str, Any]]
 def check(hosts: Hosts) -> Iterator[CheckResult]:
     """Each host, and all of them beside each other."""
     checks = (_reached, _names, _clocks, _users, _folders, _munge, _host_keys, _ports, _exposed, _packets, _disks)
-    yield from run((*checks, _head), hosts)
+    yield from run((*checks, _head, _second_head), hosts)
 
 
 def _said(
@@ -343,16 +349,20 @@ def _head(hosts: Hosts) -> Iterator[CheckResult]:
         yield CheckResult(
             "accounting", "slurmdbd", "fail", seen, f"look at `journalctl -u slurmdbd -u mariadb` on {head.name}"
         )
-    made_s = answer["backup_s"]
-    looked_at = f"{BACKUPS} on {head.name}"
-    if made_s is None:
-        yield CheckResult(
-            "backup", looked_at, "fail", "there is none", f"{CONVERGE}; then `systemctl start ironburst-slurm-backup`"
-        )
-    elif hosts.now_s - made_s > 2 * DAY_S:
-        seen = f"the newest is {(hosts.now_s - made_s) / DAY_S:.0f} days old"
-        yield CheckResult(
-            "backup", looked_at, "fail", seen, "look at `systemctl status ironburst-slurm-backup.timer` there"
-        )
-    else:
-        yield CheckResult("backup", looked_at, "ok", f"the newest is {(hosts.now_s - made_s) / 3600:.0f} hours old")
+    for timer, made_s in answer["backups"].items():
+        looked_at = f"{BACKUPS[timer][0].rpartition('/')[0]} on {head.name}"
+        if made_s is None:
+            yield CheckResult(
+                "backup", looked_at, "fail", "there is none", f"{CONVERGE}; then `systemctl start {timer}`"
+            )
+        elif hosts.now_s - made_s > 2 * DAY_S:
+            seen = f"the newest is {(hosts.now_s - made_s) / DAY_S:.0f} days old"
+            yield CheckResult("backup", looked_at, "fail", seen, f"look at `systemctl status {timer}` there")
+        else:
+            seen = f"the newest is {(hosts.now_s - made_s) / 3600:.0f} hours old"
+            yield CheckResult("backup", looked_at, "ok", seen)
+
+
+def _second_head(hosts: Hosts) -> Iterator[CheckResult]:
+    slurm = hosts.document.scheduler_of_kind("slurm")
+    yield from second_head.compared(slurm, {name: answer.get("state") for name, answer in hosts.answers.items()})

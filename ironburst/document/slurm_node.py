@@ -35,3 +35,7 @@ class SecondHead(Part):
     state: str = Field(description="folder that both heads see")
     ledger: str = Field(description="URL of PostgreSQL, without a password")
     ledger_password: str = Field(default="", description="a reference; empty: none is asked for")
+    accounting: str = Field(
+        default="", description="URL of MariaDB, without a password; empty: accounting is on the first head alone"
+    )
+    accounting_password: str = Field(default="", description="a reference; empty: none is asked for")

@@ -11,11 +11,11 @@ from ironburst.convergence import rolling
 from ironburst.convergence.drains import Drains
 from ironburst.convergence.model import Options, Tools
 from ironburst.convergence.ports import Connection, RemoteProgram
-from ironburst.convergence.services import Services
+from ironburst.convergence.services import Heads, Services, heads_of
 from ironburst.document import ClusterDocument
 from ironburst.fabric import judge, measure_host, rounds
 from ironburst.fabric.judge import Bandwidth, Port, Slow
-from ironburst.ports.service import Occupancy, SchedulerError
+from ironburst.ports.service import NodeService, Occupancy, SchedulerError
 from ironburst.system import sent_program
 from ironburst.system.signals import handled
 
@@ -94,19 +94,23 @@ class Stress:
     def _service(self) -> Services:
         kinds = rolling.NODE_ROLES
         of = {host.name: kinds[role] for host in self._hosts for role in host.roles if role in kinds}
-        heads = {kind: self._declared_head(kind) for kind in sorted(set(of.values()))}
-        wanted = sorted({*(host.name for host in self._hosts), *filter(None, heads.values())})
-        self._connections = self._tools.playbooks.connections(wanted)
-        if missing := [head for head in heads.values() if head and head not in self._connections]:
+        heads = {kind: self._declared_heads(kind) for kind in sorted(set(of.values()))}
+        every = [head for names in heads.values() for head in names]
+        self._connections = self._tools.playbooks.connections(sorted({*(host.name for host in self._hosts), *every}))
+        if missing := [head for head in every if head not in self._connections]:
             raise SchedulerError(f"the head {missing[0]} isn't reached by ssh as root, so nobody says what is idle")
-        sides = {kind: self._tools.service(self._connections[head] if head else None) for kind, head in heads.items()}
+        service, reached = self._tools.service, self._connections
+        sides: dict[str, NodeService] = {
+            kind: Heads([service(reached[head]) for head in names]) if names else service(None)
+            for kind, names in heads.items()
+        }
         return Services(sides, of, set(of.values()))
 
-    def _declared_head(self, kind: str) -> str:
+    def _declared_heads(self, kind: str) -> list[str]:
         scheduler = self._document.scheduler_of_kind(kind)
         if scheduler and scheduler.bridge:
             raise SchedulerError("slurm-bridge's pods aren't seen by this test: take its nodes out by --limit")
-        return scheduler.head if scheduler else ""
+        return heads_of(scheduler) if scheduler else []
 
     def _free(self, nodes: Mapping[str, Occupancy]) -> list[str]:
         """Those that may be taken now; the others are left out, each with its reason."""

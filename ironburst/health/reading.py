@@ -82,7 +82,7 @@ def clean(text: str) -> List[str]:
     broken = re.search("[\x00-\x08\x0b\x0e-\x1a\x1c-\x1f\ufffd\x7f]", text)
     if broken:
         raise Unreadable(f"the output holds a character that is no text ({broken.group(0)!r})")
-    foreign = re.search(r"(?![0-9])\d", text)
+    foreign = re.search("[^\x00-\x7f]", text) and re.search(r"(?![0-9])\d", text)  # the first is ten times as fast
     if foreign:
         raise Unreadable(f"the output has digits of another script ({foreign.group()!r}): run the tool with LC_ALL=C")
     return text.replace("\r\n", "\n").replace("\r", "\n").split("\n")

@@ -12,7 +12,7 @@ from functools import cached_property
 from typing import Any, NamedTuple, Protocol
 
 from ironburst.burst import Job, Node, Resources
-from ironburst.burst.slots import jobs_on
+from ironburst.burst.snapshot import jobs_on
 from ironburst.nodes import naming
 from ironburst.ports.cloud_errors import (
     CapacityError,

@@ -16,15 +16,19 @@ from ironburst.replay.traces import Trace
 HEAD = f"{'carbon':22}"
 
 
-def gather(
-    trace: Trace, declared: Declared, played: Played, progress: Callable[[int, int], None] | None = None
-) -> dict[str, Any] | None:
-    """With the price and without it, as JSON values. None: carbon weighs nothing."""
-    carbon = declared.carbon
-    if carbon is None:
+def unweighed(trace: Trace, declared: Declared, progress: Callable[[int, int], None] | None = None) -> Played | None:
+    """The trace played without the price. None: carbon weighs nothing."""
+    if declared.carbon is None:
         return None
     cloud = replace(declared.cloud, pools=tuple(map(_weightless, declared.cloud.pools)))
-    without = play(trace, declared.home, declared.policy, cloud, progress)
+    return play(trace, declared.home, declared.policy, cloud, progress)
+
+
+def gather(trace: Trace, declared: Declared, played: Played, without: Played | None) -> dict[str, Any] | None:
+    """With the price and without it (`unweighed`), as JSON values. None: carbon weighs nothing."""
+    carbon = declared.carbon
+    if carbon is None or without is None:
+        return None
     return {
         "usd_per_tonne": carbon.usd_per_tonne,
         "gco2_per_kwh": carbon.gco2_per_kwh,

@@ -14,8 +14,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cache
-from itertools import pairwise
-from typing import Literal, NamedTuple, TypeAlias
+from itertools import count, pairwise
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -117,6 +117,7 @@ class Fit:
         return sum(each.reached.usd for each in self.checked) / usd - 1 if usd else None
 
 
+Over: TypeAlias = Callable[[Callable[[Any], Any], Sequence[Any]], Iterable[Any]]
 Play: TypeAlias = Callable[[Trace, WaitTarget, float | None], PlayedPart]
 
 
@@ -158,22 +159,23 @@ def fit(
     targets: Sequence[WaitTarget],
     play: Play,
     tell: Callable[[int, int], None] | None = None,
+    over: Over = map,
 ) -> Fit:
     """`targets`: what is wanted in each part. `play`: such jobs with this target and number (None: with limits that
-    aren't fitted). `tell`: called with the plays that are done, and about how many there are.
+    aren't fitted). `tell`: called with the plays that are done, and about how many there are. `over`: calls a function
+    on each part, as `map` does, or on several at once.
     """
-    done, most = 0, len(parts) * (len(HOURS).bit_length() + 5)
+    done, most = count(1), len(parts) * (len(HOURS).bit_length() + 5)
 
     def told(trace: Trace, target: WaitTarget, hours: float | None) -> PlayedPart:
-        nonlocal done
-        outcome, done = play(trace, target, hours), done + 1
+        outcome, number = play(trace, target, hours), next(done)
         if tell:
-            tell(min(done, most - 1), most)
+            tell(min(number, most - 1), most)
         return outcome
 
     history = [_Part(number, *part, told) for number, part in enumerate(zip(parts, targets, strict=True))]
-    recommended, why, checked = _chosen(history)
-    keeping = _shortest(part.longest(part.target) for part in history)
+    recommended, why, checked = _chosen(history, over)
+    keeping = _shortest(over(lambda part: part.longest(part.target), history))
     shown = [hours for hours in HOURS if hours == keeping or all(hours in part.played for part in history)]
     tried = tuple(_tried(history, hours) for hours in shown)
     if tell:
@@ -181,20 +183,21 @@ def fit(
     return Fit(recommended, why, checked, keeping, tried, _tried(history, None))
 
 
-def _chosen(history: Sequence[_Part]) -> tuple[float | None, Why | None, tuple[Checked, ...]]:
+def _chosen(history: Sequence[_Part], over: Over) -> tuple[float | None, Why | None, tuple[Checked, ...]]:
     """(what is recommended, why nothing is, each part with what the others gave)."""
-    each = [part.longest(part.allowed) for part in history]
+    each = list(over(lambda part: part.longest(part.allowed), history))
     if sum(hours != HOURS[-1] for hours in each) < LEAST_BUSY:
         return None, "quiet", ()
     together = _shortest(each)
     if together is None:
         return None, "none", ()
     others = [_shortest([*each[:number], *each[number + 1 :]]) for number in range(len(each))]
-    checked = tuple(part.check(hours) for part, hours in zip(history, others, strict=True) if hours)
-    why = _why([*checked, *(part.check(together) for part in history)])
+    pairs = [(part, hours) for part, hours in zip(history, others, strict=True) if hours]
+    checked = tuple(over(lambda pair: pair[0].check(pair[1]), pairs))
+    why = _why([*checked, *over(lambda part: part.check(together), history)])
     if not why and sum(one.reached.usd for one in checked) > WORTH * sum(one.unfitted.usd for one in checked):
         why = "no_gain"
-    if not why and _why(part.busier().check(together) for part in history):
+    if not why and _why(over(lambda part: part.busier().check(together), history)):
         why = "busier"
     return None if why else together, why, checked
 

@@ -5,9 +5,12 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 
-from ironburst.burst import Job, Lease, Pool
+from ironburst.burst import Job, Lease, Node, Pool
 from ironburst.burst.cost import billed_s
 from ironburst.replay.outcome import Bill
+from ironburst.replay.view import COMING, JOINED, READY
+
+STATES = {"coming": COMING, "joined": JOINED, "ready": READY}
 
 
 @dataclass(eq=False)
@@ -35,6 +38,7 @@ class LiveLease:
     gpu_s: dict[int, float] = field(default_factory=dict)
     _busy_from_s: float = 0.0
     _seen: Lease | None = None
+    _seen_node: tuple[str, Node] | None = None  # in this state
     _seen_of: tuple[object, ...] = ()  # what may change of it
 
     @property
@@ -84,6 +88,13 @@ class LiveLease:
                 instance_type=self.instance_type,
             )
         return self._seen
+
+    def seen_node(self) -> Node:
+        """Its node, as the policy sees it; one and the same object in one state."""
+        if self._seen_node is None or self._seen_node[0] != self.state:
+            node = Node(self.node, (self.pool.partition,), self.pool.each, STATES[self.state])
+            self._seen_node = self.state, node
+        return self._seen_node[1]
 
     def charges(self) -> dict[int, float]:
         """USD of the time that it was busy, by job: in proportion to the GPU-seconds used."""

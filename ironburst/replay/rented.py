@@ -20,12 +20,11 @@ from ironburst.replay.idle_logs import IdleLogs
 from ironburst.replay.leases import LeasedRun, LiveLease
 from ironburst.replay.outcome import Bill, Fates
 from ironburst.replay.provider import Capacity, SimulatedCloud, taken_back_after_s
-from ironburst.replay.view import COMING, JOINED, OFF, READY, RentedView
+from ironburst.replay.view import OFF, RentedView
 
 KEPT_S = 60.0  # a lease that was kept though its time was over is looked at again after this
 LOOK_S = 600.0  # jobs that move are looked at again after this
 SHOWN = 24  # free nodes of a pool in one snapshot: what one decision rents at most
-STATES = {"coming": COMING, "joined": JOINED, "ready": READY}
 
 
 class _Event(NamedTuple):
@@ -60,7 +59,6 @@ class Rented:
         self._saving: set[int] = set()  # those of the jobs that run that save their work
         self._moved: list[int] = []  # jobs that left on demand for spot, and are back in the queue
         self._seen_pools: dict[str, Pool] = {}
-        self._seen_nodes: dict[tuple[str, str], Node] = {}  # by name and state of its lease
         self._off = {name: Node(name, (pool.partition,), pool.each, OFF) for pool in cloud.pools for name in pool.nodes}
 
     # ---- what the play asks
@@ -109,7 +107,7 @@ class Rented:
             self._idle_logs.tidy(pool.name, leases, self.now_s)
             unrented = self._unrented[pool.name][: -SHOWN - 1 : -1]
             pools.append(self._seen_pool(pool, (*[lease.node for lease in leases], *unrented)))
-            nodes += [self._seen_node(lease) for lease in leases]
+            nodes += [lease.seen_node() for lease in leases]
             nodes += [self._off[name] for name in unrented]
         return RentedView(
             pools=tuple(pools),
@@ -168,12 +166,6 @@ class Rented:
         if seen is None or seen.nodes != nodes or seen.idle_history is not history:
             seen = self._seen_pools[pool.name] = replace(pool, nodes=nodes, idle_history=history)
         return seen
-
-    def _seen_node(self, lease: LiveLease) -> Node:
-        key = lease.node, lease.state
-        if key not in self._seen_nodes:
-            self._seen_nodes[key] = Node(lease.node, (lease.pool.partition,), lease.pool.each, STATES[lease.state])
-        return self._seen_nodes[key]
 
     # ---- what is to come
 

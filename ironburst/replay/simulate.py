@@ -19,7 +19,7 @@ from bisect import insort
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 
-from ironburst.burst import Budget, Decision, Job, Node, Policy, Snapshot, decide, refusals, spot
+from ironburst.burst import Budget, Decision, Job, Node, Policy, Snapshot, decide, refusals, sanitize, spot
 from ironburst.burst.memory import SpotMarket
 from ironburst.replay.at_once import AtOnce
 from ironburst.replay.home import HOME, Home, HomeNodes, Parts
@@ -31,6 +31,8 @@ from ironburst.replay.traces import Trace
 
 Progress = Callable[[int, int], None]
 Shown = Callable[[Snapshot], Snapshot]
+ENDLESS = Budget(math.inf, 0.0, 0.0, 30 * 86400)
+AT_ONCE = 10_000  # jobs that are looked at together
 
 
 def play(
@@ -88,6 +90,7 @@ class _Play:
         )
         self.spot: tuple[SpotMarket, ...] = ()  # what was seen of it
         self.most_gpus = max(self.jobs.gpus, default=0)
+        self.sound = shown is None and self._is_sound()
 
     def run(self) -> Played:
         """From moment to moment, until nothing is left to come."""
@@ -226,7 +229,8 @@ class _Play:
             self._learn(self.on_leases.pop(number))
         assert self.policy is not None
         snapshot = self._snapshot()
-        decision = decide(self.shown(snapshot) if self.shown else snapshot, self.policy)
+        shown = self.shown(snapshot) if self.shown else snapshot
+        decision = decide(shown, self.policy, explained=False, sound=self.sound)
         self.decisions += 1
         self.not_rented |= {each.job: each.code for each in decision.infeasible}
         self.not_rented |= {wait.job: wait.code for wait in decision.waits if wait.code in refusals.CODES}
@@ -252,13 +256,23 @@ class _Play:
             pools=view.pools,
             leases=view.leases,
             cool_downs=view.cool_downs,
-            budget=Budget(math.inf, 0.0, 0.0, self.now_s + 30 * 86400),
+            budget=replace(ENDLESS, month_ends_s=self.now_s + 30 * 86400),
             experience=self.jobs.experience,
         )
         if self.policy and self.policy.deadline_moves:
             self.spot = spot.seen(self.spot, snapshot)
             snapshot = replace(snapshot, spot=self.spot)
         return snapshot
+
+    def _is_sound(self) -> bool:
+        """Whether no snapshot of this play can have anything damaged: all that they are made of is looked at once."""
+        view, count = self.rented.view(), len(self.jobs)
+        for first in range(0, max(count, 1), AT_ONCE):
+            jobs = tuple(self.jobs.pending(number, 0.0) for number in range(first, min(first + AT_ONCE, count)))
+            whole = Snapshot(0.0, jobs, self.declared + view.nodes, view.pools, budget=ENDLESS)
+            if sanitize.sound(whole) != (whole, []):
+                return False
+        return True
 
     def _looks_of(self, decision: Decision) -> list[tuple[float, int]]:
         moments = [(wait.look_again_s, wait.job) for wait in decision.waits if wait.look_again_s is not None]

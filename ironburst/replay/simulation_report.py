@@ -64,7 +64,7 @@ def played_on(trace: Trace, declared: Declared, progress: Callable[[int, int], N
         raise BadInput(str(error)) from None
 
 
-def home_only(trace: Trace, declared: Declared) -> dict[str, Any]:
+def home_only(trace: Trace, declared: Declared, _progress: Any = None) -> dict[str, Any]:
     """The waits had nothing been rented, of the jobs that home can run."""
     fits = trace.gpus <= declared.home.nodes * declared.home.gpus
     ours = trace.take(fits)
@@ -190,6 +190,8 @@ def lines(said: dict[str, Any]) -> list[str]:
         most = f"the dearest cost {explain.usd(budget['most_usd'])}; the controller stops renting there"
         months = f"in {budget['passed']} of {explain.plural(budget['months'], 'month')} with rent"
         out.append(f"{'budget passed':22}{months} ({explain.usd(budget['usd_per_month'])} each; {most})")
+    if said.get("spot"):
+        out.append(f"{'spot':22}to be had when {said['spot']} has it")
     if unknown := said["speed"]["unknown"]:
         out.append(f"{'relative speed':22}of {', '.join(unknown)} isn't declared: jobs are as fast there as at home")
     if past := said["speed"]["past_limit"]:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from bisect import insort
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -140,12 +140,14 @@ def size(
     nodes: Sequence[int] | None = None,
     tell: Callable[[int, int], None] | None = None,
     also: Sequence[int] = (),
+    over: Callable[[Callable[[Home], Candidate], Sequence[Home]], Iterable[Candidate]] = map,
 ) -> Sizing:
     """The break-even curve over owned nodes of `home.gpus` GPUs.
     `nodes`: the candidates (None: around the mean use of the history); `also`: more of them.
 
     `cloud`: its first pool is what is rented, without its limit on nodes, on demand, at `prices.rented`. `tell`: called
-    with the candidates that are done, and all. A job without a time limit in a trace that has them has the longest of
+    with the candidates that are done, and all. `over`: calls a function on each, as `map` does, or on several at
+    once. A job without a time limit in a trace that has them has the longest of
     it: else none could be rented for. Raises SizingError, or ValueError where some job of the trace can never start.
     """
     days = float(trace.submit_s[-1] - trace.submit_s[0]) / 86400
@@ -159,8 +161,8 @@ def size(
     unlimited = replace(cloud, pools=(_unlimited(cloud.pools[0], prices.rented),))
     study = _Study(trace, policy, unlimited, prices, wanted, YEAR_H / (24 * days))
     candidates: list[Candidate] = []
-    for count in nodes:
-        candidates.append(study.candidate(replace(home, nodes=count)))
+    for candidate in over(study.candidate, [replace(home, nodes=count) for count in nodes]):
+        candidates.append(candidate)
         if tell:
             tell(len(candidates), len(nodes))
     kept = (candidate for candidate in candidates if candidate.kept)

@@ -7,7 +7,7 @@ from __future__ import annotations
 import csv
 import math
 from bisect import bisect_right
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -34,6 +34,21 @@ class SpotTrace:
         """When spot that is there now goes; infinite: not any more."""
         number = bisect_right(self.turns, (now_s, True))
         return next((at_s for at_s, there in self.turns[number:] if not there), math.inf)
+
+
+def fits(traces: Mapping[str, SpotTrace], zones: Collection[str], first_s: float, last_s: float) -> None:
+    """Whether they say anything of jobs submitted between these moments, on pools in these zones. Raises BadInput."""
+    if not zones:
+        raise BadInput("--spot: no pool of the stack file has the market spot, so nothing would follow it")
+    for zone, trace in traces.items():
+        if zone and zone not in zones:
+            raise BadInput(f"--spot: no pool with spot is in zone {zone}; they are in {', '.join(sorted(zones))}")
+        begins_s, ends_s = trace.turns[0][0], trace.turns[-1][0]
+        if begins_s > last_s or (len(trace.turns) > 1 and ends_s < first_s):
+            its = f"at_s is from {begins_s:,.0f} to {ends_s:,.0f}"
+            raise BadInput(
+                f"--spot: {its}, and jobs are submitted from {first_s:,.0f} to {last_s:,.0f}: use their clock"
+            )
 
 
 def read(path: Path) -> dict[str, SpotTrace]:

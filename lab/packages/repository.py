@@ -34,6 +34,8 @@ PACKAGES = [
     "mariadb-server",
     "mariadb-client",
     "python3-pymysql",
+    "postgresql",
+    "python3-psycopg",
     "containerd",
     "runc",
     "rdma-core",

@@ -21,7 +21,7 @@ CALLS = (
     "zoneOperations.get",
     "zoneOperations.list",
 )
-TIMEOUT_S = 1.0
+TIMEOUT_S = 0.4
 
 
 def empty(answer):

@@ -9,6 +9,7 @@ from benchmarks import days, kube_days
 from ironburst.controller import lasting, sightings
 from ironburst.nodes.state_times import POD, Then
 from tests.fakes import FakeCloud
+from tests.parts import some_fast
 
 
 def test_a_few_hours_with_accidents_lose_no_job_and_no_money():
@@ -18,8 +19,9 @@ def test_a_few_hours_with_accidents_lose_no_job_and_no_money():
     assert figures["launches"] > 5 and len(figures["accidents"]) > 4
 
 
-def test_a_state_that_lasts_costs_what_the_table_allows():
-    outcomes = list(days.play(range(9031, 9037), hours=5, only="a state lasts"))
+@pytest.mark.parametrize("played", some_fast((3, 6), 3))
+def test_a_state_that_lasts_costs_what_the_table_allows(played):
+    outcomes = list(days.play(range(9031, 9031 + played), hours=5, only="a state lasts"))
     seen = days.figures(outcomes)
     assert sum(outcome.lasting_usd for outcome in outcomes) > 100
     assert (seen[days.LASTING], seen[days.SILENT], seen[days.LOST], seen[days.AGAIN]) == (0.0, [], [], [])
@@ -27,7 +29,7 @@ def test_a_state_that_lasts_costs_what_the_table_allows():
 
 def test_a_state_that_is_believed_for_ever_is_noticed(monkeypatch):
     monkeypatch.setattr(lasting, "look", lambda site, observation: False)
-    seen = days.figures(list(days.play(range(9031, 9034), hours=5, only="a state lasts")))
+    seen = days.figures(list(days.play([9032], hours=5, only="a state lasts")))
     assert seen[days.LASTING] > 100 and seen[days.SILENT]
 
 
@@ -68,9 +70,10 @@ def test_days_that_were_kept_are_not_played_again(tmp_path, capsys, monkeypatch)
     assert again == first and first["days"] == 2
 
 
+@pytest.mark.parametrize("played", some_fast((1, 2), 1))
 @pytest.mark.parametrize("accident", ["a pod that never starts", "a pod that never ends"])
-def test_a_pod_that_never_starts_or_ends_costs_what_the_table_allows(accident):
-    outcomes = list(days.play(range(9042, 9044), hours=8, only=accident, of=kube_days.KubeDay))
+def test_a_pod_that_never_starts_or_ends_costs_what_the_table_allows(accident, played):
+    outcomes = list(days.play(range(9042, 9042 + played), hours=8, only=accident, of=kube_days.KubeDay))
     seen = days.figures(outcomes)
     assert seen["states that last"] and seen["paid for states that last, USD"] > 10
     assert {key: value for key, value in seen.items() if key.endswith("(0)") and value} == {}

@@ -19,9 +19,6 @@ import sys
 import time
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
-from tests.unit.health.samples.links import ib_write_bw
-
 world, me = json.loads(Path(os.environ["PERFTEST"]).read_text()), os.environ["ADDRESS"]
 words = sys.argv[1:]
 device, port = words[words.index("-d") + 1], int(words[words.index("-p") + 1])
@@ -40,6 +37,9 @@ if address is None:
             peer.sendall(f"{me} {device}".encode())
             peer.recv(1)  # until the client has ended
     sys.exit(0)
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+from tests.unit.health.samples.links import ib_write_bw  # noqa: E402 - a server, or who is refused, needs none of it
+
 try:
     with socket.create_connection((address, port), 5) as peer:
         other = peer.recv(100).decode()

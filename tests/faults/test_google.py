@@ -8,10 +8,8 @@ from ironburst.ports import LAUNCHING
 from tests.fakes import Breaking
 from tests.fakes.google import TYPE, GoogleCloud
 from tests.faults.story import Story
-from tests.faults.test_crashes import Counter, lives
+from tests.faults.test_crashes import PARTS, Counter, lives
 from tests.parts import in_parts
-
-PARTS = 12
 
 
 class OnGoogle(Story):

@@ -30,8 +30,8 @@ print("mine", flush=True)
 try:
     while True:
         ledger.check()
-        ledger.note("alive", str(time.monotonic()))
-        time.sleep(0.5)
+        ledger.note("alive", "yes")
+        time.sleep(0.5)  # until the next tick
 except Lost as error:
     print("lost", error, flush=True)
 """
@@ -59,10 +59,9 @@ def next_turn(path):
             Ledger(path).close()
             return True
         except LockedError:
-            time.sleep(TURN_S)
             return False
 
-    wait_for(tried, NEXT_TICK_S, "the ledger")
+    wait_for(tried, NEXT_TICK_S, "the ledger", pause=TURN_S)
     return time.monotonic() - began
 
 

@@ -11,7 +11,7 @@ import pytest
 from ironburst import cli
 from ironburst.adapters.slurm.scheduler import Slurm
 from ironburst.burst import Resources
-from ironburst.burst.snapshot import Ceiling
+from ironburst.burst.budget import Ceiling
 from ironburst.cli import explain_own, site_options
 from lab.system import LabError, wait_for
 from tests.lab.researcher import HOME, ONE, RENTED, SLEEP, alice, decided, full_hall, seen_on

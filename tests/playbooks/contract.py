@@ -9,6 +9,8 @@ from typing import Any
 
 import yaml
 
+from ironburst.catalog.tables import LOADER
+
 PLAYBOOKS = Path(__file__).resolve().parents[2] / "playbooks"
 STAGES = ("preflight", "install", "configure", "runtime", "validate")
 CLASSES = ("live", "drain")
@@ -120,7 +122,7 @@ def listed(value: Any) -> list[str]:
 
 
 def load(path: Path) -> list[dict[str, Any]]:
-    return (yaml.safe_load(path.read_text()) or []) if path.exists() else []
+    return (yaml.load(path.read_text(), LOADER) or []) if path.exists() else []
 
 
 def module_of(task: dict[str, Any], where: str) -> tuple[str, Any]:

@@ -1,6 +1,7 @@
 """slurm.conf and its companions as the role slurm_head renders them from a document."""
 
 import ipaddress
+import os
 import re
 import socket
 import subprocess
@@ -13,6 +14,7 @@ import programs
 import pytest
 import templated
 import yaml
+from ansible.plugins.filter.urlsplit import split_url
 from sample import lab_document
 
 from ironburst import document as documents
@@ -34,6 +36,7 @@ def render(name, document=None, **changes):
         loader=loader, trim_blocks=True, keep_trailing_newline=True, undefined=jinja2.StrictUndefined
     )
     environment.filters["slurm_kinds"] = slurm_kinds
+    environment.filters["urlsplit"] = split_url
     environment.tests["contains"] = lambda values, one: one in values  # Ansible's
     whose = FIXED["slurm_head_whose"]
     nodes = [host for host in data["hosts"] if host["role"] == "gpu" and host["scheduler"] in whose]
@@ -58,6 +61,7 @@ def render(name, document=None, **changes):
         "slurm_head_pmix": True,
         "slurm_head_mail": data["scheduler"]["mail"] or {},
         "slurm_head_second": data["scheduler"]["second_head"] or {},
+        "slurm_head_accounting": (data["scheduler"]["second_head"] or {}).get("accounting", ""),
         "slurm_head_first": True,
         "slurm_head_mounts": FIXED["slurm_head_mounts"],
     }
@@ -129,6 +133,51 @@ def test_two_heads():
     text = render("ledger.url.j2", document)
     assert [line for line in text.splitlines() if not line.startswith("#")] == ["postgresql://i@db/i"]
     assert "slurmdbd" not in render("slurmctld.service.j2", document, slurm_head_first=False)
+    assert "AccountingStorageBackupHost" not in "".join(lines) and "Backup" not in render("slurmdbd.conf.j2", document)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="who root is at a filer is played by another user")
+@pytest.mark.parametrize(("squashed", "said"), [(False, "good"), (True, "squashed")])
+def test_a_filer_at_which_root_is_nobody_is_refused(tmp_path, squashed, said):
+    """exports(5): root_squash is the default; root's files are nobody's then, or there are none."""
+    state, tools = tmp_path / "heads", tmp_path / "bin"
+    state.mkdir()
+    tools.mkdir()
+    (tools / "mountpoint").write_text("#!/bin/sh\n")
+    for path in (*tmp_path.parents[:3], tmp_path, tools, tools / "mountpoint"):
+        path.chmod(0o755)
+    as_nobody = ["setpriv", "--reuid=nobody", "--regid=nogroup", "--clear-groups"] if squashed else []
+    look = [*as_nobody, "sh", "-c", FIXED["slurm_head_look_for_state"], "sh", state]
+    for mode in (0o755, 0o777):
+        state.chmod(mode)
+        done = subprocess.run(look, env={"PATH": f"{tools}:/usr/bin:/bin"}, capture_output=True, text=True)
+        assert done.stdout.split() == [said] and not list(state.iterdir())
+
+
+def test_two_heads_with_a_database_elsewhere():
+    """slurmdbd.conf(5), slurm.conf(5): DbdBackupHost, AccountingStorageBackupHost; both daemons have one database."""
+    accounting = "mysql://slurm@db.example.org:3307/slurm_acct"
+    second = {"head": "head2", "address": "10.78.0.9", "state": "/srv/heads", "ledger": "postgresql://i@db/i"}
+    document = lab_document()
+    scheduler = document.scheduler.model_copy(update={"second_head": SecondHead(**second, accounting=accounting)})
+    document = document.model_copy(update={"scheduler": scheduler})
+    lines = render("slurm.conf.j2", document).splitlines()
+    assert {"AccountingStorageHost=10.78.0.10", "AccountingStorageBackupHost=10.78.0.9"} <= {*lines}
+    daemon, _, _ = settings(render("slurmdbd.conf.j2", document))
+    assert (daemon["DbdHost"], daemon["DbdBackupHost"]) == ("head", "head2")
+    where = ("StorageHost", "StoragePort", "StorageUser", "StorageLoc")
+    assert tuple(daemon[key] for key in where) == ("db.example.org", "3307", "slurm", "slurm_acct")
+    assert "StoragePass" not in daemon
+    assert "mariadb" not in render("slurmdbd.service.j2", document)
+    assert "slurmdbd" in render("slurmctld.service.j2", document, slurm_head_first=False)
+
+
+def test_the_ledger_is_copied_by_a_timer():
+    unit = render("ironburst-backup.service.j2")
+    assert "ExecStart=/opt/ironburst/.venv/bin/ironburst backup /var/backups/ironburst/ledger --keep 14\n" in unit
+    assert "Environment=IRONBURST_BACKUP=/var/backups/ironburst/ledger\n" in render(
+        "ironburst.service.j2", slurm_head_controller_document="/srv/ironburst/lab.json"
+    )
 
 
 def test_renting_settings():

@@ -158,7 +158,7 @@ ALONE = {
         node_health_dcgm_level node_health_burn_in_dcgm_level node_health_baseline_tolerance scratch_mode
         prometheus_alertmanager_port prometheus_memory_max shared_filesystem_timeout slurm_head_health_interval
         slurm_head_max_time slurm_head_database_memory
-        slurm_head_backup_keep slurm_head_conversion_timeout users_cache_time""",
+        slurm_head_backup_keep slurm_head_conversion_timeout slurm_head_ledger_backup_keep users_cache_time""",
 }
 DOCUMENT_ALONE = {
     "Burst.carbon_usd_per_tonne": "a document from before the key: it weighs nothing",
@@ -236,9 +236,10 @@ def test_ports_are_what_the_roles_open():
         for port in re.findall(r"\b(\d+)/tcp", line)
     }
     assert {hosts.SLURMCTLD, hosts.SLURMD} <= opened
+    waited = re.findall(r"/dev/tcp/\$at/(\d+)", (ROLES / "slurm_host/vars/main.yml").read_text())
+    assert set(map(int, waited)) == {hosts.SLURMCTLD}
     for role in ("slurm_node", "slurm_login"):
-        waited = re.findall(r"port: (\d+)", (ROLES / role / "tasks/runtime.yml").read_text())
-        assert set(map(int, waited)) == {hosts.SLURMCTLD}, role
+        assert "tasks_from: answers" in (ROLES / role / "tasks/runtime.yml").read_text(), role
     docs = (ROOT / "docs/how-to/hall-link.md").read_text()
     assert f"slurmctld ({hosts.SLURMCTLD}/tcp" in docs and f"slurmd ({hosts.SLURMD}/tcp)" in docs
     assert build_scheduler.API_PORT == 6443

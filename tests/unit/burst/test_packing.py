@@ -7,10 +7,16 @@ import pytest
 
 from ironburst.burst import Node, Resources
 from ironburst.burst.packing import Plan
+from ironburst.burst.snapshot import jobs_on
 from tests.fakes import snapshots as base
 from tests.fakes.snapshots import home, job, running
 
 NOW = base.NOW
+
+
+def plan_of(nodes, running, *more, **named):
+    """With these jobs on them."""
+    return Plan(NOW, nodes, jobs_on(running), *more, **named)
 
 
 def gpus(count):
@@ -23,7 +29,7 @@ def busy_by_the_gpu(ends):
 
 
 def test_a_hole_before_a_whole_node_job_begins_for_each_gpu_at_its_own_time():
-    plan = Plan(NOW, base.home(1), busy_by_the_gpu([1000, 2000, 3000, 4000, 5000, 6000, 7000, 8000]))
+    plan = plan_of(base.home(1), busy_by_the_gpu([1000, 2000, 3000, 4000, 5000, 6000, 7000, 8000]))
     whole = base.job(1, each=gpus(8))
     plan.place(whole, plan.earliest(whole))  # at 8000
     assert plan.earliest(base.job(2, each=gpus(1), limit_s=7000.0)).start == NOW + 1000
@@ -39,13 +45,13 @@ def test_a_hole_before_a_whole_node_job_begins_for_each_gpu_at_its_own_time():
 def test_of_nodes_that_are_free_the_fullest_is_taken():
     nodes = base.home(3)
     running = [base.running(9, ["dgx2"], 500, each=gpus(5)), base.running(8, ["dgx3"], 500, each=gpus(2))]
-    plan = Plan(NOW, nodes, running)
+    plan = plan_of(nodes, running)
     assert [plan.earliest(base.job(each=gpus(n))).rows for n in (3, 4, 7)] == [((0, (1,)),), ((0, (2,)),), ((0, (0,)),)]
     assert plan.earliest(base.job(nodes=2, each=gpus(3))).rows == ((0, (1, 2)),)
 
 
 def test_a_copy_is_changed_apart():
-    plan = Plan(NOW, base.home(2), [])
+    plan = plan_of(base.home(2), [])
     copied, queued = plan.copy(), base.job(each=gpus(8))
     for _ in range(2):
         copied.place(queued, copied.earliest(queued))
@@ -54,7 +60,7 @@ def test_a_copy_is_changed_apart():
 
 def test_known_run_times_stand_in_for_limits():
     running = [base.running(9, ["dgx1"], 7200, each=gpus(8))]  # since a minute, for 7260 s at most
-    plan = Plan(NOW, base.home(1), running, run_s={9: 600.0, 1: 100.0})
+    plan = plan_of(base.home(1), running, run_s={9: 600.0, 1: 100.0})
     queued = base.job(1, each=gpus(8))
     assert plan.earliest(queued).start == NOW - 60 + 600
     plan.place(queued, plan.earliest(queued))
@@ -68,7 +74,7 @@ def test_with_single_gpus_it_is_the_plain_list_schedule(seed):
     free = np.sort(rng.integers(60, 5000, 16)).astype(float)
     ends = rng.permutation(free)
     running = [base.running(100 + n, [f"dgx{n // 8 + 1}"], end, each=gpus(1)) for n, end in enumerate(ends)]
-    plan = Plan(NOW, base.home(2), running)
+    plan = plan_of(base.home(2), running)
     for n in range(60):
         queued = base.job(n, each=gpus(1), limit_s=float(rng.integers(1, 4000)))
         placement = plan.earliest(queued)
@@ -80,20 +86,20 @@ def test_with_single_gpus_it_is_the_plain_list_schedule(seed):
 
 def test_the_prediction_respects_gangs_and_cpus_and_memory():
     nodes = home(3)
-    profile = Plan(NOW, nodes, [running(9, ["dgx1"], 100), running(8, ["dgx2"], 300)])
+    profile = plan_of(nodes, [running(9, ["dgx1"], 100), running(8, ["dgx2"], 300)])
     assert profile.earliest(job()).start == NOW
     assert profile.earliest(job(nodes=2)).start == NOW + 100
     assert profile.earliest(job(nodes=3)).start == NOW + 300
     assert profile.earliest(job(nodes=4)) is None
     assert profile.earliest(job(each=Resources(1, 3, 1))) is None
-    half = Plan(NOW, home(1), [running(9, ["dgx1"], 100, each=Resources(4, 1, 500))])
+    half = plan_of(home(1), [running(9, ["dgx1"], 100, each=Resources(4, 1, 500))])
     assert half.earliest(job(each=Resources(4, 1, 510))).start == NOW  # little over the share of four GPUs
     assert half.earliest(job(each=Resources(4, 1, 520))).start == NOW + 100
     assert half.earliest(job(each=Resources(0, 0, 0))).start == NOW
 
 
 def test_a_later_job_fills_a_gap_but_moves_nobody():
-    profile = Plan(NOW, home(2), [running(9, ["dgx1"], 100)])
+    profile = plan_of(home(2), [running(9, ["dgx1"], 100)])
     gang = job(nodes=2)
     profile.place(gang, profile.earliest(gang))  # at 100, on both
     assert profile.earliest(job(limit_s=100.0)).start == NOW  # fits before
@@ -111,8 +117,8 @@ def test_what_is_planned_never_overlaps(seed):
     ends = {name: float(rng.integers(1, 500)) for name in ("a0", "a2", "b1")}
     held = {"a0": Resources(5, 1, 1), "a2": Resources(8, 1, 1), "b1": Resources(2, 1, 1)}
     busy = [running(900 + n, [name], ends[name], each=held[name]) for n, name in enumerate(ends)]
-    plan = Plan(NOW, nodes, busy)
-    empty = Plan(NOW, nodes, busy)
+    plan = plan_of(nodes, busy)
+    empty = plan_of(nodes, busy)
     used = [(NOW, NOW + ends[name], name, held[name].gpus) for name in ends]
     for n in range(30):
         queued = job(
@@ -137,4 +143,4 @@ def test_what_is_planned_never_overlaps(seed):
 
 
 def test_an_overdue_job_ends_soon():
-    assert Plan(NOW, home(1), [running(9, ["dgx1"], -50)], 30).earliest(job()).start == NOW + 30
+    assert plan_of(home(1), [running(9, ["dgx1"], -50)], 30).earliest(job()).start == NOW + 30

@@ -3,8 +3,8 @@
 from dataclasses import replace
 
 from ironburst.burst import Policy, Snapshot, decide, from_json, to_json
+from ironburst.burst.budget import Ceiling
 from ironburst.burst.sides import promised
-from ironburst.burst.snapshot import Ceiling
 from tests.fakes.snapshots import BUSY, NOW, POLICY, home, job, lease, pool, running, snapshot, text_of
 
 BOTH = replace(POLICY, other_homes=("pods",))

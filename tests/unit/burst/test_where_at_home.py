@@ -7,11 +7,17 @@ import pytest
 from ironburst.burst import Node, Resources, decide
 from ironburst.burst.packing import Plan
 from ironburst.burst.slots import Room
+from ironburst.burst.snapshot import jobs_on
 from tests.fakes.snapshots import FULL, NOW, POLICY, code_of, home, job, lease, pool, running, snapshot, text_of
 
 ONE = Resources(1, 0, 100)
 H100, A100 = (Node(name, ("home",), FULL, ("IDLE",), gpu_types={name[:4]: 8}) for name in ("h100", "a100"))
 BUSY = running(90, ["h100"], 10 * 3600)
+
+
+def plan_of(nodes, running, *more, **named):
+    """With these jobs on them."""
+    return Plan(NOW, nodes, jobs_on(running), *more, **named)
 
 
 @pytest.mark.parametrize(
@@ -33,7 +39,7 @@ def test_an_idle_node_that_it_may_not_have_is_no_room(asks, rented):
 
 def test_a_node_with_two_types_has_of_each_its_own_number():
     mixed = Node("mixed", ("home",), FULL, ("IDLE",), gpu_types={"h100": 4, "a100": 4})
-    plan = Plan(NOW, [mixed], [])
+    plan = plan_of([mixed], [])
     assert plan.earliest(job(each=Resources(4, 1, 100), gpu_type="h100")).start == NOW
     assert plan.earliest(job(each=Resources(5, 1, 100), gpu_type="h100")) is None
 
@@ -66,9 +72,9 @@ def test_rented_nodes_in_a_common_partition_are_not_home():
 @pytest.mark.parametrize("kind", ["node", "user"])
 def test_an_exclusive_job_has_no_room_beside_others_and_leaves_none(kind):
     alone = job(each=ONE, exclusive=kind)
-    assert Plan(NOW, home(1), [running(9, ["dgx1"], 300, each=ONE)]).earliest(alone).start == NOW + 300
-    assert Plan(NOW, home(1), [running(9, ["dgx1"], 300, each=ONE, exclusive=kind)]).earliest(job(each=ONE)).start > NOW
-    plan = Plan(NOW, home(1), [])
+    assert plan_of(home(1), [running(9, ["dgx1"], 300, each=ONE)]).earliest(alone).start == NOW + 300
+    assert plan_of(home(1), [running(9, ["dgx1"], 300, each=ONE, exclusive=kind)]).earliest(job(each=ONE)).start > NOW
+    plan = plan_of(home(1), [])
     plan.place(alone, plan.earliest(alone))
     assert plan.earliest(job(2, each=ONE)).start == NOW + 7200
 

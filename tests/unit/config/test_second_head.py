@@ -1,15 +1,18 @@
 """Two heads: what is declared of them, what follows, and what is refused."""
 
 import copy
+from pathlib import Path
 
 import pytest
 
 from ironburst.config import load
 from ironburst.config.checks import scheduler
 from ironburst.controller.launch_request import _joins
+from ironburst.convergence import inputs
 from ironburst.document import build, variables
 from tests.unit.document.test_document import OBSERVED
 
+ROOT = Path(__file__).parents[3]
 SECOND = {"head": "head2", "state": "/srv/heads", "ledger": "postgresql://ironburst@db.example.org/ironburst"}
 
 
@@ -68,6 +71,40 @@ def test_a_ledger_that_is_no_database_or_names_its_password_is_refused(declared,
         load.from_value(second_head(declared, ledger=ledger))
     (finding,) = refused.value.findings
     assert finding.path.endswith("scheduler.second_head.ledger") and "secret" not in finding.message
+
+
+@pytest.mark.parametrize(
+    "accounting",
+    [
+        "postgresql://slurm@db/slurm_acct",
+        "mysql://slurm:secret@db/slurm_acct",
+        "mysql://slurm@db",
+        "mysql://slurm@db/a-b",
+    ],
+)
+def test_an_accounting_that_is_no_database_or_names_its_password_is_refused(declared, accounting):
+    with pytest.raises(load.ConfigError) as refused:
+        load.from_value(second_head(declared, accounting=accounting))
+    (finding,) = refused.value.findings
+    assert finding.path.endswith("scheduler.second_head.accounting") and "secret" not in finding.message
+
+
+def test_the_ledgers_password_is_the_heads_own_and_the_accountings_is_whoever_converges_has(declared):
+    """The one is resolved by the controllers; the other one is written into both heads' slurmdbd.conf."""
+    second_head(
+        declared,
+        ledger_password="file:/etc/ironburst/ledger.password",
+        accounting="mysql://slurm@db.example.org/slurm_acct",
+        accounting_password="env:ACCOUNTING",
+    )
+    document = build.build(load.from_value(declared), OBSERVED).model_dump(mode="json")
+    asked = []
+    sources = inputs.Sources(
+        ROOT, ROOT / "inventory/lab", document, "00", lambda reference: asked.append(reference) or "x", {}
+    )
+    for head in ("head", "head2"):
+        sources.of(head)
+    assert "env:ACCOUNTING" in asked and "file:/etc/ironburst/ledger.password" not in asked
 
 
 def test_of_a_slurm_that_isnt_managed_nothing_is_written(declared):

@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 from ironburst.burst import Budget, Decision, Launch, decide, from_json, to_json
+from ironburst.burst.budget import Ceiling
 from ironburst.burst.headroom import Headroom, charges
-from ironburst.burst.snapshot import Ceiling
 from ironburst.controller import clock_repair, records, spending
 from ironburst.controller.apply import recheck
 from ironburst.controller.ledger import Ledger

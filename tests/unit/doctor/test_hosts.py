@@ -43,7 +43,8 @@ def healthy(name, asked):
         "connect": {f"{address}:{port}": {"mss": 1400} for address, port in asked.get("connect", [])},
         "listens": [["0.0.0.0", 22], ["127.0.0.1", 5555], ["::1", 6666]],
         "disks": {path: [50 * 2**30, 100 * 2**30] for path in asked["disks"]},
-        "backup_s": NOW - 3600 if "backups" in asked else None,
+        "backups": dict.fromkeys(asked.get("backups", ()), NOW - 3600),
+        "state": None,
         "commands": {what: {"status": 0, "output": "lab\n"} for what in asked.get("commands", {})},
         "synchronised": True,
         "clock": NOW,
@@ -203,11 +204,15 @@ def no_cluster(hall):
 
 
 def no_backup(hall):
-    hall.answers["head"]["backup_s"] = None
+    hall.answers["head"]["backups"]["ironburst-slurm-backup"] = None
 
 
 def old_backup(hall):
-    hall.answers["head"]["backup_s"] = NOW - 9 * 86400
+    hall.answers["head"]["backups"]["ironburst-slurm-backup"] = NOW - 9 * 86400
+
+
+def old_copy_of_the_ledger(hall):
+    hall.answers["head"]["backups"]["ironburst-backup"] = NOW - 3 * 86400
 
 
 BROKEN = [
@@ -244,6 +249,7 @@ BROKEN = [
     (no_cluster, "accounting", "fail", "it knows no cluster"),
     (no_backup, "backup", "fail", "there is none"),
     (old_backup, "backup", "fail", "the newest is 9 days old"),
+    (old_copy_of_the_ledger, "backup", "fail", "the newest is 3 days old"),
 ]
 
 
@@ -276,7 +282,12 @@ def test_the_probe_answers_on_this_machine_and_holds_no_secret(tmp_path):
         "munge": str(key),
         "folders": ["/proc", "/not/there"],
         "connect": [["127.0.0.1", 1]],
-        "backups": str(tmp_path),
+        "backups": {
+            "slurm": [f"{tmp_path}/[0-9]*", ""],
+            "ledger": ["/*", f"{tmp_path}/ledger.*"],
+            "keys": [str(key), str(key)],
+        },
+        "state": ["/proc", str(key)],
         "commands": {"accounting": ["no-such-command"]},
     }
     program = sent_program.text(host_probe, asked)
@@ -288,7 +299,8 @@ def test_the_probe_answers_on_this_machine_and_holds_no_secret(tmp_path):
     assert answer["folders"]["/not/there"] is None and answer["folders"]["/proc"]["kind"] == "proc"
     assert answer["connect"]["127.0.0.1:1"]["error"]
     assert answer["commands"]["accounting"]["status"] is None
-    assert answer["backup_s"] is None and answer["disks"]["/"][0] > 0
+    assert answer["backups"] == {"slurm": None, "keys": key.stat().st_mtime} and answer["disks"]["/"][0] > 0
+    assert answer["state"]["kind"] == "proc" and answer["state"]["file"].startswith(f"{key.stat().st_ino} 7 ")
     assert answer.keys() == healthy("head", asked).keys()
 
 

@@ -5,7 +5,7 @@ fault.
 from __future__ import annotations
 
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -347,15 +347,31 @@ LOCALES = {
 }
 
 
-def spoiled(text):
-    """(what was done, the text); of lines that are alike but for their numbers, to the first and the last."""
-    lines = text.splitlines(keepends=True)
-    kinds = [re.sub(r"[0-9a-f]*\d[0-9a-f]*", "#", line) for line in lines]
+def kinds_of(text):
+    """Each line without its numbers."""
+    return [re.sub(r"[0-9a-f]*\d[0-9a-f]*", "#", line) for line in text.splitlines(keepends=True)]
+
+
+def new_kinds(texts):
+    """name -> the kinds of its lines that no text before it has, of the same tool and the same beginning."""
+    seen, new = defaultdict(set), {}
+    for name, text in texts.items():
+        of_form, kinds = seen[tool_of(name), text.lstrip()[:12]], set(kinds_of(text))
+        new[name] = kinds - of_form
+        of_form |= kinds
+    return new
+
+
+def spoiled(text, only=None):
+    """(what was done, the text); of lines that are alike but for their numbers, to the first and the last. only: kinds
+    of lines.
+    """
+    lines, kinds = text.splitlines(keepends=True), kinds_of(text)
     last = {kind: place for place, kind in enumerate(kinds)}
     seen = Counter()
     for place, (line, kind) in enumerate(zip(lines, kinds, strict=True)):
         seen[kind] += 1
-        if seen[kind] != 1 and place != last[kind]:
+        if (seen[kind] != 1 and place != last[kind]) or (only is not None and kind not in only):
             continue
         before, after = "".join(lines[:place]), "".join(lines[place + 1 :])
         if after:

@@ -14,6 +14,7 @@ from tests.unit.health.catalogue import TABLES
 from tests.unit.health.damage import LOCALES, spoiled
 
 WHOLE = damage.samples()
+NEW = damage.new_kinds(WHOLE)
 EXPECTED = Expectation(models=TABLES.models, thresholds=TABLES.thresholds)
 GPUS = re.compile(
     r"(?m)^GPU \d+:|^\d+, |^\| +\d+ +(?:NVIDIA|Tesla)|^GPU \w+:\w+:|^[0-9a-f:.]+ (?:0302|3D|VGA)|^\s*Fabric$"
@@ -34,11 +35,20 @@ def crashed(findings):
 
 @pytest.mark.parametrize("name", WHOLE)
 def test_no_sample_makes_a_parser_crash(name):
+    """Each kind of line where it comes first."""
     tool = damage.tool_of(name)
-    for what, text in spoiled(WHOLE[name]):
+    for what, text in spoiled(WHOLE[name], NEW[name]):
         assert not crashed(tools.parse(tool, text, EXPECTED)), what
     for locale, written in LOCALES.items():
         assert not crashed(tools.parse(tool, written(WHOLE[name]), EXPECTED)), locale
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("tool", tools.TOOLS)
+def test_no_line_of_any_sample_makes_a_parser_crash(tool):
+    for name, whole in WHOLE.items():
+        for what, text in spoiled(whole) if damage.tool_of(name) == tool else ():
+            assert not crashed(tools.parse(tool, text, EXPECTED)), (name, what)
 
 
 def test_nothing_ill_becomes_healthy_by_it():

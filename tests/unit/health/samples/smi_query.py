@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
+from html import escape
 from typing import NamedTuple
-from xml.sax.saxutils import escape
 
 from tests.unit.health.samples.machines import Spec, branch, bus, ecc_on, hbm, uuid
 
@@ -333,7 +333,7 @@ def xml(spec: Spec) -> str:
             elif inner:
                 out.append(f"{pad}<{outer}>\n{pad}\t<{inner}>{entry.value}</{inner}>\n{pad}</{outer}>")
             else:
-                out.append(f"{pad}<{entry.tag}>{escape(entry.value)}</{entry.tag}>")
+                out.append(f"{pad}<{entry.tag}>{escape(entry.value, quote=False)}</{entry.tag}>")
 
     for n in range(spec.count):
         out.append(f'\t<gpu id="00000000:{bus(n):02X}:00.0">')
