@@ -34,7 +34,7 @@ def site(jobs: int, nodes: int, seed: int = 1) -> Snapshot:
     rng = np.random.default_rng(seed)
     owned = [Node(f"n{n:05}", ("home",), KINDS[n % 3], ("ALLOCATED",)) for n in range(nodes)]
     running = [_running(rng, n, node) for n, node in enumerate(owned) if rng.random() < 0.95]
-    pools = [_pool(number, name) for number, name in enumerate(sorted(catalog.instance_types()))]
+    pools = [_pool(number, name) for number, name in enumerate(sorted(catalog.instance_types("aws")))]
     rented = [Node(name, (pool.partition,), pool.each, OFF) for pool in pools for name in pool.nodes]
     pending = [_pending(rng, n) for n in range(jobs)]
     budget = Budget(1_000_000.0, 0.0, 0.0, NOW + 20 * 86400)
@@ -116,7 +116,7 @@ def measure(jobs: int, nodes: int, repeat: int) -> dict[str, object]:
     slope = math.log(seconds[jobs] / seconds[jobs // 4]) / math.log(4)
     return {
         "nodes": nodes,
-        "types": len(catalog.instance_types()),
+        "types": len(catalog.instance_types("aws")),
         "seconds": seconds,
         "decided": decided,
         "slope (1 is linear)": round(slope, 2),

@@ -297,7 +297,7 @@ def chosen_jobs(trace: Trace, days: str | None, least_gpu_hours: float) -> Trace
 
 
 def prices_told() -> str:
-    listed, spot = catalog.instance_types(), catalog.interruptions("g6.xlarge", REGION)
+    listed, spot = catalog.instance_types("aws"), catalog.interruptions("g6.xlarge", REGION)
     dates = ", ".join(sorted({str(kind.prices_as_of) for kind in listed.values()}))
     return (
         f"{REGION}: list prices of {dates}; spot prices and bands of {spot.as_of if spot else '?'}; "

@@ -126,7 +126,7 @@ def catalogue_types() -> list[NodeType]:
     """Those with a price on demand."""
     return [
         node_type(kind.name, price.usd_per_hour, kind.vcpus, kind.memory_mib, gpus, kind.accelerator if gpus else None)
-        for kind in catalog.instance_types().values()
+        for kind in catalog.instance_types("aws").values()
         if (price := catalog.price(kind.name, "on-demand", "us-east-1")) and kind.vcpus and kind.memory_mib
         for gpus in (kind.gpu_count if (kind.gpu_fraction or 0) >= 1 else 0,)
     ]

@@ -21,7 +21,7 @@ def pools(markets: Sequence[str], memory_gb: int = GPU_MEMORY_GB, region: str = 
     """The cheapest types with GPUs of at least so much memory, of each number of GPUs and by each market, as burst
     pools.
     """
-    offers = [offer for name in catalog.instance_types() if (offer := _offer(name, memory_gb, region))]
+    offers = [offer for name in catalog.instance_types("aws") if (offer := _offer(name, memory_gb, region))]
     chosen: dict[str, _Offer] = {}
     for count in NODES:
         alike = [offer for offer in offers if offer.gpus == count]
@@ -45,7 +45,7 @@ class _Offer:
 
 def _offer(name: str, memory_gb: int, region: str) -> _Offer | None:
     """None: it isn't one of those that are rented."""
-    kind, price = catalog.instance_types()[name], catalog.price(name, ON_DEMAND, region)
+    kind, price = catalog.instance_types("aws")[name], catalog.price(name, ON_DEMAND, region)
     large = kind.gpu and (kind.gpu.memory_gb or 0) >= memory_gb and kind.gpu_fraction in (None, 1.0)
     if not (large and price and kind.gpu_count in NODES):
         return None

@@ -2,23 +2,23 @@
 pools, and the ClusterDocument that they make.
 """
 
+import importlib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pulumi
 
 from components import cluster_kinds
-from components.aws.account import check
-from components.aws.cloud import OUTPUTS, REGISTERED, InCloud
 from components.bare_metal import BareMetalNodes
 from components.kubernetes_cluster import KubernetesCluster, resolved
+from ironburst.config.clouds import DEFAULT
 from ironburst.config.models import ClusterConfig
 from ironburst.document.build import Observed, build
 from ironburst.software.solve import Solution
 
 
 class Cluster(pulumi.ComponentResource):
-    """Outputs: `document` (ClusterDocument v1 as plain data), and those of the cloud (OUTPUTS)."""
+    """Outputs: `document` (ClusterDocument v1 as plain data), and those of the cloud (OUTPUTS of its room)."""
 
     document: pulumi.Output[dict[str, Any]]
 
@@ -35,8 +35,10 @@ class Cluster(pulumi.ComponentResource):
         """
         super().__init__("ironburst:components:Cluster", name, None, opts)
         self._name, self._child = name, pulumi.ResourceOptions(parent=self)
-        if config.cloud:
-            check(config.cloud)
+        cloud = config.cloud
+        room = _room(cloud.provider if cloud else DEFAULT)
+        if cloud:
+            room.check(cloud)
         for hall in config.halls:
             BareMetalNodes(
                 hall.name,
@@ -47,14 +49,16 @@ class Cluster(pulumi.ComponentResource):
                 drivers=drivers,
                 opts=self._child,
             )
-        there = InCloud(name, config=config, cloud=config.cloud, cluster=self) if config.cloud else None
+        there = room.InCloud(name, config=config, cloud=cloud, cluster=self) if cloud else None
         self._kubernetes(config, there.hosted if there else None)
         observed = pulumi.Output.all(**there.observed if there else {"instances": {}})  # of nothing it would be a list
         self.document = observed.apply(lambda known: build(config, Observed(**known), software).model_dump(mode="json"))
-        none: dict[str, pulumi.Output[Any]] = {key: pulumi.Output.from_input(value) for key, value in OUTPUTS.items()}
+        none: dict[str, pulumi.Output[Any]] = {
+            key: pulumi.Output.from_input(value) for key, value in room.OUTPUTS.items()
+        }
         self._of_cloud = none | (there.outputs if there else {})
         self._estimates: Sequence[str] = there.estimates if there else []
-        self.register_outputs({"document": self.document, **{key: self._of_cloud[key] for key in REGISTERED}})
+        self.register_outputs({"document": self.document, **{key: self._of_cloud[key] for key in room.REGISTERED}})
 
     @property
     def outputs(self) -> dict[str, pulumi.Output[Any] | Sequence[str]]:
@@ -83,3 +87,15 @@ class Cluster(pulumi.ComponentResource):
                 opts=self._child,
                 **shared,
             )
+
+
+def _room(provider: str) -> Any:
+    """The module of a cloud's components: InCloud, OUTPUTS, REGISTERED and check. It loads that cloud's SDK."""
+    try:
+        return importlib.import_module(f"components.{provider}.cloud")
+    except ModuleNotFoundError as error:
+        if str(error.name).startswith("components"):
+            raise
+        raise pulumi.RunError(
+            f"provider: {provider} needs {error.name}, which isn't installed: requirements/dev.in names its version"
+        ) from None

@@ -44,19 +44,34 @@ def config() -> str:
             for name, suffix in _inner(prop):
                 if name not in seen:
                     seen.add(name)
-                    kind = definitions[name]["properties"].get("kind", {}).get("const", "")
-                    suffix += f" (kind: {kind})" if "oneOf" in prop else ""
+                    suffix += _tag(definitions[name]["properties"]) if _one_of(prop) else ""
                     todo.append((f"{path}.{key}{suffix}".lstrip("."), definitions[name]))
         out.append("")
     return "\n".join(out)
 
 
+def _one_of(prop: dict[str, Any]) -> list[dict[str, Any]]:
+    """The models of which a property is one, told by a tag."""
+    forms: list[dict[str, Any]] = prop.get("oneOf", [])
+    return forms + [each for form in prop.get("anyOf", []) for each in form.get("oneOf", [])]
+
+
+def _tag(properties: dict[str, Any]) -> str:
+    tags = {key: properties[key]["const"] for key in ("kind", "provider") if "const" in properties.get(key, {})}
+    return "".join(f" ({key}: {value})" for key, value in tags.items())
+
+
 def _inner(prop: dict[str, Any]) -> Iterator[tuple[str, str]]:
     """(definition, suffix of the path) of the models in a property."""
-    forms = [(prop, ""), (prop.get("items"), "[]"), (prop.get("additionalProperties"), ".<name>")]
-    for form, suffix in [*forms, *((form, "") for form in [*prop.get("anyOf", []), *prop.get("oneOf", [])])]:
+    forms = [(prop, ""), (prop.get("items"), "[]"), (_values(prop), ".<name>")]
+    for form, suffix in [*forms, *((form, "") for form in [*prop.get("anyOf", []), *_one_of(prop)])]:
         if isinstance(form, dict) and "$ref" in form:
             yield form["$ref"].rsplit("/", 1)[-1], suffix
+
+
+def _values(prop: dict[str, Any]) -> Any:
+    """The form of a name's value, however its names are bound."""
+    return prop.get("additionalProperties") or next(iter(prop.get("patternProperties", {}).values()), None)
 
 
 def _type(prop: dict[str, Any]) -> str:
@@ -69,7 +84,7 @@ def _type(prop: dict[str, Any]) -> str:
     if prop.get("type") == "array":
         return f"list of {_type(prop['items'])}"
     if prop.get("type") == "object":
-        inner = prop.get("additionalProperties") or next(iter(prop["patternProperties"].values()))
+        inner = _values(prop)
         return f"name: {'any value' if inner is True else _type(inner)}"
     return (
         "section" if "$ref" in prop else {"string": "text", "boolean": "true or false"}.get(prop["type"], prop["type"])

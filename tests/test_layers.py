@@ -32,10 +32,11 @@ RIGHTS = {
     "ironburst.config": "pydantic yaml :catalog :hall :nodes :software :system",
     "ironburst.plan": ":config :software :system",  # pure
     "ironburst.document": "pydantic :catalog :config :nodes :software :system",
-    "ironburst.doctor": ":catalog :config :document :nodes :ports :slurm_programs :software :system",  # pure
+    "ironburst.doctor": ":catalog :config :document :nodes :ports :slurm_programs :software",  # pure
     # tools of this machine
     "ironburst.system": "rich",
-    "ironburst.system.secrets": ":system.aws :system.secret_store",
+    "ironburst.system.secrets": ":system.aws :system.google :system.secret_store",
+    "ironburst.system.google": "google google_auth_httplib2 googleapiclient httplib2 :system.secret_store",
     "ironburst.system.aws": "boto3 botocore :system.secret_store",
     "ironburst.slurm_programs": ":document :nodes",
     # what acts
@@ -59,8 +60,8 @@ RIGHTS = {
     "ironburst.cli": "argcomplete distributed ironburst rich uvicorn yaml",
     # the declaration
     "__main__": "pulumi components :config",
-    "components": "kubernetes pulumi pulumi_aws pulumi_kubernetes yaml :baremetal :catalog :config :document "
-    ":kubernetes_rights :nodes :software :system",
+    "components": "kubernetes pulumi pulumi_aws pulumi_gcp pulumi_kubernetes yaml :baremetal :catalog :config "
+    ":document :kubernetes_rights :nodes :software :system",
     "providers.baremetal": "grpc pulumi :adapters.redfish :baremetal :catalog :system",
     # Ansible's side; what runs on a node has the standard library, and what its role installs
     "playbooks.plugins": "ansible",
@@ -73,7 +74,7 @@ RIGHTS = {
     "playbooks.roles": "",
     "playbooks.roles.data_sets": "boto3 botocore",
     "playbooks.roles.node_health": "health",  # ironburst/health, copied beside it
-    "playbooks.roles.cloud_node": "boto3 botocore",
+    "playbooks.roles.cloud_node": "boto3 botocore ironburst_cloud",  # the file beside it
     # a site on one machine, room by room. The stand-ins know nothing of its hosts; their mains join them
     "lab.system": "",
     "lab.names": "",
@@ -86,6 +87,7 @@ RIGHTS = {
     "lab.ci": "yaml",
     "lab.aws.__main__": "lab.hosts",
     "lab.aws_plugin": "boto3 botocore google pulumi pulumi_aws lab.provider",
+    "lab.google_plugin": "google pulumi pulumi_gcp lab.google lab.provider",
     "lab.bmc": "",
     "lab.bmc.__main__": "lab.bmc.alone lab.hosts",
     "lab.hosts": "lab.aws lab.bmc lab.names lab.system",

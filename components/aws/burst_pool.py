@@ -9,8 +9,9 @@ import pulumi_aws as aws
 
 from components.aws import launch
 from ironburst import catalog
-from ironburst.config.aws import estimates
+from ironburst.config import estimates
 from ironburst.config.aws.models import AwsCloud, AwsPool
+from ironburst.config.estimate import Estimate
 from ironburst.document import PoolZone
 from ironburst.document.aws import AwsPlace
 from ironburst.nodes.naming import logical, tags
@@ -20,7 +21,7 @@ class BurstPool(pulumi.ComponentResource):
     """Outputs: `zones` (PoolZone each); `worst_case` is an Estimate."""
 
     zones: list[pulumi.Output[PoolZone]]
-    worst_case: estimates.Estimate
+    worst_case: Estimate
 
     def __init__(
         self,
@@ -105,7 +106,7 @@ def _placed(pool: AwsPool, spans: bool) -> bool:
     """
     if pool.placement_group is not None:
         return pool.placement_group
-    return spans and not pool.bought and catalog.instance_type(pool.types[0]).efa_count > 0
+    return spans and not pool.bought and catalog.fabric(*pool.types)[1] > 0
 
 
 def _labels(pool: AwsPool) -> dict[tuple[str, str], str]:

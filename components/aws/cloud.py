@@ -6,6 +6,7 @@ from typing import Any
 import pulumi
 
 from components.aws.access import BakingAccess, CiAccess, ControllerAccess, LaunchAccess, NodeAccess, scope
+from components.aws.account import check
 from components.aws.budget import BudgetAlarm
 from components.aws.burst_pool import BurstPool
 from components.aws.eks import CONTROLLER, VIEW, ZONES, EksCluster
@@ -13,10 +14,13 @@ from components.aws.gpu_node_group import GpuNodeGroup
 from components.aws.interruptions import Interruptions
 from components.aws.network import Network
 from components.aws.organization import as_asked
-from ironburst.config.aws import eks_cluster, estimates, roles, subnets
+from ironburst.config import estimates
+from ironburst.config.aws import eks_cluster, roles, subnets
 from ironburst.config.aws.models import AwsCloud
 from ironburst.config.models import ClusterConfig
 from ironburst.nodes.naming import cluster_object, logical
+
+__all__ = ["OUTPUTS", "REGISTERED", "InCloud", "check"]
 
 OUTPUTS: dict[str, Any] = {
     "controller_role_arn": None,

@@ -204,6 +204,7 @@ class _Bake:
             user_data=first_contact.user_data(self._login.public_key) if self._login else "",
             as_nodes=own,
             market="capacity-block" if own and "capacity-block" in pool.markets else "on-demand",
+            zone=place.zone,
         )
 
     def stop(self, machine: BuildInstance) -> None:

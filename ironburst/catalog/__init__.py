@@ -3,29 +3,9 @@ Pure lookups over carried data files (data/README.md has their sources and dates
 a lookup of an unknown name raises `Unknown`.
 """
 
-from ironburst.catalog.aws.instances import (
-    InstanceType,
-    NetworkInterface,
-    addresses,
-    fabric,
-    instance_type,
-    instance_types,
-    network_interfaces,
-    pod_resources,
-    zones,
-)
-from ironburst.catalog.aws.prices import (
-    Interruptions,
-    NetworkItem,
-    NetworkPrice,
-    Price,
-    Savings,
-    interruptions,
-    network_price,
-    price,
-    spot_savings,
-)
-from ironburst.catalog.aws.regions import Region, region, regions, zone_labels
+from ironburst.catalog.aws.instances import NetworkInterface, addresses, network_interfaces, pod_resources, zones
+from ironburst.catalog.aws.prices import NetworkItem, network_price
+from ironburst.catalog.aws.regions import zone_labels
 from ironburst.catalog.cabling import CableReach, cable_reaches
 from ironburst.catalog.charts import Chart, ChartFacts, chart, chart_facts, charts
 from ironburst.catalog.electricity import Electricity, electricity
@@ -41,6 +21,17 @@ from ironburst.catalog.hardware import (
     platform,
     platforms,
     slug,
+)
+from ironburst.catalog.instances import InstanceType, Interruptions, Market, NetworkPrice, Price, Region, Savings
+from ironburst.catalog.offers import (
+    fabric,
+    instance_type,
+    instance_types,
+    interruptions,
+    price,
+    region,
+    regions,
+    spot_savings,
 )
 from ironburst.catalog.software import (
     Bulletin,
@@ -78,6 +69,7 @@ __all__ = [
     "Gpu",
     "InstanceType",
     "Interruptions",
+    "Market",
     "MigProfile",
     "NetworkInterface",
     "NetworkItem",

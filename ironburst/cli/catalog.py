@@ -10,14 +10,15 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ironburst import catalog
-from ironburst.catalog.aws.columns import of_gpu, of_instance
-from ironburst.catalog.aws.prices import LIST_REGION
+from ironburst.catalog.aws.columns import of_gpu
 from ironburst.cli import Subparsers
 from ironburst.document.aws import LOGIN_USERS
 from ironburst.nodes import naming
 from ironburst.software.model import Os
 
 Row = dict[str, Any]
+PRICES: dict[str, catalog.Market] = {"usd_per_hour": "on-demand", "spot": "spot"}
+"""column: the market"""
 
 
 def add_parser(subparsers: Subparsers) -> None:
@@ -37,7 +38,7 @@ def add_parser(subparsers: Subparsers) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """List; the exit code."""
     try:
-        region = catalog.region(arguments.region).region if arguments.region else None
+        region = catalog.region(arguments.region) if arguments.region else None
     except catalog.Unknown as error:
         print(f"ironburst: --region: {error}", file=sys.stderr)
         return 2
@@ -48,7 +49,7 @@ def run(arguments: argparse.Namespace) -> int:
     elif rows:
         print("\n".join(aligned(rows)))
     else:
-        where = f" in {region}" if region else ""
+        where = f" in {region.region}" if region else ""
         said = f"nothing with {arguments.name!r}{where}; `ironburst catalog {arguments.what}` lists all"
         print(f"ironburst: {said}", file=sys.stderr)
     return 0 if rows else 2
@@ -67,7 +68,7 @@ def _cell(value: Any) -> str:
     return "-" if value is None else f"{value:g}" if isinstance(value, float) else str(value)
 
 
-def _platforms(_: str | None) -> list[Row]:
+def _platforms(_: catalog.Region | None) -> list[Row]:
     return [
         {
             "platform": slug,
@@ -81,7 +82,7 @@ def _platforms(_: str | None) -> list[Row]:
     ]
 
 
-def _gpus(_: str | None) -> list[Row]:
+def _gpus(_: catalog.Region | None) -> list[Row]:
     return [
         {
             "gpu": model,
@@ -95,33 +96,45 @@ def _gpus(_: str | None) -> list[Row]:
     ]
 
 
-def _instances(region: str | None) -> list[Row]:
+def _instances(region: catalog.Region | None) -> list[Row]:
     rows = []
-    for name, each in sorted(catalog.instance_types().items()):
-        zones = each.zones(region) if region else ()
-        if each.gpu is None or (region and not zones):
+    for name, each in sorted(catalog.instance_types(region.provider if region else "").items()):
+        zones = each.zones(region.region) if region else ()
+        if each.gpu is None or (region and each.regions and not zones):
             continue
-        prices = catalog.price(name, "on-demand", LIST_REGION), catalog.price(name, "spot", LIST_REGION)
         row = {
             "instance_type": name,
             "gpus": each.gpu_count,
             "gpu": each.gpu_model,
             "vcpus": each.vcpus,
             "memory_gib": None if each.memory_mib is None else each.memory_mib // 1024,
-            **of_instance(each),
-            f"usd_per_hour_{LIST_REGION}": prices[0].usd_per_hour if prices[0] else None,
-            f"spot_{LIST_REGION}": prices[1].usd_per_hour if prices[1] else None,
+            **_links(each),
+            **{key: _usd(each, market) for key, market in PRICES.items()},
+            "prices_of": each.list_region or None,
         }
         rows.append(row | ({"zones": list(zones)} if region else {}))
     return rows
 
 
-def _images(_: str | None) -> list[Row]:
+def _links(kind: catalog.InstanceType) -> Row:
+    try:
+        fabric, links = kind.fabric()
+    except catalog.Unknown:
+        return {"fabric": None, "links": None}
+    return {"fabric": fabric, "links": links}
+
+
+def _usd(kind: catalog.InstanceType, market: catalog.Market) -> float | None:
+    listed = catalog.price(kind.name, market, kind.list_region)
+    return listed.usd_per_hour if listed else None
+
+
+def _images(_: catalog.Region | None) -> list[Row]:
     """What stock images may be of; which id one has differs by region and week, and is its publisher's."""
     return [{"os": os, "login_user": LOGIN_USERS[os.rstrip("0123456789")]} for os in typing.get_args(Os)]
 
 
-KINDS: dict[str, tuple[str, Callable[[str | None], list[Row]]]] = {
+KINDS: dict[str, tuple[str, Callable[[catalog.Region | None], list[Row]]]] = {
     "platforms": ("servers, for halls[].nodes[].platform", _platforms),
     "gpus": ("GPU models", _gpus),
     "instances": ("a cloud's types with NVIDIA GPUs, for cloud.pools[].instance_type", _instances),

@@ -9,5 +9,6 @@
 - checks: what is wrong between sections, and by the catalogue; halls: a hall as ironburst.hall sees it
 - software: the groups whose versions are solved; lockfile: what is locked; stack: file, lock and secrets together
 - valid, declared_halls: a stack file as verbs need it
-- prices, spot_notice, upgrades: what follows from a declaration; aws: what a stack file declares of AWS
+- prices, estimate, estimates, spot_notice, upgrades: what follows from a declaration
+- clouds: those that can be declared; aws, google: what a stack file declares of each
 """

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Literal
+from typing import ClassVar, Literal
 
 from pydantic import Field, model_validator
 
@@ -14,6 +14,7 @@ from ironburst.config.karpenter_models import KarpenterPool
 from ironburst.config.node_settings import NodeSettings
 from ironburst.config.software_models import Strict
 from ironburst.config.types import Duration, Moment, Name, NodeLabel, NodeLabelValue, Usd
+from ironburst.nodes import naming
 
 
 class _FixedAlone(Strict):
@@ -139,6 +140,11 @@ class Pool(NodeSettings, _RentedAlone):
         """The only account whose jobs may rent in it; None: all."""
         return None
 
+    @property
+    def paid_beside(self) -> str:
+        """What a launch pays for beside its hours, in words; empty: nothing."""
+        return ""
+
     @model_validator(mode="after")
     def _one_of_two(self) -> Pool:
         if (self.instance_type is None) == (not self.instance_types):
@@ -203,8 +209,13 @@ class Data(Strict):
 
 class Cloud(Strict):
     """Cloud nodes, fixed and rented: what the policy and the document read of every cloud. Each has a class of its own
-    (aws_models), with what is its own.
+    (config.clouds), with what is its own.
     """
+
+    store: ClassVar[str] = ""
+    """scheme of references to its store of secrets, which its nodes can read"""
+    closed: ClassVar[str] = ""
+    """why nothing can be declared of it yet; empty: it can"""
 
     provider: str
     region: str
@@ -216,3 +227,12 @@ class Cloud(Strict):
     data: Mapping[str, Data] = Field(default={}, description="name: files that cloud nodes are given to read")
     price: dict[str, Price] = Field(default={}, description="instance type: price")
     images: Images = Field(default=Images(), description="the images of rented nodes")
+
+    @property
+    def account(self) -> str:
+        """What its calls are made in, where they name it; empty: they don't."""
+        return ""
+
+    def image_place(self, cluster: str, pool: str) -> str:
+        """Where it keeps which image a pool's nodes boot."""
+        return naming.image_parameter(cluster, pool)

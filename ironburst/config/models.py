@@ -11,10 +11,10 @@ from typing import Annotated, Literal
 from pydantic import Field, model_validator
 
 from ironburst.config.allowance_models import Allowance
-from ironburst.config.aws.models import AwsCloud
 from ironburst.config.bios_models import Settings
 from ironburst.config.bridge_models import Bridge
 from ironburst.config.burst_models import Burst
+from ironburst.config.clouds import DeclaredCloud
 from ironburst.config.firmware_models import FirmwareMinimum
 from ironburst.config.hall_models import Chassis, Cord, Facilities, Rack
 from ironburst.config.install_models import Install, NodeNames
@@ -237,7 +237,7 @@ class ClusterConfig(Strict):
         default=[],
         description="where the owned nodes stand; none only with the cloud's control plane, or an unmanaged Slurm",
     )
-    cloud: AwsCloud | None = Field(default=None, description="none: nothing is rented")
+    cloud: DeclaredCloud | None = Field(default=None, description="none: nothing is rented")
     budget: Budget | None = Field(default=None, description="needed where there are burst pools")
     scheduler: Scheduler = Field(description="Slurm, or a Kubernetes cluster: kind says which")
     other_schedulers: list[Scheduler] = Field(

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from datetime import date
 
 from ironburst import catalog
-from ironburst.catalog.aws.prices import Market
+from ironburst.catalog import Market
 from ironburst.config.cloud_models import Cloud, Group
 from ironburst.system.local_time import PRICES_OLD_DAYS, age_days
 

@@ -13,7 +13,9 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
 from ironburst.config.aws.forms import FORMS as IDS
+from ironburst.config.clouds import CLASSES
 from ironburst.config.finding import Finding, path_of
+from ironburst.config.google.forms import FORMS as NAMES
 from ironburst.config.models import ClusterConfig
 from ironburst.config.scheduler_models import Kubernetes, Slurm
 from ironburst.config.software_models import EMPTY
@@ -32,8 +34,11 @@ NOT_SHOWN = (
     "ledger",
     "accounting",
     "ledger_password",
+    "shared_secret",
 )  # somebody may have written the secret itself here
 
+_KINDS: dict[str, type[BaseModel]] = {"slurm": Slurm, "kubernetes": Kubernetes, **CLASSES}
+"""what pydantic puts behind `scheduler` and `cloud`"""
 SHORT = 4
 """letters of a key, of which one may well be another"""
 MOST_KEYS = 20
@@ -139,6 +144,7 @@ def _form(location: Sequence[str | int], pattern: str) -> str:
 _FORMS = {
     r"^[a-z]([a-z0-9-]{0,30}[a-z0-9])?$": "write a small letter first, then small letters, digits and -, at most 32",
     **IDS,
+    **NAMES,
 }
 """pattern that several keys share: its words"""
 
@@ -159,15 +165,15 @@ def _near_key(location: Sequence[str | int]) -> str:
 
 
 def _as_written(location: Sequence[str | int]) -> Sequence[str | int]:
-    """Without what pydantic puts behind: the kind of scheduler, and that a key is wrong rather than its value."""
+    """Without what pydantic puts behind: the kind of scheduler or cloud, and that a key is wrong, not its value."""
     at = _behind_section(location)
     own = [*location[:at], *location[at + 1 :]] if at else [*location]
     return own[:-1] if own and own[-1] == "[key]" else own
 
 
 def _behind_section(location: Sequence[str | int]) -> int:
-    """Where the kind of scheduler stands; 0: this is no scheduler's."""
-    at = {"scheduler": 1, "other_schedulers": 2}.get(str(location[0]) if location else "", 0)
+    """Where the kind of scheduler or cloud stands; 0: this is neither's."""
+    at = {"scheduler": 1, "other_schedulers": 2, "cloud": 1}.get(str(location[0]) if location else "", 0)
     return at if len(location) > at else 0
 
 
@@ -176,7 +182,7 @@ def _kind_at(location: Sequence[str | int]) -> tuple[Any, FieldInfo | None]:
     kind: Any = ClusterConfig
     field: FieldInfo | None = None
     if at := _behind_section(location):
-        kind, location = {"slurm": Slurm, "kubernetes": Kubernetes}[str(location[at])], location[at + 1 :]
+        kind, location = _KINDS[str(location[at])], location[at + 1 :]
     for part in location:
         if isinstance(kind, type) and issubclass(kind, BaseModel):
             if str(part) not in kind.model_fields:

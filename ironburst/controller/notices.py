@@ -1,6 +1,7 @@
 """What the provider says of instances: that it takes them back, that they are ill, that their host will be serviced.
 
-An interruption is written down first, then taken off its queue. One queue that can't be read hides no other.
+An interruption is written down first, then taken off its queue. One queue that can't be read hides no other. A cloud
+without queues tells only the instance: its node closes itself, with a reason that the scheduler shows.
 """
 
 from __future__ import annotations
@@ -13,6 +14,9 @@ from ironburst.ports import CloudError, InstanceTrouble, Interruption, Observati
 
 # jobs are put back so long before a scheduled event: time to stop them, and a controller that was away for a moment
 BEFORE_S = records.ENDING_S
+_GONE = (records.INTERRUPTED, records.LEAVING, records.TERMINATED)
+# how the reason of a node begins that was told so itself; why, and the instance's id, follow: "... (preempted): ID"
+TAKEN_BACK = "ironburst: taken back by the cloud"
 
 
 def queues(site: Site) -> list[str]:
@@ -35,14 +39,26 @@ def _written(site: Site, notices: list[Interruption]) -> None:
     with site.ledger.transaction():
         for notice in notices:
             lease = site.ledger.lease_of_instance(notice.instance_id)
-            if lease and lease.state not in (records.INTERRUPTED, records.LEAVING, records.TERMINATED):
+            if lease and lease.state not in _GONE:
                 leases.taken_back(site, lease, "spot interruption")
 
 
+def _from_nodes(site: Site, observation: Observation) -> None:
+    """Notices that the nodes themselves got. The reason of a node outlives its lease, so the instance has to be it."""
+    for lease in site.ledger.leases():
+        node = observation.node(lease.node)
+        if node is None or lease.state in _GONE or not node.reason.startswith(TAKEN_BACK):
+            continue
+        why, _, said = node.reason.removeprefix(TAKEN_BACK).partition(": ")
+        if said.partition(" ")[0] == lease.instance_id:  # slurmctld may have added words of its own
+            leases.taken_back(site, lease, f"the cloud takes it back{why}")
+
+
 def troubles(site: Site, observation: Observation) -> None:
-    """Failed status checks and scheduled events: the node takes no new job. Its jobs go on while it answers and the
-    event is far off, else they go back to the queue.
+    """What nodes were told themselves; failed status checks and scheduled events: the node takes no new job. Its jobs
+    go on while it answers and the event is far off, else they go back to the queue.
     """
+    _from_nodes(site, observation)
     of = {lease.instance_id: lease for lease in site.ledger.leases() if lease.instance_id}
     running = [id for id in of if (site.instances[id].state == "running" if id in site.instances else site.unlisted)]
     if site.unlisted and site.late:  # EC2 isn't reached: waiting for it once more only makes the next notice late

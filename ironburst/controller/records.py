@@ -20,7 +20,8 @@ EARLY = (INTENDED, POWERING, REQUESTED)
 COMING = (*EARLY, LAUNCHED)
 GOING = (RELEASING, INTERRUPTED, LEAVING, TERMINATED)
 
-MIN_BILLING_S = 60.0  # EC2 bills Linux by the second, with this minimum, on demand and spot
+# EC2 bills Linux by the second with this minimum, on demand and spot; Compute Engine so, too (its page of prices)
+MIN_BILLING_S = 60.0
 STOP_S = 120.0  # a job that hasn't left a node by then, for it may not be requeued or doesn't stop, ends with it
 OUTAGE_S = 300.0  # so long the controller or the cloud's API may be away
 # Set aside beyond boot, limit and longest idle: time in which a node can be ended,

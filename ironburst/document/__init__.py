@@ -3,8 +3,8 @@
 The Pulumi program exports it as `cluster` with serial 0; `publish` puts it where the readers look and counts the serial
 up. Readers ignore fields that they don't know, refuse versions that they don't know, and keep a last good copy.
 
-- model: the document. Its parts: part (what they share), aws, bridge, control_plane, hall_model, karpenter_model,
-  monitoring, policy_model, slurm_node, user_model
+- model: the document. Its parts: part (what they share), places with aws and google, bridge, control_plane,
+  hall_model, karpenter_model, monitoring, policy_model, slurm_node, user_model
 - build: from a declaration, with build_policy, build_monitoring, build_scheduler and build_users; of_stack: of a stack
   file, without a cloud; variables: Ansible's view of it
 """
@@ -21,12 +21,11 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from ironburst.document.aws import PROVIDER, of_before_6
+from ironburst.document.aws import of_before_6
 from ironburst.document.bridge import Bridge
 from ironburst.document.hall_model import HallDocument
 from ironburst.document.karpenter_model import KarpenterPool
 from ironburst.document.model import (
-    CloudDocument,
     ClusterDocument,
     DataSet,
     DocumentError,
@@ -46,6 +45,7 @@ from ironburst.document.model import (
     Ssh,
     SubnetManager,
 )
+from ironburst.document.places import UNKNOWN, CloudDocument
 from ironburst.document.policy_model import BudgetDocument, Burst, Share, WaitTargetDocument
 from ironburst.document.slurm_node import SecondHead, SlurmMail, SlurmNode
 from ironburst.system import files
@@ -90,7 +90,7 @@ __all__ = [
 
 VERSIONS = (1, 2, 3, 4, 5, 6)
 """that are read; the last is written"""
-PROVIDERS = (PROVIDER,)
+PROVIDERS = tuple(UNKNOWN)
 """clouds whose places are known"""
 
 

@@ -43,9 +43,10 @@ class AwsPlace(Part):
         default=None, description="MiB/s at which its root volume is filled from the image; null: as it is read"
     )
 
-
-UNKNOWN = AwsPlace(subnet_id="", launch_template_id="")
-"""before Pulumi has made it"""
+    @classmethod
+    def unknown(cls) -> AwsPlace:
+        """Before Pulumi has made it."""
+        return cls(subnet_id="", launch_template_id="")
 
 
 def of_before_6(said: Mapping[str, Any]) -> dict[str, Any]:

@@ -110,7 +110,7 @@ def build(config: ClusterConfig, observed: Observed, solution: Solution | None =
         version=6,
         serial=0,
         cluster=config.name,
-        cloud=CloudDocument(provider=config.cloud.provider, region=config.cloud.region) if config.cloud else None,
+        cloud=_cloud(config.cloud) if config.cloud else None,
         software=_cluster_software(config, solution),
         ssh=Ssh(
             user=config.ssh.user,
@@ -145,6 +145,10 @@ def build(config: ClusterConfig, observed: Observed, solution: Solution | None =
         users=users(config),
         names=config.names or "",
     )
+
+
+def _cloud(cloud: Cloud) -> CloudDocument:
+    return CloudDocument(provider=cloud.provider, region=cloud.region, account=cloud.account)
 
 
 def _of_software(solution: Solution, name: str, scratch: software_models.Scratch | None) -> _OfSoftware:
@@ -356,7 +360,7 @@ def _pool(config: ClusterConfig, pool: Pool, observed: Observed, solution: Solut
         price_as_of=min(known.values(), default=None),
         prices_as_of=known,
         zones=observed.pool_zones[pool.name],
-        image=naming.image_parameter(config.name, pool.name),
+        image=cloud.image_place(config.name, pool.name),
         notices=observed.notices.get(pool.name, ""),
         bought=pool.bought,
         boot_s=pool.boot,

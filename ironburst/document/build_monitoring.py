@@ -32,7 +32,7 @@ def monitoring(config: ClusterConfig) -> MonitoringDocument:
             halls[hall.name] = its
     where = carbon.cloud if carbon else None
     if carbon and config.cloud and where is None:
-        where = catalog.region(config.cloud.region).country
+        where = catalog.region(config.cloud.region, config.cloud.provider).country
     figured = {
         "pue": None if isinstance(pue, dict) else pue,
         "halls": halls,

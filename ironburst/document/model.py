@@ -6,13 +6,14 @@ from typing import Literal
 
 from pydantic import Field
 
-from ironburst.document.aws import LOGIN_USERS, AwsPlace, Hosted
+from ironburst.document.aws import LOGIN_USERS, Hosted
 from ironburst.document.bridge import Bridge
 from ironburst.document.control_plane import ControlPlane
 from ironburst.document.hall_model import HallDocument
 from ironburst.document.karpenter_model import KarpenterPool
 from ironburst.document.monitoring import MonitoringDocument
 from ironburst.document.part import Part
+from ironburst.document.places import CloudDocument, Place
 from ironburst.document.policy_model import BudgetDocument, Burst, Share
 from ironburst.document.slurm_node import SecondHead, SlurmMail, SlurmNode
 from ironburst.document.user_model import Users
@@ -216,7 +217,7 @@ class PoolZone(Part):
 
     zone: str
     instance_type: str = Field(default="", description="that is launched there; empty: the pool's first")
-    place: AwsPlace = Field(description="of the cloud's own; of each cloud another type")
+    place: Place = Field(description="of the cloud's own; of each cloud another type")
 
 
 class PoolType(Part):
@@ -315,13 +316,6 @@ class ImagesDocument(Part):
 
     build_type: str | None = Field(default=None, description="instance type of builds; null: the pool's own")
     keep: int = Field(default=3, description="images of a pool that stay")
-
-
-class CloudDocument(Part):
-    """The cloud that nodes are rented in."""
-
-    provider: str = Field(description="as its places say")
-    region: str
 
 
 class ClusterDocument(Part):

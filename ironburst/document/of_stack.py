@@ -6,9 +6,9 @@ from pathlib import Path
 
 from ironburst.config.valid import valid
 from ironburst.document import ClusterDocument, DocumentError, PoolZone
-from ironburst.document.aws import UNKNOWN
 from ironburst.document.build import CloudInstance, Observed, build
 from ironburst.document.build_scheduler import HostedCluster
+from ironburst.document.places import UNKNOWN
 from ironburst.nodes import naming
 from ironburst.system.bad_input import BadInput
 
@@ -23,9 +23,12 @@ def document(path: Path) -> ClusterDocument:
     instances = {name: CloudInstance(id="", address="") for name in fixed}
     zones = {
         pool.name: [
-            PoolZone(zone=zone, instance_type=name, place=UNKNOWN) for name in pool.types for zone in pool.zones
+            PoolZone(zone=zone, instance_type=name, place=UNKNOWN[config.cloud.provider])
+            for name in pool.types
+            for zone in pool.zones
         ]
         for pool in pools
+        if config.cloud
     }
     try:
         hosted = HostedCluster(api_server="", ca="")

@@ -47,8 +47,9 @@ def of_all(document: Mapping[str, Any]) -> dict[str, Any]:
     """Variables that every host has."""
     small = {f"cluster_{key}": document[key] for key in OF_ALL}
     its = keeper(document)
-    region = document["cloud"]["region"] if document["cloud"] else None
-    names = {"cluster_name": document["cluster"], "cluster_region": region, "cluster_keeper": its or "localhost"}
+    cloud = document["cloud"] or {"provider": None, "region": None}
+    names = {"cluster_name": document["cluster"], "cluster_keeper": its or "localhost"}
+    names |= {"cluster_provider": cloud["provider"], "cluster_region": cloud["region"]}
     every = schedulers(document)
     # without a host, a play on the machine that runs it (image.yml) reads them there
     whole = {} if its else of_keeper(document) | {"cluster_software": document["software"]}

@@ -48,3 +48,24 @@ def rents(given: Given) -> bool:
 def hall(given: Given) -> bool:
     """Whether there is a place with machines: the nodes', or that of a head that is made."""
     return bool(given["nodes"]) or (given["managed"] == "yes" and not given["hosted"])
+
+
+def made_here(given: Given) -> bool:
+    """Whether the cluster's authority is known only once its head is converged."""
+    return bool(given["scheduler"] == "kubernetes" and given["managed"] == "yes" and not given["hosted"])
+
+
+def price_lines(given: Given) -> list[str]:
+    """Of `cloud`, where the catalogue has no price of what is rented."""
+    if "price" not in given:
+        return []
+    return [
+        "      price: # USD per hour of one instance",
+        f"        {given['rent'][0]}: {{on_demand: {given['price']:g}}}",
+    ]
+
+
+def money(given: Given) -> str:
+    """The line of the budget."""
+    mails = f", notify: [{', '.join(given['mail'])}]" if given["mail"] else ""
+    return f"    budget: {{usd_per_month: {given['budget']:g}{mails}}} # the most; usd_per_day and accounts may be less"

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 
 from ironburst import catalog
-from ironburst.initial.answers import Given, Question, Wrong, hall, known, rents
+from ironburst.initial.answers import Given, Question, Wrong, hall, made_here, money, price_lines
 from ironburst.system.bad_input import BadInput
 
 SECRETS = "aws-secretsmanager:ironburst"
@@ -21,27 +21,25 @@ def region_line(name: str) -> str:
     return f"  aws:region: {name}"
 
 
-def _region(text: str, given: Given) -> str | None:
-    if text == "none" and not given["nodes"]:
-        raise Wrong("without nodes of your own and without a region there is nothing to declare; name a region")
-    return None if text == "none" else known(catalog.region)(text, given)
+def settings(given: Given) -> list[str]:
+    """What Pulumi's provider is told, beside the cluster."""
+    return [region_line(given["region"])]
 
 
-def _rent(text: str, given: Given) -> tuple[str, int]:
-    kind, _, nodes = text.partition("=")
-    if not nodes.isdecimal() or not 0 < int(nodes) <= 1000:
-        raise Wrong(f"{text!r}: write TYPE=NODES, as in p5.48xlarge=2")
-    return known(catalog.instance_type)(kind, given), int(nodes)
+def secrets(_: Given) -> str:
+    """What references to its store begin with."""
+    return f"{SECRETS}/"
 
 
-def _zones(text: str, given: Given) -> list[str]:
-    zones = text.replace(",", " ").split()
-    for zone in zones:
+def zones(text: str, given: Given) -> list[str]:
+    """As they were answered. Raises Wrong."""
+    named = text.replace(",", " ").split()
+    for zone in named:
         if not re.fullmatch(f"{given['region']}[a-z]", zone):
             raise Wrong(f"{zone!r} is not a zone of {given['region']}; write for example {given['region']}a")
-    if given["hosted"] and len(zones) < 2:
+    if given["hosted"] and len(named) < 2:
         raise Wrong("EKS takes two zones at least; write for example us-east-1a,us-east-1b")
-    return zones
+    return named
 
 
 def _image(text: str, _: Given) -> str:
@@ -50,7 +48,7 @@ def _image(text: str, _: Given) -> str:
     return text
 
 
-def _like_home(given: Given) -> str | None:
+def like_home(given: Given) -> str | None:
     """The cheapest instance with the GPUs of the owned nodes; without such, none."""
     home = catalog.platform(given["platform"]) if given["nodes"] else None
     like = [kind for kind in _like(home) if kind.zones(given["region"])] if home else []
@@ -60,20 +58,17 @@ def _like_home(given: Given) -> str | None:
 def _like(home: catalog.Platform) -> list[catalog.InstanceType]:
     """The instance types with as many of the platform's GPUs."""
     wanted = (home.gpu.model, home.gpu_count)
-    return [
-        kind for kind in catalog.instance_types().values() if kind.gpu and (kind.gpu.model, kind.gpu_count) == wanted
-    ]
+    known = catalog.instance_types("aws").values()
+    return [kind for kind in known if kind.gpu and (kind.gpu.model, kind.gpu_count) == wanted]
 
 
-def _where(given: Given) -> str:
+def where(given: Given) -> str:
+    """Zones that have the type, two where EKS wants two."""
     zones = catalog.instance_type(given["rent"][0]).zones(given["region"]) or catalog.zones(given["region"])
     more = [zone for zone in catalog.zones(given["region"]) if zone not in zones]
     return ",".join([*zones, *more][:2]) or f"{given['region']}a"
 
 
-REGION = Question("region", "Region of AWS to rent in (none: rent nothing)", _region)
-RENT = Question("rent", "Instance type to rent, and how many at most, as in p5.48xlarge=2", _rent, _like_home, rents)
-ZONES = Question("zones", "Zones", _zones, _where, rents)
 IMAGE = Question("image", "Plain image of EKS's fixed node, ami-...", _image, when=lambda given: given["hosted"])
 
 
@@ -97,25 +92,14 @@ def cloud(given: Given) -> Iterator[str]:
         where = f"zone: {given['zones'][0]}, image: {given['image']}"
         yield f"        - {{name: base, instance_type: {kind}, count: 1, {where}}}"
     pool = f"{{name: {name}, instance_type: {kind}, max_nodes: {nodes}, zones: {zones}}}"
-    if _made_here(given):
+    if made_here(given):
         yield "      pools: [] # once the head is converged: write its authority under scheduler.ca, and then"
         yield f"      # pools: [{pool}]"
     else:
         yield "      pools:"
         yield f"        - {pool} # markets: [spot, on-demand] for jobs that may be requeued"
-    yield from _prices(given)
-    mails = f", notify: [{', '.join(given['mail'])}]" if given["mail"] else ""
-    yield f"    budget: {{usd_per_month: {given['budget']:g}{mails}}} # the most; usd_per_day and accounts may be less"
-
-
-def _made_here(given: Given) -> bool:
-    return bool(given["scheduler"] == "kubernetes" and given["managed"] == "yes" and not given["hosted"])
-
-
-def _prices(given: Given) -> Iterator[str]:
-    if "price" in given:
-        yield "      price: # USD per hour of one instance"
-        yield f"        {given['rent'][0]}: {{on_demand: {given['price']:g}}}"
+    yield from price_lines(given)
+    yield money(given)
 
 
 def rented(rent: str | None, platform: str) -> tuple[str, int]:
@@ -137,8 +121,9 @@ def rented(rent: str | None, platform: str) -> tuple[str, int]:
     return min(like, key=lambda kind: kind.od_usd_per_hour or 0.0).name, 2
 
 
-def munge_key_hint(name: str) -> tuple[str, str]:
+def munge_key_hint(given: Given) -> tuple[str, ...]:
     """How a site's munge key is stored, of a Slurm that ironburst makes."""
+    name = given["name"]
     return (
         "      # made before the first `pulumi up`: aws secretsmanager create-secret",
         f"      #   --name ironburst/{name}/munge-key --secret-binary fileb:///etc/munge/munge.key",

@@ -12,7 +12,9 @@ from ironburst import catalog
 from ironburst.config.types import NAME_PATTERN, Address, Certificates, Duration, Mail, Network, Range, checked
 from ironburst.initial import written
 from ironburst.initial.answers import Given, Question, Wrong, hall, known, rents
-from ironburst.initial.aws import IMAGE, REGION, RENT, ZONES
+from ironburst.initial.aws import IMAGE
+from ironburst.initial.google import PROJECT
+from ironburst.initial.rooms import REGION, RENT, ZONES
 from ironburst.software import slurm_upgrade
 from ironburst.software.model import Os
 
@@ -162,6 +164,7 @@ QUESTIONS = (
     Question("network", "Network of the nodes", _of(Network), written.network, hall),
     Question("os", "System of the nodes", _one_of(*get_args(Os)), _always("ubuntu2404")),
     REGION,
+    PROJECT,
     RENT,
     Question("price", "Price of an hour of one such instance in that region, USD", _usd, when=_unpriced),
     ZONES,

@@ -11,8 +11,9 @@ from pathlib import Path
 
 from ironburst import catalog
 from ironburst.config.types import duration_text
+from ironburst.initial import rooms
 from ironburst.initial.answers import Given, hall
-from ironburst.initial.aws import HOSTED, SECRETS, cloud, munge_key_hint, region_line
+from ironburst.initial.aws import HOSTED
 from ironburst.nodes.ranges import compact
 
 PROFILE = "training-2026"
@@ -53,7 +54,8 @@ def next_step(given: Given, path: Path) -> str:
 def text(site: NewSite) -> str:
     """The whole file."""
     given = site.given
-    region = [region_line(given["region"])] if given["region"] else []
+    room = rooms.of(given)
+    region = room.settings(given) if given["region"] else []
     lines = [
         "# yaml-language-server: $schema=schema.json",
         f"# By `ironburst init`, {site.day}; every key is in docs/reference/config.md",
@@ -63,7 +65,7 @@ def text(site: NewSite) -> str:
         f"    name: {given['name']}",
         f"    software: {{{_software(site)}}}",
         *(_hall(given) if hall(given) else []),
-        *(cloud(given) if given["region"] else []),
+        *(room.cloud(given) if given["region"] else []),
         *_scheduler(given),
     ]
     if given["region"]:
@@ -124,7 +126,9 @@ def _listed(names: Sequence[str]) -> str:
 
 def _scheduler(given: Given) -> Iterator[str]:
     name, managed = given["name"], given["managed"] == "yes"
-    there = SECRETS if given["region"] else "file:/etc/ironburst"
+    room = rooms.of(given)
+    there = room.secrets(given) if given["region"] else "file:/etc/ironburst/"
+    between = "/" if there.endswith("/") else "-"  # some stores have no folders
     yield "    scheduler:"
     if given["scheduler"] == "slurm":
         if not managed:
@@ -132,8 +136,8 @@ def _scheduler(given: Given) -> Iterator[str]:
             yield f'      home_partition: "{given["partition"]}"'
         yield f"      head: {'head' if managed else given['head']}"
         if given["region"]:
-            yield from munge_key_hint(name)
-        yield f"      munge_key: {there}/{name}/munge-key"
+            yield from room.munge_key_hint(given)
+        yield f"      munge_key: {there}{name}{between}munge-key"
         return
     yield "      kind: kubernetes"
     if given["hosted"]:
@@ -147,4 +151,4 @@ def _scheduler(given: Given) -> Iterator[str]:
         yield from (f"        {line}" for line in given["ca"].strip().splitlines())
     yield "      kubeconfig: file:/etc/ironburst/kubeconfig # how the controller gets in, on its host"
     if not given["hosted"]:
-        yield f"      join_token: {SECRETS}/{name}/join-token # the secret is there before, empty"
+        yield f"      join_token: {room.secrets(given)}{name}{between}join-token # the secret is there before, empty"

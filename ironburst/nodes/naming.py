@@ -130,6 +130,11 @@ def image_parameter(cluster: str, pool: str) -> str:
     return f"/ironburst/{cluster}/{pool}/image"
 
 
+def image_family(cluster: str, pool: str) -> str:
+    """The same where images have families, whose newest one counts: its name, 63 characters at most."""
+    return f"ironburst-{cluster}-{pool}"
+
+
 def cluster_object(cluster: str) -> str:
     """What a stack's objects in a Kubernetes cluster are called, where there is one of a kind."""
     return f"ironburst-{cluster}"

@@ -13,7 +13,8 @@ class Kinds:
     """Of one provider, by Pulumi's types. `nodes`: what jobs run on, in words; `control_planes`: those of them that no
     drain empties; `stops`: inputs whose change stops such a node; `words`: what people call a kind whose own name
     doesn't say it; `firewalls`: with lists of rules (`ingress`); `rules`: ends of the types of single rules; `secrets`:
-    beginnings of the types of secrets.
+    beginnings of the types of secrets; `open_unless`: keys of a single rule, which lets in everybody where it has
+    none of them.
     """
 
     nodes: Mapping[str, str]
@@ -23,6 +24,7 @@ class Kinds:
     firewalls: frozenset[str] = frozenset()
     rules: tuple[str, ...] = ()
     secrets: tuple[str, ...] = ()
+    open_unless: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
 def together(*every: Kinds) -> Kinds:
@@ -35,4 +37,5 @@ def together(*every: Kinds) -> Kinds:
         firewalls=frozenset().union(*(each.firewalls for each in every)),
         rules=tuple(rule for each in every for rule in each.rules),
         secrets=tuple(secret for each in every for secret in each.secrets),
+        open_unless={rule: keys for each in every for rule, keys in each.open_unless.items()},
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import date
 
-from ironburst.config.aws import estimates
+from ironburst.config import estimates
 from ironburst.config.models import ClusterConfig
 
 DAYS = 31

@@ -11,11 +11,12 @@ from typing import Any
 from ironburst.config.allowance_models import Allowance, Rule
 from ironburst.config.models import ClusterConfig
 from ironburst.plan.aws import AWS
+from ironburst.plan.google import GOOGLE
 from ironburst.plan.kinds import Kinds, together
 from ironburst.plan.money import Money
 from ironburst.plan.preview import UNKNOWN, ResourceChange
 
-KINDS = together(Kinds({"baremetal:index:Node": "owned node"}), AWS)
+KINDS = together(Kinds({"baremetal:index:Node": "owned node"}), AWS, GOOGLE)
 WIDEST = {4: 8, 6: 16}
 """IP version: prefix of the widest network that may be let in; nobody's own is wider"""
 
@@ -114,7 +115,8 @@ def _networks(changes: Sequence[ResourceChange]) -> Iterator[Refusal]:
         opened = sorted(_wide(change.kind, change.after) - _wide(change.kind, change.before))
         if opened:
             known = ["a network that isn't known yet" if each == UNKNOWN else each for each in opened]
-            why = f"security group {change.name} would let in {', '.join(known)}: name the networks that need it"
+            what = KINDS.words.get(change.kind, "security group")
+            why = f"{what} {change.name} would let in {', '.join(known)}: name the networks that need it"
             yield Refusal("open-network", change.name, f"{why}, or {_write('open-network', change.name)}")
 
 
@@ -123,7 +125,11 @@ def _wide(kind: str, inputs: Mapping[str, Any]) -> set[str]:
     if kind in KINDS.firewalls:
         rules = inputs.get("ingress") or []
     elif kind.endswith(KINDS.rules):
-        rules = [inputs] if inputs.get("type", "ingress") == "ingress" else []
+        inwards = {inputs.get("type", "ingress"), str(inputs.get("direction", "ingress")).lower()} == {"ingress"}
+        rules = [inputs] if inputs and inwards and not inputs.get("denies") and not inputs.get("disabled") else []
+        keys = KINDS.open_unless.get(kind, ())
+        if keys and rules and not any(inputs.get(key) for key in keys):
+            return {"0.0.0.0/0"}
     else:
         return set()
     if not isinstance(rules, list):
@@ -135,7 +141,7 @@ def _let_in(rule: Any) -> Iterator[str]:
     if not isinstance(rule, Mapping):
         yield UNKNOWN
         return
-    for key in ("cidrBlocks", "ipv6CidrBlocks", "cidrIpv4", "cidrIpv6"):
+    for key in ("cidrBlocks", "ipv6CidrBlocks", "cidrIpv4", "cidrIpv6", "sourceRanges"):
         given = rule.get(key)
         yield from (map(str, given) if isinstance(given, list) else [str(given)] if given else [])
 

@@ -30,6 +30,7 @@ class Build:
     user_data: str = ""
     as_nodes: bool = True  # it is of the pool's own type, and runs in the capacity that the pool's nodes run in
     market: str = "on-demand"  # or capacity-block
+    zone: str = ""  # where its place is
 
 
 @dataclass(frozen=True)

@@ -13,10 +13,11 @@ import re
 from pathlib import Path
 
 from ironburst.system.aws import SECRETS_MANAGER
+from ironburst.system.google import SECRET_MANAGER
 from ironburst.system.secret_store import Unanswered
 
 PROJECT = "Pulumi.yaml"
-STORES = {store.scheme: store for store in (SECRETS_MANAGER,)}
+STORES = {store.scheme: store for store in (SECRETS_MANAGER, SECRET_MANAGER)}
 """of clouds: what lies there a rented node can read, by its role"""
 SCHEMES = ("env", "file", *STORES)
 FORMS = {

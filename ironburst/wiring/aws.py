@@ -8,26 +8,27 @@ from dataclasses import replace
 from typing import Any
 
 from ironburst.adapters.aws import image_ids
-from ironburst.config.aws import sizes, up_policies
+from ironburst.config.aws import declared, sizes, up_policies
 from ironburst.config.checks.aws.provider import allowed_accounts
 from ironburst.doctor.checks import CheckResult
 from ironburst.doctor.declared import DeclaredSite
+from ironburst.document import CloudDocument
 from ironburst.ports import Cloud
 from ironburst.ports.images import Images
 from ironburst.system.bad_input import BadInput
 from ironburst.wiring.provider import ImageIds, Provider, Rights
 
 
-def _api(region: str) -> Cloud:
+def _api(there: CloudDocument) -> Cloud:
     from ironburst.adapters.aws.cloud import Aws
 
-    return Aws(region, waits=True)
+    return Aws(there.region, waits=True)
 
 
-def _images(region: str) -> Images:
+def _images(there: CloudDocument) -> Images:
     from ironburst.adapters.aws.images import AwsImages
 
-    return AwsImages(region)
+    return AwsImages(there.region)
 
 
 def _doctor(site: DeclaredSite) -> Iterator[CheckResult]:
@@ -35,14 +36,14 @@ def _doctor(site: DeclaredSite) -> Iterator[CheckResult]:
     from ironburst.doctor.aws import examine as aws
     from ironburst.doctor.aws.site import AwsSite
 
-    cloud = site.config.cloud
+    cloud = declared.of(site.config)
     assert cloud  # it is chosen by it
     account = AwsAccount(cloud.region)
     yield from aws.check(AwsSite(site.config, cloud, account, site.now, site.document, allowed_accounts(site.settings)))
 
 
 def _rights(wanted: Rights) -> dict[str, Any]:
-    cloud = wanted.config.cloud
+    cloud = declared.of(wanted.config)
     assert cloud  # it is chosen by it
     if not cloud.iam.permissions_boundary:
         raise BadInput(

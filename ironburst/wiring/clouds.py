@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from ironburst.config.clouds import CLASSES
 from ironburst.config.models import ClusterConfig
-from ironburst.document import ClusterDocument
-from ironburst.ports import Cloud
+from ironburst.document import CloudDocument, ClusterDocument
+from ironburst.ports import Cloud, Refused
 from ironburst.ports.images import Images
 from ironburst.wiring.aws import AWS
+from ironburst.wiring.google import GOOGLE
 from ironburst.wiring.none import NONE
 from ironburst.wiring.provider import ImageIds, Provider
 
-PROVIDERS: dict[str | None, Provider] = {None: NONE, "aws": AWS}
+_ROWS: dict[str | None, Provider] = {None: NONE, "aws": AWS, "google": GOOGLE}
+PROVIDERS = {name: row for name, row in _ROWS.items() if name is None or not CLASSES[name].closed}
+"""what can be rented in"""
+_NONE = CloudDocument(provider="", region="")
 FLAGS = tuple(f"--{name}" for name in PROVIDERS if name)
 """other words for --cloud"""
 EXAMPLE = next(row.image_ids for row in PROVIDERS.values() if row.image_ids)
@@ -29,7 +34,7 @@ def image_ids(document: ClusterDocument) -> ImageIds | None:
 
 def images(document: ClusterDocument) -> Images:
     """Where the images of a document's pools are baked. Raises CloudError."""
-    return PROVIDERS[_named(document)].images(document.region or "")
+    return PROVIDERS[_named(document)].images(document.cloud or _NONE)
 
 
 def connect(document: ClusterDocument) -> Cloud:
@@ -42,17 +47,21 @@ class CloudConnection:
 
     def __init__(self) -> None:
         self._cloud: Cloud | None = None
-        self._connected: tuple[str | None, str] = None, ""
+        self._connected = _NONE
 
     def follow(self, document: ClusterDocument) -> Cloud:
         """The cloud of a document, which may be another one than before. Where it names none any more, the one of
         before: what is rented was rented there. Raises CloudError.
         """
-        wanted = _named(document), document.region or ""
-        if self._cloud is None or (wanted[0] is not None and wanted != self._connected):
-            self._cloud, self._connected = PROVIDERS[wanted[0]].api(wanted[1]), wanted
+        wanted = document.cloud or _NONE
+        if self._cloud is None or (document.cloud is not None and wanted != self._connected):
+            self._cloud, self._connected = PROVIDERS[_named(document)].api(wanted), wanted
         return self._cloud
 
 
 def _named(document: ClusterDocument) -> str | None:
-    return document.cloud.provider if document.cloud else None
+    """Its row. Raises CloudError where there is none: the reader of documents knows more clouds than can be used."""
+    name = document.cloud.provider if document.cloud else None
+    if name not in PROVIDERS:
+        raise Refused(f"the document is of the cloud {name!r}, which this ironburst can't rent in yet", "NoRow")
+    return name

@@ -7,16 +7,17 @@ from collections.abc import Iterator
 from ironburst.adapters.no_cloud import NoCloud
 from ironburst.doctor.checks import CheckResult
 from ironburst.doctor.declared import DeclaredSite
+from ironburst.document import CloudDocument
 from ironburst.ports import Cloud, Refused
 from ironburst.ports.images import Images
 from ironburst.wiring.provider import Provider
 
 
-def _api(_: str) -> Cloud:
+def _api(_: CloudDocument) -> Cloud:
     return NoCloud()
 
 
-def _images(_: str) -> Images:
+def _images(_: CloudDocument) -> Images:
     raise Refused("the document declares no cloud, so no images are baked")
 
 

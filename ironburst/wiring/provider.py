@@ -9,6 +9,7 @@ from typing import Any
 from ironburst.config.models import ClusterConfig
 from ironburst.doctor.checks import Check
 from ironburst.doctor.declared import DeclaredSite
+from ironburst.document import CloudDocument
 from ironburst.ports import Cloud
 from ironburst.ports.images import Images
 
@@ -39,11 +40,11 @@ class ImageIds:
 
 @dataclass(frozen=True)
 class Provider:
-    """A cloud, or none. `called`: its name for people; `api` and `images` take the region's name."""
+    """A cloud, or none. `called`: its name for people; `api` and `images` take the document's cloud."""
 
     called: str
-    api: Callable[[str], Cloud]
-    images: Callable[[str], Images]
+    api: Callable[[CloudDocument], Cloud]
+    images: Callable[[CloudDocument], Images]
     doctor: Check[DeclaredSite]
     image_ids: ImageIds | None = None
     rights: Callable[[Rights], dict[str, Any]] | None = None

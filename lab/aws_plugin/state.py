@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from typing import Any
 
+from lab.provider.changes import same
 from lab.provider.wire import UNKNOWN, Props
 
 DEFAULTS = "__defaults"  # inputs that Check made up, as the real plugin notes them
@@ -18,29 +18,6 @@ def auto_name(logical: str, seed: bytes) -> str:
 
 def all_tags(defaults: dict[str, str], tags: Any) -> Any:
     return UNKNOWN if tags == UNKNOWN else {**defaults, **(tags or {})}
-
-
-def same(asked: Any, seen: Any) -> bool:
-    """Whether AWS's value is what was asked for: text and numbers or booleans alike, JSON by content, lists in any
-    order, and of an object only what was asked.
-    """
-    if isinstance(asked, dict) and isinstance(seen, dict):
-        return all(same(v, seen.get(k)) for k, v in asked.items())
-    if isinstance(asked, list) and isinstance(seen, list):
-        left = list(seen)
-        for item in asked:
-            if (hit := next((i for i, s in enumerate(left) if same(item, s)), None)) is None:
-                return False
-            del left[hit]
-        return not left
-    if asked == seen or (not asked and not seen and not isinstance(asked, str | bool | int)):
-        return True
-    if isinstance(asked, bool) or isinstance(seen, bool):
-        return str(asked).lower() == str(seen).lower()
-    try:
-        return bool(json.loads(str(asked)) == json.loads(str(seen)))
-    except ValueError:
-        return False
 
 
 def as_observed(inputs: Props, observed: Props) -> Props:

@@ -73,6 +73,9 @@ def _sound(world: World, properties: Json, names: list[str]) -> None:
             refuse("disks[0].initializeParams.sourceImage", f"'{image}'. The referenced image cannot be found.")
     if not properties.get("networkInterfaces"):
         refuse("networkInterfaces", "at least one network interface is required")
+    for n, nic in enumerate(properties["networkInterfaces"]):
+        if not world.knows(nic.get("subnetwork", "")):
+            refuse(f"networkInterfaces[{n}].subnetwork", f"'{nic.get('subnetwork')}'. The resource was not found.")
     _scheduled(properties, refuse)
     affinity = properties.get("reservationAffinity", {})
     specific = affinity.get("consumeReservationType") == "SPECIFIC_RESERVATION"
@@ -164,6 +167,7 @@ class _Bulk:
             shown = {key: value for key, value in disk.items() if key != "initializeParams"}
             disks.append({"index": n, "kind": "compute#attachedDisk", "source": source, **shown})
             world.disks[source] = number
+            world.made_of[source] = disk.get("initializeParams", {})
         nics, host = [], next(world.addresses)
         for n, nic in enumerate(properties["networkInterfaces"]):
             address = f"10.{20 + n}.{host // 250}.{host % 250}"

@@ -9,6 +9,8 @@ from typing import Any
 from lab.google import bulk
 from lab.google.description import Call, Wrong
 from lab.google.filters import holds
+from lab.google.images import Images
+from lab.google.project import Project
 from lab.google.world import Json, Refusal, World
 
 _PAGE = 500
@@ -19,10 +21,10 @@ class Calls:
 
     def __init__(self, world: World):
         self.world = world
+        self._of_project = Project(world, self._fits, self._page)
         self._known: dict[str, Callable[[Call], Json]] = {
             "advice.capacityHistory": self._capacity_history,
             "globalOperations.aggregatedList": self._all_operations,
-            "images.getFromFamily": self._newest_image,
             "instances.aggregatedList": self._all_instances,
             "instances.bulkInsert": self._bulk_insert,
             "instances.delete": self._delete,
@@ -32,6 +34,8 @@ class Calls:
             "regions.get": self._region,
             "zoneOperations.get": self._operation,
             "zoneOperations.list": self._operations,
+            **Images(world, self._everywhere, self._fits, self._page).known,
+            **self._of_project.known,
         }
 
     def answer(self, call: Call) -> Json:
@@ -93,19 +97,13 @@ class Calls:
         return kind | self._everywhere(call, "operations", self.world.shown_operations())
 
     # ---- what else there is
-    def _newest_image(self, call: Call) -> Json:
-        family = call.parameters["family"]
-        for name, of in reversed(self.world.images.items()):
-            if of == family:
-                return {"kind": "compute#image", "name": name, "family": of, "status": "READY"}
-        raise self.world.missing("global", "images", "family", family)
-
     def _region(self, call: Call) -> Json:
         name = call.parameters["region"]
         if name != self.world.region:
             raise self.world.missing("regions", name)
         zones = [self.world.url("zones", zone) for zone in self.world.zones]
-        return {"kind": "compute#region", "name": name, "status": "UP", "zones": zones}
+        said = {"kind": "compute#region", "name": name, "status": self.world.status, "zones": zones}
+        return said | {"quotas": self._of_project.quotas(False)}
 
     def _capacity_history(self, call: Call) -> Json:
         kind = call.body["instanceProperties"]["machineType"]

@@ -10,7 +10,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
+from urllib.parse import unquote
 
+from lab.google import declared, project
 from lab.google.calls import Calls
 from lab.google.description import ROOT, Call, Wrong, call, check
 from lab.google.world import Json, Refusal, World
@@ -42,6 +44,7 @@ class Cloud(World):
         self.faults: list[Fault] = []
         self.wrong: list[str] = []  # answers of ours that the API's description doesn't have: none may be
         self._answers, self._lock = Calls(self), threading.Lock()
+        self.declared = declared.Declared(self)
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), _Handler)
         self._server.daemon_threads = True
         self._server.cloud = self  # type: ignore[attr-defined]
@@ -60,10 +63,14 @@ class Cloud(World):
         """The calls of that name."""
         return [each for each in self.calls if each.id == f"compute.{name}"]
 
-    def handle(self, verb: str, url: str, body: bytes) -> tuple[int, bytes] | None:
-        """Status and body of an answer; None: the connection is lost."""
+    def handle(self, verb: str, url: str, body: bytes, bearer: str = "") -> tuple[int, bytes] | None:
+        """Status and body of an answer; None: the connection is lost. `bearer`: the caller's token."""
         with self._lock:
+            if url.startswith(declared.ROOT):
+                return self.declared.handle(verb, unquote(url), body)
             try:
+                if (other := project.other_api(self, verb, url, body)) is not None:
+                    return 200, json.dumps(other).encode()
                 asked = call(verb, url, body)
                 if asked is None:
                     raise Refusal(404, "notFound", f"there is no call {verb} {url}")
@@ -72,6 +79,8 @@ class Cloud(World):
             except Refusal as error:
                 return _said(error)
             self.calls.append(asked)
+            if refused := self.iam.refusal(bearer, asked.id, self.resource(asked.parameters)):
+                return _said(Refusal(403, "forbidden", refused))
             fault = self._hit(asked)
             self.settle()
             if fault is None or fault.after or fault.rewrite:
@@ -127,7 +136,8 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _do(self) -> None:
         body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
-        answer = self.server.cloud.handle(self.command, self.path, body)  # type: ignore[attr-defined]
+        bearer = self.headers.get("Authorization", "").removeprefix("Bearer ")
+        answer = self.server.cloud.handle(self.command, self.path, body, bearer)  # type: ignore[attr-defined]
         if answer is None:
             self.close_connection = True
             self.connection.close()
@@ -143,7 +153,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(said)
 
-    do_GET = do_POST = do_DELETE = _do
+    do_GET = do_POST = do_PUT = do_PATCH = do_DELETE = _do
 
     def log_message(self, *_: Any) -> None:
         """Nothing is printed."""

@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
+from lab.google.iam import Iam
+
 GOOGLE = "https://www.googleapis.com/compute/v1/"
 PREEMPTED = "compute.instances.preempted"
 Json = dict[str, Any]
@@ -37,6 +39,7 @@ class Assumptions:
     cause_in_bulk: bool = False  # beside VM_MIN_COUNT_NOT_REACHED; False: only in the single operations
     deleted_twice: str = "resourceNotReady"  # what a second delete gets while the first works; or "accepted"
     silent_zone: str = "fails"  # an aggregated list with a zone that isn't reached: 503; or "warned"
+    condition_sees: str = "name"  # of an instance that a call names by its number; or "number"
     bulk_at_once: int = 10  # operations that run side by side; one more: rateLimitExceeded (documented)
 
 
@@ -48,6 +51,7 @@ class Delays:
     roll_back_s: float = 0.0
     delete_s: float = 0.0
     preempt_s: float = 30.0
+    image_s: float = 0.0
     list_s: float = 0.0  # until lists show an instance
     operations_s: float = 0.0  # until lists show an operation
 
@@ -62,6 +66,8 @@ class Vm:
     disks: list[str] = field(default_factory=list)
     console: str = ""
     reservation: str = ""
+    preempted: bool = False  # as its metadata says
+    maintenance: str = "NONE"
 
     @property
     def name(self) -> str:
@@ -93,9 +99,19 @@ class World:
         self.quota: dict[str, int] = {}  # by machine type, in the region; missing: enough
         self.reservations: dict[str, tuple[str, str, int]] = {}  # name -> zone, type, count
         self.images: dict[str, str] = {}  # name -> family
+        self.image_facts: dict[str, Json] = {}  # name -> what isn't as every image has it
+        self.made_of: dict[str, Json] = {}  # URL of a disk -> initializeParams
+        self.reservation_facts: dict[str, Json] = {}  # name -> what isn't as every reservation has it
+        self.metrics: dict[str, tuple[float, float]] = {}  # of quotas: limit, usage
+        self.status = "UP"  # of the region
+        self.not_offered: set[tuple[str, str]] = set()  # (zone, machine type)
+        self.static_addresses: list[Json] = []
+        self.disabled: set[str] = set()  # APIs
+        self.refused: set[str] = set()  # permissions that a caller lacks in the project
         self.spot_usd: dict[str, float] = {}  # by machine type
         self.silent: set[str] = set()  # zones that give no answer
         self.vms: dict[str, Vm] = {}  # by number
+        self.iam = Iam()
         self.disks: dict[str, str] = {}  # URL -> number of its instance
         self.operations: list[Json] = []
         self.request_ids: dict[str, tuple[float, Json]] = {}
@@ -175,6 +191,19 @@ class World:
                 return vm
         raise self.missing("zones", zone, "instances", named)
 
+    def knows(self, resource: str) -> bool:
+        """Whether something that a launch names is there; where nothing was ever declared, all is."""
+        declared = getattr(self, "declared", None)
+        return declared is None or not any(declared.held.values()) or declared.knows(resource)
+
+    def resource(self, parameters: Json) -> str:
+        """The name that a condition sees, of what a call names: an instance's, else its project's."""
+        named = parameters.get("instance")
+        if not named:
+            return f"projects/{self.project}"
+        found = (vm.name for vm in self.vms.values() if named == vm.raw["id"] and self.assumed.condition_sees == "name")
+        return f"projects/{self.project}/zones/{parameters['zone']}/instances/{next(found, named)}"
+
     def missing(self, *path: str) -> Refusal:
         return Refusal(404, "notFound", f"The resource '{'/'.join(('projects', self.project, *path))}' was not found")
 
@@ -207,6 +236,7 @@ class World:
     # ---- what happens to machines without anybody asking
     def preempt(self, vm: Vm) -> None:
         """Google takes a spot instance back."""
+        vm.preempted = True
         operation = self.operation(PREEMPTED, vm.zone, vm)
         self.done(operation)
         if vm.raw["scheduling"].get("instanceTerminationAction") == "DELETE":

@@ -26,6 +26,7 @@ NOT_READY = "ironburst.io/not-ready"  # what kubelet registers with; the control
 INSTANCE = f"{NOTE}instance"  # annotation: which instance the node is
 ROLES = CHECKOUT / "playbooks/roles"
 PROGRAMS = {
+    "ironburst_cloud.py": ROLES / "cloud_node/files/aws/ironburst_cloud.py",
     "ironburst-join": ROLES / "cloud_node/files/ironburst-join.py",
     "ironburst-dead-man": ROLES / "cloud_node/files/ironburst-dead-man.py",
     "ironburst-kubelet": ROLES / "kubernetes_node/files/ironburst-kubelet.py",
@@ -83,8 +84,10 @@ class Machine:
         for folder in (SBIN, LOG, "run/failed", "etc/ironburst"):
             (self.disk / folder).mkdir(parents=True, exist_ok=True)
         (self.disk / "etc/ironburst/kubelet.yaml").touch()
-        texts = {name: path.read_text().partition("\n")[2] for name, path in PROGRAMS.items()}
-        files = {name: f"#!{sys.executable}\n{text}" for name, text in texts.items()}
+        files = {
+            name: path.read_text().replace("#!/usr/bin/python3", f"#!{sys.executable}", 1)
+            for name, path in PROGRAMS.items()
+        }
         for name, text in (files | {name: f"#!/bin/sh\n{text}\n" for name, text in STUBS.items()}).items():
             (self.disk / SBIN / name).write_text(text)
             (self.disk / SBIN / name).chmod(0o755)

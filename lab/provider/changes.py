@@ -45,3 +45,26 @@ def replaces(path: str, rules: frozenset[str]) -> bool:
     bare = re.sub(r"\[[^\]]*\]", "", path)
     parts = bare.split(".")
     return any(".".join(parts[:i]) in rules for i in range(1, len(parts) + 1))
+
+
+def same(asked: Any, seen: Any) -> bool:
+    """Whether a cloud's value is what was asked for: text and numbers or booleans alike, JSON by content, lists in
+    any order, and of an object only what was asked.
+    """
+    if isinstance(asked, dict) and isinstance(seen, dict):
+        return all(same(v, seen.get(k)) for k, v in asked.items())
+    if isinstance(asked, list) and isinstance(seen, list):
+        left = list(seen)
+        for item in asked:
+            if (hit := next((i for i, s in enumerate(left) if same(item, s)), None)) is None:
+                return False
+            del left[hit]
+        return not left
+    if asked == seen or (not asked and not seen and not isinstance(asked, str | bool | int)):
+        return True
+    if isinstance(asked, bool) or isinstance(seen, bool):
+        return str(asked).lower() == str(seen).lower()
+    try:
+        return bool(json.loads(str(asked)) == json.loads(str(seen)))
+    except ValueError:
+        return False

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import sys
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -12,9 +13,14 @@ LOOK_S = 60.0
 
 
 def _program() -> Any:
-    spec = importlib.util.spec_from_file_location("ironburst_dead_man", FILE)
+    _module("ironburst_cloud", FILE.parent / "aws/ironburst_cloud.py")
+    return _module("ironburst_dead_man", FILE)
+
+
+def _module(name: str, file: Path) -> Any:
+    spec = importlib.util.spec_from_file_location(name, file)
     assert spec and spec.loader
-    module = importlib.util.module_from_spec(spec)
+    module = sys.modules[name] = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
 

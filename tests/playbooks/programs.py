@@ -9,6 +9,7 @@ import ansible.module_utils
 PLAYBOOKS = Path(__file__).resolve().parents[2] / "playbooks"
 UTILS = str(PLAYBOOKS / "plugins" / "module_utils")  # Ansible sends them with its modules
 ansible.module_utils.__path__.append(UTILS)
+CLOUD_NODE = "roles/cloud_node/files/"
 AS_A_PROGRAM = f"""import runpy, sys
 import ansible.module_utils
 ansible.module_utils.__path__.append({UTILS!r})
@@ -20,9 +21,15 @@ def command(path: Path) -> list[str]:
     return [sys.executable, "-c", AS_A_PROGRAM, str(path)]
 
 
-def load(path: str):
-    """The module at `path` below playbooks/."""
+def load(path: str, cloud: str = "aws"):
+    """The module at `path` below playbooks/. `cloud`: whose `ironburst_cloud` lies beside it on the node."""
     file = PLAYBOOKS / path
+    if str(path).startswith(CLOUD_NODE):
+        sys.modules["ironburst_cloud"] = _module(PLAYBOOKS / CLOUD_NODE / cloud / "ironburst_cloud.py")
+    return _module(file)
+
+
+def _module(file: Path):
     spec = importlib.util.spec_from_file_location(file.stem.replace("-", "_"), file)
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)

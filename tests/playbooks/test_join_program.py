@@ -223,7 +223,7 @@ def test_a_node_of_ours_that_can_not_join_may_be_ended(cloud, join, tmp_path):
 
 
 def test_no_metadata_service_is_given_up_at_the_deadline(cloud, join, tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr(join, "IMDS", "http://127.0.0.1:9")
+    monkeypatch.setattr(join.cloud, "SERVICE", "http://127.0.0.1:9")
     assert join.main() == 1
     assert "did not answer in 2 s" in capsys.readouterr().err
 

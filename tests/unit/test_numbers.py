@@ -161,6 +161,7 @@ ALONE = {
         slurm_head_backup_keep slurm_head_conversion_timeout slurm_head_ledger_backup_keep users_cache_time""",
 }
 DOCUMENT_ALONE = {
+    "GooglePlace.local_ssds": "none are asked for",
     "Burst.carbon_usd_per_tonne": "a document from before the key: it weighs nothing",
     "Burst.settle_s": "a document from before the key: nobody waited then",
     "PoolDocument.checkpoint_s": "a document from before the key",
@@ -172,6 +173,11 @@ PLAYS_ALONE = {
 COMPONENTS_ALONE = {
     "access.SESSION_S": "of a hall's certificate: who holds it asks again before its end, which the answer names",
     "budget.ALARMS": "AWS's own alarms, in per cent of the stack's budget",
+    "hall_links._ASNS": "private ASNs, of which the halls' are left out",
+    "hall_links.ike_version=": "of the tunnels; Google's other one is for devices of before",
+    "hall_links.new_prefix=": "two ends of a tunnel",
+    "names.MOST": "characters of a name in Google Cloud",
+    "names._ACCOUNT": "characters of a service account's id there",
     "cluster_kinds.ANSWER_S": "how long one look at a cluster may take",
     "eks.ZONES": "what EKS asks for at least",
     "interruptions.RETENTION_S": "notices that nobody fetched",

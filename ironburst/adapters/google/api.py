@@ -10,7 +10,8 @@ from __future__ import annotations
 import functools
 import json
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 import google.auth
@@ -35,33 +36,48 @@ CALLS = {
     "regions": ("get",),
     "zoneOperations": ("get", "list"),
 }
-"""all that are made"""
+"""those that a controller makes"""
 
 Json = Mapping[str, Any]
 
 
 @functools.cache
-def _description() -> dict[str, Any]:
-    whole: dict[str, Any] = json.loads(get_static_doc("compute", "v1"))
+def _api_v1() -> dict[str, Any]:
+    said: dict[str, Any] = json.loads(get_static_doc("compute", "v1"))
+    return said
+
+
+def _description(calls: Mapping[str, Sequence[str]]) -> dict[str, Any]:
+    known = _api_v1()["resources"]
     made = {
-        resource: {"methods": {name: whole["resources"][resource]["methods"][name] for name in names}}
-        for resource, names in CALLS.items()
+        resource: {"methods": {name: known[resource]["methods"][name] for name in names}}
+        for resource, names in calls.items()
     }
-    return whole | {"resources": made}
+    return _api_v1() | {"resources": made}
 
 
 class Api:
     """A project's Compute Engine, by its v1 API. Every method raises CloudError."""
 
-    def __init__(self, project: str, *, credentials: Any = None, endpoint: str | None = None, timeout_s: float = 30.0):
-        """`endpoint`: with its path, as http://127.0.0.1:8080/compute/v1/; None: Google's. `credentials`: None: as
-        google-auth finds them (GOOGLE_APPLICATION_CREDENTIALS, the service account of the machine, ...).
+    def __init__(
+        self,
+        project: str,
+        *,
+        more: Mapping[str, Sequence[str]] = MappingProxyType({}),
+        credentials: Any = None,
+        endpoint: str | None = None,
+        timeout_s: float = 30.0,
+    ):
+        """`more`: calls beside CALLS. `endpoint`: with its path, as http://127.0.0.1:8080/compute/v1/; None: Google's.
+        `credentials`: None: as google-auth finds them (GOOGLE_APPLICATION_CREDENTIALS, the service account of the
+        machine, ...).
         """
         self.project = project
         self._credentials, self._timeout_s, self._local = credentials, timeout_s, threading.local()
+        calls = {each: (*CALLS.get(each, ()), *more.get(each, ())) for each in (*CALLS, *more)}
         options = ClientOptions(api_endpoint=endpoint) if endpoint else None
-        service = build_from_document(_description(), http=httplib2.Http(), client_options=options)
-        self._resources = {resource: getattr(service, resource)() for resource in CALLS}
+        service = build_from_document(_description(calls), http=httplib2.Http(), client_options=options)
+        self._resources = {resource: getattr(service, resource)() for resource in calls}
 
     def _http(self) -> Any:
         """A connection of this thread's own: httplib2's are no two threads' at a time."""
@@ -72,10 +88,10 @@ class Api:
         return self._local.http
 
     def call(self, resource: str, method: str, **parameters: Any) -> Json:
-        """One call, as `instances`, `get`; its answer, which is an object."""
+        """One call, as `instances`, `get`; its answer, which is an object. `project`: another one than ours."""
         what = f"{resource}.{method}"
         try:
-            asked = getattr(self._resources[resource], method)(project=self.project, **parameters)
+            asked = getattr(self._resources[resource], method)(**{"project": self.project} | parameters)
         except TypeError as error:  # the client's own: nothing was sent
             raise Malformed(f"{what}: {error}", "ParameterError") from None
         try:

@@ -194,6 +194,10 @@ class Google:
             if errors.is_missing(error, "instances"):
                 return self._ended(id) is not None
             going = error.code in ("resourceNotReady", "RESOURCE_NOT_READY")
+            if error.code == "forbidden" and self._one(id) is not None:
+                # the right is bound to names (docs/adr/0128), and that one has this number still: asked right before
+                self._api.call("instances", "delete", zone=id.zone, instance=id.name)
+                return False
             if not going:
                 raise
         found = self._one(id)

@@ -2,8 +2,9 @@
 
 What `LaunchRequest.place` has for a zone: `machine_type`; `network_interfaces`: [{subnetwork, nic_type?}], the node's
 address is in the first; `boot_disk_type`, `boot_disk_gb`. Or not: `local_ssds` (a count, where the type doesn't bring
-them), `service_account`, `network_tags`, `labels` (the organization's), `placement_policy`, `max_run_s`, `reservation`
-(a name, or projects/P/reservations/NAME): the only one that its nodes run in.
+them), `boot_disk_mb_s`, `service_account`, `network_tags`, `labels` (the organization's), `placement_policy`,
+`max_run_s`, `reservation` (a name, or projects/P/reservations/NAME): the only one that its nodes run in;
+`reservation_bound`: its machines are bound to it.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ TOKEN, ASKED = "ironburst-token", "ironburst-asked"
 """its launch's token, and a hash of all that was asked for with it"""
 
 _TOKENS = uuid.UUID("6f2f1a52-5a0c-5d0e-9f57-6d3f4a3a2d10")
+_EMPTY: tuple[Any, ...] = (None, "", 0, False, [], {})
 _LABEL = 63
 _PLAIN = frozenset("abcdefghijklmnopqrstuvwxyz0123456789-")
 _USER_DATA = 262_144  # bytes of a value of metadata
@@ -59,6 +61,7 @@ def of(request: LaunchRequest) -> Launch:
     # of the request, not of the body: a newer ironburst may ask with other words for the same. What an older one didn't
     # know is empty
     values = {each.name: getattr(request, each.name) for each in fields(request)}
+    values["place"] = {key: value for key, value in request.place.items() if value not in _EMPTY}
     said = json.dumps({key: value for key, value in values.items() if value not in (None, "")}, sort_keys=True)
     asked = hashlib.sha256(said.encode()).hexdigest()[:40]
     properties["labels"] |= {ASKED: asked}
@@ -115,7 +118,7 @@ def _boot_disk(request: LaunchRequest) -> dict[str, Any]:
         "diskType": place["boot_disk_type"],
         "diskSizeGb": str(place["boot_disk_gb"]),
         "labels": _labels(request),
-    }
+    } | ({"provisionedThroughput": str(place["boot_disk_mb_s"])} if place.get("boot_disk_mb_s") else {})
     return {"boot": True, "autoDelete": True, "initializeParams": made}
 
 
@@ -132,8 +135,9 @@ def _identity(email: str) -> dict[str, Any]:
 def _scheduling(request: LaunchRequest) -> dict[str, Any]:
     """GPUs don't migrate; what stops is not started again behind us; what the provider ends leaves no disk behind."""
     models = {"spot": "SPOT", "capacity-block": "RESERVATION_BOUND"}
+    on_demand = "RESERVATION_BOUND" if request.place.get("reservation_bound") else "STANDARD"
     out: dict[str, Any] = {
-        "provisioningModel": models.get(request.market, "STANDARD"),
+        "provisioningModel": models.get(request.market, on_demand),
         "onHostMaintenance": "TERMINATE",
         "automaticRestart": False,
     }

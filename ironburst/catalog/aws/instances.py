@@ -3,46 +3,24 @@
 import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import date
 from typing import Literal
 
+from ironburst.catalog import instances
+from ironburst.catalog.aws import spot
 from ironburst.catalog.errors import Unknown, look_up
 from ironburst.catalog.hardware import Gpu, gpu, gpus
 from ironburst.catalog.tables import Row, integer, number, table, text
 
+LIST_REGION = "us-east-1"  # the only region whose on-demand prices the data has
 InterfaceType = Literal["interface", "efa", "efa-only"]
 
 
 @dataclass(frozen=True)
-class InstanceType:
-    """One EC2 type. `gpu` is None where its accelerator isn't in the GPU table; other None values are unknown."""
+class InstanceType(instances.InstanceType):
+    """One EC2 type. `network_cards`: None where its cards aren't known."""
 
-    name: str
-    family: str
-    vcpus: int | None
-    threads_per_core: int | None
-    """as it boots; EC2 says of no type how many sockets it has"""
-    memory_mib: int | None
-    accelerator: str
-    gpu: Gpu | None
-    gpu_count: int
-    gpu_fraction: float | None
-    """below 1: a part of one GPU"""
-    pcie_lanes: int | None
-    """that it wires to each GPU; None: not known"""
     network_cards: int | None
     efa_count: int
-    network_mbps: int | None
-    od_usd_per_hour: float | None
-    """on-demand price in us-east-1; None: not sold on demand, or unknown"""
-    prices_as_of: date | None
-    purchase: tuple[str, ...]
-    """the ways it is sold, as EC2 names them: on-demand, spot, capacity-block; empty is unknown"""
-
-    @property
-    def gpu_model(self) -> str | None:
-        """The name of its GPU in the catalogue; None: no GPU that the catalogue knows."""
-        return None if self.gpu is None else self.gpu.model
 
     def zones(self, region: str) -> tuple[str, ...]:
         """Availability zones of `region` that offer this type (as of the data file's date); empty: none known."""
@@ -52,6 +30,27 @@ class InstanceType:
     def regions(self) -> tuple[str, ...]:
         """Regions that offer this type (as of the data file's date); empty: none known."""
         return tuple(sorted(region for region, name in _offerings() if name == self.name))
+
+    def fabric(self) -> tuple[str, int]:
+        """EFA, by its interfaces. Raises Unknown where its cards aren't known."""
+        links = sum(nic.interface_type != "interface" for nic in network_interfaces(self.name))
+        return ("efa" if links else "none", links)
+
+    def listed(self, market: instances.Market, region: str) -> instances.Price | None:
+        """The list price of an hour; None: not known."""
+        if region != LIST_REGION:
+            return None
+        if market == "on-demand" and self.od_usd_per_hour is not None:
+            return instances.Price(self.od_usd_per_hour, "list price", self.prices_as_of)
+        return spot.price(self.name, region) if market == "spot" else None
+
+    def interruptions(self, region: str) -> instances.Interruptions | None:
+        """By the spot advisor."""
+        return spot.interruptions(self.name, region)
+
+    def spot_savings(self, region: str) -> instances.Savings | None:
+        """By the spot advisor."""
+        return spot.savings(self.name, region)
 
 
 @dataclass(frozen=True)
@@ -120,6 +119,7 @@ def instance_types() -> dict[str, InstanceType]:
         name, layout = row["instance_type"], _efa_rows().get(row["instance_type"])
         efa_count = int(layout["max_efa"]) if layout else integer(row, "efa_max") or 0
         types[name] = InstanceType(
+            provider="aws",
             name=name,
             family=row["family"],
             vcpus=integer(row, "vcpu"),
@@ -135,6 +135,7 @@ def instance_types() -> dict[str, InstanceType]:
             network_mbps=integer(row, "net_mbps"),
             od_usd_per_hour=number(row, "od_usd_h_us_east_1"),
             prices_as_of=prices.as_of,
+            list_region=LIST_REGION,
             purchase=tuple((text(row, "spot_classes") or "").replace(",", " ").split()),
         )
     return types
@@ -161,14 +162,6 @@ def network_interfaces(name: str) -> tuple[NetworkInterface, ...]:
     first = (NetworkInterface(0, 1, "efa-only"),) if first_card_has_efa else ()
     others = tuple(NetworkInterface(card, 0, "efa-only") for card in range(1, kind.network_cards))
     return (primary, *first, *others)
-
-
-def fabric(*names: str) -> tuple[str, int]:
-    """The fabric between nodes of these types: its name, and the links that one has at least; ("none", 0): some have
-    none. Raises Unknown.
-    """
-    links = min(sum(nic.interface_type != "interface" for nic in network_interfaces(name)) for name in names)
-    return ("efa" if links else "none", links)
 
 
 def pod_resources(fabric: str, links: int) -> dict[str, int]:

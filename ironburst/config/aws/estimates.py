@@ -1,19 +1,14 @@
-"""What the declaration can cost at worst. Every figure is an estimate from prices that have a date."""
+"""What a network in AWS, and a control plane of EKS, cost by the hour."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from datetime import date
-
 from ironburst import catalog
-from ironburst.config.aws import subnets
-from ironburst.config.aws.models import AwsCloud, AwsGroup, AwsPool
+from ironburst.config.aws import declared, subnets
+from ironburst.config.aws.models import AwsCloud
 from ironburst.config.aws.network_models import ENDPOINTS, HallLink
+from ironburst.config.estimate import HOURS_PER_MONTH, Estimate
 from ironburst.config.models import ClusterConfig
-from ironburst.config.prices import at_worst, oldest, price
-from ironburst.system import local_time
 
-HOURS_PER_MONTH = 730
 # what a GB costs the VPC's account; behind a transit gateway its owner pays for the way on
 WAY_OUT: dict[str, catalog.NetworkItem] = {
     "vpn": "internet-out",
@@ -22,65 +17,12 @@ WAY_OUT: dict[str, catalog.NetworkItem] = {
 }
 
 
-@dataclass(frozen=True)
-class Estimate:
-    """USD per hour with every declared node running;
-    None where a price isn't known. `as_of`: the oldest list price in it. `beside`: what isn't in the sum.
-    """
-
-    what: str
-    usd_per_hour: float | None
-    as_of: date | None
-    beside: str = ""
-    remedy: str = "give one under cloud.price"
-
-    @property
-    def usd_per_month(self) -> float | None:
-        """None where the hour's isn't known."""
-        return None if self.usd_per_hour is None else self.usd_per_hour * HOURS_PER_MONTH
-
-    def told(self, today: date | None = None) -> str:
-        """For people now: with the age of its prices. `str` is the same on every day, for what is kept."""
-        dated = f"list prices of {self.as_of}"
-        return str(self).replace(dated, f"list prices of {local_time.prices_of(self.as_of, today)}", 1)
-
-    def __str__(self) -> str:
-        if self.usd_per_hour is None:
-            return f"{self.what}: price unknown, so no estimate; {self.remedy}"
-        dated = f", list prices of {self.as_of}" if self.as_of else ", declared prices"
-        hour, month = f"{self.usd_per_hour:,.2f} USD an hour", f"{self.usd_per_month:,.0f} USD a month"
-        beside = f"; {self.beside}" if self.beside else ""
-        return f"{self.what}: at worst {hour}, {month} (estimate{dated}){beside}"
-
-
-def fixed(config: ClusterConfig) -> list[Estimate]:
-    """What costs money all the time, whether or not anything is rented."""
-    cloud = config.cloud
-    if not cloud:
+def running(config: ClusterConfig) -> list[Estimate]:
+    """What costs money all the time in AWS beside nodes."""
+    if not (cloud := declared.of(config)):
         return []
-    costs = [group(cloud, each) for each in cloud.groups]
-    costs += [network(cloud)] if not cloud.network.existing else []
-    costs += [eks(cloud)] if config.kubernetes and config.kubernetes.eks else []
-    return costs
-
-
-def pool(cloud: AwsCloud, declared: AwsPool) -> Estimate:
-    """Every node of the pool rented all the time, of its dearest type in its dearest market."""
-    what = f"burst pool {declared.name}, {declared.max_nodes} x {' or '.join(declared.types)}"
-    if declared.capacity_block:
-        what += f" in capacity block {declared.capacity_block.id}, paid for when it was bought"
-    offers = [(name, market) for name in declared.types for market in declared.markets]
-    dated = oldest(price(cloud, *each) for each in offers)
-    filled = "beside that each launch pays for each GB of its image that is filled in at a rate"
-    beside = filled if declared.root_disk_init_mb_s else ""
-    worst = _estimate(what, [at_worst(cloud, *each) for each in offers], declared.max_nodes)
-    return replace(worst, as_of=dated, beside=beside)
-
-
-def group(cloud: AwsCloud, declared: AwsGroup) -> Estimate:
-    """The fixed nodes at the on-demand price (a reservation or a capacity block is paid for apart, and differently)."""
-    what = f"fixed group {declared.name}, {declared.count} x {declared.instance_type}"
-    return _estimate(what, [price(cloud, declared.instance_type, "on-demand")], declared.count)
+    costs = [network(cloud)] if not cloud.network.existing else []
+    return costs + ([eks(cloud)] if config.kubernetes and config.kubernetes.eks else [])
 
 
 def network(cloud: AwsCloud) -> Estimate:
@@ -138,10 +80,3 @@ def _link_parts(links: list[HallLink]) -> list[tuple[str, list[catalog.NetworkIt
         ("VPN connection", ["vpn-connection"], sum(link.kind == "vpn" for link in links)),
         ("transit gateway attachment", ["transit-gateway-attachment"], transit),
     ]
-
-
-def _estimate(what: str, prices: list[catalog.Price | None], nodes: int) -> Estimate:
-    known = [given for given in prices if given is not None]
-    if len(known) < len(prices):
-        return Estimate(what, None, None)
-    return Estimate(what, max(each.usd_per_hour for each in known) * nodes, oldest(known))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime, timedelta
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
@@ -123,6 +123,12 @@ class AwsPool(Pool):
         implied = isinstance(given, dict) and given.get("capacity_block") and "markets" not in given
         return given | {"markets": ["capacity-block"]} if implied else given
 
+    @property
+    def paid_beside(self) -> str:
+        """What a launch pays for beside its hours; empty: nothing."""
+        filled = "beside that each launch pays for each GB of its image that is filled in at a rate"
+        return filled if self.root_disk_init_mb_s else ""
+
     def spans(self, spot_max_nodes: int) -> bool:
         """Whether a job may have several of its nodes; on spot at most this number."""
         return self.max_nodes > 1 and (set(self.markets) != {"spot"} or spot_max_nodes > 1)
@@ -227,9 +233,10 @@ class Iam(Strict):
     )
 
 
-# with a second cloud, ClusterConfig.cloud is the union of both by `provider`, as a Scheduler is by `kind`
 class AwsCloud(Cloud):
     """Cloud nodes, fixed and rented."""
+
+    store: ClassVar[str] = "aws-secretsmanager"
 
     provider: Literal["aws"] = "aws"
     network: CloudNetwork

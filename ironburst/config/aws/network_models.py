@@ -57,6 +57,11 @@ class CloudNetwork(Strict):
     )
 
     @property
+    def further(self) -> list[tuple[str, str]]:
+        """(key, network) of those beside `cidr`: none."""
+        return []
+
+    @property
     def links(self) -> list[HallLink]:
         """All of them."""
         return [self.hall_link, *self.hall_links] if self.hall_link else self.hall_links

@@ -13,7 +13,6 @@ from ironburst.config.aws.models import AwsCloud, AwsGroup, AwsPool
 from ironburst.config.models import ClusterConfig
 from ironburst.config.scheduler_models import Scheduler, Slurm
 from ironburst.nodes.naming import logical, node_role
-from ironburst.system import secrets
 
 WORDS = {"munge_key": "the munge key", "join_token": "the join token"}
 """what rented nodes join with, by the key of the stack file that names it"""
@@ -91,7 +90,7 @@ def _joins_with(scheduler: Scheduler) -> tuple[str, list[str]]:
     if isinstance(scheduler, Slurm) and scheduler.bridge:
         keys["join_token"] = scheduler.bridge.join_token
     read = " and ".join(WORDS[key] for key in keys)
-    return read, [reference for reference in keys.values() if secrets.in_a_store(reference)]
+    return read, [reference for reference in keys.values() if reference.partition(":")[0] == AwsCloud.store]
 
 
 def _rented(config: ClusterConfig, scheduler: Scheduler) -> NodeRole:

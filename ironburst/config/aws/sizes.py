@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ironburst import catalog
+from ironburst.catalog.aws.regions import regions
 from ironburst.config.aws import policies, roles
 from ironburst.config.aws.models import AwsCloud
 from ironburst.config.models import ClusterConfig
@@ -48,7 +48,7 @@ def size(document: Mapping[str, Any]) -> int:
 
 def where(cloud: AwsCloud) -> policies.Scope:
     """The stack's ARNs, of any account: all numbers have twelve digits."""
-    known = catalog.regions().get(cloud.region)
+    known = regions().get(cloud.region)
     return policies.Scope(known.partition if known else "aws", cloud.region, "123456789012")
 
 

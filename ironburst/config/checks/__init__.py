@@ -19,18 +19,24 @@ from ironburst.config.checks import (
     gpus,
     halls,
     install,
+    instance_types,
     karpenter,
     metal,
     monitoring,
     names,
+    networks,
+    provider,
     scheduler,
     shares,
     software,
     users,
 )
 from ironburst.config.checks.aws import cloud, data, identity, network, places, rights, tags
+from ironburst.config.checks.aws import doubtful as first
 from ironburst.config.checks.aws.eks import hosted, support
 from ironburst.config.checks.common import Findings
+from ironburst.config.checks.google import cloud as second
+from ironburst.config.checks.google import network as second_network
 from ironburst.config.finding import Finding
 from ironburst.config.models import ClusterConfig
 
@@ -43,7 +49,9 @@ CHECKS: tuple[Callable[[ClusterConfig], Findings], ...] = (
     places.once,
     names.duplicates,
     metal.rack_units,
-    network.overlaps,
+    provider.provider,
+    networks.overlaps,
+    network.room,
     metal.addresses,
     metal.certificates,
     install.install,
@@ -61,11 +69,14 @@ CHECKS: tuple[Callable[[ClusterConfig], Findings], ...] = (
     halls.cables,
     halls.switches,
     halls.rules_of_halls,
-    cloud.instance_types,
+    instance_types.instance_types,
     gpus.memory,
     gpus.untyped,
     network.zones,
     network.hall_links,
+    networks.head_linked,
+    second.cloud,
+    second_network.network,
     data.data,
     rights.policy_sizes,
     rights.boundary,
@@ -73,6 +84,8 @@ CHECKS: tuple[Callable[[ClusterConfig], Findings], ...] = (
     budget.ceilings_and_prices,
     budget.likely,
     doubtful.doubtful,
+    first.doubtful,
+    second.doubtful,
     karpenter.karpenter,
     software.scheduler,
     software.dgx_os,
@@ -90,5 +103,5 @@ def check(config: ClusterConfig, now: datetime, of_software: Iterable[Finding] =
     over; `of_software`: what software.findings says of the solved versions (`ironburst lock` says that itself).
     """
     findings = [finding for each_check in CHECKS for finding in each_check(config)]
-    of_a_day = (allowances.ends, cloud.capacity, support, identity.authorities)
+    of_a_day = (allowances.ends, cloud.capacity, second.capacity, support, identity.authorities)
     return [*findings, *of_software, *(finding for each in of_a_day for finding in each(config, now))]

@@ -7,12 +7,12 @@ import re
 from collections.abc import Iterator
 
 from ironburst import catalog
+from ironburst.config.checks import common
 from ironburst.config.checks.common import At, Findings, schedulers
 from ironburst.config.finding import Finding, path_of
 from ironburst.config.models import ClusterConfig
 from ironburst.config.scheduler_models import Slurm
 from ironburst.config.software import wish
-from ironburst.system import secrets
 
 # Of slurm-bridge 1.1 and 1.2: kubeVersion of the chart, and its annotation slinky.slurm.net/minimum-slurm-version
 LEAST = {"slurm": (25, 11), "kubernetes": (1, 34)}
@@ -32,9 +32,9 @@ def bridge(config: ClusterConfig) -> Findings:
             yield Finding(at(), None, "bridge-shares", message)
         yield from _versions(config)
         reference = slurm.bridge.join_token if slurm.bridge else ""
-        if config.cloud and config.cloud.pools and not secrets.in_a_store(reference):
+        if config.cloud and config.cloud.pools and not common.readable(config.cloud, reference):
             message = (
-                f"must be an {secrets.STORED} reference where there are burst pools: "
+                f"must be a reference to {config.cloud.store}: where there are burst pools: "
                 "a rented node reads it at boot, by its role"
             )
             yield Finding(at("join_token"), reference, "join-token", message)

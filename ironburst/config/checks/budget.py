@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from itertools import product
 
 from ironburst import catalog
-from ironburst.catalog.aws.prices import LIST_REGION, Market
-from ironburst.config.aws import estimates
+from ironburst.catalog import Market
+from ironburst.config import estimates
 from ironburst.config.checks.common import Findings
 from ironburst.config.cloud_models import Cloud, Pool, Price
 from ironburst.config.finding import Finding, path_of
@@ -68,10 +68,11 @@ def _hints(name: str, markets: Sequence[Market], region: str) -> Iterator[str]:
     saved = catalog.spot_savings(name, region) if "spot" in markets else None
     if saved:
         yield f"spot of {name} there: {saved.percent:g}% below on demand on {saved.as_of}, by the spot advisor"
-    listed = [(market, catalog.price(name, market, LIST_REGION)) for market in markets if region != LIST_REGION]
+    elsewhere = catalog.instance_type(name).list_region
+    listed = [(market, catalog.price(name, market, elsewhere)) for market in markets if region != elsewhere]
     if any(there for _, there in listed):
         prices = ", ".join(f"{market} {there.usd_per_hour:g}" for market, there in listed if there)
-        yield f"{name} in {LIST_REGION}: {prices}"
+        yield f"{name} in {elsewhere}: {prices}"
 
 
 def likely(config: ClusterConfig) -> Findings:
@@ -127,14 +128,14 @@ def _ceilings(budget: Budget) -> Iterator[tuple[tuple[str, ...], float]]:
 def _far_from_list(path: str, name: str, declared: Price) -> Findings:
     for key, market in MARKETS.items():
         try:
-            listed = catalog.price(name, market, LIST_REGION)
+            where = catalog.instance_type(name).list_region
+            listed = catalog.price(name, market, where)
         except catalog.Unknown:
             return  # said by cloud.instance_types()
         given = getattr(declared, key)
         if given and listed and not listed.usd_per_hour / FAR < given < listed.usd_per_hour * FAR:
             message = (
-                f"{given:g}, and {listed.usd_per_hour:g} is the price in {LIST_REGION}: "
-                "it is USD per hour of one instance"
+                f"{given:g}, and {listed.usd_per_hour:g} is the price in {where}: it is USD per hour of one instance"
             )
             yield Finding(f"{path}.{key}", given, "far-from-list", message, "warning")
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import functools
+import ipaddress
 from collections.abc import Callable, Iterator
 
 from ironburst import catalog
-from ironburst.config.cloud_models import Group, Pool
+from ironburst.config.cloud_models import Cloud, Group, Pool
 from ironburst.config.finding import Finding, path_of
 from ironburst.config.models import ClusterConfig, Hall, Nodes
 from ironburst.config.scheduler_models import Scheduler
@@ -39,9 +40,20 @@ def cloud_nodes(config: ClusterConfig) -> Iterator[tuple[At, Group | Pool]]:
             yield functools.partial(path_of, "cloud", "pools", p), pool
 
 
+def readable(cloud: Cloud, reference: str) -> bool:
+    """Whether a secret is where the cloud's nodes can read it, by their role."""
+    return reference.partition(":")[0] == cloud.store
+
+
 def unknown(path: str, name: str, lookup: Callable[[str], object]) -> Findings:
     """A finding where the catalogue's `lookup` doesn't know `name`."""
     try:
         lookup(name)
     except catalog.Unknown as error:
         yield Finding(path, name, "unknown", str(error))
+
+
+def unroutable(address: str) -> bool:
+    """Whether nobody outside reaches it."""
+    private = ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "100.64.0.0/10")
+    return any(ipaddress.IPv4Address(address) in ipaddress.IPv4Network(each) for each in private)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ipaddress
 from collections.abc import Iterator
 
-from ironburst.config.checks.aws.doubtful import of_cloud
 from ironburst.config.checks.common import Findings, owned_nodes
 from ironburst.config.cloud_models import Pool
 from ironburst.config.finding import Finding, path_of
@@ -23,7 +22,6 @@ def doubtful(config: ClusterConfig) -> Findings:
     yield from _owned(config)
     yield from _waits(config)
     if config.cloud:
-        yield from of_cloud(config.cloud)
         for key, value in config.cloud.price.items():
             if value.spot and value.spot_max and value.spot > value.spot_max:
                 message = f"{value.spot_max:g} is less than spot, {value.spot:g}: such nodes are never had; raise it"

@@ -26,7 +26,7 @@ def energy(config: ClusterConfig) -> Findings:
             yield from unknown(path_of("monitoring", "carbon", "halls", name), given, catalog.electricity)
     if isinstance(carbon.cloud, str):
         yield from unknown(path_of("monitoring", "carbon", "cloud"), carbon.cloud, catalog.electricity)
-    known = catalog.regions().get(config.cloud.region) if config.cloud else None
+    known = catalog.regions(config.cloud.provider).get(config.cloud.region) if config.cloud else None
     if known and carbon.cloud is None:
         try:
             catalog.electricity(known.country)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from ironburst.config import spot_notice
+from ironburst.config.checks import common
 from ironburst.config.checks.common import At, Findings, cloud_nodes, owned_nodes, schedulers
 from ironburst.config.finding import Finding, path_of
 from ironburst.config.models import ClusterConfig
@@ -12,7 +13,6 @@ from ironburst.config.node_settings import NodeSettings
 from ironburst.config.scheduler_models import Scheduler
 from ironburst.config.types import duration_text
 from ironburst.nodes.naming import SCHEDULERS
-from ironburst.system import secrets
 
 NODE_NAME = r"[a-z0-9]([a-z0-9.-]*[a-z0-9])?"  # of a Node object: RFC 1123
 
@@ -32,10 +32,11 @@ def scheduler(config: ClusterConfig) -> Findings:
         if not each.joins_with:
             continue
         key, reference = each.joins_with
-        rents = config.cloud and any(config.scheduler_of(pool) is each for pool in config.cloud.pools)
-        if rents and not secrets.in_a_store(reference):
+        cloud = config.cloud
+        rents = cloud and any(config.scheduler_of(pool) is each for pool in cloud.pools)
+        if cloud and rents and not common.readable(cloud, reference):
             message = (
-                f"must be an {secrets.STORED} reference where there are burst pools: "
+                f"must be a reference to {cloud.store}: where there are burst pools: "
                 "a rented node reads it at boot, by its role"
             )
             yield Finding(at(key), reference, key.replace("_", "-"), message)

@@ -10,6 +10,7 @@ from ironburst.doctor.aws.account import Caller, DryRun, IamDecision, IamQuestio
 from ironburst.doctor.aws.site import PUBLISH, AwsSite, node_roles, reserved
 from ironburst.doctor.checks import CheckResult, Unasked, answered
 from ironburst.document import PoolDocument, PoolZone
+from ironburst.document.aws import AwsPlace
 from ironburst.nodes.naming import CLUSTER_TAG, LEASE_TAG, POOL_TAG, image_parameter
 from ironburst.ports import LaunchRequest
 
@@ -89,6 +90,8 @@ def _of_templates(
     """The instance of a launch from each of the pool's templates."""
     published = site.document.pool(pool.name) if site.document else None
     for zone in published.zones if published else ():
+        if not isinstance(zone.place, AwsPlace):
+            continue  # of a document of another cloud
         template = {"ec2:LaunchTemplate": arn("ec2", f"launch-template/{zone.place.launch_template_id}")}
         tagged = {**born, f"aws:RequestTag/{LEASE_TAG}": LEASE}
         kind = {"ec2:InstanceType": zone.instance_type or pool.types[0]}

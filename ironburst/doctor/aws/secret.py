@@ -6,12 +6,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ironburst.config.aws.models import AwsCloud
 from ironburst.config.scheduler_models import Scheduler
 from ironburst.doctor.aws.account import IamQuestion, Secret
 from ironburst.doctor.aws.rights import judged
 from ironburst.doctor.aws.site import AwsSite, node_roles
 from ironburst.doctor.checks import CheckResult, answered
-from ironburst.system import secrets
 
 CHECK = "secret"
 
@@ -21,7 +21,7 @@ def check(site: AwsSite) -> Iterator[CheckResult]:
     used = {scheduler.kind: scheduler for scheduler in map(site.config.scheduler_of, site.cloud.pools)}
     for scheduler in used.values():
         key, reference = scheduler.joins_with or ("", "")
-        if secrets.in_a_store(reference):
+        if reference.partition(":")[0] == AwsCloud.store:
             name = reference.partition(":")[2].partition("#")[0]
             yield from answered(CHECK, f"secret {name}", _secret(site, scheduler, key, name))
 

@@ -31,9 +31,10 @@ def test_every_section_of_the_stack_file_is_there():
     for heading in (
         "`ironburst:cluster`",
         "`halls[].nodes[].bmc`",
-        "`cloud.pools[]`",
-        "`cloud.network.hall_link`",
-        "`cloud.price.<name>`",
+        "`cloud (provider: aws).pools[]`",
+        "`cloud (provider: google).pools[]`",
+        "`cloud (provider: aws).network.hall_link`",
+        "`cloud (provider: aws).price.<name>`",
     ):
         assert f"## {heading}\n" in page
     assert "| `max_nodes` | integer | required | never more than this many at a time; above 0 up to 1000 |" in page

@@ -63,7 +63,7 @@ def test_old_or_missing_versions_are_refused_in_one_sentence(value, change, path
 def test_a_token_that_a_rented_node_cant_read_is_refused(value):
     value["scheduler"]["bridge"]["join_token"] = "file:/etc/token"
     ((path, message),) = said(value)
-    assert path == "scheduler.bridge.join_token" and "must be an aws-secretsmanager: reference" in message
+    assert path == "scheduler.bridge.join_token" and "must be a reference to aws-secretsmanager:" in message
     value["cloud"]["pools"] = []
     assert said(value, bridge.bridge) == []
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from ironburst.config import load, stack
+from ironburst.config.checks import networks
 from ironburst.config.checks.aws import network
 
 ROOT = Path(__file__).parents[3]
@@ -404,7 +405,11 @@ def test_interchangeable_types_are_valid(declared):
         ),
         (["g6e.12xlarge", "g6.12xlarge"], ".instance_types[1]", "g6.12xlarge has 4 x L4 with EFA"),
         (["g6.xlarge", "g6.8xlarge"], ".instance_types[1]", "g6.8xlarge has 1 x L4 with EFA, and g6.xlarge"),
-        (["g6.4xlarge", "g6f.4xlarge"], ".instance_types[1]", "g6f.4xlarge has 1 x 0.5 of L4 with no EFA"),
+        (
+            ["g6.4xlarge", "g6f.4xlarge"],
+            ".instance_types[1]",
+            "has 1 x 0.5 of L4 with no fabric between nodes",
+        ),
         (["g6e.12xlarge", "g6e.12xlarg"], ".instance_types[1]", "g6e.12xlarge"),
         (["g6e.12xlarge", "inf1.xlarge"], ".instance_types[1]", "no NVIDIA GPU"),
         (["g6e.12xlarge", "g6e.12xlarge"], ".instance_types[1]", "names g6e.12xlarge twice"),
@@ -518,7 +523,8 @@ def of_links(declared, *links):
     declared["cloud"]["network"] |= {"hall_link": None, "hall_links": list(links)}
     return [
         (each.path.partition("cloud.network.")[2], each.message)
-        for each in network.hall_links(load.from_value(declared))
+        for check in (network.hall_links, networks.head_linked)
+        for each in check(load.from_value(declared))
     ]
 
 
@@ -568,7 +574,7 @@ def test_one_link_and_a_list_of_links_are_one_too_many(declared):
 
 def test_cloud_nodes_without_any_link_are_told(declared):
     declared["cloud"]["network"]["hall_link"] = None
-    (finding,) = network.hall_links(load.from_value(declared))
+    (finding,) = networks.head_linked(load.from_value(declared))
     assert finding.severity == "warning" and "none joins" in finding.message
 
 

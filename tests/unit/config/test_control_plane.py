@@ -3,7 +3,7 @@
 import pytest
 
 from ironburst.config import load
-from ironburst.config.checks.aws import network
+from ironburst.config.checks import networks
 from ironburst.config.checks.control_plane import control_plane
 from ironburst.config.checks.scheduler import scheduler
 from ironburst.document import build
@@ -85,13 +85,13 @@ def test_a_cluster_that_is_there_says_how_it_is_reached(value, key):
 )
 def test_what_kubeadm_would_refuse_or_what_would_not_work_is_said_first(value, given, path, words):
     value["scheduler"]["control_plane"] |= given
-    found = said(value, control_plane, scheduler, network.overlaps)
+    found = said(value, control_plane, scheduler, networks.overlaps)
     assert [where for where, message in found if words in message] == [f"scheduler.{path}"], found
 
 
 def test_networks_of_the_cloud_and_of_the_pods_are_apart(value):
     value["scheduler"]["control_plane"]["pod_cidr"] = value["cloud"]["network"]["cidr"]
-    ((path, message),) = said(value, network.overlaps)
+    ((path, message),) = said(value, networks.overlaps)
     assert path == "scheduler.control_plane.pod_cidr" and "at config.ironburst:cluster.cloud.network.cidr" in message
 
 

@@ -5,8 +5,8 @@ from datetime import UTC, datetime
 import pytest
 
 from ironburst.config import load
-from ironburst.config.checks import check, control_plane, gpu_support
-from ironburst.config.checks.aws import eks, network
+from ironburst.config.checks import check, control_plane, gpu_support, networks
+from ironburst.config.checks.aws import eks
 from ironburst.config.checks.scheduler import scheduler
 from ironburst.config.software import solved
 from ironburst.document.build import CloudInstance, HostedCluster, Observed, build
@@ -178,7 +178,7 @@ def test_what_eks_offers_is_known_by_date(value, version, severity, words):
 
 def test_addresses_of_services_overlap_nothing(value):
     value["scheduler"]["eks"]["service_cidr"] = "10.90.16.0/20"
-    ((path, message),) = [each for each in said(value, network.overlaps) if "service" in each[0]]
+    ((path, message),) = [each for each in said(value, networks.overlaps) if "service" in each[0]]
     assert path == "scheduler.eks.service_cidr" and "overlaps 10.90.0.0/16" in message
 
 

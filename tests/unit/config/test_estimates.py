@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from ironburst import catalog
-from ironburst.config import load, prices
-from ironburst.config.aws import estimates
+from ironburst.config import estimates, load, prices
+from ironburst.config.aws.estimates import network as network_of_aws
 from ironburst.config.aws.models import AwsCloud
 from ironburst.document import of_stack
 
@@ -22,7 +22,7 @@ TRANSIT = {"kind": "transit-gateway", "hall": "hall-a", "gateway_id": "tgw-01234
 def network(region="us-east-1", zones=ZONES, **changes):
     pool = {"name": "p5", "instance_type": "p5.48xlarge", "max_nodes": 3, "zones": zones}
     declared = {"cidr": "10.90.0.0/16", "zones": ZONES, **changes}
-    return estimates.network(AwsCloud.model_validate({"region": region, "network": declared, "pools": [pool]}))
+    return network_of_aws(AwsCloud.model_validate({"region": region, "network": declared, "pools": [pool]}))
 
 
 @pytest.mark.parametrize(

@@ -3,8 +3,8 @@
 import pytest
 
 from ironburst.config import load
-from ironburst.config.checks import control_plane
-from ironburst.config.checks.aws import data, network
+from ironburst.config.checks import control_plane, networks
+from ironburst.config.checks.aws import data
 from ironburst.config.checks.scheduler import scheduler
 from tests.unit.kubernetes_stack import on_kubernetes
 
@@ -96,7 +96,7 @@ def test_a_secret_in_the_place_of_a_reference_is_not_repeated(value):
 def test_rented_nodes_read_their_token_from_aws(value):
     value["scheduler"]["join_token"] = "file:token"
     ((path, message),) = said(value)
-    assert path == "scheduler.join_token" and "must be an aws-secretsmanager: reference" in message
+    assert path == "scheduler.join_token" and "must be a reference to aws-secretsmanager:" in message
 
 
 def test_a_cluster_has_no_head_of_ours_and_its_own_rule_of_names(value):
@@ -115,7 +115,7 @@ def test_a_cluster_has_no_head_of_ours_and_its_own_rule_of_names(value):
 def test_a_hall_with_the_api_server_has_to_be_reached(value, server, findings):
     value["scheduler"]["api_server"] = server
     del value["cloud"]["network"]["hall_link"]
-    found = [message for _, message in said(value, network.hall_links)]
+    found = [message for _, message in said(value, networks.head_linked)]
     assert len(found) == findings and all("don't reach the API server 10.78.0.5" in each for each in found)
 
 

@@ -6,8 +6,7 @@ import pytest
 
 from ironburst import document
 from ironburst.config import load
-from ironburst.config.checks import gpu_support, names, scheduler, shares, software
-from ironburst.config.checks.aws import network
+from ironburst.config.checks import gpu_support, names, networks, scheduler, shares, software
 from ironburst.config.stack import secret_references
 from ironburst.controller import policy_view
 from ironburst.controller.launch_request import user_data
@@ -15,7 +14,7 @@ from ironburst.document import build
 from tests.unit.document.test_document import OBSERVED
 from tests.unit.kubernetes_stack import on_both
 
-CHECKS = (scheduler.scheduler, names.duplicates, software.scheduler, gpu_support.gpu_support, network.hall_links)
+CHECKS = (scheduler.scheduler, names.duplicates, software.scheduler, gpu_support.gpu_support, networks.head_linked)
 
 
 @pytest.fixture

@@ -65,6 +65,23 @@ def test_a_node_that_slurm_set_down_gives_its_jobs_back_and_is_told(world):
     assert [text for text in world.events("interrupted") if "Not responding" in text]
 
 
+@pytest.mark.parametrize("behind", ["", " : Not responding"])
+def test_a_node_that_closed_itself_because_it_is_taken_back_gives_its_jobs_back(world, behind):
+    """In a cloud that tells only the instance; slurmctld may add its own words."""
+    world.slurm.drain([world.lease.node], f"{notices.TAKEN_BACK} (preempted): {world.lease.instance_id}{behind}")
+    world.tick(3)
+    assert world.slurm.jobs[world.job].job.restarts == 1
+    assert [text for text in world.events("interrupted") if "the cloud takes it back (preempted)" in text]
+    world.until(lambda: world.slurm.state(world.job) == "COMPLETED", 7200)  # elsewhere
+    assert len(world.slurm.jobs[world.job].started) == 2
+
+
+def test_the_notice_of_an_instance_that_had_the_name_before_is_none(world):
+    world.slurm.drain([world.lease.node], f"{notices.TAKEN_BACK} (preempted): i-of-before")
+    world.tick(2)
+    assert world.slurm.jobs[world.job].job.restarts == 0 and not world.events("interrupted")
+
+
 def test_status_checks_that_are_not_allowed_are_told_once_and_stop_nothing(world):
     def troubles(ids):
         raise CloudError("DescribeInstanceStatus: UnauthorizedOperation", "UnauthorizedOperation")

@@ -1,14 +1,14 @@
-"""Cloud nodes: instance types, and combinations of capacity that AWS refuses."""
+"""Cloud nodes: combinations of capacity that AWS refuses."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
 
-from ironburst import catalog
+from ironburst.config.aws import declared as in_aws
 from ironburst.config.aws.models import AwsCloud, AwsGroup, AwsPool, CapacityBlock
 from ironburst.config.burst_models import Burst
-from ironburst.config.checks.common import Findings, unknown
+from ironburst.config.checks.common import Findings
 from ironburst.config.finding import Finding, path_of
 from ironburst.config.models import ClusterConfig
 from ironburst.config.types import duration_text
@@ -17,67 +17,14 @@ BOUGHT = ("capacity_block", "capacity_reservation", "capacity_reservation_group"
 ZONE_MISSING = "has no time zone; write for example 2026-12-01T11:30:00Z"
 
 
-def instance_types(config: ClusterConfig) -> Findings:
-    """Instance types are in the catalogue, and those of nodes have a GPU that it knows."""
-    if not config.cloud:
-        return
-    groups, pools = config.cloud.groups, config.cloud.pools
-    named = [(path_of("cloud", "groups", i, "instance_type"), group.instance_type) for i, group in enumerate(groups)]
-    for p, pool in enumerate(pools):
-        named += [(_type_path(pool, p, t), name) for t, name in enumerate(pool.types)]
-    for path, name in named:
-        not_known = list(unknown(path, name, catalog.instance_type))
-        yield from not_known
-        if not not_known and not catalog.instance_type(name).gpu:
-            message = f"{name} has no NVIDIA GPU that the catalogue knows; choose a GPU instance type"
-            yield Finding(path, name, "no-gpu", message)
-    for p, pool in enumerate(pools):
-        yield from _interchangeable(pool, p)
-    for name in config.cloud.price:
-        yield from unknown(path_of("cloud", "price", name), name, catalog.instance_type)
-
-
-def _type_path(pool: AwsPool, p: int, t: int) -> str:
-    return path_of("cloud", "pools", p, *(("instance_type",) if pool.instance_type else ("instance_types", t)))
-
-
-def _interchangeable(pool: AwsPool, p: int) -> Findings:
-    """Jobs, and Slurm, see no difference between the types of a pool."""
-    kinds = [catalog.instance_types().get(name) for name in pool.types]
-    if not all(kind and kind.gpu for kind in kinds):
-        return  # said by instance_types()
-    first = pool.types[0]
-    for t, name in enumerate(pool.types):
-        if name in pool.types[:t]:
-            yield Finding(_type_path(pool, p, t), name, "duplicate", f"names {name} twice")
-        elif _shape(name) != _shape(first):
-            message = (
-                f"{name} has {_shape(name)}, and {first}, the first of the list, {_shape(first)}; types of one pool "
-                "are interchangeable: make it another pool, the policy chooses among pools by cost"
-            )
-            yield Finding(_type_path(pool, p, t), name, "not-alike", message)
-    for key in ("capacity_reservation", "capacity_block"):
-        if len(pool.types) > 1 and getattr(pool, key):
-            message = f"stands beside several instance_types, and a {key.split('_')[1]} is of one: make it its own pool"
-            yield Finding(path_of("cloud", "pools", p, key), str(getattr(pool, key)), "CAP-3", message)
-
-
-def _shape(name: str) -> str:
-    """GPUs and fabric of an instance type, in words."""
-    kind = catalog.instance_type(name)
-    part = "" if kind.gpu_fraction in (None, 1) else f"{kind.gpu_fraction:g} of "
-    fabric = "EFA" if kind.efa_count else "no EFA"
-    return f"{kind.gpu_count} x {part}{kind.gpu_model} with {fabric}"
-
-
 def capacity(config: ClusterConfig, now: datetime) -> Findings:
     """Combinations that AWS refuses, and capacity that is taken back by `now`."""
-    if not config.cloud:
+    if not (cloud := in_aws.of(config)):
         return
-    yield from _group_regions(config.cloud)
-    for g, group in enumerate(config.cloud.groups):
+    yield from _group_regions(cloud)
+    for g, group in enumerate(cloud.groups):
         yield from _of_group(group, ("cloud", "groups", g), now)
-    for p, pool in enumerate(config.cloud.pools):
+    for p, pool in enumerate(cloud.pools):
         yield from _of_pool(pool, ("cloud", "pools", p), now)
         yield from _in_time(pool, ("cloud", "pools", p), config.burst)
 
@@ -101,6 +48,10 @@ def _of_pool(pool: AwsPool, here: tuple[str | int, ...], now: datetime) -> Findi
         over = f"the pool's capacity ended at {pool.capacity_ends}; nothing could be rented in it"
         yield from _ended(path_of(*here, "capacity_ends"), pool.capacity_ends, now, over)
     yield from _markets(pool, here)
+    for key in ("capacity_reservation", "capacity_block"):
+        if len(pool.types) > 1 and getattr(pool, key):
+            message = f"stands beside several instance_types, and a {key.split('_')[1]} is of one: make it its own pool"
+            yield Finding(path_of(*here, key), str(getattr(pool, key)), "CAP-3", message)
 
 
 def _in_time(pool: AwsPool, here: tuple[str | int, ...], burst: Burst) -> Findings:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ironburst.config.aws import declared as in_aws
 from ironburst.config.aws.models import AwsCloud, AwsGroup, AwsPool
 from ironburst.config.checks.common import Findings
 from ironburst.config.finding import Finding, path_of
@@ -16,7 +17,7 @@ ROLE_NAME = 64 - 8  # characters of an IAM role's name, without those that make 
 
 def data(config: ClusterConfig) -> Findings:
     """Nodes name declared data sets, each of which has a folder of its own, and have the time to copy them."""
-    cloud = config.cloud
+    cloud = in_aws.of(config)
     if not cloud:
         return
     yield from _folders(cloud, {each.shared_filesystem for each in config.schedulers if each.shared_filesystem})

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-import ipaddress
 import re
 
+from ironburst.config.aws import declared as in_aws
 from ironburst.config.aws.models import AwsCloud
-from ironburst.config.checks.common import Findings
+from ironburst.config.checks.common import Findings, unroutable
 from ironburst.config.finding import Finding, path_of
+from ironburst.config.models import ClusterConfig
 
 _ARM = re.compile(r"(a1|[a-z]+\d+g[a-z]*|p6e-gb\d+)\..*")
 """EC2 types with Arm's processors: AWS's Graviton has a g behind the generation, NVIDIA's Grace a gb"""
 
 
-def of_cloud(cloud: AwsCloud) -> Findings:
+def doubtful(config: ClusterConfig) -> Findings:
     """All of it."""
-    yield from _build_type(cloud)
-    yield from _links(cloud)
+    if cloud := in_aws.of(config):
+        yield from _build_type(cloud)
+        yield from _links(cloud)
 
 
 def _build_type(cloud: AwsCloud) -> Findings:
@@ -32,13 +34,8 @@ def _build_type(cloud: AwsCloud) -> Findings:
 
 def _links(cloud: AwsCloud) -> Findings:
     for n, link in enumerate(cloud.network.links):
-        if link.kind == "vpn" and link.peer_address and _private(link.peer_address):
+        if link.kind == "vpn" and link.peer_address and unroutable(link.peer_address):
             here = ("hall_link",) if cloud.network.hall_link else ("hall_links", n)
             message = f"{link.peer_address} is a private address, which AWS's VPN can't reach: write the public one"
             path = path_of("cloud", "network", *here, "peer_address")
             yield Finding(path, link.peer_address, "private", message, "warning")
-
-
-def _private(address: str) -> bool:
-    private = ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "100.64.0.0/10")
-    return any(ipaddress.IPv4Address(address) in ipaddress.IPv4Network(each) for each in private)

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from datetime import datetime
 
 from ironburst.catalog.aws.eks import eks_versions
+from ironburst.config.aws import declared as in_aws
 from ironburst.config.aws import eks_cluster
 from ironburst.config.aws.models import AwsCloud
 from ironburst.config.checks.common import At, Findings, owned_nodes, schedulers
@@ -28,10 +29,10 @@ def hosted(config: ClusterConfig) -> Findings:
         yield Finding(path_of("halls"), None, "missing", message)
     for at, each in made:
         yield from _nodes(config, at, each)
-        if config.cloud:
-            yield from _network(config.cloud)
+        if cloud := in_aws.of(config):
+            yield from _network(cloud)
         else:
-            message = "is made in AWS, and this stack has no cloud: declare it, with a group of nodes for the cluster"
+            message = "is made in AWS, and this stack has no cloud there: declare it, with a group of nodes"
             yield Finding(at("eks"), None, "eks-cloud", message)
         yield from _skew(config, at, each)
         yield from _previewing_admin(config, at, each)
@@ -41,7 +42,7 @@ def _previewing_admin(config: ClusterConfig, at: At, declared: Kubernetes) -> Fi
     """Pulumi draws seven characters behind the role's name."""
     ours = re.compile(re.escape(naming.logical(config.name, "preview")) + "(-[0-9a-f]{7})?")
     for arn in declared.eks.admins if declared.eks else ():
-        if config.cloud and config.cloud.ci and ours.fullmatch(arn.rpartition("/")[2]):
+        if (cloud := in_aws.of(config)) and cloud.ci and ours.fullmatch(arn.rpartition("/")[2]):
             message = (
                 "is the role of CI's previews: whoever may open a pull request would be cluster-admin. Leave it out, "
                 "`pulumi up` lets it look"
@@ -55,7 +56,7 @@ def _nodes(config: ClusterConfig, at: At, declared: Kubernetes) -> Findings:
         if config.scheduler_of(nodes) is declared:
             message = "are to join EKS, and nodes of a hall can't (AWS has hybrid nodes for that): give them to Slurm"
             yield Finding(where("names"), nodes.names, "eks-nodes", message)
-    if config.cloud and not any(config.scheduler_of(group) is declared for group in config.cloud.groups):
+    if (cloud := in_aws.of(config)) and not any(config.scheduler_of(group) is declared for group in cloud.groups):
         message = "has no fixed node: declare a group under cloud.groups, or the cluster's DNS has nowhere to run"
         yield Finding(at("eks"), None, "eks-nodes", message)
 

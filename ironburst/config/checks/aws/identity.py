@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from ironburst.config.aws import declared as in_aws
 from ironburst.config.checks.common import Findings
 from ironburst.config.finding import Finding, path_of
 from ironburst.config.models import ClusterConfig
@@ -16,12 +17,12 @@ SOON = timedelta(days=60)
 
 def authorities(config: ClusterConfig, now: datetime) -> Findings:
     """The certificates that IAM Roles Anywhere is to trust are authorities', and not over by `now`."""
-    if not config.cloud or not config.cloud.controller:
+    if not (cloud := in_aws.of(config)) or not cloud.controller:
         return
     path = path_of("cloud", "controller", "ca")
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     try:
-        context.load_verify_locations(cadata=config.cloud.controller.ca)
+        context.load_verify_locations(cadata=cloud.controller.ca)
     except ssl.SSLError as error:
         yield Finding(path, None, "certificate", f"can't be read as certificates ({error.reason}); paste them whole")
         return

@@ -1,19 +1,17 @@
-"""Networks: overlaps, room for the declared nodes, zones, and the link to the hall."""
+"""Networks of AWS: room for the declared nodes, zones, and the link to the hall."""
 
 from __future__ import annotations
 
-import ipaddress
 from collections.abc import Iterator
-from urllib.parse import urlsplit
 
 from ironburst import catalog
+from ironburst.config.aws import declared as in_aws
 from ironburst.config.aws import subnets
 from ironburst.config.aws.models import AwsCloud
 from ironburst.config.aws.network_models import CloudNetwork, HallLink
-from ironburst.config.checks.common import Findings, cloud_nodes, schedulers
+from ironburst.config.checks.common import Findings
 from ironburst.config.finding import Finding, path_of
 from ironburst.config.models import ClusterConfig
-from ironburst.config.scheduler_models import Kubernetes, Scheduler
 
 LINK_KEYS = {
     "peer_address": ("vpn",),
@@ -23,36 +21,11 @@ LINK_KEYS = {
 """key of a hall link: the kinds that need it; others may not have it"""
 
 
-def overlaps(config: ClusterConfig) -> Findings:
-    """No two networks overlap, and the cloud's holds what is declared in it."""
-    earlier: list[tuple[str, str]] = []
-    for path, cidr in _networks(config):
-        for other_path, other in earlier:
-            if ipaddress.IPv4Network(cidr).overlaps(ipaddress.IPv4Network(other)):
-                message = f"{cidr} overlaps {other} at {other_path}; routes between them would be ambiguous"
-                yield Finding(path, cidr, "overlap", message)
-        earlier.append((path, cidr))
-    if config.cloud and not config.cloud.network.existing:
-        yield from _room(config.cloud)
-
-
-def _networks(config: ClusterConfig) -> Iterator[tuple[str, str]]:
-    for h, hall in enumerate(config.halls):
-        yield path_of("halls", h, "cidr"), hall.cidr
-        if hall.bmc_cidr:
-            yield path_of("halls", h, "bmc_cidr"), hall.bmc_cidr
-    if config.cloud:
-        yield path_of("cloud", "network", "cidr"), config.cloud.network.cidr
-    for at, each in schedulers(config):
-        if isinstance(each, Kubernetes) and each.control_plane:
-            yield at("control_plane", "pod_cidr"), each.control_plane.pod_cidr
-            yield at("control_plane", "service_cidr"), each.control_plane.service_cidr
-        elif isinstance(each, Kubernetes) and each.eks:
-            yield at("eks", "service_cidr"), each.eks.service_cidr
-
-
-def _room(cloud: AwsCloud) -> Findings:
+def room(config: ClusterConfig) -> Findings:
     """Every zone's subnet has an address for each interface of the nodes that may run there."""
+    cloud = in_aws.of(config)
+    if not cloud or cloud.network.existing:
+        return
     network, path = cloud.network, path_of("cloud", "network", "cidr")
     try:
         divided = subnets.divide(network.cidr, network.zones)
@@ -80,9 +53,9 @@ def _room(cloud: AwsCloud) -> Findings:
 
 def zones(config: ClusterConfig) -> Findings:
     """Zones are the region's, have a subnet, and offer the instance types that are wanted in them."""
-    if not config.cloud:
+    if not (cloud := in_aws.of(config)):
         return
-    network, region = config.cloud.network, config.cloud.region
+    network, region = cloud.network, cloud.region
     for z, zone in enumerate(network.zones):
         if not (zone.startswith(region) and len(zone) == len(region) + 1):
             message = f"{zone!r} is not a zone of {region}; write for example {region}a"
@@ -97,7 +70,7 @@ def zones(config: ClusterConfig) -> Findings:
         for zone in network.existing.subnets.keys() ^ set(network.zones):
             message = f"zone {zone} is only in one of `zones` and `existing.subnets`; name the same zones in both"
             yield Finding(path, zone, "zone", message)
-    for path, zone, types in _used_zones(config.cloud):
+    for path, zone, types in _used_zones(cloud):
         if zone not in network.zones:
             yield Finding(path, zone, "zone", f"{zone!r} is not in cloud.network.zones ({', '.join(network.zones)})")
             continue
@@ -134,9 +107,9 @@ def _used_zones(cloud: AwsCloud) -> Iterator[tuple[str, str, list[str]]]:
 
 def hall_links(config: ClusterConfig) -> Findings:
     """Each link names a declared hall and has its kind's keys, and they fit together."""
-    network = config.cloud.network if config.cloud else None
-    if network is None:
+    if not (cloud := in_aws.of(config)):
         return
+    network = cloud.network
     first = path_of("cloud", "network", "hall_link" if network.hall_link else "hall_links")
     if network.hall_link and network.hall_links:
         message = "stand beside hall_link: write all links here, and leave hall_link out"
@@ -154,7 +127,6 @@ def hall_links(config: ClusterConfig) -> Findings:
         for key, given, message in _misplaced_keys(link):
             yield Finding(f"{path}.{key}", given, "hall-link", message)
     yield from _together(network)
-    yield from _head_linked(config, network, first)
 
 
 def _links(network: CloudNetwork) -> Iterator[tuple[str, HallLink]]:
@@ -198,40 +170,3 @@ def _together(network: CloudNetwork) -> Findings:
             if link.gateway_id != direct:
                 message = f"a VPC takes one Direct Connect gateway, here {direct}; bring the halls together there"
                 yield Finding(f"{path}.gateway_id", link.gateway_id, "hall-link", message)
-
-
-def _head_linked(config: ClusterConfig, network: CloudNetwork, path: str) -> Findings:
-    """Rented nodes join at the head, or at the API server; one that lies in no hall is somebody else's matter."""
-    joined = {config.scheduler_of(nodes).kind: config.scheduler_of(nodes) for _, nodes in cloud_nodes(config)}
-    for each in joined.values():
-        what, homes = _joined(config, each)
-        if homes and not network.existing:
-            yield from _linked(network, path, what, homes)
-
-
-def _linked(network: CloudNetwork, path: str, what: str, homes: list[str]) -> Findings:
-    if not network.links:
-        message = f"is absent, so cloud nodes don't reach {what} in {homes[0]} and none joins"
-        yield Finding(path_of("cloud", "network", "hall_link"), None, "hall-link", message, "warning")
-    elif homes[0] not in {link.hall for link in network.links}:
-        message = f"{homes[0]} with {what} has no link, so no cloud node joins; add one for it"
-        yield Finding(path, homes[0], "hall-link", message)
-
-
-def _joined(config: ClusterConfig, scheduler: Scheduler) -> tuple[str, list[str]]:
-    """What nodes join at, for people, and the hall that it lies in."""
-    if isinstance(scheduler, Kubernetes):
-        if scheduler.control_plane:
-            return _at_head(config, scheduler.control_plane.head)
-        host = urlsplit(scheduler.api_server or "").hostname or ""
-        try:
-            address = ipaddress.ip_address(host)
-        except ValueError:
-            return f"the API server {host}", []
-        halls = [hall.name for hall in config.halls if address in ipaddress.IPv4Network(hall.cidr)]
-        return f"the API server {host}", halls
-    return _at_head(config, scheduler.head)
-
-
-def _at_head(config: ClusterConfig, head: str) -> tuple[str, list[str]]:
-    return head, [hall.name for hall in config.halls if any(head in nodes.names for nodes in hall.nodes)]

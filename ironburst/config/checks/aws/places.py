@@ -6,6 +6,7 @@ import ipaddress
 import re
 
 from ironburst import catalog
+from ironburst.config.aws import declared as in_aws
 from ironburst.config.aws.models import AwsCloud
 from ironburst.config.checks.common import Findings, owned_nodes
 from ironburst.config.finding import Finding, path_of
@@ -58,14 +59,14 @@ def names_of_groups(config: ClusterConfig) -> Findings:
 
 def region(config: ClusterConfig) -> Findings:
     """AWS has the region."""
-    if not config.cloud:
+    if not (cloud := in_aws.of(config)):
         return
-    name, path = config.cloud.region, path_of("cloud", "region")
+    name, path = cloud.region, path_of("cloud", "region")
     try:
-        catalog.region(name)
+        catalog.region(name, cloud.provider)
     except catalog.Unknown as error:
         zone = re.fullmatch(r"(.*-\d)[a-z]", name)
-        if zone and zone[1] in catalog.regions():
+        if zone and zone[1] in catalog.regions(cloud.provider):
             message = f"{name!r} is a zone; write {zone[1]} here, and the zone under cloud.network.zones"
         else:
             hint = catalog.suggested(error.near) or "write for example us-east-1"
@@ -75,9 +76,9 @@ def region(config: ClusterConfig) -> Findings:
 
 def pulumis_region(config: ClusterConfig, given: object) -> Findings:
     """Pulumi works in the region that is declared; `given`: aws:region of the stack file."""
-    if not config.cloud:
+    if not (cloud := in_aws.of(config)):
         return
-    path, declared = path_of("cloud", "region"), config.cloud.region
+    path, declared = path_of("cloud", "region"), cloud.region
     if given is None:
         message = f"isn't written, so Pulumi takes what AWS_REGION says; write aws:region: {declared}"
         yield Finding("config.aws:region", None, "region", message, "warning")
@@ -95,8 +96,8 @@ def networks(config: ClusterConfig) -> Findings:
             if address in own and network.prefixlen < 31:
                 message = f"{address} is {own[address]} in {hall.cidr}; take one between"
                 yield Finding(at("addresses", n), address, "address", message)
-    if config.cloud and not config.cloud.network.existing:
-        yield from _vpc(config.cloud)
+    if (cloud := in_aws.of(config)) and not cloud.network.existing:
+        yield from _vpc(cloud)
 
 
 def _vpc(cloud: AwsCloud) -> Findings:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ironburst.config.aws import declared as in_aws
 from ironburst.config.aws import sizes
 from ironburst.config.checks.common import Findings
 from ironburst.config.finding import Finding, path_of
@@ -20,7 +21,7 @@ KINDS = {
 
 def policy_sizes(config: ClusterConfig) -> Findings:
     """Every policy that `up` would write fits, with the longest ARNs that AWS gives."""
-    for each in sizes.of(config, config.cloud) if config.cloud else ():
+    for each in sizes.of(config, cloud) if (cloud := in_aws.of(config)) else ():
         if each.size > each.most:
             todo = SHORTER.get(each.role, "name fewer data sets, or data sets that lie below one prefix")
             message = (
@@ -32,14 +33,14 @@ def policy_sizes(config: ClusterConfig) -> Findings:
 
 def boundary(config: ClusterConfig) -> Findings:
     """A boundary that the roles below the path can't change, of the region's own partition."""
-    if not config.cloud or not (declared := config.cloud.iam.permissions_boundary):
+    if not (cloud := in_aws.of(config)) or not (declared := cloud.iam.permissions_boundary):
         return
-    path, scope = path_of("cloud", "iam", "permissions_boundary"), sizes.where(config.cloud)
+    path, scope = path_of("cloud", "iam", "permissions_boundary"), sizes.where(cloud)
     partition, name = declared.split(":")[1], declared.partition(":policy")[2]
     if partition != scope.partition:
-        message = f"{declared} is of the partition {partition}, and {config.cloud.region} is of {scope.partition}"
+        message = f"{declared} is of the partition {partition}, and {cloud.region} is of {scope.partition}"
         yield Finding(path, declared, "boundary", f"{message}: write that of the stack's account")
-    ours = f"{config.cloud.iam.path or '/'}{config.name}-"
+    ours = f"{cloud.iam.path or '/'}{config.name}-"
     if name.startswith(ours):
         message = (
             f"{declared} is called as this stack's own policies are ({ours}*), so whoever does `up` could change what "

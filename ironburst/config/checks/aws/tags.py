@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 import unicodedata
 
+from ironburst.config.aws import declared as in_aws
 from ironburst.config.aws import eks_cluster
 from ironburst.config.checks.common import Findings, cloud_nodes
 from ironburst.config.finding import Finding, path_of
@@ -27,9 +28,9 @@ RESERVED = (".", "..", "_index")
 
 def tags(config: ClusterConfig) -> Findings:
     """Every key and value can be a tag of all that is made."""
-    if not config.cloud:
+    if not (cloud := in_aws.of(config)):
         return
-    path, given = path_of("cloud", "tags"), config.cloud.tags
+    path, given = path_of("cloud", "tags"), cloud.tags
     if len(given) > MOST:
         message = f"has {len(given)}, and a resource takes 50, of which 9 are ours: write {MOST} at most"
         yield Finding(path, len(given), "tags", message)

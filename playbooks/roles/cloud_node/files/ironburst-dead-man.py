@@ -4,7 +4,8 @@
 Once a minute (ironburst-dead-man.timer). The controller says in the comment of the node in Slurm, or in an annotation
 of the Node in Kubernetes, that it lives, and for how long the lease is paid: `ironburst,at=WHEN,left=SECONDS`. Only
 that the text changed counts, and when, by this node's own clock of uptime: no two clocks are compared, and a scheduler
-that doesn't answer is no heartbeat. The node powers off, which terminates the instance,
+that doesn't answer is no heartbeat. The node has its instance ended, as its cloud has it (ironburst_cloud.py beside
+this file), and powers off,
 - without jobs: when its lease has ended, or dead_man_s after the last heartbeat (without any: after the boot);
 - with jobs: hard_limit_s after the last heartbeat, and not before its lease has ended.
 In Kubernetes a job is a pod of a workload, as ironburst-kubelet has it; with slurm-bridge Slurm's are jobs, too. Where
@@ -24,6 +25,8 @@ import sys
 import time
 from pathlib import Path
 
+import ironburst_cloud as cloud
+
 ROOT = Path(os.environ.get("IRONBURST_DEAD_MAN_ROOT", "/"))  # another root in tests
 CONSOLE = os.environ.get("IRONBURST_DEAD_MAN_CONSOLE", "/dev/console")
 BEAT = re.compile(r"\bComment=ironburst,at=([0-9]+),left=([0-9]+)")
@@ -34,6 +37,7 @@ OTHERS = re.compile(r"\bOthers=(\S*)")  # uids of pods that keep no node
 POD = re.compile(r"/kubepods\b.*?pod([0-9a-f]{8}(?:[_-][0-9a-f]{4}){3}[_-][0-9a-f]{12}|[0-9a-f]{32})(?=[./\n]|$)")
 UNDECLARED = {"node": "", "dead_man_s": 1800.0, "hard_limit_s": float("inf")}  # ironburst-join didn't get so far
 TOOL_S = 20.0  # so long a tool may take
+END_TRIES, END_PAUSE_S = 3, 5.0  # so often the cloud is asked to end the instance
 # slurmd or kubelet needs the others
 UNITS = (
     "ironburst-join",
@@ -170,8 +174,16 @@ def tell(text):
 
 
 def power_off(text):
-    """Say why, and end."""
+    """Say why, and end: first what only the cloud can end, for a machine that is off asks for nothing."""
     tell(text)
+    for left in reversed(range(END_TRIES)):
+        try:
+            cloud.end()
+            break
+        except Exception as error:  # whatever it is: off is better than on
+            tell("ironburst-dead-man: the cloud doesn't end this instance: {}".format(error))
+            if left:
+                time.sleep(END_PAUSE_S)
     if output("systemctl", "poweroff", "--no-block") is None:
         output("systemctl", "poweroff", "--force")
 

@@ -2,9 +2,10 @@
 """ironburst-join: at boot a rented node learns its name, its cluster, and the secret to join it.
 
 The launch's user data (JSON: ironburst, nodes, region; for Slurm conf_server, munge_key, hosts; for Kubernetes
-scheduler, api_server, ca, join_token or eks, labels; for slurm-bridge all of these) and ami-launch-index come from the
-instance metadata service (IMDSv2 only), the munge key or the bootstrap token from AWS Secrets Manager with the instance
-role's credentials; both are asked again until a deadline. Writes /etc/ironburst/node.env, and for
+scheduler, api_server, ca, join_token or eks, labels; for slurm-bridge all of these) and its place among the launch's
+nodes come from the cloud's metadata service, the munge key or the bootstrap token from its store of secrets with the
+instance's own credentials (ironburst_cloud.py beside this file is that cloud's); both are asked again until a deadline.
+Writes /etc/ironburst/node.env, and for
 ironburst-data which data sets the launch names (/etc/ironburst/data.json), and for ironburst-agent where it pushes
 metrics to, if the launch names a receiver (/run/ironburst/agent.json);
 - for Slurm /etc/munge/munge.key, and the host gets the node's name, which leads to its address, not to 127.0.1.1, so
@@ -26,14 +27,13 @@ import socket
 import sys
 import time
 import urllib.error
-import urllib.request
 from pathlib import Path
 
-IMDS = os.environ.get("AWS_EC2_METADATA_SERVICE_ENDPOINT", "http://169.254.169.254").rstrip("/")
+import ironburst_cloud as cloud
+
 ROOT = Path(os.environ.get("IRONBURST_JOIN_ROOT", "/"))  # another root in tests
 DEADLINE_S = float(os.environ.get("IRONBURST_JOIN_DEADLINE", "120"))
 BOOT_S = 120  # of the longest time from launch to joined: those of the boot itself
-INSTANCE = ("instance-id", "placement/availability-zone", "local-ipv4")
 SAFE = re.compile(r"^[A-Za-z0-9._:-]+$")
 HEADS = re.compile(r"^[A-Za-z0-9._:-]+(,[A-Za-z0-9._:-]+)?$")
 SERVER = re.compile(r"^https://[A-Za-z0-9.:\[\]-]+$")
@@ -56,32 +56,25 @@ class NotRented(JoinError):
     """This instance was launched by somebody else: it is no node, and may stay."""
 
 
-def imds(path, token=None, ttl=None):
-    """An answer of the metadata service; without a token a new one, for ttl seconds. Raises OSError."""
-    headers = {"X-aws-ec2-metadata-token": token} if token else {"X-aws-ec2-metadata-token-ttl-seconds": str(ttl)}
-    request = urllib.request.Request(f"{IMDS}/latest/{path}", headers=headers, method="GET" if token else "PUT")
-    with urllib.request.urlopen(request, timeout=5) as response:
-        return response.read().decode()
-
-
 def launch(end):
-    """(user data, ami-launch-index), asked until the metadata service answers or the deadline `end` (monotonic) is
-    over.
+    """(user data, place among the launch's nodes), asked until the metadata service answers or the deadline `end`
+    (monotonic) is over.
     """
     while True:
         try:
-            token = imds("api/token", ttl=300)
-            return imds("user-data", token), imds("meta-data/ami-launch-index", token)
+            return cloud.launch()
         except urllib.error.HTTPError as error:
             if error.code == 404 and error.url.endswith("/user-data"):
-                raise NotRented(f"the metadata service at {IMDS} answers 404 for {error.url}") from None
+                raise NotRented(f"the metadata service at {cloud.SERVICE} answers 404 for {error.url}") from None
             if error.code in (401, 403, 404):
-                raise JoinError(f"the metadata service at {IMDS} answers {error.code} for {error.url}") from None
+                raise JoinError(
+                    f"the metadata service at {cloud.SERVICE} answers {error.code} for {error.url}"
+                ) from None
             reason = f"HTTP {error.code}"
         except OSError as error:
             reason = str(error)
         if time.monotonic() > end:
-            raise JoinError(f"the metadata service at {IMDS} did not answer in {DEADLINE_S:g} s: {reason}")
+            raise JoinError(f"the metadata service at {cloud.SERVICE} did not answer in {DEADLINE_S:g} s: {reason}")
         time.sleep(0.5)
 
 
@@ -89,15 +82,11 @@ def instance(end):
     """(id, zone, address) of this instance, asked as launch() does. Raises JoinError."""
     while True:
         try:
-            token = imds("api/token", ttl=300)
-            return [
-                imds("meta-data/" + path, token)
-                for path in ("instance-id", "placement/availability-zone", "local-ipv4")
-            ]
+            return cloud.instance()
         except OSError as error:
             reason = str(error)
         if time.monotonic() > end:
-            raise JoinError(f"the metadata service at {IMDS} did not say which instance this is: {reason}")
+            raise JoinError(f"the metadata service at {cloud.SERVICE} did not say which instance this is: {reason}")
         time.sleep(0.5)
 
 
@@ -146,26 +135,21 @@ def data_sets(data, region):
 
 
 def secret(what, reference, region, end):
-    """The bytes behind an aws-secretsmanager reference, of a text without a trailing newline; asked for until `end`
-    (monotonic): a new instance's role may be unknown for some seconds. `what`: its name in sentences. Raises JoinError.
+    """The bytes behind a reference to the cloud's store, of a text without a trailing newline; asked for until `end`
+    (monotonic): a new instance's rights may be unknown for some seconds. `what`: its name in sentences. Raises
+    JoinError.
     """
     scheme, _, rest = reference.partition(":")
-    if scheme != "aws-secretsmanager" or not rest:
-        raise JoinError(f"a rented node can only resolve aws-secretsmanager references, not {scheme}:")
-    import boto3
-    from botocore.config import Config
-
+    if scheme != cloud.SCHEME or not rest:
+        raise JoinError(f"a rented node here can only resolve {cloud.SCHEME} references, not {scheme}:")
     name, _, field = rest.partition("#")
     while True:
-        try:  # a session of its own each time: boto3 asks for the role's credentials once, and waits for them 1 s
-            settings = Config(retries={"mode": "standard", "total_max_attempts": 5})
-            client = boto3.Session().client("secretsmanager", region_name=region, config=settings)
-            answer = client.get_secret_value(SecretId=name)
-            if "SecretBinary" in answer and not field:  # a key that munge made itself is no text
-                return answer["SecretBinary"]
-            text = answer["SecretString"]
-            return (str(json.loads(text)[field]) if field else text).rstrip("\n").encode()
-        except Exception as error:  # boto3's errors are made at run time; the text never holds the secret
+        try:
+            held = cloud.secret(name, region)
+            if isinstance(held, bytes) and not field:  # a key that munge made itself is no text
+                return held
+            return (str(json.loads(held)[field]) if field else held).rstrip("\n").encode()
+        except Exception as error:  # a client's errors may be made at run time; the text never holds the secret
             said = f"{type(error).__name__}: {error}"
             if time.monotonic() > end:
                 raise JoinError(f"the {what} {reference} does not resolve: {said}") from None

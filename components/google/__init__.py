@@ -1,0 +1,1 @@
+"""Google Cloud: networks, fixed nodes, burst pools, rights, budget alarm."""

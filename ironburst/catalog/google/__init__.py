@@ -1,0 +1,1 @@
+"""What Google Cloud offers: machine types with GPUs, regions, prices."""

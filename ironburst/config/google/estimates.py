@@ -1,0 +1,51 @@
+"""What a network in Google Cloud costs by the hour."""
+
+from __future__ import annotations
+
+from ironburst import catalog
+from ironburst.catalog.google.prices import NetworkItem, network_price
+from ironburst.config.estimate import HOURS_PER_MONTH, Estimate
+from ironburst.config.google import declared
+from ironburst.config.google.models import GoogleCloud
+from ironburst.config.models import ClusterConfig
+
+WAY_OUT: dict[str, NetworkItem] = {"vpn": "vpn-out", "interconnect": "interconnect-out"}
+TUNNELS = 2
+"""of an HA VPN"""
+
+
+def running(config: ClusterConfig) -> list[Estimate]:
+    """What costs money all the time in Google Cloud beside nodes."""
+    cloud = declared.of(config)
+    return [network(cloud)] if cloud and not cloud.network.existing else []
+
+
+def network(cloud: GoogleCloud) -> Estimate:
+    """The stack's own network, with the data to the hall where it is declared; of other data the price of a GB. Google
+    bills GiB: 7% less than it says here.
+    """
+    links = cloud.network.links
+    parts: list[tuple[str, float, NetworkItem]] = []
+    data: list[tuple[str, NetworkItem]] = []
+    if cloud.network.egress == "nat" and (cloud.groups or cloud.pools):
+        parts += [("Cloud NAT", 1, "nat-gateway"), ("", 1, "external-address")]
+        data.append(("through NAT", "nat-gateway-data"))
+    tunnels = TUNNELS * sum(link.kind == "vpn" for link in links)
+    attachments = sum(len(link.interconnects) for link in links)
+    parts += [(f"{tunnels} VPN tunnels", tunnels, "vpn-tunnel")] if tunnels else []
+    parts += [(f"{attachments} VLAN attachments", attachments, "vlan-attachment")] if attachments else []
+    for link in links:
+        if link.gb_per_month:
+            said = f"{link.gb_per_month:,g} GB a month to {link.hall}"
+            parts.append((said, link.gb_per_month / HOURS_PER_MONTH, WAY_OUT[link.kind]))
+    data += [(f"to {link.hall}", WAY_OUT[link.kind]) for link in links if link.gb_per_month is None]
+    what = ", ".join(["network", *(name for name, _, _ in parts if name)])
+    sums = [(count, network_price(item)) for _, count, item in parts]
+    unknown = [item for _, _, item in parts if network_price(item) is None]
+    if unknown:
+        return Estimate(what, None, None, remedy=f"the catalogue has no price of {', '.join(dict.fromkeys(unknown))}")
+    known: list[tuple[float, catalog.NetworkPrice]] = [(count, found) for count, found in sums if found]
+    per_gb = [(name, network_price(item)) for name, item in data]
+    beside = ", ".join(f"{found.usd:g} USD a GB {name}" if found else f"data {name}" for name, found in per_gb)
+    total = sum(count * found.usd for count, found in known)
+    return Estimate(what, total, None, beside=f"beside that {beside}" if beside else "")

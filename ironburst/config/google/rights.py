@@ -1,0 +1,71 @@
+"""Permissions in Google Cloud, and the conditions that bind them to names: labels can't be asked for in a condition.
+Pure. What each is for: docs/adr/0128.
+"""
+
+from __future__ import annotations
+
+from ironburst.config.models import ClusterConfig
+
+STORE = "google-secretmanager"
+INSTANCE = "compute.googleapis.com/Instance"
+ENDING = ("compute.instances.delete",)
+"""of a rented node, and of the controller; on the cluster's rented instances alone"""
+LOOKING = (
+    "compute.advice.capacityHistory",
+    "compute.globalOperations.list",
+    "compute.images.get",
+    "compute.images.getFromFamily",
+    "compute.instances.get",
+    "compute.instances.getSerialPortOutput",
+    "compute.instances.list",
+    "compute.machineTypes.get",
+    "compute.projects.get",
+    "compute.regions.get",
+    "compute.reservations.get",
+    "compute.reservations.list",
+    "compute.zoneOperations.get",
+    "compute.zoneOperations.list",
+    "compute.zones.list",
+)
+"""of the controller and its doctor: they change nothing"""
+LAUNCHING = (
+    "compute.disks.create",
+    "compute.disks.setLabels",
+    "compute.images.useReadOnly",
+    "compute.instances.create",
+    "compute.instances.setLabels",
+    "compute.instances.setMetadata",
+    "compute.instances.setServiceAccount",
+    "compute.instances.setTags",
+    "compute.resourcePolicies.use",
+    "compute.subnetworks.use",
+)
+"""of the controller of a stack with pools"""
+PREVIEWING = (
+    *("compute.firewalls.get", "compute.instances.get", "compute.networks.get", "compute.resourcePolicies.get"),
+    *("compute.routers.get", "compute.subnetworks.get", "compute.vpnGateways.get", "compute.vpnTunnels.get"),
+    *("compute.externalVpnGateways.get", "compute.interconnectAttachments.get", "compute.projects.get"),
+    *("iam.roles.get", "iam.serviceAccounts.get", "iam.serviceAccounts.getIamPolicy"),
+    *("iam.workloadIdentityPools.get", "iam.workloadIdentityPoolProviders.get"),
+    *("resourcemanager.projects.get", "resourcemanager.projects.getIamPolicy"),
+    *("secretmanager.secrets.get", "secretmanager.secrets.getIamPolicy"),
+)
+"""of CI: what a refresh of the stack's resources reads"""
+
+
+def of_names(cluster: str) -> str:
+    """A condition (CEL): only on instances of this cluster that are rented, by how their names begin."""
+    named = 'resource.name.extract("/instances/{name}")'
+    return f'resource.type == "{INSTANCE}" && {named}.startsWith("ib-{cluster}-")'
+
+
+def secrets(config: ClusterConfig) -> list[tuple[str, str]]:
+    """(project, name) of those that rented nodes read."""
+    named = set[tuple[str, str]]()
+    for scheduler in (config.scheduler, *config.other_schedulers):
+        for key in ("munge_key", "join_token"):
+            scheme, _, rest = str(getattr(scheduler, key, None) or "").partition(":")
+            if scheme == STORE:
+                project, _, name = rest.partition("#")[0].partition("/")
+                named.add((project, name))
+    return sorted(named)

@@ -1,0 +1,57 @@
+"""Google Cloud."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from ironburst.adapters.google import image_ids
+from ironburst.config.google import declared, up_role
+from ironburst.doctor.checks import CheckResult
+from ironburst.doctor.declared import DeclaredSite
+from ironburst.document import CloudDocument
+from ironburst.ports import Cloud
+from ironburst.ports.images import Images
+from ironburst.wiring.provider import ImageIds, Provider, Rights
+
+
+def _api(there: CloudDocument) -> Cloud:
+    from ironburst.adapters.google.api import Api
+    from ironburst.adapters.google.cloud import Google
+
+    return Google(Api(there.account), there.region)
+
+
+def _images(there: CloudDocument) -> Images:
+    from ironburst.adapters.google.api import Api
+    from ironburst.adapters.google.images import CALLS, GoogleImages
+
+    return GoogleImages(Api(there.account, more=CALLS), there.region)
+
+
+def _doctor(site: DeclaredSite) -> Iterator[CheckResult]:
+    from ironburst.adapters.google.doctor import GoogleProject
+    from ironburst.doctor.google import examine as google
+    from ironburst.doctor.google.site import GoogleSite
+
+    cloud = declared.of(site.config)
+    assert cloud  # it is chosen by it
+    project = GoogleProject(cloud.project, cloud.region)
+    yield from google.check(GoogleSite(site.config, cloud, project, site.now, site.document))
+
+
+def _rights(wanted: Rights) -> dict[str, Any]:
+    cloud = declared.of(wanted.config)
+    assert cloud  # it is chosen by it
+    return up_role.roles(wanted.config, cloud)
+
+
+_IDS = ImageIds(
+    image_ids.FORM,
+    image_ids.WORDS,
+    image_ids.EXAMPLE,
+    image_ids.LISTED_BY,
+    image_ids.ARGUMENTS,
+    image_ids.of_pools,
+)
+GOOGLE = Provider("Google Cloud", _api, _images, _doctor, _IDS, _rights)

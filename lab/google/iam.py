@@ -1,0 +1,63 @@
+"""Who may do what in the stand-in's project: roles bound to service accounts, with conditions on names."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+
+# calls whose permission has another name than they
+NAMED = {
+    "compute.globalOperations.aggregatedList": "compute.globalOperations.list",
+    "compute.instances.aggregatedList": "compute.instances.list",
+    "compute.instances.bulkInsert": "compute.instances.create",
+}
+_TYPE = r'resource\.type == "(?P<type>[^"]+)"'
+_NAME = r'resource\.name\.extract\("(?P<before>[^"{]*)\{name\}"\)\.startsWith\("(?P<prefix>[^"]*)"\)'
+_CONDITION = re.compile(rf"{_TYPE}(?: && {_NAME})?")
+
+
+@dataclass(frozen=True)
+class Binding:
+    """One member's role, on what a condition (CEL) lets through; empty: on all of the project."""
+
+    member: str
+    permissions: frozenset[str]
+    condition: str = ""
+
+    def holds(self, resource: str) -> bool:
+        """Whether its condition is true of a resource. Raises ValueError for one that isn't of the known form: it is
+        never treated as one that holds.
+        """
+        if not self.condition:
+            return True
+        return _true(self.condition, resource)
+
+
+def _true(condition: str, resource: str) -> bool:
+    said = _CONDITION.fullmatch(condition)
+    if not said:
+        raise ValueError(f"this stand-in can't judge the condition {condition!r}")
+    kind = "compute.googleapis.com/Instance" if "/instances/" in resource else ""
+    if said["type"] != kind:
+        return False
+    _, found, name = resource.partition(said["before"] or "/")
+    return said["prefix"] is None or (bool(found) and name.startswith(said["prefix"]))
+
+
+@dataclass
+class Iam:
+    """`tokens`: token -> e-mail of a service account. A caller without one is an administrator: the lab's own."""
+
+    bindings: list[Binding] = field(default_factory=list)
+    tokens: dict[str, str] = field(default_factory=dict)
+
+    def refusal(self, token: str, call: str, resource: str) -> str:
+        """Why a call (compute.instances.delete) isn't allowed; empty: it is."""
+        email = self.tokens.get(token)
+        if email is None:
+            return ""
+        call = NAMED.get(call, call)
+        mine = [each for each in self.bindings if each.member == f"serviceAccount:{email}"]
+        if any(call in each.permissions and each.holds(resource) for each in mine):
+            return ""
+        return f"Required '{call}' permission for '{resource}'"

@@ -1,0 +1,63 @@
+"""Secret Manager, as far as a node asks it: the newest version of a secret."""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+from lab.google.iam import Iam
+
+_ACCESS = re.compile(r"/v1/(projects/[^/]+/secrets/[^/]+)/versions/latest:access")
+
+
+class SecretManager(ThreadingHTTPServer):
+    """`held`: projects/P/secrets/NAME -> bytes. `refusals`: so many calls more are refused."""
+
+    daemon_threads = True
+
+    def __init__(self, iam: Iam, address: tuple[str, int] = ("127.0.0.1", 0)):
+        self.iam, self.refusals = iam, 0
+        self.held: dict[str, bytes] = {}
+        super().__init__(address, _Handler)
+        threading.Thread(target=self.serve_forever, args=(0.02,), daemon=True).start()
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.server_port}/"
+
+    def answer(self, path: str, token: str) -> tuple[int, dict[str, Any]]:
+        asked = _ACCESS.fullmatch(path.partition("?")[0])
+        name = asked[1] if asked else path
+        if token not in self.iam.tokens:
+            return _error(401, "UNAUTHENTICATED", "Request had invalid authentication credentials.")
+        if self.refusals or self.iam.refusal(token, "secretmanager.versions.access", name):
+            self.refusals = max(0, self.refusals - 1)
+            return _error(403, "PERMISSION_DENIED", f"Permission 'secretmanager.versions.access' denied for '{name}'")
+        if name not in self.held:
+            return _error(404, "NOT_FOUND", f"Secret [{name}] not found or has no versions.")
+        return 200, {"name": f"{name}/versions/1", "payload": {"data": base64.b64encode(self.held[name]).decode()}}
+
+
+def _error(status: int, code: str, text: str) -> tuple[int, dict[str, Any]]:
+    return status, {"error": {"code": status, "status": code, "message": text}}
+
+
+class _Handler(BaseHTTPRequestHandler):
+    server: SecretManager
+    protocol_version = "HTTP/1.1"
+
+    def do_GET(self) -> None:
+        token = self.headers.get("Authorization", "").removeprefix("Bearer ")
+        status, said = self.server.answer(self.path, token)
+        content = json.dumps(said).encode()
+        self.send_response(status)
+        self.send_header("Content-Length", str(len(content)))
+        self.end_headers()
+        self.wfile.write(content)
+
+    def log_message(self, *_: Any) -> None:
+        """Nothing is printed."""

@@ -1,0 +1,156 @@
+"""The program on a stack in Google Cloud through the pulumi CLI and the stand-in of its gcp plugin, on loopback: up, a
+preview without a change, a launch into what was made, drift, destroy. The owned nodes are left out, and the door is
+opened (ironburst/config/checks/provider.py), in this test's program alone.
+"""
+
+import json
+
+import pytest
+import yaml
+from google.auth.credentials import AnonymousCredentials
+
+from ironburst import document
+from ironburst.adapters.google.api import Api
+from ironburst.adapters.google.cloud import Google
+from ironburst.ports import LaunchRequest, Refused
+from lab.google.server import Cloud
+from tests.components.google_stack import PROJECT, REGION, ZONES, cloud
+from tests.components.projects import ROOT, done, project
+
+PROGRAM = """import runpy
+import components.cluster
+from ironburst.config.google.models import GoogleCloud
+GoogleCloud.closed = ""
+components.cluster.BareMetalNodes = lambda *_, **__: None
+runpy.run_path(__file__.replace("__main__", "the_program"), run_name="__main__")
+"""
+
+
+@pytest.fixture
+def world():
+    world = Cloud(project=PROJECT, region=REGION, zones=ZONES)
+    world.images["ib-1"] = "ironburst-lab-l4"
+    yield world
+    world.close()
+    assert world.wrong == []
+
+
+@pytest.fixture
+def engine(tmp_path, world):
+    """`engine("up", ...)` -> its finished process; `engine.declare(**changes)` changes the declaration."""
+    run = project(tmp_path, "lab", HALL_KEY="k3y-of-the-hall")
+    here = tmp_path / "project"
+    (here / "__main__.py").rename(here / "the_program.py")
+    (here / "__main__.py").write_text(PROGRAM)
+    stack = yaml.safe_load((ROOT / "stacks" / "Pulumi.lab.yaml").read_text())
+    settings = {key: said for key, said in stack["config"].items() if not key.startswith("aws:")}
+    settings |= {"gcp:project": PROJECT, "gcp:region": REGION, "gcp:computeCustomEndpoint": world.url_of_api}
+    settings["ironburst:cluster"]["cloud"] = cloud()
+
+    def declare(**changes):
+        settings["ironburst:cluster"]["cloud"] |= changes
+        (here / "stacks/Pulumi.lab.yaml").write_text(yaml.safe_dump(stack | {"config": settings}))
+
+    declare()
+    run.declare, run.folder = declare, tmp_path
+    return run
+
+
+def port(world):
+    return Google(
+        Api(PROJECT, credentials=AnonymousCredentials(), endpoint=world.url_of_api), REGION, wait=lambda _: None
+    )
+
+
+def launch(world, engine, token="t1", pool="l4"):
+    """Two nodes, by the adapter, into the first place that the document has of a pool."""
+    declared = document.parse(json.loads(done(engine("stack", "output", "cluster", "--json", "--show-secrets"))))
+    place = declared.pool(pool).zones[0]
+    request = LaunchRequest(
+        token=token,
+        launch="l",
+        cluster="lab",
+        pool=pool,
+        zone=place.zone,
+        market="on-demand",
+        count=2,
+        place=place.place.model_dump(),
+        image_id=f"projects/{PROJECT}/global/images/ib-1",
+        user_data="{}",
+    )
+    (made,) = port(world).launch_all([request])
+    return made
+
+
+def held(world):
+    return {its_id for resources in world.declared.held.values() for its_id in resources}
+
+
+def test_a_stack_is_declared_launched_into_and_taken_away(engine, world):
+    done(engine("stack", "init"))
+    preview = done(engine("preview"))
+    assert "HaVpnGateway" in preview and held(world) == set()
+    done(engine("up", "--yes", "--skip-preview"))
+    made = held(world)
+    assert f"projects/{PROJECT}/regions/{REGION}/subnetworks/ib-lab-nodes" in made and len(world.vms) == 2
+    done(engine("preview", "--expect-no-changes"))
+    done(engine("refresh", "--yes", "--expect-no-changes"))
+    state = "".join(path.read_text() for path in (engine.folder / "state").rglob("*.json"))
+    assert "k3y-of-the-hall" not in state
+
+    nodes = launch(world, engine)
+    assert len(nodes) == 2 and len(world.vms) == 4
+    # a destroy with rented nodes stops at their subnet; the controller's rights are still there, and it ends them
+    stopped = engine("destroy", "--yes", "--skip-preview")
+    assert stopped.returncode and "resourceInUseByAnotherResource" in stopped.stdout + stopped.stderr
+    email = f"ib-lab-controller@{PROJECT}.iam.gserviceaccount.com"
+    assert any(email in each.member and "compute.instances.delete" in each.permissions for each in world.iam.bindings)
+    port(world).terminate([node.id for node in nodes])
+    world.passes(1)
+    done(engine("destroy", "--yes", "--skip-preview"))
+    assert held(world) == set() and world.vms == {} == world.disks
+
+
+def test_what_somebody_takes_away_is_made_again_and_a_new_pool_moves_nothing(engine, world):
+    engine.declare(groups=[])
+    done(engine("stack", "init"))
+    done(engine("up", "--yes", "--skip-preview"))
+    before = held(world)
+    firewalls = world.declared.held["gcp:compute/firewall:Firewall"]
+    del firewalls[f"projects/{PROJECT}/global/firewalls/ib-lab-from-hall-a"]
+    done(engine("up", "--yes", "--skip-preview", "--refresh"))
+    assert held(world) == before
+    more = {"name": "more", "instance_type": "g2-standard-96", "zones": ZONES, "max_nodes": 1, "markets": ["on-demand"]}
+    engine.declare(pools=[*cloud()["pools"], more])
+    said = done(engine("preview", "--diff"))
+    assert "replace" not in said.lower() and "delete" not in said.lower()
+
+
+def test_what_the_adapter_asks_for_is_allowed_to_the_controller_and_to_no_other_cluster(engine, world):
+    """With the rights that the stack gives, as the stand-in judges them. Which name a condition sees of an instance
+    that a call names by its number isn't sourced: a refusal is tried again by its name.
+    """
+    engine.declare(groups=[])
+    done(engine("stack", "init"))
+    done(engine("up", "--yes", "--skip-preview"))
+    nodes = launch(world, engine)
+    world.iam.tokens["c"] = f"ib-lab-controller@{PROJECT}.iam.gserviceaccount.com"
+
+    class Signed(AnonymousCredentials):
+        def before_request(self, request, method, url, headers):
+            headers["Authorization"] = "Bearer c"
+
+    controller = Google(Api(PROJECT, credentials=Signed(), endpoint=world.url_of_api), REGION, wait=lambda _: None)
+    assert {each.id for each in controller.instances("lab")} == {node.id for node in nodes}
+    world.assumed.condition_sees = "number"
+    controller.terminate([nodes[0].id])
+    world.assumed.condition_sees = "name"
+    controller.terminate([nodes[1].id])
+    world.passes(1)
+    assert world.vms == {}
+    other = launch(world, engine, "t2")
+    for vm in world.vms.values():
+        vm.raw["name"] = "x" + vm.raw["name"]
+    with pytest.raises(Refused):
+        controller.terminate([f"{node.zone}/x{node.id.split('/', 1)[1]}" for node in other])
+    assert len(world.vms) == 2
