@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from importlib.util import find_spec
 from typing import Any
 
 from ironburst.adapters.google import image_ids
@@ -12,10 +13,17 @@ from ironburst.doctor.declared import DeclaredSite
 from ironburst.document import CloudDocument
 from ironburst.ports import Cloud
 from ironburst.ports.images import Images
+from ironburst.system.bad_input import BadInput
 from ironburst.wiring.provider import ImageIds, Provider, Rights
 
 
+def _has_client() -> None:
+    if find_spec("googleapiclient") is None:
+        raise BadInput("Google Cloud needs its client: pip install 'ironburst[google]'")
+
+
 def _api(there: CloudDocument) -> Cloud:
+    _has_client()
     from ironburst.adapters.google.api import Api
     from ironburst.adapters.google.cloud import Google
 
@@ -23,6 +31,7 @@ def _api(there: CloudDocument) -> Cloud:
 
 
 def _images(there: CloudDocument) -> Images:
+    _has_client()
     from ironburst.adapters.google.api import Api
     from ironburst.adapters.google.images import CALLS, GoogleImages
 
@@ -30,6 +39,7 @@ def _images(there: CloudDocument) -> Images:
 
 
 def _doctor(site: DeclaredSite) -> Iterator[CheckResult]:
+    _has_client()
     from ironburst.adapters.google.doctor import GoogleProject
     from ironburst.doctor.google import examine as google
     from ironburst.doctor.google.site import GoogleSite

@@ -3,6 +3,8 @@
 import copy
 
 PROJECT, REGION, ZONES = "gpu-prod-4711", "us-central1", ["us-central1-a", "us-central1-b"]
+MUNGE_KEY = f"google-secretmanager:{PROJECT}/munge-key"
+"""of the scheduler: rented nodes read it at boot"""
 CLOUD = {
     "provider": "google",
     "project": PROJECT,

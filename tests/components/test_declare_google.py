@@ -14,7 +14,7 @@ from ironburst.adapters.google.api import Api
 from ironburst.adapters.google.cloud import Google
 from ironburst.ports import LaunchRequest, Refused
 from lab.google.server import Cloud
-from tests.components.google_stack import PROJECT, REGION, ZONES, cloud
+from tests.components.google_stack import MUNGE_KEY, PROJECT, REGION, ZONES, cloud
 from tests.components.projects import ROOT, done, project
 
 PROGRAM = """import runpy
@@ -46,6 +46,7 @@ def engine(tmp_path, world):
     settings = {key: said for key, said in stack["config"].items() if not key.startswith("aws:")}
     settings |= {"gcp:project": PROJECT, "gcp:region": REGION, "gcp:computeCustomEndpoint": world.url_of_api}
     settings["ironburst:cluster"]["cloud"] = cloud()
+    settings["ironburst:cluster"]["scheduler"]["munge_key"] = MUNGE_KEY
 
     def declare(**changes):
         settings["ironburst:cluster"]["cloud"] |= changes

@@ -16,7 +16,7 @@ from ironburst.document.google import GooglePlace
 from lab.google.iam import Binding
 from lab.google.server import Cloud
 from lab.provider.schema import args_class, problems
-from tests.components.google_stack import PROJECT, REGION, ZONES, cloud
+from tests.components.google_stack import MUNGE_KEY, PROJECT, REGION, ZONES, cloud
 
 
 @pytest.fixture(autouse=True)
@@ -30,6 +30,7 @@ def _open(monkeypatch):
 def google(cluster, value):
     def build(again=False, **changes):
         value["cloud"] = cloud(**changes)
+        value["scheduler"]["munge_key"] = MUNGE_KEY
         return cluster(value, again)
 
     return build

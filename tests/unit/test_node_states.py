@@ -8,7 +8,7 @@ import pytest
 from ironburst.burst import Node, Resources
 from ironburst.nodes import states as node_states
 from ironburst.ports.service import Occupancy
-from ironburst.replay import rented
+from ironburst.replay import view
 
 FIXTURES = Path(__file__).parents[1] / "adapters" / "slurm_fixtures"
 
@@ -111,10 +111,10 @@ def test_nodes_and_occupancies_answer_by_the_table():
 @pytest.mark.parametrize(
     ("states", "opened", "launchable", "going_down"),
     [
-        (rented.OFF, False, True, True),
-        (rented.COMING, False, False, False),
-        (rented.JOINED, False, False, False),
-        (rented.READY, True, False, False),
+        (view.OFF, False, True, True),
+        (view.COMING, False, False, False),
+        (view.JOINED, False, False, False),
+        (view.READY, True, False, False),
     ],
     ids=["off", "coming", "joined", "ready"],
 )

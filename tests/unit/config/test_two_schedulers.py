@@ -98,9 +98,9 @@ def test_one_scheduler_needs_no_word_and_refuses_another(declared):
         (
             lambda v: v["other_schedulers"][0].update(join_token="file:x"),
             "other_schedulers[0].join_token",
-            "must be an aws",
+            "must be a reference to aws",
         ),
-        (lambda v: v["scheduler"].update(munge_key="file:x"), "scheduler.munge_key", "must be an aws"),
+        (lambda v: v["scheduler"].update(munge_key="file:x"), "scheduler.munge_key", "must be a reference to aws"),
         (
             lambda v: v["other_schedulers"][0].update(gpu_support={"dcgm_exporter": True}),
             "other_schedulers[0].gpu_support",

@@ -98,9 +98,9 @@ def test_run_times_are_not_told_where_the_trace_has_limits_but_learned(monkeypat
     jobs = Trace(submit, hours * HOUR, random.choice([4, 8], count), queue=("vc",) * count, limit_s=4 * hours * HOUR)
     seen, ask = [], simulate.decide
 
-    def look(snapshot, policy):
+    def look(snapshot, *given, **options):
         seen.append(snapshot)
-        return ask(snapshot, policy)
+        return ask(snapshot, *given, **options)
 
     monkeypatch.setattr(simulate, "decide", look)
     play(jobs, Home(2), Policy("home", 0.0, limits=Limits(REFERENCE)))
