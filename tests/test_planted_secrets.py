@@ -405,7 +405,12 @@ def site(tmp_path, planted, bmcs, cloud):
         return done.stdout
 
     call.document = Path(environment["DOCUMENT"])
-    return call
+    yield call
+    ec2 = client(cloud.url)  # an account has five addresses, and the next test takes some
+    for gateway in ec2.describe_nat_gateways()["NatGateways"]:
+        ec2.delete_nat_gateway(NatGatewayId=gateway["NatGatewayId"])
+    for address in ec2.describe_addresses()["Addresses"]:
+        ec2.release_address(AllocationId=address["AllocationId"])
 
 
 @pytest.mark.slow  # Google's store needs the signed in process that asks, and here many ask
