@@ -4,6 +4,7 @@
 |---|---|
 | system, names | what all rooms use: LabError, commands, locks; fixed names and addresses |
 | go | programs built from Go modules |
+| timeline | the clock of a cloud's stand-in |
 | bmc, aws, azure, google | stand-ins for BMCs, AWS, Azure and Google Compute Engine: they know no hosts |
 | ci | a stand-in for GitHub and its runner: runs .github/workflows |
 | aws_plugin, google_plugin, kubernetes_plugin, provider | stand-ins for Pulumi's plugins, and what they stand on |

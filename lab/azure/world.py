@@ -4,7 +4,6 @@ things happen.
 
 from __future__ import annotations
 
-import heapq
 import itertools
 import random
 import re
@@ -12,8 +11,9 @@ import time
 import uuid
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from typing import Any
+
+from lab.timeline import Timeline
 
 Json = dict[str, Any]
 
@@ -107,11 +107,12 @@ class Vm:
         return self.properties.get("virtualMachineScaleSet", {}).get("id", "").lower()
 
 
-class World:
+class World(Timeline):
     """One subscription with one region. Things happen when their time has come: at `passes`, or at the next request."""
 
     def __init__(self, region: str = "eastus", seed: int = 1, clock: Callable[[], float] = time.time):
-        self.subscription, self.region, self._clock = str(uuid.UUID(int=seed)), region, clock
+        super().__init__(clock)
+        self.subscription, self.region = str(uuid.UUID(int=seed)), region
         self.assumed, self.delays = Assumptions(), Delays()
         self.sizes: dict[str, Size] = {}
         self.capacity: dict[tuple[str, str, str], int] = {}  # (size, zone, priority); missing: enough
@@ -130,27 +131,7 @@ class World:
         self.group_shown_s: dict[str, float] = {}
         self.page = 100
         self._addresses = itertools.count(4)
-        self._random, self._order = random.Random(seed), itertools.count()
-        self._ahead_s, self._due = 0.0, list[tuple[float, int, Callable[[], None]]]()
-
-    # ---- time
-    def now(self) -> float:
-        return self._clock() + self._ahead_s
-
-    def passes(self, seconds: float) -> None:
-        self._ahead_s += seconds
-        self.settle()
-
-    def after(self, seconds: float, act: Callable[[], None]) -> None:
-        heapq.heappush(self._due, (self.now() + seconds, next(self._order), act))
-
-    def settle(self) -> None:
-        """Do what is due."""
-        while self._due and self._due[0][0] <= self.now():
-            heapq.heappop(self._due)[2]()
-
-    def stamp(self) -> str:
-        return datetime.fromtimestamp(self.now(), UTC).isoformat(timespec="milliseconds")
+        self._random = random.Random(seed)
 
     # ---- names
     def id(self, *parts: str) -> str:

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import heapq
 import itertools
 import random
 import re
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from typing import Any
 
 from lab.google.iam import Iam
+from lab.timeline import Timeline
 
 GOOGLE = "https://www.googleapis.com/compute/v1/"
 PREEMPTED = "compute.instances.preempted"
@@ -82,7 +81,7 @@ class Vm:
         return self.raw["machineType"].rpartition("/")[2]
 
 
-class World:
+class World(Timeline):
     """One project with one region. Things happen when their time has come: at `passes`, or at the next request."""
 
     def __init__(
@@ -93,7 +92,8 @@ class World:
         seed: int = 1,
         clock: Callable[[], float] = time.time,
     ):
-        self.project, self.region, self.zones, self._clock = project, region, list(zones), clock
+        super().__init__(clock)
+        self.project, self.region, self.zones = project, region, list(zones)
         self.assumed, self.delays = Assumptions(), Delays()
         self.capacity: dict[tuple[str, str, str], int] = {}  # (type, zone, model); missing: enough
         self.quota: dict[str, int] = {}  # by machine type, in the region; missing: enough
@@ -117,27 +117,7 @@ class World:
         self.request_ids: dict[str, tuple[float, Json]] = {}
         self._shown_s: dict[str, float] = {}  # operation -> when lists show it
         self.addresses = itertools.count(2)
-        self._random, self._order = random.Random(seed), itertools.count()
-        self._ahead_s, self._due = 0.0, list[tuple[float, int, Callable[[], None]]]()
-
-    # ---- time
-    def now(self) -> float:
-        return self._clock() + self._ahead_s
-
-    def passes(self, seconds: float) -> None:
-        self._ahead_s += seconds
-        self.settle()
-
-    def after(self, seconds: float, act: Callable[[], None]) -> None:
-        heapq.heappush(self._due, (self.now() + seconds, next(self._order), act))
-
-    def settle(self) -> None:
-        """Do what is due."""
-        while self._due and self._due[0][0] <= self.now():
-            heapq.heappop(self._due)[2]()
-
-    def stamp(self) -> str:
-        return datetime.fromtimestamp(self.now(), UTC).isoformat(timespec="milliseconds")
+        self._random = random.Random(seed)
 
     # ---- names
     def url(self, *parts: str) -> str:

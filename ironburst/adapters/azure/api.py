@@ -134,16 +134,6 @@ def _object(call: str, answer: Any) -> Json:
     return said
 
 
-def read(what: str, parse: Callable[[Json], Any], raw: Json) -> Any:
-    """`parse(raw)`; an answer of another shape is none."""
-    try:
-        return parse(raw)
-    except (KeyError, ValueError, TypeError, AttributeError, IndexError) as error:
-        raise OutcomeUnknown(
-            f"{what}: an answer of a shape that isn't known ({type(error).__name__}: {error})"
-        ) from None
-
-
 def refused(text: str) -> Refused:
     """An id or a reference that isn't Azure's."""
     return Refused(text, "NotAzures")

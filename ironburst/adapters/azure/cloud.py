@@ -15,8 +15,9 @@ from typing import Any, NamedTuple
 
 import requests
 
+from ironburst.adapters.answers import read
 from ironburst.adapters.azure import errors, launching, spot
-from ironburst.adapters.azure.api import Api, Json, read, refused
+from ironburst.adapters.azure.api import Api, Json, refused
 from ironburst.adapters.azure.images import newest
 from ironburst.adapters.azure.instances import Id, gone, group_in, instance
 from ironburst.adapters.azure.launches import YOUNG_S, GroupLaunches, deleting, tags_of

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 
+from ironburst.adapters.answers import read
 from ironburst.adapters.azure import errors
-from ironburst.adapters.azure.api import Api, Json, read, refused
+from ironburst.adapters.azure.api import Api, Json, refused
 from ironburst.ports import CloudError
 
 _LIST = "gallery_image_versions.list_by_gallery_image"

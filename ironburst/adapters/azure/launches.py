@@ -15,8 +15,9 @@ from typing import Any, NoReturn
 
 from azure.core import MatchConditions
 
+from ironburst.adapters.answers import read
 from ironburst.adapters.azure import errors, launching, reservations
-from ironburst.adapters.azure.api import Api, Json, read
+from ironburst.adapters.azure.api import Api, Json
 from ironburst.adapters.azure.instances import statuses
 from ironburst.adapters.azure.launching import BEGUN, COUNT, FAILED, LAUNCHED, GroupLaunch
 from ironburst.adapters.azure.sizes import Sizes

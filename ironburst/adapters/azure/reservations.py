@@ -7,7 +7,8 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from ironburst.adapters.azure.api import Api, Json, read, refused
+from ironburst.adapters.answers import read
+from ironburst.adapters.azure.api import Api, Json, refused
 from ironburst.adapters.azure.launching import GroupLaunch
 from ironburst.ports import InsufficientCapacity, Refused
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from ironburst.adapters.azure.api import Api, Json, read
+from ironburst.adapters.answers import read
+from ironburst.adapters.azure.api import Api, Json
 
 _KEPT_S = 3600.0
 _LIST = "resource_skus.list"

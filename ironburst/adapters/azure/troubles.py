@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import datetime
 
-from ironburst.adapters.azure.api import Json, read
+from ironburst.adapters.answers import read
+from ironburst.adapters.azure.api import Json
 from ironburst.adapters.azure.instances import statuses
 from ironburst.ports import InstanceTrouble
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 import json
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
@@ -155,16 +155,6 @@ def _in_region(scope: str, region: str) -> bool:
     """Of us-central1: zones/us-central1-a, and us-central1-ai1a; and whatever is no zone's name."""
     name = scope.rpartition("/")[2]
     return f"{name}-".startswith(f"{region}-") or not name
-
-
-def read(what: str, parse: Callable[[Json], Any], raw: Json) -> Any:
-    """`parse(raw)`; an answer of another shape is none."""
-    try:
-        return parse(raw)
-    except (KeyError, ValueError, TypeError, AttributeError, IndexError) as error:
-        raise OutcomeUnknown(
-            f"{what}: an answer of a shape that isn't known ({type(error).__name__}: {error})"
-        ) from None
 
 
 def refused(text: str) -> Refused:

@@ -11,8 +11,9 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Any
 
+from ironburst.adapters.answers import read
 from ironburst.adapters.google import errors, launching
-from ironburst.adapters.google.api import Api, read, refused
+from ironburst.adapters.google.api import Api, refused
 from ironburst.adapters.google.instances import Id, ended, instance, provisional, time_s
 from ironburst.adapters.google.launches import Launches, under_way
 from ironburst.adapters.google.spot import SpotPrices

@@ -14,8 +14,9 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
+from ironburst.adapters.answers import read
 from ironburst.adapters.google import errors, launching
-from ironburst.adapters.google.api import Api, Json, read, refused
+from ironburst.adapters.google.api import Api, Json, refused
 from ironburst.adapters.google.cloud import Google
 from ironburst.adapters.google.instances import Id, instance, tail
 from ironburst.adapters.google.launches import Launches

@@ -11,8 +11,9 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
+from ironburst.adapters.answers import read
 from ironburst.adapters.google import errors, launching
-from ironburst.adapters.google.api import Api, Json, read
+from ironburst.adapters.google.api import Api, Json
 from ironburst.adapters.google.instances import Id, ended, instance, provisional, tail, time_s
 from ironburst.adapters.google.launching import Launch
 from ironburst.ports import (

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from ironburst.adapters.google.api import Api, Json, read
+from ironburst.adapters.answers import read
+from ironburst.adapters.google.api import Api, Json
 from ironburst.adapters.google.instances import tail
 from ironburst.ports import CloudError, OutcomeUnknown
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ironburst.adapters.google.api import Json, read
+from ironburst.adapters.answers import read
+from ironburst.adapters.google.api import Json
 from ironburst.adapters.google.instances import instance, time_s
 from ironburst.ports import InstanceTrouble
 
