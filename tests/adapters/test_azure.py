@@ -10,6 +10,7 @@ from ironburst.adapters.azure import errors, launching, spot
 from ironburst.adapters.azure.instances import POWER
 from lab.azure.world import Reservation, Size
 from tests.adapters import azure_errors
+from tests.adapters.looked_at import alive, ask, ids, over
 from tests.contract.cloud_benches import OfAzure
 
 KIND = OfAzure.kind
@@ -22,30 +23,6 @@ def bench():
     made = OfAzure(None)
     yield made
     made.close()
-
-
-def ask(bench, port=None, **changed):
-    """The answer to one look at a launch."""
-    (answer,) = (port or bench.port).launch_all([bench.request(**changed)])
-    return answer
-
-
-def over(bench, port=None, **changed):
-    """The answer when the launch is over."""
-    for _ in range(20):
-        answer = ask(bench, port, **changed)
-        if not isinstance(answer, ports.UnderWay):
-            return answer
-        bench.cloud.passes(20)
-    raise AssertionError(answer)
-
-
-def alive(bench, port=None):
-    return [each for each in (port or bench.port).instances("lab") if each.alive]
-
-
-def ids(instances):
-    return sorted(each.id for each in instances)
 
 
 def vm_of(bench, instance):

@@ -12,6 +12,7 @@ from ironburst.adapters.google import errors, launching
 from ironburst.adapters.google.instances import STATES
 from lab.google import description
 from tests.adapters import google_errors
+from tests.adapters.looked_at import alive, ask, ids, over
 from tests.contract.cloud_benches import OfGoogle
 
 ZONE, KIND = OfGoogle.zone, OfGoogle.kind
@@ -23,30 +24,6 @@ def bench():
     made = OfGoogle(None)
     yield made
     made.close()
-
-
-def ask(bench, port=None, **changed):
-    """The answer to one look at a launch."""
-    (answer,) = (port or bench.port).launch_all([bench.request(**changed)])
-    return answer
-
-
-def over(bench, port=None, **changed):
-    """The answer when the launch is over."""
-    for _ in range(20):
-        answer = ask(bench, port, **changed)
-        if not isinstance(answer, ports.UnderWay):
-            return answer
-        bench.cloud.passes(20)
-    raise AssertionError(answer)
-
-
-def alive(bench, port=None):
-    return [each for each in (port or bench.port).instances("lab") if each.alive]
-
-
-def ids(instances):
-    return sorted(each.id for each in instances)
 
 
 # ---- launches
