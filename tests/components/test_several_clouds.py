@@ -1,4 +1,4 @@
-"""A stack in AWS and Google Cloud under Pulumi's mocks: each room makes what it makes alone, and there is one document."""
+"""A stack in AWS and Google Cloud under Pulumi's mocks: each room makes what it makes alone, for one document."""
 
 import pulumi
 import pytest
