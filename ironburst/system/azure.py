@@ -13,7 +13,7 @@ from ironburst.system.secret_store import Store, Unanswered
 _SCOPE = "https://vault.azure.net/.default"
 _VERSION = "7.4"
 _ENDPOINT = "AZURE_KEYVAULT_URL"
-"""for a stand-in; none: the vault's own address"""
+"""for a stand-in, which has each vault under its name; none: the vault's own address"""
 
 
 def _asked(name: str, verb: str, body: dict[str, str] | None = None) -> Any:
@@ -25,12 +25,13 @@ def _asked(name: str, verb: str, body: dict[str, str] | None = None) -> Any:
     except ImportError:
         raise Unanswered("nothing: its client isn't installed (pip install 'ironburst[azure]')") from None
     vault, _, its_name = name.partition("/")
-    url = os.environ.get(_ENDPOINT) or f"https://{vault}.vault.azure.net"
+    stand_in = os.environ.get(_ENDPOINT)
+    url = f"{stand_in.rstrip('/')}/{vault}" if stand_in else f"https://{vault}.vault.azure.net"
     try:
         token = DefaultAzureCredential().get_token(_SCOPE).token
         answer = requests.request(
             verb,
-            f"{url.rstrip('/')}/secrets/{its_name}",
+            f"{url}/secrets/{its_name}",
             params={"api-version": _VERSION},
             headers={"Authorization": f"Bearer {token}"},
             json=body,

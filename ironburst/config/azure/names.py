@@ -19,3 +19,8 @@ def image(subscription: str, cluster: str, pool: str) -> str:
     """The id of a pool's image definition in that gallery."""
     group = f"/subscriptions/{subscription}/resourceGroups/{resource_group(cluster)}"
     return f"{group}/providers/Microsoft.Compute/galleries/{gallery(cluster)}/images/{pool}"
+
+
+def reaper(cluster: str) -> str:
+    """The workflow in that group that ends leases which nobody prolongs (docs/adr/0129)."""
+    return f"ib-{cluster}-reaper"
