@@ -3,11 +3,10 @@
 The Pulumi program exports it as `cluster` with serial 0; `publish` puts it where the readers look and counts the serial
 up. Readers ignore fields that they don't know, refuse versions that they don't know, and keep a last good copy.
 
-- model: the document. Its parts: part (what they share), places with aws and google, bridge, cloud_model,
+- model: the document. Its parts: part (what they share), places with aws, azure and google, bridge, cloud_model,
   control_plane, hall_model, karpenter_model, monitoring, node_model, policy_model, pool_model, slurm_node, user_model
 - build: from a declaration, with build_cloud, build_monitoring, build_nodes, build_policy, build_scheduler and
-  build_users; of_stack: of a stack
-  file, without a cloud; variables: Ansible's view of it
+  build_users; of_stack: of a stack file, without a cloud; variables: Ansible's view of it
 """
 
 from __future__ import annotations
