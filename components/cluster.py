@@ -35,7 +35,8 @@ class Cluster(pulumi.ComponentResource):
         """
         super().__init__("ironburst:components:Cluster", name, None, opts)
         self._name, self._child = name, pulumi.ResourceOptions(parent=self)
-        rooms = {provider: _room(provider) for provider in [cloud.provider for cloud in config.clouds] or [DEFAULT]}
+        providers: list[str] = [cloud.provider for cloud in config.clouds]
+        rooms = {provider: _room(provider) for provider in providers or [DEFAULT]}
         for cloud in config.clouds:
             rooms[cloud.provider].check(cloud)
         for hall in config.halls:

@@ -245,8 +245,8 @@ class Controller:
             site, silent = self._made(document, now, []), dict.fromkeys(providers, str(error))
         self._unlisted = {provider: self._unlisted.get(provider, now) for provider in silent}
         for provider, why in silent.items():
-            who = f"{provider} doesn't" if document.other_clouds else "the cloud doesn't"
-            since_s, what = self._unlisted[provider], f"{who} list its instances"
+            who = provider if document.other_clouds else "the cloud"
+            since_s, what = self._unlisted[provider], f"{who} doesn't list its instances"
             site.silent[provider] = Halt("ironburst", f"{what}: {why}", since_s)
             told = f"what is rented goes on by what is known, nothing new is rented: {why}"
             if now - since_s >= _UNLISTED_S:
