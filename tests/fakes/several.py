@@ -24,11 +24,13 @@ class Second(FakeCloud):
 class Together(SeveralClouds):
     """What the tests' Slurm sees of its nodes' clouds, and the controller's port."""
 
+    ids = IDS
+
     def __init__(self, **clouds):
         self.clouds = clouds
         whose = {name: whose for whose, cloud in clouds.items() for name in cloud.images}
         whose |= {"q": "aws", "p5.48xlarge": "aws", "a3-highgpu-8g": "google"}
-        super().__init__({name: Part(cloud, IDS[name]) for name, cloud in clouds.items()}, whose, "aws")
+        super().__init__({name: Part(cloud, self.ids[name]) for name, cloud in clouds.items()}, whose, "aws")
 
     def booted(self, node):
         return next((up for cloud in self.clouds.values() if (up := cloud.booted(node))), None)
