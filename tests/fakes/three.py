@@ -1,6 +1,6 @@
-"""AWS in memory, and Google Cloud and Azure by their real adapters before the lab's stand-ins, as one: a pool in each."""
+"""AWS in memory, Google Cloud and Azure by their real adapters before the lab's stand-ins, as one: a pool in each."""
 
-from itertools import product
+from itertools import count, product
 
 from ironburst.document import OtherCloud, PoolZone
 from ironburst.document.azure import AzurePlace
@@ -72,6 +72,7 @@ class Trio(Together):
         made = {"aws": self.first(clock, slurm), "google": OnGoogle(clock, slurm), "azure": OnAzure(clock, slurm)}
         super().__init__(**made)
         self._whose |= {type: whose for whose, type in TYPES.items()} | {f"image of {whose}": whose for whose in TYPES}
+        self.clouds["azure"].lab._addresses = count(20_000)  # others than Google's
         self.clouds["aws"].images = {"image of aws": "ami-1"}
         slurm.cloud = self
 
@@ -110,13 +111,8 @@ def in_three(document, nodes):
     """A site's document with a pool in each; `nodes`: how many each has."""
     pool, zones = document.pools[0], {"google": OnGoogle.zones, "azure": tuple(OnAzure.zones)}
     google = GooglePlace(**OnGoogle.place)
-    azure = AzurePlace(
-        vm_size=TYPES["azure"],
-        subnet_id="s",
-        os_disk_type="Premium_LRS",
-        os_disk_gb=200,
-        ssh_public_key="ssh-ed25519 A",
-    )
+    disk = {"os_disk_type": "Premium_LRS", "os_disk_gb": 200}
+    azure = AzurePlace(vm_size=TYPES["azure"], subnet_id="s", ssh_public_key="ssh-ed25519 A", **disk)
     pools = [pool.model_copy(update={"image": "image of aws", "nodes": pool.nodes[:nodes]})]
     for whose, place in (("google", google), ("azure", azure)):
         name = POOLS[whose]

@@ -2,6 +2,8 @@
 left over in any, nothing is launched twice. Google's and Azure's adapters are the real ones.
 """
 
+from itertools import product
+
 import pytest
 
 from ironburst.ports import OutcomeUnknown
@@ -85,9 +87,8 @@ def lies(story, whose):
     if whose == "aws":
         cloud.partial = [0] * 60
         return cloud.partial.clear
-    lab, delays = cloud.lab, cloud.lab.delays
+    delays = cloud.lab.delays
     before, delays.list_s = delays.list_s, 1e6
-    del lab
     return lambda: setattr(delays, "list_s", before)
 
 
@@ -95,14 +96,13 @@ def empty(story, whose):
     """It has no capacity."""
     cloud = story.cloud.clouds[whose]
     if whose == "aws":
-        cloud.capacity = {
-            (zone, market): 0 for zone in ("us-east-1a", "us-east-1b") for market in ("spot", "on-demand")
-        }
+        cloud.capacity = dict.fromkeys(product(("us-east-1a", "us-east-1b"), ("spot", "on-demand")), 0)
         return cloud.capacity.clear
     cloud.out_of_capacity(0)
     return cloud.lab.capacity.clear
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("whose", ["aws", "google", "azure"])
 @pytest.mark.parametrize("stage", ["queued", "running", "leaving"])
 @pytest.mark.parametrize("fault", [silent, lost, lies, empty], ids=lambda fault: fault.__name__)
