@@ -82,7 +82,7 @@ class Clouds(Trio):
         spot = [each for each in cloud.alive() if each.market == "spot"]
         self.taken |= {self.node_of(whose, each): now for each in spot}
         if whose != "aws":
-            cloud.taken_back()
+            cloud.storm()
         for each in spot if whose == "aws" else ():
             cloud.interrupt(each.id)
             cloud.die(each.id, "Server.SpotInstanceTermination")
