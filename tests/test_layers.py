@@ -28,7 +28,7 @@ RIGHTS = {
     "ironburst.shares": ":burst",
     "ironburst.ports": ":burst :nodes :shares",
     # what a person writes, what the world offers, and the document of both
-    "ironburst.catalog": "yaml",
+    "ironburst.catalog": "yaml :system.near",
     "ironburst.config": "pydantic yaml :catalog :hall :nodes :software :system",
     "ironburst.plan": ":config :software :system",  # pure
     "ironburst.document": "pydantic :catalog :config :nodes :software :system",
