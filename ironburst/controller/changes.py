@@ -118,7 +118,8 @@ class _Runs:
 
 def _called(item: Any) -> Hashable:
     """An object by its first value (an id, a name), anything else by all of it."""
-    if names := fields_of(type(item)):
+    kind: Any = type(item)
+    if names := fields_of(kind):
         item = to_json(getattr(item, names[0]))
     elif isinstance(item, dict):
         item = next(iter(item.values()), None)

@@ -296,6 +296,7 @@ def _moment(value: str, mark: str) -> int:
     return _number(value[len(mark) :]) or 0
 
 
+@lru_cache(maxsize=4096)
 def _minutes(value: str) -> float | None:
     if value in ("UNLIMITED", "Partition_Limit", "N/A"):
         return {"UNLIMITED": math.inf, "Partition_Limit": None, "N/A": 0}[value]
