@@ -67,7 +67,7 @@ class JobRecords:
         return records.of(JobRow, rows[0]) if rows else None
 
     def gpus_since(self, at_s: float, now_s: float) -> Iterator[GpuTimes]:
-        """Of the jobs with GPUs that are in the queue, or have left it since: of a large site a quarter of a million."""
+        """Of the jobs with GPUs that are in the queue, or have left it since; of a large site 250,000."""
         query = f"""SELECT nodes * gpus, submit_s, CASE WHEN ran_on != '' AND state != 'PENDING' THEN start_s END,
             CASE state WHEN 'LEFT_QUEUE' THEN last_s ELSE ? END, ran_on
             FROM jobs WHERE gpus > 0 AND (last_s >= ? OR {_IN_QUEUE})"""  # of a large queue only changes are written

@@ -192,7 +192,9 @@ def _spent(ledger: Ledger, now_s: float) -> list[tuple[str, Usd]]:
     while len(days) < DAYS:
         days.append(money.day(days[-1][0] - 1.0))
     words = ("today so far, ", "yesterday, ", *[""] * DAYS)
-    named = [f"{word}{datetime.fromtimestamp(from_s, UTC):%Y-%m-%d}" for word, (from_s, _) in zip(words, days)]
+    named = [
+        f"{word}{datetime.fromtimestamp(from_s, UTC):%Y-%m-%d}" for word, (from_s, _) in zip(words, days, strict=False)
+    ]
     return list(zip(named, spending.by_pool(ledger, days, now_s), strict=True))
 
 
