@@ -66,9 +66,7 @@ GATES = {
         {"of ours": 155, "of others": 8},
     ),
     "tick": Gate("a tick looked at every job for every node: quadratic (ADR 114)", tick.reads, tick.MOST_READS),
-    "memory": Gate(
-        "100,000 jobs took 2.9 GB, and 1.3 with JSON of each kept (ADR 124, 130)", tick.held, tick.MOST_HELD
-    ),
+    "memory": Gate("100,000 jobs took 2.9 GB; 1.3 with each one's JSON (ADR 124, 130)", tick.held, tick.MOST_HELD),
     "slurm": Gate(
         "all that `squeue --json` prints was asked for and read at each tick: 25 MB of 500 nodes (ADR 118)",
         slurm_queue.counts,

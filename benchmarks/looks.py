@@ -173,8 +173,8 @@ def counts(jobs: int = 120, nodes: int = 8, finished: int = 3000) -> dict[str, i
 
 
 MOST = {
-    "queries of status": 30,
-    "queries of serve --out": 45,  # 50 when each of eight days asked for its leases and their rates
+    "queries of status": 25,
+    "queries of serve --out": 35,  # 49 when each of eight days asked for its leases and their rates
     "calls of status for each job": 1000,  # 760 with 120 jobs; 8,200 when its table was laid out by rich, twice
     "status": 150,  # a decision of each of 120 jobs that wait, and a few rows of money: none of 3,000 finished jobs
     "status --json": 150,

@@ -191,10 +191,8 @@ def _spent(ledger: Ledger, now_s: float) -> list[tuple[str, Usd]]:
     days = [money.day(now_s)]
     while len(days) < DAYS:
         days.append(money.day(days[-1][0] - 1.0))
-    words = ("today so far, ", "yesterday, ", *[""] * DAYS)
-    named = [
-        f"{word}{datetime.fromtimestamp(from_s, UTC):%Y-%m-%d}" for word, (from_s, _) in zip(words, days, strict=False)
-    ]
+    dates = [f"{datetime.fromtimestamp(from_s, UTC):%Y-%m-%d}" for from_s, _ in days]
+    named = [f"today so far, {dates[0]}", f"yesterday, {dates[1]}", *dates[2:]]
     return list(zip(named, spending.by_pool(ledger, days, now_s), strict=True))
 
 
