@@ -166,8 +166,8 @@ def held(jobs: int = 800, nodes: int = 20) -> dict[str, int]:
 
 
 MOST_HELD = {
-    "objects": 80,  # 66: the job, its row, its decision, and what the recorder compares the next tick with
-    "bytes": 12_000,  # 10,300; 1.1 GB of 100,000
+    "objects": 35,  # 27: the job, its row and its decision; 66 with JSON of both
+    "bytes": 6_500,  # 5,300: 0.6 GB of 100,000
 }
 
 
