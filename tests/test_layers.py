@@ -35,16 +35,17 @@ RIGHTS = {
     "ironburst.doctor": ":catalog :config :document :nodes :ports :slurm_programs :software",  # pure
     # tools of this machine
     "ironburst.system": "rich",
-    "ironburst.system.secrets": ":system.aws :system.google :system.secret_store",
+    "ironburst.system.secrets": ":system.aws :system.azure :system.google :system.secret_store",
     "ironburst.system.google": "google google_auth_httplib2 googleapiclient httplib2 :system.secret_store",
     "ironburst.system.aws": "boto3 botocore :system.secret_store",
+    "ironburst.system.azure": "azure requests :system.secret_store",
     "ironburst.slurm_programs": ":document :nodes",
     # what acts
     "ironburst.baremetal": "pydantic :catalog :config :software :system",
     "ironburst.controller": "psycopg :burst :document :health.shared :nodes :ports :replay :shares :system",
     "ironburst.page": "jinja2 markupsafe numpy starlette :burst :controller.records :nodes :replay.pictures",
     "ironburst.page.source": ":burst :catalog :controller :document :page :ports :system",
-    "ironburst.cost": ":burst :controller :document :nodes :replay :system",
+    "ironburst.cost": ":burst :catalog :controller :document :nodes :replay :system",
     "ironburst.convergence": "yaml :document :nodes :ports.service :system",
     "ironburst.fabric": ":convergence :document :health :ports.service :system",
     "ironburst.monitoring": "grafana_foundation_sdk yaml :document :nodes",
