@@ -54,6 +54,7 @@ ROOMS = re.compile(r"(?:^|/)(?:aws|azure|google)(?:\.py$|/)")
 ROWS = (
     "ironburst/catalog/offers.py",
     "ironburst/config/clouds.py",
+    "ironburst/cost/bill.py",
     "ironburst/document/places.py",
     "ironburst/initial/rooms.py",
     "ironburst/plan/policy.py",
