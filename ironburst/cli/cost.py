@@ -1,4 +1,5 @@
-"""`ironburst report --from …`: GPU-hours and dollars by account, user, job, pool or day; the bill beside the estimates.
+"""`ironburst report --from …`: GPU-hours and dollars by account, user, job, pool, cloud or day; the bill beside the
+estimates.
 
 What is shown and how it looks: ironburst.cost.gathered and .shown
 """
@@ -200,6 +201,9 @@ def _compared(
         compared = reconcile.compare(lines, leases, stack, window)
     except ValueError as error:
         raise BadInput(str(error)) from None
+    if compared.left_out:
+        count = f"{compared.left_out:,} leases are"
+        print(f"ironburst: {count} in clouds of which no bill was given, and left out of it", file=sys.stderr)
     if not compared.lines:
         what_to_do = "are its tags active for cost allocation, and is it the right account's bill? (ironburst doctor)"
         print(f"ironburst: no line of the bill is of {document.cluster}: {what_to_do}", file=sys.stderr)

@@ -33,9 +33,10 @@ _FOCUS = ("ChargeCategory", "ChargePeriodStart", "ChargePeriodEnd", "BilledCost"
 _FOCUS_KINDS: dict[str, Kind] = {"Tax": "tax", "Credit": "credit", "Purchase": "fee", "Adjustment": "refund"}
 
 
-def instance_names(id: str) -> Iterator[str]:
-    """What a line calls an instance as its resource, by the id that the ledger has."""
-    yield from (name for provider in PROVIDERS if (name := provider.instance(id)))
+def billed_as(id: str) -> tuple[str, str]:
+    """(provider, name) of an instance's lines, by the id that the ledger has. Empty: no provider has such ids."""
+    found = ((provider.title, provider.instance(id)) for provider in PROVIDERS)
+    return next((each for each in found if each[1]), ("", ""))
 
 
 def read(text: Iterable[str], path: str) -> Iterator[Line]:
@@ -100,6 +101,7 @@ def _focus(row: BillRow) -> Iterator[Line]:
         spot=pricing == "Dynamic" or billed.spot,
         tags=row.tags("Tags" if "Tags" in row.values else "x_Labels"),
         use=billed.use,
+        provider=provider.title if provider else "",
         of_gpus=billed.of_gpus,
         earlier=row.text("ChargeClass").capitalize() == "Correction"
         or (bool(row.text("BillingPeriodStart")) and from_s < row.time("BillingPeriodStart")),

@@ -37,10 +37,11 @@ class Billed(NamedTuple):
 
 
 class BillProvider(NamedTuple):
-    """`name`: what FOCUS calls it; `instance`: an instance by its id in the ledger, as `Billed.resource` names it
-    (empty: it is no id of this cloud).
+    """`title`: for people; `name`: what FOCUS calls it; `instance`: an instance by its id in the ledger, as
+    `Billed.resource` names it (empty: it is no id of this cloud).
     """
 
+    title: str
     name: re.Pattern[str]
     instance: Callable[[str], str]
     billed: Callable[[BillRow], Billed]

@@ -34,6 +34,7 @@ class Line:
     use: str = INSTANCE
     of_gpus: bool = False
     earlier: bool = False
+    provider: str = ""  # whose bill it is of, where it has a room
 
     def tag(self, key: str) -> str:
         """The value of a tag, whose key is written as on the resource; empty: it has none."""

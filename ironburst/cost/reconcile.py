@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ironburst.cost.accounted import Window
-from ironburst.cost.bill import instance_names
+from ironburst.cost.bill import billed_as
 from ironburst.cost.bill_row import UNITS
 from ironburst.cost.causes import CAUSES, UNEXPLAINED
 from ironburst.cost.instance_bill import Found, of_instance
@@ -57,7 +57,7 @@ class CostDifference:
 @dataclass(frozen=True)
 class Compared:
     """All in 1e-10 USD: `estimated` + the sum of `differences` = `billed`. `others`: lines of the file that aren't
-    ours, of the account's other users, and their sum.
+    ours, of the account's other users, and their sum. `left_out`: leases of clouds of which there is no bill.
     """
 
     window: Window
@@ -67,6 +67,7 @@ class Compared:
     others: int
     others_units: int
     differences: Sequence[CostDifference]
+    left_out: int = 0
 
     @property
     def unexplained(self) -> int:
@@ -101,6 +102,8 @@ def compare(lines: Iterable[Line], leases: Sequence[Priced], stack: Stack, windo
         own = [line for line in usage if not line.earlier] or usage
         ends = [line.to_s for line in own]
         window = Window(min((line.from_s for line in own), default=0.0), max(ends, default=0.0))
+    given = {line.provider for line in taken}
+    every, leases = leases, [lease for lease in leases if _has_bill(lease, given)]
     ours = _Ours(leases, stack)
     found = _Sorted(horizon_s=max((line.to_s for line in taken if line.kind == "usage"), default=window.from_s))
     for line in taken:
@@ -117,7 +120,16 @@ def compare(lines: Iterable[Line], leases: Sequence[Priced], stack: Stack, windo
     order = list(CAUSES)
     differences.sort(key=lambda each: (order.index(each.cause), -abs(each.units), each.what))
     assert estimated + sum(each.units for each in differences) == found.billed
-    return Compared(window, estimated, found.billed, found.count, found.others, found.others_units, differences)
+    return Compared(
+        window,
+        estimated,
+        found.billed,
+        found.count,
+        found.others,
+        found.others_units,
+        differences,
+        len(every) - len(leases),
+    )
 
 
 def _within(lines: Iterable[Line], window: Window | None) -> Iterable[Line]:
@@ -135,6 +147,12 @@ def _within(lines: Iterable[Line], window: Window | None) -> Iterable[Line]:
             yield line
 
 
+def _has_bill(lease: Priced, given: set[str]) -> bool:
+    """Whether a lease is of a cloud of which there are lines; without any line nobody knows whose bill it is."""
+    cloud, _ = billed_as(lease.lease.instance_id or "")
+    return not cloud or not given or cloud in given
+
+
 class _Ours:
     """The leases, by how lines name their instances and what is theirs."""
 
@@ -143,10 +161,11 @@ class _Ours:
         self.by_name: dict[str, Priced] = {}
         self.nodes: dict[str, set[str]] = {}  # by the group of things that a lease's launch has
         for lease in leases:
-            for name in instance_names(lease.lease.instance_id or ""):
+            _, name = billed_as(lease.lease.instance_id or "")
+            if name:
                 self.by_name[name] = lease
-                if group := name.rpartition("/")[0]:
-                    self.nodes.setdefault(group, set()).add(lease.lease.node)
+            if group := name.rpartition("/")[0]:
+                self.nodes.setdefault(group, set()).add(lease.lease.node)
 
     def node(self, line: Line) -> str | None:
         """Whose it is; empty: nobody's alone. None: the line isn't ours."""
@@ -189,8 +208,7 @@ def _lease(found: _Sorted, lease: Priced, part: Window, units: int, stack: Stack
         cause, what = ("karpenter", row.pool) if karpenter else ("no_instance", row.id)
         found.add(cause, what, "", -units, 0)
         return
-    names = instance_names(row.instance_id)
-    lines = [line for name in names for line in found.of_instances.pop(name, [])]
+    lines = found.of_instances.pop(billed_as(row.instance_id)[1], [])
     if not lines:
         late = lease.to_s > found.horizon_s - LAG_S
         found.add("not_billed_yet" if late else "missing", row.instance_id, row.node, -units, 0)

@@ -49,4 +49,4 @@ def _billed(row: BillRow) -> Billed:
     )
 
 
-BILL = BillProvider(re.compile(r"^(?:AWS|Amazon)\b"), _instance, _billed)
+BILL = BillProvider("AWS", re.compile(r"^(?:AWS|Amazon)\b"), _instance, _billed)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ironburst.cost.aws.bill import id_of, use_of
+from ironburst.cost.aws.bill import BILL, id_of, use_of
 from ironburst.cost.bill_row import BillRow
 from ironburst.cost.line import Kind, Line
 
@@ -56,4 +56,5 @@ def lines(row: BillRow) -> Iterator[Line]:
         spot="SpotUsage" in usage_type,
         tags=row.tags("resource_tags"),
         use=use_of(usage_type),
+        provider=BILL.title,
     )

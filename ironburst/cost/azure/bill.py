@@ -75,4 +75,4 @@ def _billed(row: BillRow) -> Billed:
     )
 
 
-BILL = BillProvider(re.compile(r"^(?:Microsoft|Azure)\b"), _instance, _billed)
+BILL = BillProvider("Azure", re.compile(r"^(?:Microsoft|Azure)\b"), _instance, _billed)

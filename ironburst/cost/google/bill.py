@@ -90,4 +90,4 @@ def _billed(row: BillRow) -> Billed:
     return billed._replace(hours=_gpu_hours(row), of_gpus=True, usd_per_hour=price)
 
 
-BILL = BillProvider(re.compile(r"^Google\b"), _instance, _billed)
+BILL = BillProvider("Google Cloud", re.compile(r"^Google\b"), _instance, _billed)

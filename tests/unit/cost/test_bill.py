@@ -176,6 +176,20 @@ def test_a_machine_that_nobody_knows_in_a_leases_group_is_an_orphan(site, tmp_pa
     assert by_cause(found).keys() - {"rounding"} == {"orphan"} and found.others == 0
 
 
+def test_of_two_clouds_the_one_without_a_bill_is_left_out_and_both_bills_are_both(site, tmp_path):
+    made = months.bill(site, effects=False)
+    at_aws, at_google = in_cloud(site, "aws"), in_cloud(site, "google")
+    files = [months.cur(made, tmp_path / "aws.csv"), months.google(made, tmp_path / "google.csv")]
+
+    def found(*files):
+        lines = [line for path in files for line in bill.read(path.read_text().splitlines(keepends=True), path.name)]
+        return reconcile.compare(lines, [*at_aws, *at_google], STACK, None)
+
+    both, one = found(*files), found(files[0])
+    assert (both.left_out, one.left_out) == (0, len(at_google)) and both.estimated == 2 * one.estimated
+    assert {*by_cause(both), *by_cause(one)} <= {"rounding"}
+
+
 @pytest.mark.parametrize("cloud", ["google", "azure"])
 def test_what_an_earlier_month_gets_corrected_by_moves_no_window(site, tmp_path, cloud):
     """A late line of Google's of the last day of the month before, and a correction."""
