@@ -108,6 +108,7 @@ RIGHTS = {
     "lab.play": ":controller :document :nodes lab.bmc lab.demo lab.hosts lab.names lab.site lab.system",
     "lab.__main__": "lab.demo lab.hosts lab.kubernetes lab.play lab.site lab.system",
     "ci": "",  # on a bare runner
+    "ci.sign_in": "yaml",  # after `make setup`
     # what reads the whole product
     "benchmarks": "highspy ironburst lab numpy providers.baremetal pulumi tests.fakes tests.faults tests.prometheus "
     "yaml",
