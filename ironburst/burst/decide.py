@@ -23,6 +23,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from functools import partial
+from operator import attrgetter
 
 from ironburst.burst import release, runtimes, sanitize, sides
 from ironburst.burst.answers import Answers, to_spot
@@ -105,8 +106,9 @@ class _Tick:
         jobs, in the scheduler's order.
         """
         partitions = self.home.partitions
-        pending = (job for job in self.snapshot.waiting if not partitions.isdisjoint(job.partitions))
-        return sorted(pending, key=lambda job: (-job.priority, job.submit_s, job.id))
+        pending = [job for job in self.snapshot.waiting if not partitions.isdisjoint(job.partitions)]
+        pending.sort(key=attrgetter("submit_s", "id"))
+        return sorted(pending, key=attrgetter("priority"), reverse=True)
 
     def sent_to_pools(self) -> list[tuple[Job, str]]:
         """The pending jobs that somebody submitted to a partition of rented nodes, not to home, and that partition."""

@@ -138,18 +138,19 @@ class Offers:
         self._known = [node for node in snapshot.nodes if node.gpu] if any(pool.gpu for pool in snapshot.pools) else []
         self._meant: dict[tuple[object, ...], tuple[NodeGpu, ...]] = {}
         self._alike: dict[tuple[object, ...], AlikeOffers] = {}
-        self._last: tuple[Job, JobOffers] | None = None  # a job's offers are asked for again and again
+        self._of_job: dict[int, tuple[Job, JobOffers]] = {}  # by its id: they are asked for again and again
         self._spot: dict[int, bool] = {}  # by job id: spot alone, or none of it
 
     def of(self, job: Job) -> JobOffers:
         """Those of jobs like it, in the order for its run time, and of these the ones that may take it."""
-        if self._last is None or self._last[0] is not job:
-            self._last = job, self._of(job)
-        return self._last[1]
+        known = self._of_job.get(job.id)
+        if known is None or known[0] is not job:
+            known = self._of_job[job.id] = job, self._of(job)
+        return known[1]
 
     def only(self, job: Job, spot: bool | None) -> None:
         """From now on it has offers of spot alone, or none of it; None: all."""
-        self._last = None
+        self._of_job.pop(job.id, None)
         if spot is None:
             self._spot.pop(job.id, None)
         else:

@@ -73,8 +73,9 @@ def _needed_soon(
             and job.each.within(pools[lease.pool].each)
             and wait.rent_s <= snapshot.now_s + pools[lease.pool].boot_s
         ]
-        needed.update(fitting[: job.nodes])
-        left = [lease for lease in left if lease.id not in needed]
+        if fitting:
+            needed.update(fitting[: job.nodes])
+            left = [lease for lease in left if lease.id not in needed]
     return frozenset(needed)
 
 

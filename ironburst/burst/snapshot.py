@@ -117,6 +117,8 @@ class Job:
     @property
     def over_home_limit(self) -> bool:
         """It waits in one partition, and is longer or larger than that ever allows."""
+        if not self.reason.startswith("Partition"):  # as of nearly all
+            return False
         return len(self.partitions) == 1 and self.reason_word in ("PartitionTimeLimit", "PartitionNodeLimit")
 
     @property
