@@ -189,11 +189,14 @@ class _Tick:
 
     def _rents(self, job: Job, verdict: Late | NotYet) -> bool:
         """Rent for it, if it is late; False: it stays at home."""
-        late = verdict if isinstance(verdict, Late) else None
-        if isinstance(verdict, NotYet) and verdict.code == "deadline":
+        if isinstance(verdict, Late):
+            late = verdict
+        elif verdict.code == "deadline":
             late = Late("deadline", verdict.start_s)  # spot is worth it before it is time to rent
-        choice = self.renting.by_slack.of_waiting(job) if late else None
-        if late and choice:
+        else:
+            self.answers.not_yet(job, verdict)
+            return False
+        if choice := self.renting.by_slack.of_waiting(job):
             return self._rents_by_slack(job, late, choice)
         if isinstance(verdict, NotYet):
             self.answers.not_yet(job, verdict)

@@ -36,7 +36,7 @@ class Handover:
         self._partitions = {pool.partition for pool in snapshot.pools}
         self._leases_of: dict[int, list[Lease]] = {}
         for lease in snapshot.leases:
-            for number in set(lease.jobs):
+            for number in set(lease.jobs) if lease.jobs else ():
                 self._leases_of.setdefault(number, []).append(lease)
 
     def serving(self, job: Job) -> list[Lease]:

@@ -174,13 +174,16 @@ class Offers:
 
     def places(self, job: Job) -> frozenset[tuple[str, str]]:
         """(pool, market) of `options`; one and the same set for jobs that are alike."""
+        alike = self._alike_of(job)
+        if job.least_limit_s <= alike.longest_s and job.deadline_s is None and job.id not in self._spot:
+            return alike.places  # all of them may take it
         mine = self.of(job)
         return mine.alike.places if mine.for_all else frozenset(offer.place for offer in mine.fitting)
 
     def soonest_s(self, job: Job) -> float:
         """Declared (so longest) boot time of the offer that is there first; 0 without any."""
         limit_s = job.least_limit_s
-        return next((boot for boot, most_s in self.of(job).alike.boots if limit_s <= most_s), 0.0)
+        return next((boot for boot, most_s in self._alike_of(job).boots if limit_s <= most_s), 0.0)
 
     def run_s(self, job: Job) -> float:
         """How long it is expected to run: its limit, where nothing better is known."""
@@ -188,7 +191,7 @@ class Offers:
         run_s = self._expected_s.get(job.id, limit_s)
         return run_s - job.saved_s if job.saved_s < run_s else job.work_s
 
-    def _of(self, job: Job) -> JobOffers:
+    def _alike_of(self, job: Job) -> AlikeOffers:
         each = job.each  # its numbers by themselves: a dataclass's own hash and comparison cost a call each
         size = (each.gpus, each.cpus, each.memory_mb, job.nodes)
         markets = (job.batch, job.requeue, spot_failed(job, self._policy))
@@ -199,6 +202,10 @@ class Offers:
         alike = self._alike.get(shape)
         if alike is None:
             alike = self._alike[shape] = AlikeOffers.of(job, self._snapshot, self._policy, at_home)
+        return alike
+
+    def _of(self, job: Job) -> JobOffers:
+        alike = self._alike_of(job)
         ranked, limit_s = alike.by_cost(self.run_s(job)), job.least_limit_s
         fitting = ranked.offers
         if limit_s > alike.longest_s:

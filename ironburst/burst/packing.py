@@ -282,8 +282,10 @@ class Plan:
         for number, kind in enumerate(self._kinds):
             width = kind.width
             for row, name in enumerate(kind.names):
+                if not (there := on.get(name)):
+                    continue
                 ends: list[float] = []
-                for job in on.get(name, ()):
+                for job in there:
                     end = math.inf if job.end_s is None else job.end_s
                     if run_s and job.id in run_s and job.start_s is not None:
                         end = job.start_s + run_s[job.id]
@@ -291,10 +293,9 @@ class Plan:
                     # None: more than the node is said to have, so it has all of it
                     gpus = None if job.exclusive else needs[number]
                     ends += [max(soon_s, end)] * (width if gpus is None else gpus)
-                if ends:
-                    ends.sort()
-                    # more than it has: their CPUs or memory counted as GPUs
-                    kind.free[row] = kind.free[row][len(ends) :] + ends if len(ends) <= width else ends[-width:]
+                ends.sort()
+                # more than it has: their CPUs or memory counted as GPUs
+                kind.free[row] = kind.free[row][len(ends) :] + ends if len(ends) <= width else ends[-width:]
 
     def copy(self) -> Plan:
         """As it is now, to be changed apart."""
@@ -322,9 +323,9 @@ class Plan:
 
     def place(self, job: Job, placement: Placement) -> None:
         """Take its room for as long as the job runs."""
-        end = placement.start + self._lasts_s(job)
+        end, needs = placement.start + self._lasts_s(job), self._needs(job)
         for number, rows in placement.rows:
-            kind, gpus = self._kinds[number], self._needs(job)[number]
+            kind, gpus = self._kinds[number], needs[number]
             if not gpus:
                 continue
             if placement.holes:

@@ -89,7 +89,7 @@ class _Play:
             Node(name, (HOME,), whole_node, ("IDLE",), gpu=kinds[n % len(kinds)]) for n, name in enumerate(self.names)
         )
         self.spot: tuple[SpotMarket, ...] = ()  # what was seen of it
-        self.most_gpus = max(self.jobs.gpus, default=0)
+        self.least_gpus, self.most_gpus = min(self.jobs.gpus, default=0), max(self.jobs.gpus, default=0)
         self.sound = shown is None and self._is_sound()
 
     def run(self) -> Played:
@@ -169,16 +169,19 @@ class _Play:
         """Begin what the nodes have room for, in order; the first large jobs without room keep nodes free."""
         nodes, home, now_s, kept, started = self.nodes, self.home, self.now_s, 0, set[int]()
         gpus_of, limit_of, hours_of = self.jobs.gpus, self.jobs.limit_s, self.jobs.gpu_hours
+        if nodes.most_free < self.least_gpus:
+            return
         nodes.reserve_none()
         # nodes only fill up in here: what asks for as many GPUs, or more,
         # for as long as one that found no room finds none, too
         no_room_s = [math.inf] * (self.most_gpus + 1)
         for _, number in self.queue:
             gpus, limit_s = gpus_of[number], limit_of[number]
+            may_fit = limit_s < no_room_s[gpus]
             large = kept < home.reserved and gpus >= home.gpus and hours_of[number] >= home.reserve_gpu_hours
-            if limit_s >= no_room_s[gpus] and not large:
+            if not (may_fit or large):
                 continue
-            parts = nodes.fit(gpus, now_s, now_s + limit_s) if limit_s < no_room_s[gpus] else None
+            parts = nodes.fit(gpus, now_s, now_s + limit_s) if may_fit else None
             if parts is not None:
                 self._begin(number, parts)
                 started.add(number)
@@ -256,7 +259,7 @@ class _Play:
             pools=view.pools,
             leases=view.leases,
             cool_downs=view.cool_downs,
-            budget=replace(ENDLESS, month_ends_s=self.now_s + 30 * 86400),
+            budget=Budget(math.inf, 0.0, 0.0, month_ends_s=self.now_s + 30 * 86400),
             experience=self.jobs.experience,
         )
         if self.policy and self.policy.deadline_moves:
