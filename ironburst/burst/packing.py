@@ -267,7 +267,8 @@ class Plan:
         for node in nodes:
             of = tuple(names for names in barred if node.name in names) if barred else ()
             types = tuple(node.gpu_types.items()) if node.gpu_types else ()
-            alike.setdefault((node.total, types, node.partitions, of), []).append(node)
+            total = node.total.gpus, node.total.cpus, node.total.memory_mb  # a dataclass's own hash costs a call
+            alike.setdefault((total, types, node.partitions, of), []).append(node)
         self._kinds = [_Kind(now_s, of_it) for of_it in alike.values()]
         self._by_size_alone = not (barred or any(key[1] for key in alike)) and len({key[2] for key in alike}) < 2
         self._shapes: dict[Resources, list[int | None]] = {}

@@ -52,7 +52,7 @@ class HomeNodes:
     @property
     def most_free(self) -> int:
         """GPUs of the node that has most of them free."""
-        return int(self.free.max(initial=0))
+        return max(self.free.tolist(), default=0)
 
     def fit(self, gpus: int, now_s: float, end_s: float) -> Parts | None:
         """Where a job could begin now; None: nowhere. Large ones take whole nodes, and a part of one for the rest."""
