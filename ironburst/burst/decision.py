@@ -108,9 +108,9 @@ class Alternative:
         return self.usd_per_hour * max(max(self.in_s + run_s, self.least_s) - self.paid_s, 0.0) / 3600
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)  # not frozen: one of each pending job is made, and that takes three times as long
 class Wait:
-    """Not started now, and why; worth a new look at `look_again_s` (None: when something changes).
+    """Not started now, and why; worth a new look at `look_again_s` (None: when something changes). Never changed.
 
     `rent_s`: when it is to be rented for if all goes as expected (None: not expected); idle leases are kept for it a
     boot time ahead.
