@@ -12,9 +12,9 @@ from typing import Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple, 
 from . import models, smi, smi_csv, smi_query, xid
 from .expectation import Expectation
 from .findings import Finding, Unreadable, Verdict, healthy, merged, run_checks
+from .google import CARD
 from .lspci import NVIDIA_DEVICES, gpus_on_bus
 from .models import find_models, model_matches
-from .google import CARD
 from .settings import LAYERS, Settings, expectation
 from .tables import Tables
 from .tools import Outcome, answer, parse, verdict

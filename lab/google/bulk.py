@@ -170,7 +170,7 @@ class _Bulk:
             world.made_of[source] = disk.get("initializeParams", {})
         nics, host = [], next(world.addresses)
         for n, nic in enumerate(properties["networkInterfaces"]):
-            address = f"10.{20 + n}.{host // 250}.{host % 250}"
+            address = world.address(n, host, nic.get("subnetwork", ""))
             nics.append({"name": f"nic{n}", "networkIP": address, "kind": "compute#networkInterface", **nic})
         kept = ("labels", "metadata", "tags", "serviceAccounts", "scheduling", "reservationAffinity")
         raw: Json = {
@@ -187,7 +187,9 @@ class _Bulk:
             **{key: properties[key] for key in kept if key in properties},
         }
         raw.setdefault("scheduling", {})
-        vm = world.vms[number] = Vm(raw, self.zone, world.now(), reservation=reservation)
+        vm = Vm(raw, self.zone, world.now(), reservation=reservation)
+        boots = next(disk["initializeParams"]["sourceImage"] for disk in properties["disks"] if disk.get("boot"))
+        world.add(vm, boots.rpartition("/")[2])
         self.made.append(vm)
         self.status["createdVmCount"] = len(self.made)
         self.inserts.append(world.operation("insert", self.zone, vm, operationGroupId=self.group))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 import itertools
 import random
 import re
@@ -11,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from lab.google.iam import Iam
+from lab.google.machines import Machines
 from lab.timeline import Timeline
 
 GOOGLE = "https://www.googleapis.com/compute/v1/"
@@ -91,8 +93,10 @@ class World(Timeline):
         zones: Sequence[str] = ("us-central1-a", "us-central1-b", "us-central1-c"),
         seed: int = 1,
         clock: Callable[[], float] = time.time,
+        machines: Machines | None = None,
     ):
         super().__init__(clock)
+        self.machines = machines or Machines()
         self.project, self.region, self.zones = project, region, list(zones)
         self.assumed, self.delays = Assumptions(), Delays()
         self.capacity: dict[tuple[str, str, str], int] = {}  # (type, zone, model); missing: enough
@@ -112,6 +116,8 @@ class World(Timeline):
         self.silent: set[str] = set()  # zones that give no answer
         self.vms: dict[str, Vm] = {}  # by number
         self.iam = Iam()
+        self.secrets: dict[str, bytes] = {}  # projects/P/secrets/NAME
+        self.metadata: dict[str, str] = {}  # of the project: attributes
         self.disks: dict[str, str] = {}  # URL -> number of its instance
         self.operations: list[Json] = []
         self.request_ids: dict[str, tuple[float, Json]] = {}
@@ -164,6 +170,18 @@ class World(Timeline):
                 yield each["zone"].rpartition("/")[2], each
 
     # ---- machines
+    def address(self, nic: int, host: int, subnetwork: str) -> str:
+        """Of a declared subnetwork's range; where nothing was declared, of one for each NIC."""
+        declared = getattr(self, "declared", None)
+        if cidr := declared.cidr(subnetwork) if declared else "":
+            return str(ipaddress.ip_network(cidr)[host])
+        return f"10.{20 + nic}.{host // 250}.{host % 250}"
+
+    def add(self, vm: Vm, image: str) -> None:
+        """It is there, and boots. `image`: name of its boot disk's."""
+        self.vms[vm.raw["id"]] = vm
+        self.machines.launch(vm, image)
+
     def find(self, zone: str, named: str) -> Vm:
         """By name or number."""
         for vm in self.vms.values():
@@ -199,6 +217,7 @@ class World(Timeline):
     def remove(self, vm: Vm) -> None:
         """It is gone, and with it its disks that go with it."""
         self.vms.pop(vm.raw["id"], None)
+        self.machines.end(vm)
         kept = {each["source"] for each in vm.raw["disks"] if not each.get("autoDelete")}
         self.disks = {url: number for url, number in self.disks.items() if number != vm.raw["id"] or url in kept}
 
@@ -217,6 +236,7 @@ class World(Timeline):
     def preempt(self, vm: Vm) -> None:
         """Google takes a spot instance back."""
         vm.preempted = True
+        self.machines.press(vm)
         operation = self.operation(PREEMPTED, vm.zone, vm)
         self.done(operation)
         if vm.raw["scheduling"].get("instanceTerminationAction") == "DELETE":
@@ -226,6 +246,7 @@ class World(Timeline):
 
     def stops(self, vm: Vm) -> None:
         """From inside: it stays, and its disks are paid for."""
+        self.machines.off(vm)
         vm.raw["status"] = "TERMINATED"
 
     def service(self, vm: Vm, begins: str) -> None:

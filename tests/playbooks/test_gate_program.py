@@ -222,7 +222,9 @@ def test_network_cards_are_a_fabric_but_for_the_one_of_the_default_route(node, u
         (card / "device/driver").symlink_to("../../../../bus/pci/drivers/gve")
     status, report = node.gate()
     (found,) = [each for each in report["findings"] if each["check"] == "fabric"]
-    assert status == (0 if up == 5 else 1) and found["text"].startswith(f"{up - 1} of 4 gpudirect-tcpx links are active")
+    assert status == (0 if up == 5 else 1) and found["text"].startswith(
+        f"{up - 1} of 4 gpudirect-tcpx links are active"
+    )
 
 
 @pytest.mark.parametrize(

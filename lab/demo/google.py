@@ -1,0 +1,117 @@
+"""The demo in Google Cloud: Compute Engine by its own description, and what is beside it (lab/google)."""
+
+from __future__ import annotations
+
+import base64
+import json
+import secrets
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+from lab import names
+from lab.demo.inside import Boxed, control
+from lab.google import sign_in
+from lab.hosts import rootfs
+from lab.packages import google_client
+from lab.system import wait_for
+
+PROJECT, USER = "lab-project", "admin"
+STOCK = "debian-13"
+CREDENTIALS = "/etc/ironburst/google"
+MUNGE_SECRET = f"projects/{PROJECT}/secrets/munge-key"
+OPERATOR, HEAD = f"operator@{PROJECT}.iam.gserviceaccount.com", f"ironburst-head@{PROJECT}.iam.gserviceaccount.com"
+MEMBER = "gcp:serviceaccount/iAMMember:IAMMember"
+DECLARED = """import json, sys, urllib.request as web
+verb, url, *body = sys.argv[1:]
+request = web.Request(url, method=verb, data=body[0].encode() if body else None)
+print(web.build_opener(web.ProxyHandler({})).open(request, timeout=30).read().decode())
+"""
+
+
+class Google:
+    """Its operator signs in as an owner of the project, the head as an account that may be the controller's."""
+
+    name, stack, instance_type = "Google", "lab-google", "a3-highgpu-8g"
+    capacity = {
+        ("us-central1-a", "spot"): 0,
+        ("us-central1-b", "spot"): 2,
+        ("us-central1-a", "on-demand"): 3,
+        ("us-central1-b", "on-demand"): 1,
+    }
+    no_capacity = "ZONE_RESOURCE_POOL_EXHAUSTED"
+    notice_s = 15.0  # Google gives 30, and presses the power button at their beginning
+    base_image = f"projects/{PROJECT}/global/images/{STOCK}"
+    stand_in = "Google Cloud (its API by its own description)"
+
+    def environment(self, run: Path) -> dict[str, str]:
+        """The operator's."""
+        return names.GOOGLE_VARIABLES | {"GOOGLE_APPLICATION_CREDENTIALS": str(run / "operator.json")}
+
+    def start(self, inside: Boxed) -> str:
+        """The APIs; who signs in, a stock image, the munge key, the ssh key of fixed nodes in the project's metadata."""
+        inside.spawn([sys.executable, "-m", "lab.google", "--prefix", inside.box.prefix], "google")
+        inside.run([sys.executable, "-c", "from lab.aws.client import wait_ready; wait_ready(60)"])
+        run, token = inside.document.parent, secrets.token_urlsafe(20)
+        control(inside, "POST", "/lab/subjects", token=token, email=OPERATOR, owner=True)
+        for name, text in {
+            "operator.token": token,
+            "operator.json": sign_in.credentials(names.GOOGLE_ENDPOINT, str(run / "operator.token")),
+        }.items():
+            (run / name).touch(0o600)
+            (run / name).write_text(text)
+        control(inside, "POST", "/lab/images", name=STOCK)
+        control(
+            inside, "POST", "/lab/secrets", name=MUNGE_SECRET, value=base64.b64encode(secrets.token_bytes(96)).decode()
+        )
+        public = rootfs.ssh_key(inside.box.root).with_suffix(".pub").read_text()
+        control(inside, "POST", "/lab/metadata", key="ssh-keys", value=f"{USER}:{public}")
+        return "Google's APIs (a stand-in) answer; the munge key lies in Secret Manager"
+
+    def sign_in(self, inside: Boxed, outputs: Mapping[str, str]) -> None:
+        """The head's token, and whom it may be."""
+        account, token = outputs["controller_account"], secrets.token_urlsafe(20)
+        control(inside, "POST", "/lab/subjects", token=token, email=HEAD)
+        said = {
+            "serviceAccountId": f"projects/{PROJECT}/serviceAccounts/{account}",
+            "role": "roles/iam.serviceAccountTokenCreator",
+            "member": f"serviceAccount:{HEAD}",
+        }
+        self._declare(inside, "POST", "", said)
+        run = inside.document.parent
+        (run / "head.token").touch(0o600)
+        (run / "head.token").write_text(token)
+        (run / "head.account").write_text(account)
+
+    def _declare(self, inside: Boxed, verb: str, query: str, *body: object) -> None:
+        url = f"{names.GOOGLE_ENDPOINT}/lab/declared/{MEMBER}{query}"
+        inside.run([sys.executable, "-c", DECLARED, verb, url, *map(json.dumps, body)])
+
+    def on_head(self, inside: Boxed) -> dict[str, tuple[str, int]]:
+        """Its token, and where it is exchanged."""
+        run = inside.document.parent
+        account = (run / "head.account").read_text()
+        said = sign_in.credentials(names.GOOGLE_ENDPOINT, f"{CREDENTIALS}/token", account)
+        where = CREDENTIALS[1:]
+        return {
+            f"{where}/token": ((run / "head.token").read_text(), 0o400),
+            f"{where}/google.json": (said, 0o400),
+        }
+
+    def settings(self, inside: Boxed) -> dict[str, str]:
+        """No owner's token."""
+        return names.GOOGLE_VARIABLES | {"GOOGLE_APPLICATION_CREDENTIALS": f"{CREDENTIALS}/google.json"}
+
+    def libraries(self, folder: Path, root: Path) -> str:
+        """As pip would install them; Debian's are too old."""
+        google_client.put(folder / "opt/ironburst/google", root)
+        return "/opt/ironburst/google"
+
+    def take_away(self, inside: Boxed) -> None:
+        """The secret and the key of fixed nodes; the head's right went with the controller's account."""
+        control(inside, "POST", "/lab/secrets", name=MUNGE_SECRET, value=None)
+        control(inside, "POST", "/lab/metadata", key="ssh-keys", value=None)
+        wait_for(lambda: not control(inside, "GET", "/lab/instances"), 60, "the end of the last instance", pause=0.2)
+
+
+GOOGLE = Google()
