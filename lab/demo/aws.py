@@ -7,6 +7,7 @@ import secrets
 import sys
 from collections.abc import Mapping
 from pathlib import Path
+from typing import ClassVar
 
 from lab import names
 from lab.demo import rights
@@ -42,7 +43,7 @@ class Aws:
     """`prepared`: by the operator, as arguments of PREPARED."""
 
     name, stack, instance_type = "AWS", "lab", "p5.48xlarge"
-    capacity = {
+    capacity: ClassVar = {
         ("us-east-1a", "spot"): 0,
         ("us-east-1b", "spot"): 2,
         ("us-east-1a", "on-demand"): 3,
@@ -55,7 +56,7 @@ class Aws:
     def __init__(self, prepared: tuple[str, ...] = (MUNGE_SECRET, "lab", KEY_PAIR)):
         self.prepared = prepared
 
-    def environment(self, run: Path) -> dict[str, str]:
+    def environment(self, _run: Path) -> dict[str, str]:
         """The administrator's."""
         return {
             "AWS_ENDPOINT_URL": names.AWS_ENDPOINT,
@@ -90,7 +91,7 @@ class Aws:
         own = {name: value for name, value in inside.env.items() if name.startswith("AWS_") and "KEY" not in name}
         return own | {"AWS_PROFILE": rights.PROFILE}
 
-    def libraries(self, folder: Path, root: Path) -> str:
+    def libraries(self, _folder: Path, _root: Path) -> str:
         """boto3 is Debian's."""
         return ""
 

@@ -30,7 +30,7 @@ class DemoCloud(Protocol):
     stand_in: str
     """for the report: what isn't real"""
 
-    def environment(self, run: Path) -> dict[str, str]:
+    def environment(self, run: Path, /) -> dict[str, str]:
         """For every program in the box; `run`: a folder for files."""
         ...
 
@@ -46,11 +46,11 @@ class DemoCloud(Protocol):
         """{path: (text, mode)} of the controller's credentials."""
         ...
 
-    def settings(self, inside: Boxed) -> dict[str, str]:
+    def settings(self, inside: Boxed, /) -> dict[str, str]:
         """The controller's environment."""
         ...
 
-    def libraries(self, folder: Path, root: Path) -> str:
+    def libraries(self, folder: Path, root: Path, /) -> str:
         """Put what the controller needs of the cloud's client below `folder`, the head's root; what PYTHONPATH has it
         as, or empty. `root`: of all labs.
         """

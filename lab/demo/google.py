@@ -8,6 +8,7 @@ import secrets
 import sys
 from collections.abc import Mapping
 from pathlib import Path
+from typing import ClassVar
 
 from lab import names
 from lab.demo.inside import Boxed, control
@@ -33,7 +34,7 @@ class Google:
     """Its operator signs in as an owner of the project, the head as an account that may be the controller's."""
 
     name, stack, instance_type = "Google", "lab-google", "a3-highgpu-8g"
-    capacity = {
+    capacity: ClassVar = {
         ("us-central1-a", "spot"): 0,
         ("us-central1-b", "spot"): 2,
         ("us-central1-a", "on-demand"): 3,
@@ -49,7 +50,7 @@ class Google:
         return names.GOOGLE_VARIABLES | {"GOOGLE_APPLICATION_CREDENTIALS": str(run / "operator.json")}
 
     def start(self, inside: Boxed) -> str:
-        """The APIs; who signs in, a stock image, the munge key, the ssh key of fixed nodes in the project's metadata."""
+        """The APIs; who signs in, a stock image, the munge key, the key of fixed nodes in the project's metadata."""
         inside.spawn([sys.executable, "-m", "lab.google", "--prefix", inside.box.prefix], "google")
         inside.run([sys.executable, "-c", "from lab.aws.client import wait_ready; wait_ready(60)"])
         run, token = inside.document.parent, secrets.token_urlsafe(20)
@@ -98,7 +99,7 @@ class Google:
             f"{where}/google.json": (said, 0o400),
         }
 
-    def settings(self, inside: Boxed) -> dict[str, str]:
+    def settings(self, _inside: Boxed) -> dict[str, str]:
         """No owner's token."""
         return names.GOOGLE_VARIABLES | {"GOOGLE_APPLICATION_CREDENTIALS": f"{CREDENTIALS}/google.json"}
 

@@ -1,5 +1,5 @@
-"""Step 6: a training job of two ranks, as people copy it from examples/, on two rented nodes. The cloud takes one of them
-back, and the job goes on from the step that it had saved.
+"""Step 6: a training job of two ranks, as people copy it from examples/, on two rented nodes. The cloud takes one of
+them back, and the job goes on from the step that it had saved.
 """
 
 from __future__ import annotations

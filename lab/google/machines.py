@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 class Machines:
     """Nothing. Each method returns at once: a world that asks holds its lock."""
 
-    def launch(self, vm: Vm, image: str) -> None:
+    def launch(self, vm: Vm, image: str, /) -> None:
         """Boot the machine of an instance. `image`: name of its boot disk's."""
 
     def press(self, vm: Vm) -> None:
@@ -24,7 +24,7 @@ class Machines:
     def end(self, vm: Vm) -> None:
         """It is gone, and its disk."""
 
-    def bake(self, vm: Vm, image: str, ready: Callable[[bool], None]) -> None:
+    def bake(self, _vm: Vm, _image: str, ready: Callable[[bool], None], /) -> None:
         """Make image `image` of its disk, and say when that is done, and whether it went well."""
         ready(True)
 
@@ -32,6 +32,6 @@ class Machines:
         """What it has written to its first serial port."""
         return vm.console
 
-    def powered_off(self, vm: Vm) -> bool:
+    def powered_off(self, _vm: Vm, /) -> bool:
         """Whether a running one has powered itself off."""
         return False

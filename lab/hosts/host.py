@@ -283,9 +283,7 @@ class Host:
             f"address add {spec.address}/{spec.prefix_length} dev eth0",
             f"route add default via {spec.gateway}",
         ]
-        for number in range(
-            1, spec.hardware.gvnics + 1
-        ):  # cables to nowhere: what is asked of them is that they are up
+        for number in range(1, spec.hardware.gvnics + 1):  # to nowhere: what is asked of them is that they are up
             inside += [f"link add eth{number} type veth peer name far{number}", f"link set eth{number} up"]
             inside += [f"link set far{number} up"]
         run(["ip", "-batch", "-"], stdin="\n".join(outside) + "\n")

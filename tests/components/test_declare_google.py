@@ -19,8 +19,6 @@ from tests.components.projects import ROOT, done, project
 
 PROGRAM = """import runpy
 import components.cluster
-from ironburst.config.google.models import GoogleCloud
-GoogleCloud.closed = ""
 components.cluster.BareMetalNodes = lambda *_, **__: None
 runpy.run_path(__file__.replace("__main__", "the_program"), run_name="__main__")
 """

@@ -16,7 +16,7 @@ from unittest import mock
 import pytest
 from programs import PLAYBOOKS, load
 
-from ironburst import catalog
+from ironburst import catalog, roles
 from ironburst.health.settings import LAYERS
 from tests.unit.health import samples as written
 
@@ -209,11 +209,13 @@ def test_the_gate_knows_the_fabric_of_every_instance_type():
         with contextlib.suppress(catalog.Unknown):  # its network cards aren't sourced: it can't be declared
             known.add(kind.fabric()[0])
     assert known - {*LAYERS, "none"} == set() and len(known) > 4
+    for role in ("node_health", "rdma"):
+        assert set(roles.spec(role)["options"]["node_fabric"]["choices"]) == {*LAYERS, "none"}
 
 
 @pytest.mark.parametrize("up", [5, 4])
 def test_network_cards_are_a_fabric_but_for_the_one_of_the_default_route(node, up):
-    """gVNICs (driver gve, drivers/net/ethernet/google of Linux) carry TCPX beside the first, and are no RDMA devices."""
+    """gVNICs (driver gve, drivers/net/ethernet/google of Linux) carry TCPX, and are no RDMA devices."""
     node.settings(fabric="gpudirect-tcpx", fabric_links=4)
     node.put("proc/net/route", "Iface\tDestination\tGateway\neth0\t00000000\t01005A0A\neth0\t00005A0A\t00000000\n")
     for number in range(5):

@@ -24,6 +24,7 @@ from googleapiclient.discovery_cache import get_static_doc
 
 from ironburst.adapters.google import errors
 from ironburst.ports import Malformed, OutcomeUnknown, Refused
+from ironburst.system.google import renewed
 
 _SCOPE = "https://www.googleapis.com/auth/compute"
 _ENDPOINT = "CLOUDSDK_API_ENDPOINT_OVERRIDES_COMPUTE"
@@ -71,8 +72,8 @@ class Api:
         endpoint: str | None = None,
         timeout_s: float = 30.0,
     ):
-        """`more`: calls beside CALLS. `endpoint`: with its path, as http://127.0.0.1:8080/compute/v1/; None: Google's, or as
-        gcloud's variable says.
+        """`more`: calls beside CALLS. `endpoint`: with its path, as http://127.0.0.1:8080/compute/v1/; None: Google's,
+        or as gcloud's variable says.
         `credentials`: None: as google-auth finds them (GOOGLE_APPLICATION_CREDENTIALS, the service account of the
         machine, ...).
         """
@@ -90,6 +91,7 @@ class Api:
             if self._credentials is None:
                 self._credentials, _ = google.auth.default(scopes=[_SCOPE])
             self._local.http = AuthorizedHttp(self._credentials, http=httplib2.Http(timeout=self._timeout_s))
+        renewed(self._credentials)
         return self._local.http
 
     def call(self, resource: str, method: str, **parameters: Any) -> Json:

@@ -23,6 +23,7 @@ from ironburst.doctor.checks import Unasked
 from ironburst.doctor.google import services
 from ironburst.doctor.google.project import ImageFacts, Left, Quota, Reservation
 from ironburst.ports import CloudError, OutcomeUnknown, Refused
+from ironburst.system.google import renewed
 
 CALLS = {
     "addresses": ("list",),
@@ -166,7 +167,8 @@ class GoogleProject:
         service = build_from_document(get_static_doc(name, version), http=httplib2.Http(), client_options=options)
         try:
             credentials = self._credentials or google.auth.default(scopes=[_SCOPE])[0]
-            answer: Json = ask(service).execute(http=AuthorizedHttp(credentials, http=httplib2.Http(timeout=30)))
+            http = AuthorizedHttp(renewed(credentials), http=httplib2.Http(timeout=30))
+            answer: Json = ask(service).execute(http=http)
             return answer
         except errors.raised as error:
             raise _unasked(errors.of(error, name)) from None

@@ -17,6 +17,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
+from ironburst.nodes import naming
 from ironburst.ports import LaunchRequest, Malformed
 
 # Labels: lower case, no colon (naming's tags with a hyphen), 63 characters at most
@@ -54,7 +55,8 @@ def request_id(token: str) -> str:
 def of(request: LaunchRequest) -> Launch:
     """Raises Malformed for what can't be asked for."""
     id = request_id(request.token)
-    readable = re.sub(r"[^a-z0-9-]+", "-", f"ib-{request.cluster}-{request.pool}-{request.launch}".lower())
+    begins = naming.rented_prefix(request.cluster)
+    readable = re.sub(r"[^a-z0-9-]+", "-", f"{begins}{request.pool}-{request.launch}".lower())
     base = f"{readable[:_BASE].rstrip('-')}-{id.partition('-')[0]}"
     names = tuple(f"{base}-{index}" for index in range(request.count))
     properties = _properties(request)
