@@ -41,7 +41,7 @@ class Google:
         ("us-central1-b", "on-demand"): 1,
     }
     no_capacity = "ZONE_RESOURCE_POOL_EXHAUSTED"
-    notice_s = 15.0  # Google gives 30, and presses the power button at their beginning
+    notice_s = 5.0  # 120 are asked for; then the power button, and the end within half a minute
     base_image = f"projects/{PROJECT}/global/images/{STOCK}"
     stand_in = "Google Cloud (its API by its own description)"
 

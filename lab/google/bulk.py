@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import Any
 
 from lab.google.world import Json, Refusal, Vm, World
@@ -76,7 +77,7 @@ def _sound(world: World, properties: Json, names: list[str]) -> None:
     for n, nic in enumerate(properties["networkInterfaces"]):
         if not world.knows(nic.get("subnetwork", "")):
             refuse(f"networkInterfaces[{n}].subnetwork", f"'{nic.get('subnetwork')}'. The resource was not found.")
-    _scheduled(properties, refuse)
+    _scheduled(properties, refuse, world.assumed.notices_s)
     affinity = properties.get("reservationAffinity", {})
     specific = affinity.get("consumeReservationType") == "SPECIFIC_RESERVATION"
     if specific and affinity.get("key") != "compute.googleapis.com/reservation-name":
@@ -89,8 +90,12 @@ def _sound(world: World, properties: Json, names: list[str]) -> None:
         refuse("count", "it is too large")
 
 
-def _scheduled(properties: Json, refuse: Any) -> None:
+def _scheduled(properties: Json, refuse: Any, notices_s: Sequence[int]) -> None:
     said = properties.get("scheduling", {})
+    if (notice := said.get("preemptionNoticeDuration")) and int(notice["seconds"]) not in notices_s:
+        refuse("scheduling.preemptionNoticeDuration", f"{notice['seconds']} s")
+    if "preemptionNoticeDuration" in said and said.get("provisioningModel") != "SPOT":
+        refuse("scheduling.preemptionNoticeDuration", "it is for spot instances alone")
     if _GPUS.match(properties.get("machineType", "")) and said.get("onHostMaintenance") != "TERMINATE":
         refuse("scheduling.onHostMaintenance", "instances with guest accelerators do not support live migration")
     if said.get("provisioningModel") == "SPOT" and said.get("automaticRestart", True):

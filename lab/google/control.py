@@ -5,7 +5,7 @@ loopback only.
 |---|---|---|
 | GET /lab/health | | {"url", "instances"} |
 | GET, POST /lab/capacity | {"instance_type", "zone", "market", "count"}; count null = unlimited | every row |
-| POST /lab/interrupt | {"instance_id", "notice_s"}: ZONE/NAME/NUMBER; spot is taken back | {} |
+| POST /lab/interrupt | {"instance_id", "notice_s"}: ZONE/NAME/NUMBER; spot is taken back, told so long before | {} |
 | POST /lab/images | {"name", "family"}: a stock image | {"image_id"} |
 | POST /lab/secrets | {"name", "value"}: projects/P/secrets/NAME; value null: it is taken away | {} |
 | POST /lab/subjects | {"token", "email", "owner"}: who signs in with a token from outside | {} |
@@ -65,8 +65,7 @@ class Control(ThreadingHTTPServer):
         number = body["instance_id"].rpartition("/")[2]
         if number not in self.cloud.vms:
             raise LookupError(f"there is no instance {body['instance_id']}")
-        self.cloud.delays.preempt_s = float(body.get("notice_s", 30.0))
-        self.cloud.preempt(self.cloud.vms[number])
+        self.cloud.preempt(self.cloud.vms[number], body.get("notice_s"))
         return {}
 
     def post_images(self, body: Json) -> Any:

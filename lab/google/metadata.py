@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import secrets
@@ -130,7 +131,8 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_header("ETag", _etag(text))
         self.send_header("Content-Length", str(len(content)))
         self.end_headers()
-        self.wfile.write(content)
+        with contextlib.suppress(OSError):  # who asked is off
+            self.wfile.write(content)
 
     def log_message(self, *_: Any) -> None:
         """Nothing is printed."""

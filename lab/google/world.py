@@ -41,6 +41,7 @@ class Assumptions:
     deleted_twice: str = "resourceNotReady"  # what a second delete gets while the first works; or "accepted"
     silent_zone: str = "fails"  # an aggregated list with a zone that isn't reached: 503; or "warned"
     condition_sees: str = "name"  # of an instance that a call names by its number; or "number"
+    notices_s: Sequence[int] = (0, 120)  # values of preemptionNoticeDuration that are taken; none: an unknown field
     bulk_at_once: int = 10  # operations that run side by side; one more: rateLimitExceeded (documented)
 
 
@@ -51,7 +52,7 @@ class Delays:
     insert_s: float = 0.0
     roll_back_s: float = 0.0
     delete_s: float = 0.0
-    preempt_s: float = 30.0
+    preempt_s: float = 30.0  # from the power button to the end
     image_s: float = 0.0
     list_s: float = 0.0  # until lists show an instance
     operations_s: float = 0.0  # until lists show an operation
@@ -233,9 +234,18 @@ class World(Timeline):
         self.after(seconds, gone)
 
     # ---- what happens to machines without anybody asking
-    def preempt(self, vm: Vm) -> None:
-        """Google takes a spot instance back."""
+    def preempt(self, vm: Vm, lead_s: float | None = None) -> None:
+        """Google takes a spot instance back: its metadata say so, its power button is pressed, and then it ends.
+        `lead_s`: between the first two, instead of what its launch asked for; without such a wish there is none.
+        """
         vm.preempted = True
+        asked_s = float(vm.raw["scheduling"].get("preemptionNoticeDuration", {}).get("seconds", 0))
+        self.after(asked_s if lead_s is None else min(asked_s, lead_s), lambda: self._shuts_down(vm))
+        self.settle()
+
+    def _shuts_down(self, vm: Vm) -> None:
+        if vm.raw["id"] not in self.vms or vm.raw["status"] != "RUNNING":
+            return  # it was faster
         self.machines.press(vm)
         operation = self.operation(PREEMPTED, vm.zone, vm)
         self.done(operation)

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
+from ironburst.catalog.google.machine_types import machine_types
 from lab import names
 from lab.google.control import Control
 from lab.google.machines import Machines
@@ -32,6 +33,7 @@ DESCRIPTION = (
 LOOK_S = 0.3  # between two looks whether a machine has powered itself off
 # What Compute Engine takes minutes for
 INSERT_S, ROLL_BACK_S, DELETE_S = 1.5, 1.0, 2.0
+SHUTDOWN_S = 10.0  # of a spot instance: 30 there
 log = logging.getLogger("lab.google")
 
 
@@ -112,6 +114,8 @@ def serve(box: Box, project: str, region: str, control_port: int, stop: threadin
     machines, zones = InstanceHosts(box), [f"{region}-{letter}" for letter in "abc"]
     address = (names.HALL_GATEWAY, names.GOOGLE_PORT)
     cloud = Cloud(address=address, project=project, region=region, zones=zones, machines=machines)
+    cloud.delays.preempt_s = SHUTDOWN_S
+    cloud.spot_usd = {kind.name: usd for kind in machine_types().values() if (usd := kind.spot_usd_per_hour)}
     cloud.delays.insert_s, cloud.delays.roll_back_s, cloud.delays.delete_s = INSERT_S, ROLL_BACK_S, DELETE_S
     servers = [
         Metadata(cloud, (names.METADATA_ADDRESS, 80)),
