@@ -114,4 +114,6 @@ if __name__ == "__main__":
     keep, wanted = parser.parse_args().keep, os.environ.get("CLOUD") or "aws"
     if wanted not in CLOUDS:
         parser.error(f"CLOUD={wanted!r} is not known: {' or '.join(CLOUDS)}")
+    if keep and wanted != "aws":
+        parser.error("only AWS's lab can be kept: leave CLOUD out, for `ironburst lab` plays with that alone")
     sys.exit(demo(os.environ.get("LAB_PREFIX") or "lab", keep, CLOUDS[wanted]))

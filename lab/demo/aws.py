@@ -11,7 +11,7 @@ from typing import ClassVar
 
 from lab import names
 from lab.demo import rights
-from lab.demo.inside import Boxed, control
+from lab.demo.cloud import Commands, control
 from lab.hosts import rootfs
 
 FIXED_IMAGE = "ami-0ba5e0000000000a1"  # of the fixed node in stacks/Pulumi.lab.yaml
@@ -65,7 +65,7 @@ class Aws:
             "AWS_DEFAULT_REGION": "us-east-1",
         }
 
-    def start(self, inside: Boxed) -> str:
+    def start(self, inside: Commands) -> str:
         """The API; spot is allowed, a stock image, the munge key, a key pair."""
         prefix = inside.box.prefix
         inside.spawn([sys.executable, "-m", "lab.aws", "--prefix", prefix], "aws")
@@ -78,15 +78,15 @@ class Aws:
         inside.run([sys.executable, "-c", IMPORT_KEY, KEY_PAIR], stdin=public)
         return "the AWS API (moto, a stand-in) answers; the munge key lies in Secrets Manager"
 
-    def sign_in(self, inside: Boxed, outputs: Mapping[str, str]) -> None:
+    def sign_in(self, inside: Commands, outputs: Mapping[str, str]) -> None:
         """A user of the head, who may take the controller's role."""
         rights.prepare(inside, outputs["controller_role_arn"])
 
-    def on_head(self, inside: Boxed) -> dict[str, tuple[str, int]]:
+    def on_head(self, inside: Commands) -> dict[str, tuple[str, int]]:
         """The profile, with the user's key."""
         return {"etc/ironburst/aws/config": (inside.aws_config.read_text(), 0o400)}
 
-    def settings(self, inside: Boxed) -> dict[str, str]:
+    def settings(self, inside: Commands) -> dict[str, str]:
         """No administrator's key."""
         own = {name: value for name, value in inside.env.items() if name.startswith("AWS_") and "KEY" not in name}
         return own | {"AWS_PROFILE": rights.PROFILE}
@@ -95,7 +95,7 @@ class Aws:
         """boto3 is Debian's."""
         return ""
 
-    def take_away(self, inside: Boxed) -> None:
+    def take_away(self, inside: Commands) -> None:
         """What the operator prepared, and the head's user."""
         inside.run([sys.executable, "-c", PREPARED, *self.prepared])
         rights.take_away(inside)

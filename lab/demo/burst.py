@@ -11,7 +11,8 @@ from dataclasses import dataclass, field
 from ironburst.controller.ledger import Ledger, LedgerError
 from ironburst.nodes import naming
 from lab.demo import boot, service, trace
-from lab.demo.inside import Boxed, Inside, control
+from lab.demo.cloud import control
+from lab.demo.inside import Boxed, Inside
 from lab.system import LabError, wait_for
 
 LIMIT_S = 420

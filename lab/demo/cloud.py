@@ -2,12 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+import sys
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
-if TYPE_CHECKING:
-    from lab.demo.inside import Boxed
+from lab.hosts.box import Box
+
+
+class Commands(Protocol):
+    """What a cloud's room needs of the box that the demo runs in (lab.demo.inside.Boxed)."""
+
+    box: Box
+    env: dict[str, str]
+    document: Path
+    aws_config: Path
+
+    def run(
+        self, command: Sequence[str], *, ok: Sequence[int] = (0,), log: str | None = None, stdin: str | None = None
+    ) -> str:
+        """Run to the end and return standard output; LabError unless the exit code is in `ok`."""
+        ...
+
+    def spawn(self, command: Sequence[str], log: str) -> int:
+        """Start a daemon in the box; its pid there."""
+        ...
+
+
+def control(inside: Commands, verb: str, path: str, **body: object) -> object:
+    """One call of the lab cloud's switchboard (capacity, faults, interruptions, images, leftovers)."""
+    arguments = [verb, path, *([json.dumps(body)] if verb == "POST" else [])]
+    return json.loads(inside.run([sys.executable, "-m", "lab.aws.client", *arguments]))
 
 
 class DemoCloud(Protocol):
@@ -34,19 +60,19 @@ class DemoCloud(Protocol):
         """For every program in the box; `run`: a folder for files."""
         ...
 
-    def start(self, inside: Boxed) -> str:
+    def start(self, inside: Commands) -> str:
         """Start its daemon, and do what an operator does once in an account; what was made, for people."""
         ...
 
-    def sign_in(self, inside: Boxed, outputs: Mapping[str, str]) -> None:
+    def sign_in(self, inside: Commands, outputs: Mapping[str, str]) -> None:
         """Let the head, and nobody else, be the controller of the stack's outputs; the lab's cloud enforces it."""
         ...
 
-    def on_head(self, inside: Boxed) -> dict[str, tuple[str, int]]:
+    def on_head(self, inside: Commands) -> dict[str, tuple[str, int]]:
         """{path: (text, mode)} of the controller's credentials."""
         ...
 
-    def settings(self, inside: Boxed, /) -> dict[str, str]:
+    def settings(self, inside: Commands, /) -> dict[str, str]:
         """The controller's environment."""
         ...
 
@@ -56,6 +82,6 @@ class DemoCloud(Protocol):
         """
         ...
 
-    def take_away(self, inside: Boxed) -> None:
+    def take_away(self, inside: Commands) -> None:
         """What `start` and `sign_in` made in the account."""
         ...

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from ironburst.adapters.pulumi import Pulumi, PulumiError
+from lab.demo.aws import AWS
 from lab.demo.cloud import DemoCloud
 from lab.demo.inside import Boxed, Inside
 from lab.site import Site
@@ -16,7 +17,7 @@ from lab.system import CHECKOUT, LabError, wait_for
 Say = Callable[[str], None]
 
 
-def start_world(site: Site, say: Say, tied: bool = True, cloud: DemoCloud | None = None) -> Inside:
+def start_world(site: Site, say: Say, tied: bool = True, cloud: DemoCloud = AWS) -> Inside:
     """Images, box, bare-metal hosts, BMCs, the cloud; then what an operator prepares once in an account. `tied`: all
     of it dies with this process.
     """

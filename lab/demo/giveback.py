@@ -8,7 +8,8 @@ from typing import Any
 
 from ironburst.adapters.pulumi import Pulumi
 from ironburst.controller.ledger import Ledger
-from lab.demo.inside import Boxed, control
+from lab.demo.cloud import control
+from lab.demo.inside import Boxed
 from lab.system import LabError
 
 

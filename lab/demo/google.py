@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from lab import names
-from lab.demo.inside import Boxed, control
+from lab.demo.cloud import Commands, control
 from lab.google import sign_in
 from lab.hosts import rootfs
 from lab.packages import google_client
@@ -49,7 +49,7 @@ class Google:
         """The operator's."""
         return names.GOOGLE_VARIABLES | {"GOOGLE_APPLICATION_CREDENTIALS": str(run / "operator.json")}
 
-    def start(self, inside: Boxed) -> str:
+    def start(self, inside: Commands) -> str:
         """The APIs; who signs in, a stock image, the munge key, the key of fixed nodes in the project's metadata."""
         inside.spawn([sys.executable, "-m", "lab.google", "--prefix", inside.box.prefix], "google")
         inside.run([sys.executable, "-c", "from lab.aws.client import wait_ready; wait_ready(60)"])
@@ -69,7 +69,7 @@ class Google:
         control(inside, "POST", "/lab/metadata", key="ssh-keys", value=f"{USER}:{public}")
         return "Google's APIs (a stand-in) answer; the munge key lies in Secret Manager"
 
-    def sign_in(self, inside: Boxed, outputs: Mapping[str, str]) -> None:
+    def sign_in(self, inside: Commands, outputs: Mapping[str, str]) -> None:
         """The head's token, and whom it may be."""
         account, token = outputs["controller_account"], secrets.token_urlsafe(20)
         control(inside, "POST", "/lab/subjects", token=token, email=HEAD)
@@ -84,11 +84,11 @@ class Google:
         (run / "head.token").write_text(token)
         (run / "head.account").write_text(account)
 
-    def _declare(self, inside: Boxed, verb: str, query: str, *body: object) -> None:
+    def _declare(self, inside: Commands, verb: str, query: str, *body: object) -> None:
         url = f"{names.GOOGLE_ENDPOINT}/lab/declared/{MEMBER}{query}"
         inside.run([sys.executable, "-c", DECLARED, verb, url, *map(json.dumps, body)])
 
-    def on_head(self, inside: Boxed) -> dict[str, tuple[str, int]]:
+    def on_head(self, inside: Commands) -> dict[str, tuple[str, int]]:
         """Its token, and where it is exchanged."""
         run = inside.document.parent
         account = (run / "head.account").read_text()
@@ -99,7 +99,7 @@ class Google:
             f"{where}/google.json": (said, 0o400),
         }
 
-    def settings(self, _inside: Boxed) -> dict[str, str]:
+    def settings(self, _inside: Commands) -> dict[str, str]:
         """No owner's token."""
         return names.GOOGLE_VARIABLES | {"GOOGLE_APPLICATION_CREDENTIALS": f"{CREDENTIALS}/google.json"}
 
@@ -108,7 +108,7 @@ class Google:
         google_client.put(folder / "opt/ironburst/google", root)
         return "/opt/ironburst/google"
 
-    def take_away(self, inside: Boxed) -> None:
+    def take_away(self, inside: Commands) -> None:
         """The secret and the key of fixed nodes; the head's right went with the controller's account."""
         control(inside, "POST", "/lab/secrets", name=MUNGE_SECRET, value=None)
         control(inside, "POST", "/lab/metadata", key="ssh-keys", value=None)

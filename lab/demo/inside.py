@@ -4,13 +4,13 @@ it.
 
 from __future__ import annotations
 
-import json
 import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 from lab import names
+from lab.demo.aws import AWS
 from lab.demo.cloud import DemoCloud
 from lab.hosts.bmcs import PASSWORD_FILE, PASSWORD_VARIABLE
 from lab.hosts.box import Box
@@ -27,10 +27,8 @@ class Boxed:
     (empty: that of the cloud's demo).
     """
 
-    def __init__(self, box: Box, stack: str, ledger: Path, cloud: DemoCloud | None = None):
-        from lab.demo.aws import AWS  # whose room stands on this one
-
-        self.cloud: DemoCloud = cloud or AWS
+    def __init__(self, box: Box, stack: str, ledger: Path, cloud: DemoCloud = AWS):
+        self.cloud: DemoCloud = cloud
         self.box, self.stack, self.ledger = box, stack or self.cloud.stack, ledger
         run = box.dir / "run"
         self.document, self.aws_config = run / "document.json", run / "aws-config"
@@ -86,7 +84,7 @@ class Boxed:
 class Inside(Boxed):
     """A lab with hosts, and what runs on its head."""
 
-    def __init__(self, site: Site, cloud: DemoCloud | None = None):
+    def __init__(self, site: Site, cloud: DemoCloud = AWS):
         super().__init__(site.box, "", site.dir / "shared" / "ironburst" / "ledger.sqlite", cloud)
         self.site = site
         self.ansible = site.dir / "run" / "ansible"
@@ -104,9 +102,3 @@ class Inside(Boxed):
     def head_prefix(self) -> list[str]:
         """Command prefix that runs a command on the head, from inside the box."""
         return [*self.ssh, f"root@{names.ADDRESSES['head']}"]
-
-
-def control(inside: Boxed, verb: str, path: str, **body: object) -> object:
-    """One call of the lab cloud's switchboard (capacity, faults, interruptions, images, leftovers)."""
-    arguments = [verb, path, *([json.dumps(body)] if verb == "POST" else [])]
-    return json.loads(inside.run([sys.executable, "-m", "lab.aws.client", *arguments]))

@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from lab.demo import report, summary
-from lab.demo.inside import Inside, control
+from lab.demo.cloud import control
+from lab.demo.inside import Inside
 from lab.hosts.box import Box
 from lab.system import LabError
 

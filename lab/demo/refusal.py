@@ -16,7 +16,8 @@ from ironburst.controller.records import EventRow
 from ironburst.document import ClusterDocument
 from ironburst.ports import Node
 from lab.demo.burst import Head, over
-from lab.demo.inside import Boxed, Inside, control
+from lab.demo.cloud import control
+from lab.demo.inside import Boxed, Inside
 from lab.system import LabError
 
 ANSWER_S = 1.0  # how late Slurm's slowest answer may be

@@ -13,7 +13,8 @@ from typing import Any
 from ironburst.controller.ledger import Ledger
 from lab.demo import refusal
 from lab.demo.burst import SUBMIT_FOLDER, Head, take_back
-from lab.demo.inside import Inside, control
+from lab.demo.cloud import control
+from lab.demo.inside import Inside
 from lab.packages import environment
 from lab.system import CHECKOUT, wait_for
 

@@ -6,7 +6,8 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from lab.google.world import Json, Refusal, Vm, World
+from lab.google.machines import Json, Vm
+from lab.google.world import Refusal, World
 
 _GPUS = re.compile(r"(a2|a3|a4|a4x|g2|g4)-")
 _KEY, _VALUE = re.compile(r"[a-z][a-z0-9_-]{0,62}"), re.compile(r"[a-z0-9_-]{0,63}")

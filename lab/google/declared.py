@@ -9,7 +9,8 @@ from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 from lab.google.iam import Binding
-from lab.google.world import GOOGLE, Json, Refusal, Vm, World
+from lab.google.machines import Json, Vm
+from lab.google.world import GOOGLE, Refusal, World
 
 ROOT = "/lab/declared"
 

@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from lab.google.description import Call
-from lab.google.world import Json, Refusal, World
+from lab.google.machines import Json
+from lab.google.world import Refusal, World
 
 Zonal = Iterable[tuple[str, Json]]
 

@@ -1,12 +1,38 @@
-"""What stands behind the instances of the stand-in: nothing, or machines that do what the cloud does to them."""
+"""An instance of the stand-in, and what stands behind it: nothing, or a machine that does what the cloud does to it."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field
+from typing import Any
 
-if TYPE_CHECKING:
-    from lab.google.world import Vm
+Json = dict[str, Any]
+
+
+@dataclass
+class Vm:
+    """An instance. `raw`: as the API shows it."""
+
+    raw: Json
+    zone: str
+    made_s: float
+    disks: list[str] = field(default_factory=list)
+    console: str = ""
+    reservation: str = ""
+    preempted: bool = False  # as its metadata says
+    maintenance: str = "NONE"
+
+    @property
+    def name(self) -> str:
+        return self.raw["name"]
+
+    @property
+    def model(self) -> str:
+        return self.raw["scheduling"].get("provisioningModel", "STANDARD")
+
+    @property
+    def machine_type(self) -> str:
+        return self.raw["machineType"].rpartition("/")[2]
 
 
 class Machines:

@@ -13,7 +13,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
-from lab.google.world import Vm, World
+from lab.google.machines import Vm
+from lab.google.world import World
 
 PREFIX = "/computeMetadata/v1/"
 _LOOK_S = 0.05  # between two looks for a change

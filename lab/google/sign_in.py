@@ -12,7 +12,8 @@ from typing import Any
 from urllib.parse import parse_qs
 
 from lab.google.iam import Iam
-from lab.google.world import Json, Refusal
+from lab.google.machines import Json
+from lab.google.world import Refusal
 
 STS = "/sts/v1/token"
 _IMPERSONATE = re.compile(r"/v1/projects/-/serviceAccounts/([^/:]+):generateAccessToken")

@@ -8,16 +8,15 @@ import random
 import re
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from lab.google.iam import Iam
-from lab.google.machines import Machines
+from lab.google.machines import Json, Machines, Vm
 from lab.timeline import Timeline
 
 GOOGLE = "https://www.googleapis.com/compute/v1/"
 PREEMPTED = "compute.instances.preempted"
-Json = dict[str, Any]
 
 
 class Refusal(Exception):
@@ -56,32 +55,6 @@ class Delays:
     image_s: float = 0.0
     list_s: float = 0.0  # until lists show an instance
     operations_s: float = 0.0  # until lists show an operation
-
-
-@dataclass
-class Vm:
-    """An instance. `raw`: as the API shows it."""
-
-    raw: Json
-    zone: str
-    made_s: float
-    disks: list[str] = field(default_factory=list)
-    console: str = ""
-    reservation: str = ""
-    preempted: bool = False  # as its metadata says
-    maintenance: str = "NONE"
-
-    @property
-    def name(self) -> str:
-        return self.raw["name"]
-
-    @property
-    def model(self) -> str:
-        return self.raw["scheduling"].get("provisioningModel", "STANDARD")
-
-    @property
-    def machine_type(self) -> str:
-        return self.raw["machineType"].rpartition("/")[2]
 
 
 class World(Timeline):

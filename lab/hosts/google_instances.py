@@ -15,11 +15,10 @@ from pathlib import Path
 from ironburst.catalog.google.machine_types import machine_types
 from lab import names
 from lab.google.control import Control
-from lab.google.machines import Machines
+from lab.google.machines import Machines, Vm
 from lab.google.metadata import Metadata
 from lab.google.secret_manager import SecretManager
 from lab.google.server import Cloud
-from lab.google.world import Vm
 from lab.hosts import layers, spec
 from lab.hosts.bake import bake
 from lab.hosts.box import Box

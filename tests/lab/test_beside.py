@@ -17,7 +17,7 @@ from ironburst.adapters.pulumi import Pulumi
 from ironburst.document import read
 from lab import names
 from lab.demo import aws, burst, converge, declare, giveback, service
-from lab.demo.inside import control
+from lab.demo.cloud import control
 from lab.pulumi import binary
 from lab.site import Site
 from lab.system import CHECKOUT, wait_for

@@ -12,7 +12,8 @@ from ironburst.adapters.kubernetes import joining
 from ironburst.nodes.naming import SITE_LABEL, cluster_object, image_parameter
 from lab import names
 from lab.demo.aws import ALLOW_SPOT, CREATE_SECRET, Aws
-from lab.demo.inside import Boxed, control
+from lab.demo.cloud import control
+from lab.demo.inside import Boxed
 from lab.demo.kubernetes.pods import NAMESPACE
 from lab.demo.kubernetes.record import Record
 from lab.hosts.box import Box
