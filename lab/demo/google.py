@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import json
 import secrets
 import sys
 from collections.abc import Mapping
@@ -22,12 +21,6 @@ STOCK = "debian-13"
 CREDENTIALS = "/etc/ironburst/google"
 MUNGE_SECRET = f"projects/{PROJECT}/secrets/munge-key"
 OPERATOR, HEAD = f"operator@{PROJECT}.iam.gserviceaccount.com", f"ironburst-head@{PROJECT}.iam.gserviceaccount.com"
-MEMBER = "gcp:serviceaccount/iAMMember:IAMMember"
-DECLARED = """import json, sys, urllib.request as web
-verb, url, *body = sys.argv[1:]
-request = web.Request(url, method=verb, data=body[0].encode() if body else None)
-print(web.build_opener(web.ProxyHandler({})).open(request, timeout=30).read().decode())
-"""
 
 
 class Google:
@@ -73,20 +66,11 @@ class Google:
         """The head's token, and whom it may be."""
         account, token = outputs["controller_account"], secrets.token_urlsafe(20)
         control(inside, "POST", "/lab/subjects", token=token, email=HEAD)
-        said = {
-            "serviceAccountId": f"projects/{PROJECT}/serviceAccounts/{account}",
-            "role": "roles/iam.serviceAccountTokenCreator",
-            "member": f"serviceAccount:{HEAD}",
-        }
-        self._declare(inside, "POST", "", said)
+        control(inside, "POST", "/lab/impersonators", email=HEAD, account=account)
         run = inside.document.parent
         (run / "head.token").touch(0o600)
         (run / "head.token").write_text(token)
         (run / "head.account").write_text(account)
-
-    def _declare(self, inside: Commands, verb: str, query: str, *body: object) -> None:
-        url = f"{names.GOOGLE_ENDPOINT}/lab/declared/{MEMBER}{query}"
-        inside.run([sys.executable, "-c", DECLARED, verb, url, *map(json.dumps, body)])
 
     def on_head(self, inside: Commands) -> dict[str, tuple[str, int]]:
         """Its token, and where it is exchanged."""

@@ -9,6 +9,7 @@ loopback only.
 | POST /lab/images | {"name", "family"}: a stock image | {"image_id"} |
 | POST /lab/secrets | {"name", "value"}: projects/P/secrets/NAME; value null: it is taken away | {} |
 | POST /lab/subjects | {"token", "email", "owner"}: who signs in with a token from outside | {} |
+| POST /lab/impersonators | {"email", "account"}: who may be which service account | {} |
 | POST /lab/metadata | {"key", "value"}: of the project; value null: it is taken away | {} |
 | GET /lab/instances | | every instance |
 | GET /lab/calls | | call -> how often |
@@ -83,6 +84,10 @@ class Control(ThreadingHTTPServer):
         self.cloud.iam.subjects[body["token"]] = body["email"]
         if body.get("owner"):
             self.cloud.iam.owners.add(body["email"])
+        return {}
+
+    def post_impersonators(self, body: Json) -> Any:
+        self.cloud.iam.impersonators.add((body["email"], body["account"]))
         return {}
 
     def post_metadata(self, body: Json) -> Any:

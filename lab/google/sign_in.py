@@ -34,7 +34,8 @@ def answer(iam: Iam, members: dict[str, Json], verb: str, url: str, body: bytes,
         return {"access_token": token, "issued_token_type": kind, "token_type": "Bearer", "expires_in": _LIFE_S}
     if verb == "POST" and (asked_for := _IMPERSONATE.fullmatch(url)):
         who, account = iam.tokens.get(bearer, ""), asked_for[1]
-        if not any(_lets(said, who, account) for said in members.values()):
+        declared = any(_lets(said, who, account) for said in members.values())
+        if not declared and (who, account) not in iam.impersonators:
             raise Refusal(403, "forbidden", f"Permission 'iam.serviceAccounts.getAccessToken' denied on {account}")
         ends = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(time.time() + _LIFE_S))
         return {"accessToken": _token(iam, account), "expireTime": ends}
