@@ -47,8 +47,8 @@ def _true(condition: str, resource: str) -> bool:
 @dataclass
 class Iam:
     """`tokens`: token -> e-mail of a service account. A caller without one is an administrator: the lab's own, and so
-    are `owners`. `subjects`: token from outside -> e-mail of who signs in with it. `impersonators`: (e-mail, account that it may be), in
-    the account's own policy, which goes with the account.
+    are `owners`. `subjects`: token from outside -> e-mail of who signs in with it. `impersonators`: (e-mail, account
+    that it may be), in the account's own policy, which goes with the account.
     """
 
     bindings: list[Binding] = field(default_factory=list)
