@@ -135,6 +135,7 @@ def test_a_stack_is_declared_launched_into_and_taken_away(engine, world):
     assert held(world) == set() and world.vms == {} == world.disks
 
 
+@pytest.mark.slow
 def test_what_somebody_takes_away_is_made_again_and_a_new_pool_moves_nothing(engine, world):
     engine.declare(groups=[])
     done(engine("stack", "init"))
