@@ -86,7 +86,8 @@ def test_alone_it_is_the_error_of_before(connected):
 
 def request(token, place, zone="us-east-1a"):
     its = {"launch": token, "cluster": "lab", "pool": "p5", "market": "on-demand", "count": 1, "image_id": "x"}
-    return LaunchRequest(token=token, zone=zone, place=place, user_data='{"nodes": ["p5-1"], "dead_man_s": 1, "hard_limit_s": 9}', **its)
+    its["user_data"] = '{"nodes": ["p5-1"], "dead_man_s": 1, "hard_limit_s": 9}'
+    return LaunchRequest(token=token, zone=zone, place=place, **its)
 
 
 def test_a_launch_goes_where_its_place_is_and_one_of_an_older_ironburst_to_the_oldest(connected):
