@@ -28,7 +28,7 @@ RIGHTS = {
     "ironburst.shares": ":burst",
     "ironburst.ports": ":burst :nodes :shares",
     # what a person writes, what the world offers, and the document of both
-    "ironburst.catalog": "yaml",
+    "ironburst.catalog": "yaml :system.near",
     "ironburst.config": "pydantic yaml :catalog :hall :nodes :software :system",
     "ironburst.plan": ":config :software :system",  # pure
     "ironburst.document": "pydantic :catalog :config :nodes :software :system",
@@ -110,6 +110,7 @@ RIGHTS = {
     "lab.play": ":controller :document :nodes lab.bmc lab.demo lab.hosts lab.names lab.site lab.system",
     "lab.__main__": "lab.demo lab.hosts lab.kubernetes lab.play lab.site lab.system",
     "ci": "",  # on a bare runner
+    "ci.sign_in": "yaml",  # after `make setup`
     # what reads the whole product
     "benchmarks": "highspy ironburst lab numpy providers.baremetal pulumi tests.fakes tests.faults tests.prometheus "
     "yaml",

@@ -524,6 +524,13 @@ def test_errors_by_what_to_do_next(kind, code, status):
     assert type(error) is kind and error.code == code and "instances.bulkInsert" in str(error)
 
 
+def test_every_code_of_googles_pages_has_a_class():
+    known = {code for _, code, _ in CASES} | {google_errors.NEUTRAL}
+    pages = google_errors.of_pages()
+    assert [(page, code) for page, code in pages if code not in known] == [] and len({*pages}) == len(pages) > 150
+    assert google_errors.NEUTRAL in errors.NEUTRAL
+
+
 @pytest.mark.parametrize(("kind", "code", "status"), [case for case in CASES if case[2]])
 def test_they_are_the_same_over_http(bench, kind, code, status):
     bench.cloud.fault("instances.bulkInsert", status, reason=code)
