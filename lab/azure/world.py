@@ -47,6 +47,7 @@ class Delays:
     create_s: float = 0.0
     delete_s: float = 0.0
     evict_s: float = 30.0
+    image_s: float = 0.0
     list_s: float = 0.0  # until lists show a machine or a group
 
 
@@ -80,6 +81,7 @@ class Vm:
     reserved: str = ""  # the reservation that it runs in
     allocated: bool = False
     console: str = ""
+    generalized: bool = False
     view: Json = field(default_factory=dict)  # what its instance view has more
 
     @property
@@ -121,6 +123,8 @@ class World(Timeline):
         self.spot_usd: dict[str, float] = {}
         self.reservations: dict[str, Reservation] = {}  # by the name of their group
         self.images: dict[str, Json] = {}  # gallery image versions, by id in lower case
+        self.definitions: dict[str, Json] = {}  # of images in galleries, by id in lower case: what differs
+        self.market: dict[str, list[str]] = {}  # publisher:offer:sku -> versions
         self.groups: dict[str, Json] = {}  # by name in lower case
         self.scale_sets: dict[str, Json] = {}  # by id in lower case
         self.vms: dict[str, Vm] = {}  # by id in lower case
