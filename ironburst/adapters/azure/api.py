@@ -48,6 +48,7 @@ class Api:
         self._compute = ComputeManagementClient(credential, subscription, **more)
         self._of = {
             "resource_groups": ResourceManagementClient(credential, subscription, **more),
+            "providers": ResourceManagementClient(credential, subscription, **more),
             "network_interfaces": NetworkManagementClient(credential, subscription, **more),
         }
         self._not_before: dict[str, float] = {}  # by call
@@ -77,6 +78,11 @@ class Api:
         """What goes on behind a request: {status, error?}."""
         request = HttpRequest("GET", url)
         return _object("operations.get", self._answers("operations.get", request)[-1])
+
+    def at(self, call: str, path: str, version: str) -> Json:
+        """A resource of a provider that there is no client for here. `call`: operations.NAME, for people and tests."""
+        request = HttpRequest("GET", path, params={"api-version": version})
+        return _object(call, self._answers(call, request)[-1])
 
     def all(self, call: str, *path: Any, **more: Any) -> list[Json]:
         """All pages of a list."""
@@ -110,7 +116,7 @@ class Api:
             result = self._method(call)(*args, **more)
             if hasattr(result, "by_page"):
                 _read_all(call, result.by_page())
-            elif call == "operations.get":
+            elif call.startswith("operations."):
                 result.raise_for_status()
         except errors.raised as error:
             found = errors.of(error, call)
