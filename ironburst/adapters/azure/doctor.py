@@ -132,13 +132,13 @@ class AzureSubscription:
 
     def _of_market(self, reference: str) -> ImageFacts | None:
         *path, version = reference.split(":")
-        ask = lambda: self._api.several("virtual_machine_images.list", self._region, *path)  # noqa: E731
         try:
-            known = [str(each["name"]) for each in ask()]
+            listed = self._api.several("virtual_machine_images.list", self._region, *path)
         except CloudError as error:
             if any(errors.is_missing(error, name) for name in path):
                 return None
             raise _unasked(error) from None
+        known = [str(each["name"]) for each in listed]
         return ImageFacts(reference, "Succeeded") if known and version in ("latest", *known) else None
 
     def spot_usd(self, size: str) -> float | None:
@@ -173,7 +173,8 @@ class AzureSubscription:
         if raw is None:
             return None
         runs = self._asked(lambda: self._api.at("operations.runs", f"{path}/runs", _LOGIC)).get("value") or []
-        last = max((each["properties"] for each in runs), key=lambda each: str(each["startTime"]), default={})
+        every: list[Json] = [each["properties"] for each in runs]
+        last: Json = max(every, key=lambda each: str(each["startTime"]), default={})
         began = datetime.fromisoformat(last["startTime"]).timestamp() if last else None
         return Reaper(str((raw.get("properties") or {}).get("state", "")), began, str(last.get("status", "")))
 
