@@ -2,6 +2,6 @@
 
 - checks: a result, and the shape of a check; declared: what is declared; aws, azure, google: of an account, a
   subscription or a project
-- hosts, host_probe: hosts; bmcs: BMCs; slurm, topology: the head; second_head: what two share; published: the document
-  in use
+- hosts, host_probe: hosts; bmcs: BMCs; slurm, topology: the head; second_head: what two share; backups: theirs;
+  published: the document in use
 """
