@@ -17,6 +17,7 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
+from datetime import UTC, datetime
 from typing import Any
 
 from ironburst.nodes import naming
@@ -26,6 +27,8 @@ TOKEN, ASKED = "ironburst:token", "ironburst:asked"
 """its launch's token, and a hash of all that was asked for with it"""
 COUNT, BEGUN, LAUNCHED, FAILED = "ironburst:count", "ironburst:begun", "ironburst:launched", "ironburst:failed"
 """of a group: how many machines it was made for, when (seconds since 1970), that all were there, and why not"""
+UNTIL = "ironburst:until"
+"""of a group: when the reaper deletes it (components/azure), as 2026-11-28T20:30:00Z: it compares texts"""
 
 _TAG = 256  # characters of a value
 _CUSTOM_DATA = 65_535  # bytes, decoded
@@ -210,6 +213,11 @@ def _tags(request: LaunchRequest) -> dict[str, str]:
         if not 0 < len(said[key]) <= _TAG:
             raise Malformed(f"{key} {said[key]!r} doesn't fit into a tag's {_TAG} characters", "Tag")
     return dict(request.place.get("tags") or {}) | {key: text for key, text in said.items() if 0 < len(text) <= _TAG}
+
+
+def moment(at_s: float) -> str:
+    """As UNTIL has it."""
+    return datetime.fromtimestamp(at_s, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def failure(text: str) -> str:
