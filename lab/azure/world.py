@@ -80,6 +80,7 @@ class Vm:
     reserved: str = ""  # the reservation that it runs in
     allocated: bool = False
     console: str = ""
+    user_data: str = ""  # in base64
     view: Json = field(default_factory=dict)  # what its instance view has more
 
     @property
