@@ -52,7 +52,6 @@ def counted():
 # A cloud's rooms: what lies there may speak it; and what has no room for that
 ROOMS = re.compile(r"(?:^|/)(?:aws|azure|google)(?:\.py$|/)")
 ROWS = (
-    "ironburst/catalog/offers.py",
     "ironburst/config/clouds.py",
     "ironburst/document/places.py",
     "ironburst/initial/rooms.py",

@@ -35,9 +35,10 @@ RIGHTS = {
     "ironburst.doctor": ":catalog :config :document :nodes :ports :slurm_programs :software",  # pure
     # tools of this machine
     "ironburst.system": "rich",
-    "ironburst.system.secrets": ":system.aws :system.google :system.secret_store",
+    "ironburst.system.secrets": ":system.aws :system.azure :system.google :system.secret_store",
     "ironburst.system.google": "google google_auth_httplib2 googleapiclient httplib2 :system.secret_store",
     "ironburst.system.aws": "boto3 botocore :system.secret_store",
+    "ironburst.system.azure": "azure requests :system.secret_store",
     "ironburst.slurm_programs": ":document :nodes",
     # what acts
     "ironburst.baremetal": "pydantic :catalog :config :software :system",

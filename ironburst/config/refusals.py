@@ -12,10 +12,11 @@ from typing import Any
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
-from ironburst.config.aws.forms import FORMS as IDS
+from ironburst.config.aws.forms import FORMS as FIRST
+from ironburst.config.azure.forms import FORMS as THIRD
 from ironburst.config.clouds import CLASSES
 from ironburst.config.finding import Finding, path_of
-from ironburst.config.google.forms import FORMS as NAMES
+from ironburst.config.google.forms import FORMS as SECOND
 from ironburst.config.models import ClusterConfig
 from ironburst.config.scheduler_models import Kubernetes, Slurm
 from ironburst.config.software_models import EMPTY
@@ -143,8 +144,9 @@ def _form(location: Sequence[str | int], pattern: str) -> str:
 
 _FORMS = {
     r"^[a-z]([a-z0-9-]{0,30}[a-z0-9])?$": "write a small letter first, then small letters, digits and -, at most 32",
-    **IDS,
-    **NAMES,
+    **FIRST,
+    **SECOND,
+    **THIRD,
 }
 """pattern that several keys share: its words"""
 

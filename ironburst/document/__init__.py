@@ -3,7 +3,7 @@
 The Pulumi program exports it as `cluster` with serial 0; `publish` puts it where the readers look and counts the serial
 up. Readers ignore fields that they don't know, refuse versions that they don't know, and keep a last good copy.
 
-- model: the document. Its parts: part (what they share), places with aws and google, bridge, control_plane,
+- model: the document. Its parts: part (what they share), places with aws, azure and google, bridge, control_plane,
   hall_model, karpenter_model, monitoring, policy_model, slurm_node, user_model
 - build: from a declaration, with build_policy, build_monitoring, build_scheduler and build_users; of_stack: of a stack
   file, without a cloud; variables: Ansible's view of it

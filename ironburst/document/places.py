@@ -7,10 +7,11 @@ from typing import Annotated, Any, get_args
 from pydantic import Discriminator, Field, Tag
 
 from ironburst.document.aws import AwsPlace
+from ironburst.document.azure import AzurePlace
 from ironburst.document.google import GooglePlace
 from ironburst.document.part import Part
 
-_Known = Annotated[AwsPlace, Tag("aws")] | Annotated[GooglePlace, Tag("google")]
+_Known = Annotated[AwsPlace, Tag("aws")] | Annotated[GooglePlace, Tag("google")] | Annotated[AzurePlace, Tag("azure")]
 UNKNOWN: dict[str, _Known] = {tag.tag: kind.unknown() for kind, tag in map(get_args, get_args(_Known))}
 """provider: a place of its before Pulumi has made it"""
 

@@ -53,7 +53,7 @@ def test_the_door_is_one_sentence(declared, monkeypatch):
 
 
 def test_without_a_provider_it_is_the_first_cloud():
-    assert clouds.DEFAULT == "aws" and set(clouds.CLASSES) == {"aws", "google"}
+    assert clouds.DEFAULT == "aws" and set(clouds.CLASSES) == {"aws", "google", "azure"}
     assert type(from_value(read_value(google_stack.STACK)).cloud) is clouds.CLASSES["aws"]
 
 
@@ -84,7 +84,7 @@ def change(path, value):
 
 
 MALFORMED = {
-    "a provider that isn't known": (change(["provider"], "gogle"), "cloud", "allowed are aws and google"),
+    "a provider that isn't known": (change(["provider"], "gogle"), "cloud", "allowed are aws, google, azure"),
     "a number of the project": (change(["project"], "4711"), "cloud.project", "write for example gpu-prod-4711"),
     "a key of another cloud": (change(["tags"], {}), "cloud.tags", "there is no such key"),
     "a key of a pool": (
