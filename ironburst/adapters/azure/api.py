@@ -46,8 +46,10 @@ class Api:
         more |= {"credential_scopes": [_SCOPE]} | ({"base_url": endpoint} if endpoint else {})
         credential = credential or DefaultAzureCredential()
         self._compute = ComputeManagementClient(credential, subscription, **more)
+        resources = ResourceManagementClient(credential, subscription, **more)
         self._of = {
-            "resource_groups": ResourceManagementClient(credential, subscription, **more),
+            "resource_groups": resources,
+            "tags": resources,
             "network_interfaces": NetworkManagementClient(credential, subscription, **more),
         }
         self._not_before: dict[str, float] = {}  # by call

@@ -17,6 +17,7 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
+from datetime import UTC, datetime
 from typing import Any
 
 from ironburst.nodes import naming
@@ -26,6 +27,8 @@ TOKEN, ASKED = "ironburst:token", "ironburst:asked"
 """its launch's token, and a hash of all that was asked for with it"""
 COUNT, BEGUN, LAUNCHED, FAILED = "ironburst:count", "ironburst:begun", "ironburst:launched", "ironburst:failed"
 """of a group: how many machines it was made for, when (seconds since 1970), that all were there, and why not"""
+UNTIL = "ironburst:until"
+"""of a group: when the reaper deletes it (components/azure), as 2026-11-28T20:30:00Z: it compares texts"""
 
 _TAG = 256  # characters of a value
 _USER_DATA = 65_536  # bytes, in base64 ("can't exceed 64 KB")
@@ -54,6 +57,7 @@ class GroupLaunch:
     scale_set: Mapping[str, Any] | None
     reservation: str
     block: bool
+    hard_limit_s: int
 
 
 def group_of(token: str) -> str:
@@ -118,6 +122,7 @@ def of(request: LaunchRequest, subscription: str) -> GroupLaunch:
         scale_set=scale_set,
         reservation=str(place.get("capacity_reservation_group") or ""),
         block=request.market == "capacity-block",
+        hard_limit_s=request.hard_limit_s,
     )
 
 
@@ -173,10 +178,11 @@ def _properties(request: LaunchRequest, name: str, tags: Mapping[str, str]) -> d
 
 
 def _system(request: LaunchRequest, name: str) -> dict[str, Any]:
-    key = {"path": "/home/ironburst/.ssh/authorized_keys", "keyData": request.place["ssh_public_key"]}
+    user = request.place.get("admin_user") or "ironburst"
+    key = {"path": f"/home/{user}/.ssh/authorized_keys", "keyData": request.place["ssh_public_key"]}
     return {
         "computerName": name,
-        "adminUsername": "ironburst",
+        "adminUsername": user,
         "linuxConfiguration": {"disablePasswordAuthentication": True, "ssh": {"publicKeys": [key]}},
     }
 
@@ -214,6 +220,11 @@ def _tags(request: LaunchRequest) -> dict[str, str]:
 
 def _in_base64(text: str) -> str:
     return base64.b64encode(text.encode()).decode()
+
+
+def moment(at_s: float) -> str:
+    """As UNTIL has it."""
+    return datetime.fromtimestamp(at_s, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def failure(text: str) -> str:
