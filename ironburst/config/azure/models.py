@@ -148,7 +148,7 @@ class AzureCloud(Cloud):
     network: AzureNetwork
     ssh_public_key: str = Field(
         pattern=PUBLIC_KEY,
-        description="of the user ironburst on every node; Azure makes no Linux machine without one",
+        description="of the user that Azure makes on every node, ssh.cloud_user; it makes no Linux machine without one",
         examples=["ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIHVsZm9y ops@example.org"],
     )
     groups: list[AzureGroup] = Field(default=[])

@@ -34,6 +34,8 @@ from ironburst.config.checks import (
 from ironburst.config.checks.aws import cloud, data, identity, network, places, rights, tags
 from ironburst.config.checks.aws import doubtful as first
 from ironburst.config.checks.aws.eks import hosted, support
+from ironburst.config.checks.azure import cloud as third
+from ironburst.config.checks.azure import network as third_network
 from ironburst.config.checks.common import Findings
 from ironburst.config.checks.google import cloud as second
 from ironburst.config.checks.google import network as second_network
@@ -77,6 +79,8 @@ CHECKS: tuple[Callable[[ClusterConfig], Findings], ...] = (
     networks.head_linked,
     second.cloud,
     second_network.network,
+    third.cloud,
+    third_network.network,
     data.data,
     rights.policy_sizes,
     rights.boundary,
@@ -86,6 +90,7 @@ CHECKS: tuple[Callable[[ClusterConfig], Findings], ...] = (
     doubtful.doubtful,
     first.doubtful,
     second.doubtful,
+    third.doubtful,
     karpenter.karpenter,
     software.scheduler,
     software.dgx_os,
@@ -103,5 +108,5 @@ def check(config: ClusterConfig, now: datetime, of_software: Iterable[Finding] =
     over; `of_software`: what software.findings says of the solved versions (`ironburst lock` says that itself).
     """
     findings = [finding for each_check in CHECKS for finding in each_check(config)]
-    of_a_day = (allowances.ends, cloud.capacity, second.capacity, support, identity.authorities)
+    of_a_day = (allowances.ends, cloud.capacity, second.capacity, third.capacity, support, identity.authorities)
     return [*findings, *of_software, *(finding for each in of_a_day for finding in each(config, now))]
