@@ -79,7 +79,7 @@ class NodeAccess(pulumi.ComponentResource):
         """`secrets`: (vault, name) each."""
         super().__init__("ironburst:components:AzureNodeAccess", name, None, opts)
         child = pulumi.ResourceOptions(parent=self)
-        made = _identity(name, "nodes", cloud, group, tags, child)
+        made = identity(name, "nodes", cloud, group, tags, child)
         self.identity = made.id
         given = Rights(name, cloud.subscription, child)
         if secrets and cloud.key_vault:
@@ -112,7 +112,7 @@ class ControllerAccess(pulumi.ComponentResource):
         if declared and declared.principal:
             given.assign("controller", role, declared.principal)
         elif declared and declared.issuer and declared.subject:
-            made = _identity(name, "controller", cloud, group, tags, child)
+            made = identity(name, "controller", cloud, group, tags, child)
             _trust(name, "controller", declared.issuer, declared.subject, AUDIENCE, made, group, child)
             given.assign("controller", role, made.principal_id)
             self.client = made.client_id
@@ -136,7 +136,7 @@ class CiAccess(pulumi.ComponentResource):
     ) -> None:
         super().__init__("ironburst:components:AzureCiAccess", name, None, opts)
         child = pulumi.ResourceOptions(parent=self)
-        made = _identity(name, "preview", cloud, group, tags, child)
+        made = identity(name, "preview", cloud, group, tags, child)
         last: list[pulumi.Resource] = []
         for number, subject in enumerate(ci.preview, 1):
             # an identity takes them one after the other
@@ -148,7 +148,7 @@ class CiAccess(pulumi.ComponentResource):
         self.register_outputs({"client": self.client})
 
 
-def _identity(
+def identity(
     cluster: str,
     label: str,
     cloud: AzureCloud,
@@ -156,6 +156,7 @@ def _identity(
     tags: dict[str, str],
     opts: pulumi.ResourceOptions,
 ) -> azure.managedidentity.UserAssignedIdentity:
+    """One of the stack's, in its group."""
     return azure.managedidentity.UserAssignedIdentity(
         logical(cluster, label),
         resource_name_=logical("ironburst", cluster, label),

@@ -80,7 +80,7 @@ class InCloud:
                 group=each,
                 network=network,
                 resource_group=group,
-                admin_user=ssh.user_at("cloud", each.os),
+                admin_user=ssh.user_at("cloud", each.os or config.software.os),
                 opts=child,
             )
             for each in cloud.groups
@@ -131,7 +131,7 @@ class InCloud:
                 network=network,
                 identity=nodes.identity,
                 gallery=gallery,
-                admin_user=ssh.user_at("cloud", pool.os),
+                admin_user=ssh.user_at("cloud", pool.os or config.software.os),
                 spans=pool.spans(config.burst.spot_max_nodes or 1),
                 opts=child,
             )

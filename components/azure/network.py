@@ -63,9 +63,7 @@ class Network(pulumi.ComponentResource):
             address_prefix=divided.nodes,
             default_outbound_access=False,
             nat_gateway=None if private else azure.network.SubResourceArgs(id=self._nat().id),
-            network_security_group=azure.network.NetworkSecurityGroupArgs(
-                id=self._rules(divided.nodes, hall_cidrs).id
-            ),
+            network_security_group=azure.network.NetworkSecurityGroupArgs(id=self._rules(divided.nodes, hall_cidrs).id),
             service_endpoints=[vault] if private else None,
             opts=self._child,
         )

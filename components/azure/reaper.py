@@ -1,8 +1,8 @@
-"""What ends a lease when no controller does: a workflow in the subscription that deletes launches' resource groups whose
-time is over. It needs neither the hall nor the controller (docs/adr/0129).
+"""What ends a lease when no controller does: a workflow in the subscription that deletes launches' resource groups
+whose time is over. It needs neither the hall nor the controller (docs/adr/0129).
 
-A workflow of Logic Apps is one resource with its whole program in it, and its identity; nothing else has to be
-deployed, stored or kept at a supported version. Its language: "Workflow Definition Language" and "Schema reference for
+A workflow of Logic Apps is one resource with its whole program in it; nothing else has to be deployed, stored or kept
+at a supported version. Its language: "Workflow Definition Language" and "Schema reference for
 trigger and action types" of Azure's pages.
 """
 
@@ -11,7 +11,7 @@ from typing import Any
 import pulumi
 import pulumi_azure_native as azure
 
-from components.azure.access import Rights
+from components.azure.access import Rights, identity
 from ironburst.config.azure import names, rights
 from ironburst.config.azure.models import AzureCloud
 from ironburst.nodes.naming import CLUSTER_TAG, logical
@@ -25,32 +25,14 @@ _SCHEMA = "https://schema.management.azure.com/providers/Microsoft.Logic/schemas
 _WHATEVER = ["Succeeded", "Failed", "Skipped", "TimedOut"]
 
 
-def definition(cluster: str, subscription: str, arm: str = ARM) -> dict[str, Any]:
+def definition(cluster: str, subscription: str, identity: str, arm: str = ARM) -> dict[str, Any]:
     """The workflow's program. A group without that tag, or with something else in it, isn't touched; a page or a
-    deletion that fails keeps no other, and is tried again with the next run.
+    deletion that fails keeps no other, and is tried again with the next run. `identity`: the id of whose rights it has.
     """
     groups = f"{arm}/subscriptions/{subscription}/resourcegroups"
-    # their times are compared as texts: a number in a tag that is none would end the run
-    over = f"@and(greater(item()?['tags']?['{_UNTIL}'], '2'), less(item()?['tags']?['{_UNTIL}'], {_NOW}))"
-    tagged = f"@contains(coalesce(item()?['tags'], json('{{}}')), '{_UNTIL}')"
-    page = {
-        "page": _call("GET", "@variables('next')", {}),
-        "ours": _filtered("@body('page')['value']", tagged, {"page": ["Succeeded"]}),
-        "over": _filtered("@body('ours')", over, {"ours": ["Succeeded"]}),
-        "each": {
-            "type": "Foreach",
-            "foreach": "@body('over')",
-            "actions": {"end": _call("DELETE", f"{groups}/@{{items('each')['name']}}?{_END}", {})},
-            "runAfter": {"over": ["Succeeded"]},
-        },
-        "further": {
-            "type": "SetVariable",
-            "inputs": {"name": "next", "value": "@{coalesce(body('page')?['nextLink'], '')}"},
-            "runAfter": {"each": _WHATEVER},
-        },
-    }
     first = f"{groups}?api-version={_GROUPS}&$filter=tagName eq '{CLUSTER_TAG}' and tagValue eq '{cluster}'"
     variable = {"name": "next", "type": "string", "value": first.replace(" ", "%20")}
+    end = f"{groups}/@{{items('each')['name']}}?api-version={_GROUPS}&forceDeletionTypes={_FORCED}"
     return {
         "$schema": _SCHEMA,
         "contentVersion": "1.0.0.0",
@@ -67,7 +49,7 @@ def definition(cluster: str, subscription: str, arm: str = ARM) -> dict[str, Any
                 "type": "Until",
                 "expression": "@equals(variables('next'), '')",
                 "limit": {"count": 60, "timeout": "PT1H"},
-                "actions": page,
+                "actions": _page(_call("GET", "@variables('next')", identity), _call("DELETE", end, identity)),
                 "runAfter": {"start": ["Succeeded"]},
             },
         },
@@ -75,19 +57,40 @@ def definition(cluster: str, subscription: str, arm: str = ARM) -> dict[str, Any
     }
 
 
-_NOW = "utcNow('yyyy-MM-ddTHH:mm:ssZ')"
-_END = f"api-version={_GROUPS}&forceDeletionTypes={_FORCED}"
+def _page(look: dict[str, Any], end: dict[str, Any]) -> dict[str, Any]:
+    """Of groups: those whose time is over end. Times are compared as texts: a number in a tag that is none would end
+    the run.
+    """
+    tagged = f"@contains(coalesce(item()?['tags'], json('{{}}')), '{_UNTIL}')"
+    tag = f"item()?['tags']?['{_UNTIL}']"
+    over = f"@and(greater({tag}, '2'), less({tag}, utcNow('yyyy-MM-ddTHH:mm:ssZ')))"
+    return {
+        "page": look | {"runAfter": {}},
+        "ours": _filtered("@body('page')['value']", tagged, "page"),
+        "over": _filtered("@body('ours')", over, "ours"),
+        "each": {
+            "type": "Foreach",
+            "foreach": "@body('over')",
+            "actions": {"end": end | {"runAfter": {}}},
+            "runAfter": {"over": ["Succeeded"]},
+        },
+        "further": {
+            "type": "SetVariable",
+            "inputs": {"name": "next", "value": "@{coalesce(body('page')?['nextLink'], '')}"},
+            "runAfter": {"each": _WHATEVER},
+        },
+    }
 
 
-def _call(method: str, uri: str, after: dict[str, list[str]]) -> dict[str, Any]:
-    """A call of ARM with the workflow's own identity, which isn't waited for: what goes on behind it takes minutes."""
-    signed = {"type": "ManagedServiceIdentity", "audience": f"{ARM}/"}
+def _call(method: str, uri: str, identity: str) -> dict[str, Any]:
+    """A call of ARM, which isn't waited for: what goes on behind it takes minutes."""
+    signed = {"type": "ManagedServiceIdentity", "identity": identity, "audience": f"{ARM}/"}
     inputs = {"method": method, "uri": uri, "authentication": signed}
-    return {"type": "Http", "inputs": inputs, "operationOptions": "DisableAsyncPattern", "runAfter": after}
+    return {"type": "Http", "inputs": inputs, "operationOptions": "DisableAsyncPattern"}
 
 
-def _filtered(what: str, where: str, after: dict[str, list[str]]) -> dict[str, Any]:
-    return {"type": "Query", "inputs": {"from": what, "where": where}, "runAfter": after}
+def _filtered(what: str, where: str, after: str) -> dict[str, Any]:
+    return {"type": "Query", "inputs": {"from": what, "where": where}, "runAfter": {after: ["Succeeded"]}}
 
 
 class Reaper(pulumi.ComponentResource):
@@ -105,17 +108,19 @@ class Reaper(pulumi.ComponentResource):
         """`group`: the stack's resource group."""
         super().__init__("ironburst:components:AzureReaper", name, None, opts)
         child = pulumi.ResourceOptions(parent=self)
-        workflow = azure.logic.Workflow(
+        own = identity(name, "reaper", cloud, group, tags, child)
+        Rights(name, cloud.subscription, child).give("reap", rights.REAPING, own.principal_id)
+        azure.logic.Workflow(
             logical(name, "reaper"),
             workflow_name=names.reaper(name),
             resource_group_name=group,
             location=cloud.region,
-            identity=azure.logic.ManagedServiceIdentityArgs(type=azure.logic.ManagedServiceIdentityType.SYSTEM_ASSIGNED),
+            identity=azure.logic.ManagedServiceIdentityArgs(
+                type=azure.logic.ManagedServiceIdentityType.USER_ASSIGNED, user_assigned_identities=[own.id]
+            ),
             state=azure.logic.WorkflowState.ENABLED,
-            definition=definition(name, cloud.subscription),
+            definition=own.id.apply(lambda id: definition(name, cloud.subscription, id)),
             tags=tags,
             opts=child,
         )
-        principal = workflow.identity.apply(lambda its: its.principal_id if its else "")
-        Rights(name, cloud.subscription, child).give("reap", rights.REAPING, principal)
         self.register_outputs({})

@@ -84,8 +84,8 @@ class Calls:
         found, said = self.world.group(scope[1]), call.body["properties"]["tags"]
         _tags_are_sound(found["tags"] | said)
         found["tags"] = found["tags"] | said
-        kind = {"name": "default", "type": "Microsoft.Resources/tags"}
-        return {"id": f"{found['id']}/providers/Microsoft.Resources/tags/default", "properties": {"tags": found["tags"]}} | kind
+        id = f"{found['id']}/providers/Microsoft.Resources/tags/default"
+        return {"id": id, "name": "default", "properties": {"tags": found["tags"]}}
 
     def _delete_group(self, call: Call) -> Answer:
         found = self.world.group(call.path["resourceGroupName"])

@@ -194,7 +194,9 @@ def _begun(world: World, group: str, name: str, body: Json) -> Vm:
     shown = []
     for nic in wanted:
         nic_id = world.id("resourceGroups", group, "providers", "Microsoft.Network", "networkInterfaces", nic["name"])
+        (asked,) = nic["properties"]["ipConfigurations"]
         address = {"name": "ip", "properties": {"privateIPAddress": world.address(), "primary": True}}
+        address["properties"]["subnet"] = {"id": asked["properties"]["subnet"]["id"]}
         said = {"virtualMachine": {"id": id}, "ipConfigurations": [address], "provisioningState": "Succeeded"}
         world.nics[nic_id] = {"id": nic_id, "name": nic["name"], "location": raw["location"], "properties": said}
         option = nic["properties"].get("deleteOption", "Detach")

@@ -31,7 +31,7 @@ class Failed(Exception):
 
 
 class Run:
-    """One. `failed`: the actions that did, with why; `deadline`: how often a loop goes round at most."""
+    """One. `failed`: the actions that did, with why."""
 
     def __init__(self, definition: Any, send: Send, now: Callable[[], float]):
         assert definition.keys() == {"$schema", "contentVersion", "triggers", "actions", "outputs"}, definition.keys()
@@ -40,13 +40,25 @@ class Run:
         self._variables: dict[str, Any] = {}
         self._items: dict[str, Any] = {}
         self.failed: dict[str, str] = {}
+        self._of = {
+            "Http": self._http,
+            "Query": self._query,
+            "Foreach": self._foreach,
+            "Until": self._until,
+            "InitializeVariable": self._initialize,
+            "SetVariable": self._set,
+        }
         self._all(definition["actions"])
 
     def _all(self, actions: Any) -> bool:
         """Run them, each after those that it names; whether all have succeeded or needn't."""
         status: dict[str, str] = {}
         while len(status) < len(actions):
-            ready = [name for name, each in actions.items() if name not in status and each["runAfter"].keys() <= status.keys()]
+            ready = [
+                name
+                for name, each in actions.items()
+                if name not in status and each["runAfter"].keys() <= status.keys()
+            ]
             assert ready, "actions wait for each other"
             for name in ready:
                 status[name] = self._action(name, actions[name], status)
@@ -58,7 +70,7 @@ class Run:
         if any(status[other] not in allowed for other, allowed in action["runAfter"].items()):
             return "Skipped"
         try:
-            getattr(self, f"_{kind.lower()}")(name, action)
+            self._of[kind](name, action)
         except Failed as error:
             self.failed[name] = str(error)
             return "Failed"
@@ -68,11 +80,10 @@ class Run:
     def _http(self, name: str, action: Any) -> None:
         asked = action["inputs"]
         assert asked.keys() == {"method", "uri", "authentication"}, sorted(asked)
-        assert asked["authentication"]["type"] == "ManagedServiceIdentity"
+        signed = asked["authentication"]
+        assert signed.keys() == {"type", "identity", "audience"} and signed["type"] == "ManagedServiceIdentity"
         assert action["operationOptions"] == "DisableAsyncPattern", "a call that is waited for isn't known here"
-        status, self._bodies[name] = self._send(
-            asked["method"], self._value(asked["uri"]), asked["authentication"]["audience"]
-        )
+        status, self._bodies[name] = self._send(asked["method"], self._value(asked["uri"]), signed["audience"])
         if status >= 400:
             raise Failed(f"HTTP {status}: {self._bodies[name]}")
 
@@ -90,7 +101,8 @@ class Run:
 
     def _foreach(self, name: str, action: Any) -> None:
         well = True
-        for self._items[name] in self._value(action["foreach"]):
+        for item in self._value(action["foreach"]):
+            self._items[name] = item
             well &= self._all(action["actions"])
         if not well:
             raise Failed("an action inside has failed")
@@ -104,12 +116,12 @@ class Run:
         if not well:
             raise Failed("an action inside has failed")
 
-    def _initializevariable(self, _name: str, action: Any) -> None:
+    def _initialize(self, _name: str, action: Any) -> None:
         for each in action["inputs"]["variables"]:
             assert each.keys() == {"name", "type", "value"} and each["type"] == "string"
             self._variables[each["name"]] = self._value(each["value"])
 
-    def _setvariable(self, _name: str, action: Any) -> None:
+    def _set(self, _name: str, action: Any) -> None:
         assert action["inputs"]["name"] in self._variables
         self._variables[action["inputs"]["name"]] = self._value(action["inputs"]["value"])
 

@@ -1,5 +1,5 @@
-"""What a controller that is killed for ever leaves in Azure: nothing, by the reaper's program (components/azure), run by
-the lab's interpreter of workflows on the stand-in of ARM, in virtual time. And what it must never touch.
+"""What a controller that is killed for ever leaves in Azure: nothing, by the reaper's program (components/azure), run
+by the lab's interpreter of workflows on the stand-in of ARM, in virtual time. And what it must never touch.
 """
 
 import json
@@ -41,7 +41,7 @@ def send(method, uri, audience):
 
 def reap(cloud, cluster="lab"):
     """One run; what failed in it."""
-    return Run(reaper.definition(cluster, cloud.subscription, cloud.url), send, cloud.now).failed
+    return Run(reaper.definition(cluster, cloud.subscription, "/its/id", cloud.url), send, cloud.now).failed
 
 
 def alone(cloud, seconds, each=lambda _: None):

@@ -117,7 +117,8 @@ class Azure:
 
     def _listed(self, tag: str, value: str) -> list[Instance]:
         """Two lists: of machines, and of their power. The second may lack some: those run, for all that is known."""
-        found = [each for each in self._api.all(_LIST) if (each.get("tags") or {}).get(tag) == value]
+        of = [(each.get("tags") or {}, each) for each in self._api.all(_LIST)]
+        found = [each for tags, each in of if tags.get(tag) == value and naming.LEASE_TAG in tags]  # not fixed nodes
         views = self._views()
         shown = [read(_LIST, lambda raw: instance(raw, views.get(raw["id"].lower())), each) for each in found]
         shown = [each for each in shown if launching.region_of(each.zone)[0] == self._region]
@@ -172,6 +173,8 @@ class Azure:
     def _empty(self, group: Json, lived_in: set[str]) -> bool:
         """Whether a group may be. A launch under way may have nothing yet."""
         age_s, tags = self._launches.age_s(group), tags_of(group)
+        if launching.COUNT not in tags:
+            return False  # the stack's own
         mine = launching.LAUNCHED in tags or launching.FAILED in tags or age_s > YOUNG_S
         here = str(group.get("location", "")).lower() == self._region
         return mine and here and age_s > _EMPTY_S and not deleting(group) and str(group["name"]).lower() not in lived_in
