@@ -12,10 +12,11 @@ from components.azure.gpu_node_group import GpuNodeGroup
 from components.azure.network import Network
 from components.azure.reaper import Reaper
 from ironburst.config import estimates
-from ironburst.config.azure import names, rights
+from ironburst.config.azure import rights
 from ironburst.config.azure.models import AzureCloud
 from ironburst.config.models import ClusterConfig
 from ironburst.document.model import Ssh
+from ironburst.nodes import azure as names
 from ironburst.nodes.naming import logical, tags
 
 OUTPUTS: dict[str, Any] = {

@@ -12,8 +12,9 @@ import pulumi
 import pulumi_azure_native as azure
 
 from components.azure.access import Rights, identity
-from ironburst.config.azure import names, rights
+from ironburst.config.azure import rights
 from ironburst.config.azure.models import AzureCloud
+from ironburst.nodes import azure as names
 from ironburst.nodes.naming import CLUSTER_TAG, logical
 
 EVERY_MIN = 5

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import copy
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 from urllib.parse import urlencode
 
 from lab.azure import machines
 from lab.azure.description import Call
+from lab.azure.images import Images
 from lab.azure.world import Json, Refusal, World
 
 _TAG = re.compile(r"tagName eq '([^']+)' and tagValue eq '([^']*)'")
 _LOCATION = re.compile(r"location eq '([^']+)'")
+
+LATER = {"create_or_update", "update", "delete", "deallocate"}
+"""what goes on behind its answer"""
 
 
 class Answer(NamedTuple):
@@ -32,7 +36,6 @@ class Calls:
         self._known: dict[str, Callable[[Call], Json | Answer]] = {
             "capacity_reservation_groups.get": self._reservation_group,
             "capacity_reservations.list_by_capacity_reservation_group": self._reservations,
-            "gallery_image_versions.list_by_gallery_image": self._image_versions,
             "network_interfaces.list": self._nics,
             "resource_groups.create_or_update": self._put_group,
             "resource_groups.delete": self._delete_group,
@@ -50,6 +53,21 @@ class Calls:
             "virtual_machines.list_all": self._all_vms,
             "virtual_machines.retrieve_boot_diagnostics_data": self._diagnostics,
         }
+        self._known |= self._accepting(Images(world, self._page).known)
+
+    def _accepting(self, known: Mapping[str, Callable[[Call], Any]]) -> dict[str, Callable[[Call], Json | Answer]]:
+        """Those that answer with nothing, or something that goes on, are accepted."""
+
+        def accepted(act: Callable[[Call], Any], name: str) -> Callable[[Call], Json | Answer]:
+            def answer(call: Call) -> Answer:
+                found = act(call)
+                if name.partition(".")[2] not in LATER:
+                    return Answer(200, found)
+                return Answer(202 if found is None else 200, found, self.world.operation()[0])
+
+            return answer
+
+        return {name: accepted(act, name) for name, act in known.items()}
 
     def answer(self, call: Call) -> Answer:
         """Raises Refusal."""
@@ -180,16 +198,6 @@ class Calls:
     def _nics(self, call: Call) -> Json:
         inside = f"/resourcegroups/{self.world.group(call.path['resourceGroupName'])['name'].lower()}/"
         return self._page(call, [raw for id, raw in self.world.nics.items() if inside in id.lower()])
-
-    def _image_versions(self, call: Call) -> Json:
-        names = ("resourceGroupName", "galleryName", "galleryImageName")
-        group, gallery, image = (call.path[name].lower() for name in names)
-        inside = f"/resourcegroups/{group}/providers/microsoft.compute/galleries/{gallery}/images/{image}/"
-        found = [raw for id, raw in self.world.images.items() if inside in id]
-        if not found:
-            text = f"The Resource 'Microsoft.Compute/galleries/{gallery}/images/{image}' under resource group"
-            raise Refusal(404, "ResourceNotFound", f"{text} '{group}' was not found.")
-        return self._page(call, found)
 
     def _skus(self, call: Call) -> Json:
         wanted = _LOCATION.fullmatch(call.query.get("$filter", ""))

@@ -31,7 +31,12 @@ _ANY = (object, None)
 CALLS: Mapping[str, tuple[Any, Any]] = {
     "capacity_reservation_groups.get": (None, compute.CapacityReservationGroup),
     "capacity_reservations.list_by_capacity_reservation_group": (None, [compute.CapacityReservation]),
+    "gallery_image_versions.create_or_update": (compute.GalleryImageVersion, compute.GalleryImageVersion),
+    "gallery_image_versions.delete": (None, None),
+    "gallery_image_versions.get": (None, compute.GalleryImageVersion),
     "gallery_image_versions.list_by_gallery_image": (None, [compute.GalleryImageVersion]),
+    "gallery_image_versions.update": (compute.GalleryImageVersionUpdate, compute.GalleryImageVersion),
+    "gallery_images.get": (None, compute.GalleryImage),
     "network_interfaces.list": (None, [network.NetworkInterface]),
     "resource_groups.create_or_update": (resource.ResourceGroup, resource.ResourceGroup),
     "resource_groups.delete": (None, None),
@@ -41,8 +46,11 @@ CALLS: Mapping[str, tuple[Any, Any]] = {
     "tags.update_at_scope": (resource.TagsPatchResource, resource.TagsResource),
     "virtual_machine_scale_sets.create_or_update": (compute.VirtualMachineScaleSet, compute.VirtualMachineScaleSet),
     "virtual_machine_scale_sets.get": (None, compute.VirtualMachineScaleSet),
+    "virtual_machine_images.list": (None, [compute.VirtualMachineImageResource]),
     "virtual_machines.create_or_update": (compute.VirtualMachine, compute.VirtualMachine),
+    "virtual_machines.deallocate": (None, None),
     "virtual_machines.delete": (None, None),
+    "virtual_machines.generalize": (None, None),
     "virtual_machines.get": (None, compute.VirtualMachine),
     "virtual_machines.instance_view": (None, compute.VirtualMachineInstanceView),
     "virtual_machines.list": (None, [compute.VirtualMachine]),
@@ -133,7 +141,7 @@ def check_answer(name: str, answer: Any) -> None:
     """Raises Wrong for what isn't an answer to that call."""
     model = CALLS[name][1]
     if isinstance(model, list):
-        for n, each in enumerate(answer["value"]):
+        for n, each in enumerate(answer["value"] if isinstance(answer, dict) else answer):
             check(each, model[0], f"value[{n}]", output=True)
     elif model is not None:
         check(answer, model, "", output=True)

@@ -63,8 +63,9 @@ def _sound(world: World, name: str, body: Json) -> None:
     known = world.sizes[size]
     if known.restricted or (_zone(body) and _zone(body) not in known.zones):
         raise Refusal(409, *_no_room(size, _zone(body), "Spot"))  # the same words as for no capacity
-    image = properties.get("storageProfile", {}).get("imageReference", {}).get("id", "")
-    if image.lower() not in world.images:
+    asked = properties.get("storageProfile", {}).get("imageReference", {})
+    image = asked.get("id") or ":".join(asked.get(key, "") for key in ("publisher", "offer", "sku"))
+    if image.lower() not in world.images and asked.get("version") not in world.market.get(image, ()):
         refuse(f"The gallery image {image} is not available in {world.region} region.", "GalleryImageNotFound", 404)
     if properties["storageProfile"]["osDisk"]["createOption"] != "FromImage":
         refuse("osDisk.createOption must be FromImage")

@@ -47,6 +47,7 @@ class Delays:
     create_s: float = 0.0
     delete_s: float = 0.0
     evict_s: float = 30.0
+    image_s: float = 0.0
     list_s: float = 0.0  # until lists show a machine or a group
 
 
@@ -81,6 +82,7 @@ class Vm:
     allocated: bool = False
     console: str = ""
     user_data: str = ""  # in base64
+    generalized: bool = False
     view: Json = field(default_factory=dict)  # what its instance view has more
 
     @property
@@ -122,6 +124,8 @@ class World(Timeline):
         self.spot_usd: dict[str, float] = {}
         self.reservations: dict[str, Reservation] = {}  # by the name of their group
         self.images: dict[str, Json] = {}  # gallery image versions, by id in lower case
+        self.definitions: dict[str, Json] = {}  # of images in galleries, by id in lower case: what differs
+        self.market: dict[str, list[str]] = {}  # publisher:offer:sku -> versions
         self.groups: dict[str, Json] = {}  # by name in lower case
         self.scale_sets: dict[str, Json] = {}  # by id in lower case
         self.vms: dict[str, Vm] = {}  # by id in lower case

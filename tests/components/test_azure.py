@@ -7,9 +7,10 @@ from pulumi import RunError
 
 from ironburst import document
 from ironburst.adapters.azure import launching
-from ironburst.config.azure import names, rights
+from ironburst.config.azure import rights
 from ironburst.config.azure.models import AzureCloud
 from ironburst.document.azure import AzurePlace
+from ironburst.nodes import azure as names
 from lab.provider.schema import args_class, problems
 from tests import azure_stack
 from tests.azure_stack import SUBSCRIPTION, VAULT

@@ -12,7 +12,7 @@ from components.azure import reaper
 from ironburst import document
 from ironburst.adapters.azure.api import Api
 from ironburst.adapters.azure.cloud import Azure
-from ironburst.config.azure import names
+from ironburst.nodes import azure as names
 from ironburst.ports import LaunchRequest
 from lab.azure.server import Cloud
 from lab.azure.workflows import Run

@@ -71,6 +71,10 @@ class Api:
         """Azure has taken the request; it is done later."""
         self._answers(call, *path, **more, polling=False)
 
+    def act(self, call: str, *path: Any, **more: Any) -> None:
+        """What is done when it is answered, and answered with nothing."""
+        self._answers(call, *path, **more)
+
     def operation(self, url: str) -> Json:
         """What goes on behind a request: {status, error?}."""
         request = HttpRequest("GET", url)
@@ -85,6 +89,17 @@ class Api:
                 raise OutcomeUnknown(f"{call}: the answer has no list")
             found += page
         return found
+
+    def several(self, call: str, *path: Any, **more: Any) -> list[Json]:
+        """A list that is a bare array, and has no pages."""
+        answer = self._answers(call, *path, **more)[-1]
+        try:
+            said = answer.json()
+        except ValueError:
+            said = None
+        if not isinstance(said, list) or not all(isinstance(each, Mapping) for each in said):
+            raise OutcomeUnknown(f"{call}: the answer is no list")
+        return said
 
     def _answers(self, call: str, *args: Any, **more: Any) -> list[Any]:
         """The HTTP answers to a call: one, or one for each page."""

@@ -6,12 +6,12 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
-from ironburst.config.azure import names
 from ironburst.config.azure.forms import IMAGE, PUBLIC_KEY, RESERVATION, UUID, VAULT
 from ironburst.config.azure.network_models import AzureNetwork
 from ironburst.config.cloud_models import ISSUER, Ci, Cloud, Group, Images, OwnedBought, Pool
 from ironburst.config.software_models import Strict
 from ironburst.config.types import Moment
+from ironburst.nodes import azure as names
 
 DiskType = Literal["Premium_LRS", "StandardSSD_LRS"]
 SecurityType = Literal["TrustedLaunch"]

@@ -11,7 +11,7 @@ from ironburst import catalog
 from ironburst.catalog.azure.sizes import sizes
 from ironburst.catalog.tables import table
 from ironburst.config import estimates, prices
-from ironburst.config.azure import names, rights, subnets, up_role
+from ironburst.config.azure import rights, subnets, up_role
 from ironburst.config.azure.models import AzureCloud
 from ironburst.config.checks import check
 from ironburst.config.load import ConfigError, from_value
@@ -19,6 +19,7 @@ from ironburst.document import PoolZone, parse
 from ironburst.document.azure import AzurePlace
 from ironburst.document.build import CloudInstance, Observed, build
 from ironburst.document.places import UNKNOWN
+from ironburst.nodes import azure as names
 from tests import azure_stack
 
 NOW = datetime(2026, 11, 28, tzinfo=UTC)
