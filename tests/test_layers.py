@@ -45,7 +45,7 @@ RIGHTS = {
     "ironburst.controller": "psycopg :burst :document :health.shared :nodes :ports :replay :shares :system",
     "ironburst.page": "jinja2 markupsafe numpy starlette :burst :controller.records :nodes :replay.pictures",
     "ironburst.page.source": ":burst :catalog :controller :document :page :ports :system",
-    "ironburst.cost": ":burst :controller :document :nodes :replay :system",
+    "ironburst.cost": ":burst :catalog :controller :document :nodes :replay :system",
     "ironburst.convergence": "yaml :document :nodes :ports.service :system",
     "ironburst.fabric": ":convergence :document :health :ports.service :system",
     "ironburst.monitoring": "grafana_foundation_sdk yaml :document :nodes",

@@ -1,4 +1,5 @@
-"""`ironburst report --from …`: GPU-hours and dollars by account, user, job, pool or day; the bill beside the estimates.
+"""`ironburst report --from …`: GPU-hours and dollars by account, user, job, pool, cloud or day; the bill beside the
+estimates.
 
 What is shown and how it looks: ironburst.cost.gathered and .shown
 """

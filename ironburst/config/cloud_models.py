@@ -13,7 +13,7 @@ from pydantic import Field, model_validator
 from ironburst.config.karpenter_models import KarpenterPool
 from ironburst.config.node_settings import NodeSettings
 from ironburst.config.software_models import Strict
-from ironburst.config.types import Account, Duration, Moment, Name, NodeLabel, NodeLabelValue, Usd
+from ironburst.config.types import Account, Duration, Moment, Name, NodeLabel, NodeLabelValue, SecretRef, Usd
 from ironburst.nodes import naming
 
 ISSUER = r"^[a-z0-9.-]+(/[A-Za-z0-9._/-]+)?$"
@@ -283,6 +283,11 @@ class Cloud(Strict):
     data: Mapping[str, Data] = Field(default={}, description="name: files that cloud nodes are given to read")
     price: dict[str, Price] = Field(default={}, description="instance type: price")
     images: Images = Field(default=Images(), description="the images of rented nodes")
+    secrets: dict[SecretRef, SecretRef] = Field(
+        default={},
+        description="reference of a scheduler's secret: the same secret in this cloud's own store, where its rented "
+        "nodes read it; needed where the reference is to another cloud's store",
+    )
 
     @property
     def account(self) -> str:

@@ -45,12 +45,12 @@ class Estimate:
 
 
 class Part(NamedTuple):
-    """Of a network: `count` of something that costs by the hour. `called`: for people; empty: it isn't named. `item`:
+    """Of a network: `number` of something that costs by the hour. `called`: for people; empty: it isn't named. `item`:
     what the catalogue calls it, `price`: what it says.
     """
 
     called: str
-    count: float
+    number: float
     item: str
     price: catalog.NetworkPrice | None
 
@@ -62,5 +62,5 @@ def of_network(parts: Sequence[Part], data: Sequence[tuple[str, catalog.NetworkP
     if unknown:
         return Estimate(what, None, None, remedy=f"the catalogue has no price of {', '.join(dict.fromkeys(unknown))}")
     beside = ", ".join(f"{price.usd:g} USD a GB {called}" if price else f"data {called}" for called, price in data)
-    total = sum(part.count * part.price.usd for part in parts if part.price)
+    total = sum(part.number * part.price.usd for part in parts if part.price)
     return Estimate(what, total, None, beside=f"beside that {beside}" if beside else "")

@@ -175,7 +175,9 @@ def _as_written(location: Sequence[str | int]) -> Sequence[str | int]:
 
 def _behind_section(location: Sequence[str | int]) -> int:
     """Where the kind of scheduler or cloud stands; 0: this is neither's."""
-    at = {"scheduler": 1, "other_schedulers": 2, "cloud": 1}.get(str(location[0]) if location else "", 0)
+    at = {"scheduler": 1, "other_schedulers": 2, "cloud": 1, "other_clouds": 2}.get(
+        str(location[0]) if location else "", 0
+    )
     return at if len(location) > at else 0
 
 

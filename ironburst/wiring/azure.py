@@ -70,4 +70,12 @@ _IDS = ImageIds(
     image_ids.ARGUMENTS,
     image_ids.of_pools,
 )
-AZURE = Provider("Azure", _api, _images, _doctor, _IDS, _rights)
+AZURE = Provider(
+    "Azure",
+    _api,
+    _images,
+    _doctor,
+    r"[^/]+/[^/]+/[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}",
+    _IDS,
+    _rights,
+)

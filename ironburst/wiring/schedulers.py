@@ -203,10 +203,17 @@ def _resolved(reference: str, region: str | None) -> str:
 
 
 def _deliver(document: ClusterDocument, text: str) -> None:
-    try:
-        secrets.store(_cluster_of(document).join_token, text, region=document.region)
-    except secrets.SecretError as error:
-        raise SchedulerError(str(error)) from None
+    """Into the store of each cloud that has it."""
+    every = [document.of_provider(cloud.provider) for cloud in document.clouds] or [document]
+    written = set[str]()
+    for its in every:
+        reference = _cluster_of(its).join_token
+        try:
+            if reference not in written:
+                secrets.store(reference, text, region=its.region)
+        except secrets.SecretError as error:
+            raise SchedulerError(str(error)) from None
+        written.add(reference)
 
 
 def site_of(document: ClusterDocument) -> kubernetes.KubernetesSite:
@@ -252,6 +259,6 @@ def _pool(document: ClusterDocument, pool: PoolDocument) -> kubernetes.Kubernete
 def _labels(document: ClusterDocument, pool: PoolDocument) -> dict[str, str]:
     """Of a node that isn't there yet: what we, kubelet, feature discovery and the cloud's drivers give it for sure."""
     types = [pool.instance_type, *(other.instance_type for other in pool.other_types)]
-    ours = naming.node_labels(pool.partition, document.region, pool.zone_names, types, pool.labels)
+    ours = naming.node_labels(pool.partition, document.in_cloud(pool).region, pool.zone_names, types, pool.labels)
     discovered = {} if pool.mig else gpu_labels.node_labels(pool.gpu.model, pool.gpu.count)
     return {**discovered, **catalog.zone_labels(ours.get("topology.kubernetes.io/zone", "")), **ours}

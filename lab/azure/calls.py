@@ -11,6 +11,7 @@ from urllib.parse import urlencode
 from lab.azure import machines
 from lab.azure.description import Call
 from lab.azure.images import Images
+from lab.azure.looked_at import LookedAt
 from lab.azure.world import Json, Refusal, World
 
 _TAG = re.compile(r"tagName eq '([^']+)' and tagValue eq '([^']*)'")
@@ -53,7 +54,7 @@ class Calls:
             "virtual_machines.list_all": self._all_vms,
             "virtual_machines.retrieve_boot_diagnostics_data": self._diagnostics,
         }
-        self._known |= self._accepting(Images(world, self._page).known)
+        self._known |= self._accepting(Images(world, self._page).known) | LookedAt(world, self._page).known
 
     def _accepting(self, known: Mapping[str, Callable[[Call], Any]]) -> dict[str, Callable[[Call], Json | Answer]]:
         """Those that answer with nothing, or something that goes on, are accepted."""
@@ -206,8 +207,9 @@ class Calls:
         found: list[Json] = [{"resourceType": "disks", "name": "Premium_LRS", "locations": [wanted[1]]}]
         for name, size in self.world.sizes.items():
             place = {"location": wanted[1], "zones": list(size.zones)}
+            able = [("vCPUs", str(size.cores)), *size.able.items()]
             sku = {"resourceType": "virtualMachines", "name": name, "family": size.family, "locations": [wanted[1]]}
-            sku |= {"locationInfo": [place], "capabilities": [{"name": "vCPUs", "value": str(size.cores)}]}
+            sku |= {"locationInfo": [place], "capabilities": [{"name": name, "value": value} for name, value in able]}
             if size.restricted:
                 sku["restrictions"] = [{"type": "Location", "values": [wanted[1]], "reasonCode": size.restricted}]
             found.append(sku)

@@ -49,6 +49,7 @@ class Api:
         resources = ResourceManagementClient(credential, subscription, **more)
         self._of = {
             "resource_groups": resources,
+            "providers": resources,
             "tags": resources,
             "network_interfaces": NetworkManagementClient(credential, subscription, **more),
         }
@@ -79,6 +80,11 @@ class Api:
         """What goes on behind a request: {status, error?}."""
         request = HttpRequest("GET", url)
         return _object("operations.get", self._answers("operations.get", request)[-1])
+
+    def at(self, call: str, path: str, version: str) -> Json:
+        """A resource of a provider that there is no client for here. `call`: operations.NAME, for people and tests."""
+        request = HttpRequest("GET", path, params={"api-version": version})
+        return _object(call, self._answers(call, request)[-1])
 
     def all(self, call: str, *path: Any, **more: Any) -> list[Json]:
         """All pages of a list."""
@@ -112,7 +118,7 @@ class Api:
             result = self._method(call)(*args, **more)
             if hasattr(result, "by_page"):
                 _read_all(call, result.by_page())
-            elif call == "operations.get":
+            elif call.startswith("operations."):
                 result.raise_for_status()
         except errors.raised as error:
             found = errors.of(error, call)

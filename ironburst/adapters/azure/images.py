@@ -37,7 +37,7 @@ _STATES = {"Creating": "pending", "Updating": "available", "Succeeded": "availab
 
 def newest(api: Api, reference: str) -> str | None:
     """The id of the newest version that counts; None: there is none. Raises CloudError."""
-    subscription, *path, version = _parts(reference)
+    subscription, *path, version = parts(reference)
     if version:
         raise refused(f"{reference!r} is no id of an image in a gallery (.../galleries/GALLERY/images/NAME)")
     if subscription != api.subscription:
@@ -56,7 +56,7 @@ def versions(api: Api, path: Sequence[str]) -> list[Json]:
         raise
 
 
-def _parts(reference: str) -> list[str]:
+def parts(reference: str) -> list[str]:
     """Subscription, group, gallery, image, version (empty: none)."""
     found = re.fullmatch(image_ids.GALLERY, reference, re.IGNORECASE)
     if not found:
@@ -162,7 +162,7 @@ class AzureImages:
                 "storageProfile": {"source": {"virtualMachineId": f"{machine}/virtualMachines/{id.name}"}},
             },
         }
-        _, *path, _ = _parts(definition)
+        _, *path, _ = parts(definition)
         self._api.put(f"{_VERSIONS}.begin_create_or_update", *path, image_ids.version(name), body)
         return f"{definition}/versions/{image_ids.version(name)}"
 
@@ -175,7 +175,7 @@ class AzureImages:
         """A version of an image, the newest of one, or one of the marketplace; None: there is none."""
         if image_ids.of_market(image_id):
             return self._of_market(image_id)
-        subscription, *path, version = _parts(image_id)
+        subscription, *path, version = parts(image_id)
         if not version:
             found = newest(self._api, image_id) if subscription == self._api.subscription else None
             return self.image(found) if found else None
@@ -206,7 +206,7 @@ class AzureImages:
     def baked(self, cluster: str, pool: str) -> list[Image]:
         """By the tags that `create` sets."""
         wanted = {naming.CLUSTER_TAG: cluster, naming.POOL_TAG: pool, naming.ROLE_TAG: IMAGE}
-        _, *path, _ = _parts(names.image(self._api.subscription, cluster, pool))
+        _, *path, _ = parts(names.image(self._api.subscription, cluster, pool))
         found = versions(self._api, path)
         return [_image(each) for each in found if wanted.items() <= (each.get("tags") or {}).items()]
 
@@ -220,7 +220,7 @@ class AzureImages:
 
     def forget(self, image_id: str) -> list[str]:
         """Delete a version; Azure keeps nothing of it."""
-        _, *path = _parts(image_id)
+        _, *path = parts(image_id)
         self._api.delete(f"{_VERSIONS}.begin_delete", *path)
         return []
 
@@ -230,7 +230,7 @@ class AzureImages:
 
     def publish(self, parameter: str, image_id: str) -> None:
         """Let a version count, and none that is newer."""
-        _, *path, _ = _parts(parameter)
+        _, *path, _ = parts(parameter)
         wanted = _number({"name": image_id.rpartition("/")[2]})
         for each in versions(self._api, path):
             number = read(_LIST, _number, each)

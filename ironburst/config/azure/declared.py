@@ -8,4 +8,4 @@ from ironburst.config.models import ClusterConfig
 
 def of(config: ClusterConfig) -> AzureCloud | None:
     """Its cloud, where that is Azure."""
-    return config.cloud if isinstance(config.cloud, AzureCloud) else None
+    return next((cloud for cloud in config.clouds if isinstance(cloud, AzureCloud)), None)

@@ -4,8 +4,10 @@ import ipaddress
 import re
 from copy import deepcopy
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import pytest
+import yaml
 
 from ironburst import catalog
 from ironburst.catalog.azure.sizes import sizes
@@ -371,7 +373,13 @@ def test_a_block_is_paid_before_and_ends_half_an_hour_sooner(declared):
     assert bought.reservation_group == RESERVATION and estimates.pool(cloud, bought).usd_per_hour == 0.0
 
 
-# ---- roles
+# ---- the page, and roles
+
+
+def test_the_example_of_the_page_is_valid(declared):
+    page = (Path(__file__).parents[3] / "docs/how-to/azure.md").read_text()
+    (example,) = re.findall(r"```yaml\n(.*?)```", page, re.DOTALL)
+    assert said(declared | yaml.safe_load(example)) == []
 
 
 ACTION = r"Microsoft\.[A-Za-z]+(/[A-Za-z*]+)+"

@@ -54,7 +54,8 @@ def _room(cloud: AzureCloud) -> Findings:
 
 
 def _fabric(config: ClusterConfig, cloud: AzureCloud) -> Findings:
-    if not any(_has_fabric(name) for nodes in (*cloud.groups, *cloud.pools) for name in nodes.types):
+    groups, pools = [each.types for each in cloud.groups], [each.types for each in cloud.pools]
+    if not any(_has_fabric(name) for types in (*groups, *pools) for name in types):
         return
     for path, cidr in _networks(config, cloud):
         if ipaddress.IPv4Network(cidr).overlaps(ipaddress.IPv4Network(FABRIC)):
