@@ -53,6 +53,7 @@ def counted():
 ROOMS = re.compile(r"(?:^|/)(?:aws|azure|google)(?:\.py$|/)")
 ROWS = (
     "ironburst/config/clouds.py",
+    "ironburst/cost/bill.py",
     "ironburst/document/places.py",
     "ironburst/initial/rooms.py",
     "ironburst/plan/policy.py",

@@ -23,6 +23,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from functools import partial
+from operator import attrgetter
 
 from ironburst.burst import release, runtimes, sanitize, sides
 from ironburst.burst.answers import Answers, to_spot
@@ -105,8 +106,9 @@ class _Tick:
         jobs, in the scheduler's order.
         """
         partitions = self.home.partitions
-        pending = (job for job in self.snapshot.waiting if not partitions.isdisjoint(job.partitions))
-        return sorted(pending, key=lambda job: (-job.priority, job.submit_s, job.id))
+        pending = [job for job in self.snapshot.waiting if not partitions.isdisjoint(job.partitions)]
+        pending.sort(key=attrgetter("submit_s", "id"))
+        return sorted(pending, key=attrgetter("priority"), reverse=True)
 
     def sent_to_pools(self) -> list[tuple[Job, str]]:
         """The pending jobs that somebody submitted to a partition of rented nodes, not to home, and that partition."""
@@ -187,11 +189,14 @@ class _Tick:
 
     def _rents(self, job: Job, verdict: Late | NotYet) -> bool:
         """Rent for it, if it is late; False: it stays at home."""
-        late = verdict if isinstance(verdict, Late) else None
-        if isinstance(verdict, NotYet) and verdict.code == "deadline":
+        if isinstance(verdict, Late):
+            late = verdict
+        elif verdict.code == "deadline":
             late = Late("deadline", verdict.start_s)  # spot is worth it before it is time to rent
-        choice = self.renting.by_slack.of_waiting(job) if late else None
-        if late and choice:
+        else:
+            self.answers.not_yet(job, verdict)
+            return False
+        if choice := self.renting.by_slack.of_waiting(job):
             return self._rents_by_slack(job, late, choice)
         if isinstance(verdict, NotYet):
             self.answers.not_yet(job, verdict)

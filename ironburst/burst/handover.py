@@ -36,17 +36,17 @@ class Handover:
         self._partitions = {pool.partition for pool in snapshot.pools}
         self._leases_of: dict[int, list[Lease]] = {}
         for lease in snapshot.leases:
-            for number in set(lease.jobs):
+            for number in set(lease.jobs) if lease.jobs else ():
                 self._leases_of.setdefault(number, []).append(lease)
 
     def serving(self, job: Job) -> list[Lease]:
         """The leases that the job counts on: enough of them, alive, with room. Else none (and it is decided again)."""
         if (leases := self._leases_of.get(job.id)) is None:
             return []
-        wanted = [lease for lease in leases if lease.node not in job.keeps_off]
-        alive = [lease for lease in wanted if usable(lease, self._nodes.get(lease.node))]
         by_pool: dict[str, list[Lease]] = {}  # it spans one at most
-        for lease in alive:
+        for lease in leases:
+            if lease.node in job.keeps_off or not usable(lease, self._nodes.get(lease.node)):
+                continue
             if lease.state == "coming" or self._has_room(lease, job):
                 by_pool.setdefault(lease.pool, []).append(lease)
         mine = next((mine for mine in by_pool.values() if len(mine) >= job.nodes), [])
@@ -56,8 +56,8 @@ class Handover:
 
     def serve(self, job: Job, leases: Sequence[Lease]) -> None:
         """Keep its leases for it, and let it on them when all of them are there."""
-        self.used.update(lease.id for lease in leases)
-        if all(lease.state != "coming" for lease in leases):
+        self.used.update([lease.id for lease in leases])
+        if "coming" not in [lease.state for lease in leases]:
             self._widen(job, leases[0].pool, [lease.node for lease in leases])
         elif job.larger_than_home:
             self.back_home(job)

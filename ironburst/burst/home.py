@@ -64,7 +64,10 @@ class Home:
 
 
 def _owned(snapshot: Snapshot, partitions: set[str]) -> list[Node]:
-    rentable = {name for pool in snapshot.pools for name in pool.nodes} if len(partitions) > 1 else set()
+    if len(partitions) == 1:
+        (home,) = partitions
+        return [node for node in snapshot.nodes if home in node.partitions]
+    rentable = {name for pool in snapshot.pools for name in pool.nodes}
     return [node for node in snapshot.nodes if not partitions.isdisjoint(node.partitions) and node.name not in rentable]
 
 

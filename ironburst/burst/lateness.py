@@ -96,7 +96,7 @@ class Lateness:
         """`start_s`: its predicted start at home; infinite: none, as its nodes are."""
         by_wait = self._by_wait(job, start_s)
         if isinstance(by_wait, NotYet):
-            return self._by_deadline(job, start_s) or by_wait
+            return by_wait if job.deadline_s is None else self._by_deadline(job, start_s) or by_wait
         settled_s = job.since_s + self.policy.settle_s
         if settled_s > self.now_s:
             return NotYet("settling", start_s, settled_s, rent_s=settled_s, because=by_wait)

@@ -101,18 +101,15 @@ class Limits:
         """Of a small job: worth renting for when it has waited so long."""
         if self.hours_per_gpu_hour is not None:
             return max(0.0, self._seconds(self.hours_per_gpu_hour * gpu_hours) - LOOK_S)
-        scale, tail = self._scale("mean_h"), self._scale("p99_h")
-        hours = self.timer_h * scale * gpu_hours**self.timer_power + self.timer_least_h * scale
-        return self._seconds(min(hours, self.timer_most_h * tail))
+        slope_h, least_h, most_h = self._timer
+        return HOUR_S * min(slope_h * gpu_hours**self.timer_power + least_h, most_h)
 
     def predicted_s(self, gpu_hours: float) -> float:
         """Of a larger job: worth renting for as soon as it is predicted to wait longer."""
         if self.hours_per_gpu_hour is not None:
             return self._seconds(HOPELESS * self.hours_per_gpu_hour * gpu_hours)
-        if gpu_hours >= self.top_gpu_hours:
-            return self._seconds(self.top_h * self._scale("p999_h"))
-        hours = self.predicted_h * self._scale("gpu_hour_weighted_h") * gpu_hours
-        return self._seconds(min(hours, self.predicted_most_h * self._scale("p999_h")))
+        slope_h, most_h, top_h = self._predicted
+        return HOUR_S * (top_h if gpu_hours >= self.top_gpu_hours else min(slope_h * gpu_hours, most_h))
 
     def hard_s(self, gpu_hours: float) -> float:
         """Of a larger job: worth renting for when it has waited so long,
@@ -120,18 +117,36 @@ class Limits:
         """
         if self.hours_per_gpu_hour is not None:
             return self._seconds(self.hours_per_gpu_hour * gpu_hours)
-        most = max(self.hard_most_h, self.top_h if gpu_hours >= self.top_gpu_hours else 0.0)
-        return self._seconds(
-            min(self.hard_h * self._scale("gpu_hour_weighted_h") * gpu_hours, most * self._scale("p999_h"))
-        )
+        slope_h, most_h, top_h = self._hard
+        return HOUR_S * min(slope_h * gpu_hours, top_h if gpu_hours >= self.top_gpu_hours else most_h)
+
+    # ---- what is the same for jobs of all sizes: each is asked for each job of a queue
+
+    @cached_property
+    def _timer(self) -> tuple[float, float, float]:
+        """(by GPU-hour to the power, least, most), hours."""
+        scale, most_h = self._scales["mean_h"], self.timer_most_h * self._scales["p99_h"]
+        return self.timer_h * scale, self.timer_least_h * scale, min(most_h, self.target.max_h)
+
+    @cached_property
+    def _predicted(self) -> tuple[float, float, float]:
+        """(by GPU-hour, most, that of the top jobs), hours."""
+        tail, most_h = self._scales["p999_h"], self.target.max_h
+        slope_h = self.predicted_h * self._scales["gpu_hour_weighted_h"]
+        return slope_h, min(self.predicted_most_h * tail, most_h), min(self.top_h * tail, most_h)
+
+    @cached_property
+    def _hard(self) -> tuple[float, float, float]:
+        """The same."""
+        tail, most_h = self._scales["p999_h"], self.target.max_h
+        top_h = max(self.hard_most_h, self.top_h)
+        slope_h = self.hard_h * self._scales["gpu_hour_weighted_h"]
+        return slope_h, min(self.hard_most_h * tail, most_h), min(top_h * tail, most_h)
 
     @cached_property
     def _scales(self) -> dict[str, float]:
         ratios = {wait: getattr(self.target, wait) / getattr(REFERENCE, wait) for wait in LONGER}
         return {wait: ratio ** (SHORTER if ratio < 1 else LONGER[wait]) for wait, ratio in ratios.items()}
-
-    def _scale(self, wait: str) -> float:
-        return self._scales[wait]
 
     def _seconds(self, hours: float) -> float:
         return HOUR_S * min(hours, self.target.max_h)

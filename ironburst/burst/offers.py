@@ -138,18 +138,19 @@ class Offers:
         self._known = [node for node in snapshot.nodes if node.gpu] if any(pool.gpu for pool in snapshot.pools) else []
         self._meant: dict[tuple[object, ...], tuple[NodeGpu, ...]] = {}
         self._alike: dict[tuple[object, ...], AlikeOffers] = {}
-        self._last: tuple[Job, JobOffers] | None = None  # a job's offers are asked for again and again
+        self._of_job: dict[int, tuple[Job, JobOffers]] = {}  # by its id: they are asked for again and again
         self._spot: dict[int, bool] = {}  # by job id: spot alone, or none of it
 
     def of(self, job: Job) -> JobOffers:
         """Those of jobs like it, in the order for its run time, and of these the ones that may take it."""
-        if self._last is None or self._last[0] is not job:
-            self._last = job, self._of(job)
-        return self._last[1]
+        known = self._of_job.get(job.id)
+        if known is None or known[0] is not job:
+            known = self._of_job[job.id] = job, self._of(job)
+        return known[1]
 
     def only(self, job: Job, spot: bool | None) -> None:
         """From now on it has offers of spot alone, or none of it; None: all."""
-        self._last = None
+        self._of_job.pop(job.id, None)
         if spot is None:
             self._spot.pop(job.id, None)
         else:
@@ -173,13 +174,16 @@ class Offers:
 
     def places(self, job: Job) -> frozenset[tuple[str, str]]:
         """(pool, market) of `options`; one and the same set for jobs that are alike."""
+        alike = self._alike_of(job)
+        if job.least_limit_s <= alike.longest_s and job.deadline_s is None and job.id not in self._spot:
+            return alike.places  # all of them may take it
         mine = self.of(job)
         return mine.alike.places if mine.for_all else frozenset(offer.place for offer in mine.fitting)
 
     def soonest_s(self, job: Job) -> float:
         """Declared (so longest) boot time of the offer that is there first; 0 without any."""
         limit_s = job.least_limit_s
-        return next((boot for boot, most_s in self.of(job).alike.boots if limit_s <= most_s), 0.0)
+        return next((boot for boot, most_s in self._alike_of(job).boots if limit_s <= most_s), 0.0)
 
     def run_s(self, job: Job) -> float:
         """How long it is expected to run: its limit, where nothing better is known."""
@@ -187,7 +191,7 @@ class Offers:
         run_s = self._expected_s.get(job.id, limit_s)
         return run_s - job.saved_s if job.saved_s < run_s else job.work_s
 
-    def _of(self, job: Job) -> JobOffers:
+    def _alike_of(self, job: Job) -> AlikeOffers:
         each = job.each  # its numbers by themselves: a dataclass's own hash and comparison cost a call each
         size = (each.gpus, each.cpus, each.memory_mb, job.nodes)
         markets = (job.batch, job.requeue, spot_failed(job, self._policy))
@@ -198,6 +202,10 @@ class Offers:
         alike = self._alike.get(shape)
         if alike is None:
             alike = self._alike[shape] = AlikeOffers.of(job, self._snapshot, self._policy, at_home)
+        return alike
+
+    def _of(self, job: Job) -> JobOffers:
+        alike = self._alike_of(job)
         ranked, limit_s = alike.by_cost(self.run_s(job)), job.least_limit_s
         fitting = ranked.offers
         if limit_s > alike.longest_s:

@@ -17,17 +17,19 @@ from bisect import bisect_right
 from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from copy import copy
 from heapq import heapify, heappop, heappush, heapreplace
-from typing import NamedTuple
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING, NamedTuple
 
 from ironburst.burst.snapshot import Job, Node, Resources
+
+if TYPE_CHECKING:  # it is loaded where it is used: `ironburst status` would wait for it
+    import numpy as np
+    from numpy.typing import NDArray
 
 # Part of a GPU's share of CPUs or memory by which a job may exceed its own share:
 # else every odd request would cost a GPU more.
 TOLERANCE = 0.1
 LEAST_HOLE_S = 60.0  # no shorter one is remembered: hardly a job fits into it
+LATER = (math.inf, 0)
 TIES = 8  # of so many nodes that are free at the same moment the fullest is taken
 
 
@@ -56,6 +58,8 @@ class _Holes:
     """
 
     def __init__(self) -> None:
+        import numpy as np
+
         # of the entries; `_gpus` 0: not in use
         self._begin: NDArray[np.float64] = np.zeros(32)
         self._until: NDArray[np.float64] = np.zeros(32)
@@ -91,8 +95,8 @@ class _Holes:
                 entry = len(self._of)
                 self._of.append(hole)
                 if entry == len(self._gpus):
-                    self._begin, self._until = np.tile(self._begin, 2), np.tile(self._until, 2)
-                    self._gpus = np.tile(self._gpus, 2)
+                    for column in (self._begin, self._until, self._gpus):
+                        column.resize(2 * len(column), refcheck=False)
             self._begin[entry], self._until[entry], self._gpus[entry] = begin, until, gpus
             entries.append(entry)
         self._longest = max(self._longest, until - begins[0])
@@ -170,7 +174,7 @@ class _Kind:
 
     def first(self, gpus: int) -> float:
         """The earliest moment at which some row has that many GPUs free for good."""
-        heap, free = self._heap(gpus), self.free
+        heap, free = self._heaps[gpus] or self._heap(gpus), self.free
         while True:
             moment, row = heap[0]
             actual = free[row][gpus - 1]
@@ -182,10 +186,10 @@ class _Kind:
         """Of the rows that have that many GPUs free at `start = first(gpus)` the one with
         the fewest, so that whole nodes stay whole.
         """
-        heap = self._heap(gpus)
         if start <= self.now_s:
             return self._fullest_now(gpus)
-        if gpus == self.width or all(moment > start for moment, _ in heap[1:3]):
+        heap = self._heap(gpus)
+        if gpus == self.width or min(heap[1:3], default=LATER)[0] > start:
             return heap[0][1]
         ties = self.soonest(gpus, 1)
         return min((bisect_right(self.free[row], start), row) for _, row in ties)[1]
@@ -264,8 +268,10 @@ class Plan:
         self.now_s, self._run_s, self._barred = now_s, run_s or {}, bool(barred)
         alike: dict[tuple[Hashable, ...], list[Node]] = {}
         for node in nodes:
-            of = tuple(names for names in barred if node.name in names)
-            alike.setdefault((node.total, tuple(node.gpu_types.items()), node.partitions, of), []).append(node)
+            of = tuple(names for names in barred if node.name in names) if barred else ()
+            types = tuple(node.gpu_types.items()) if node.gpu_types else ()
+            total = node.total.gpus, node.total.cpus, node.total.memory_mb  # a dataclass's own hash costs a call
+            alike.setdefault((total, types, node.partitions, of), []).append(node)
         self._kinds = [_Kind(now_s, of_it) for of_it in alike.values()]
         self._by_size_alone = not (barred or any(key[1] for key in alike)) and len({key[2] for key in alike}) < 2
         self._shapes: dict[Resources, list[int | None]] = {}
@@ -280,19 +286,20 @@ class Plan:
         for number, kind in enumerate(self._kinds):
             width = kind.width
             for row, name in enumerate(kind.names):
+                if not (there := on.get(name)):
+                    continue
                 ends: list[float] = []
-                for job in on.get(name, ()):
+                for job in there:
                     end = math.inf if job.end_s is None else job.end_s
-                    if job.id in run_s and job.start_s is not None:
+                    if run_s and job.id in run_s and job.start_s is not None:
                         end = job.start_s + run_s[job.id]
-                    needs = (shapes.get(id(job.each)) or (None, self._shape(job.each)))[1]
+                    needs = known[1] if (known := shapes.get(id(job.each))) else self._shape(job.each)
                     # None: more than the node is said to have, so it has all of it
                     gpus = None if job.exclusive else needs[number]
                     ends += [max(soon_s, end)] * (width if gpus is None else gpus)
-                if ends:
-                    ends.sort()
-                    # more than it has: their CPUs or memory counted as GPUs
-                    kind.free[row] = kind.free[row][len(ends) :] + ends if len(ends) <= width else ends[-width:]
+                ends.sort()
+                # more than it has: their CPUs or memory counted as GPUs
+                kind.free[row] = kind.free[row][len(ends) :] + ends if len(ends) <= width else ends[-width:]
 
     def copy(self) -> Plan:
         """As it is now, to be changed apart."""
@@ -320,9 +327,9 @@ class Plan:
 
     def place(self, job: Job, placement: Placement) -> None:
         """Take its room for as long as the job runs."""
-        end = placement.start + self._lasts_s(job)
+        end, needs = placement.start + self._lasts_s(job), self._needs(job)
         for number, rows in placement.rows:
-            kind, gpus = self._kinds[number], self._needs(job)[number]
+            kind, gpus = self._kinds[number], needs[number]
             if not gpus:
                 continue
             if placement.holes:
@@ -375,7 +382,7 @@ class Plan:
     def _needs(self, job: Job) -> list[int | None]:
         """GPUs that a part of the job takes, by kind of node; None: it can't start there."""
         if self._by_size_alone and not job.exclusive:
-            return self._shape(job.each)
+            return known[1] if (known := self._known.get(id(job.each))) else self._shape(job.each)
         each, where = job.each, (job.partitions, *((job.excluded, job.passed_over) if self._barred else ()))
         key = each.gpus, each.cpus, each.memory_mb, job.exclusive, job.gpu_type, job.gpu_by_place, where
         if (needs := self._needs_of.get(key)) is None:
@@ -387,8 +394,6 @@ class Plan:
 
     def _shape(self, each: Resources) -> list[int | None]:
         """The same by its size alone; None: it never fits."""
-        if known := self._known.get(id(each)):
-            return known[1]
         needs = self._shapes.get(each)
         if needs is None:
             needs = self._shapes[each] = [kind.gpus(each) for kind in self._kinds]

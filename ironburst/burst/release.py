@@ -20,7 +20,7 @@ def releases(snapshot: Snapshot, renting: Renting, used: Collection[str], waits:
     """Of the leases that no job is on, and no pending one counts on (`used`: ids), those to be given back."""
     on = snapshot.jobs_on if snapshot.leases else {}
     unused = [
-        lease for lease in snapshot.leases if lease.state != "leaving" and lease.id not in used and lease.node not in on
+        lease for lease in snapshot.leases if lease.node not in on and lease.state != "leaving" and lease.id not in used
     ]
     if not unused:
         return []
@@ -73,8 +73,9 @@ def _needed_soon(
             and job.each.within(pools[lease.pool].each)
             and wait.rent_s <= snapshot.now_s + pools[lease.pool].boot_s
         ]
-        needed.update(fitting[: job.nodes])
-        left = [lease for lease in left if lease.id not in needed]
+        if fitting:
+            needed.update(fitting[: job.nodes])
+            left = [lease for lease in left if lease.id not in needed]
     return frozenset(needed)
 
 

@@ -51,7 +51,7 @@ class Renting:
         """`expected_s`: run times by job id, where more is known than the limit."""
         self.snapshot, self.policy = snapshot, policy
         self.offers = Offers(snapshot, policy, expected_s)
-        self.slots = Slots.of(snapshot, policy)
+        self.slots = Slots(snapshot, policy)
         self._commitments = Commitments(snapshot)
         self._launches = Launches(snapshot, self.offers, self.slots, self._commitments)
         self.by_slack = BySlack(snapshot, policy, self.offers, self._launches)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, cached_property
 
 from ironburst.burst.cost import boot_s, on_nodes_s
 from ironburst.burst.eligibility import moves
@@ -88,25 +88,33 @@ class Slot:
 
 
 class Slots:
-    """All rented nodes that a job may count on, and those with room by the place that they are in. `there`: those that
-    are there with a free GPU.
+    """All rented nodes that a job may count on, and those with room by the place that they are in; made when a first
+    job asks.
     """
 
-    def __init__(self, slots: Sequence[Slot], full: Callable[[], Sequence[Slot]] = list):
-        """`full`: those that are there without a free GPU."""
-        self.there = [slot for slot in slots if not slot.coming]
-        self._full = full
+    def __init__(self, snapshot: Snapshot, policy: Policy):
+        self._snapshot, self._policy = snapshot, policy
         self.taken = 0  # how often a part of one was given to a job
-        # those with room, by pool and market, then by zone, type and launch
-        self._groups: dict[tuple[str, str], dict[tuple[str, str, int], list[Slot]]] = {}
-        for slot in slots:
-            self.add(slot)
 
-    @classmethod
-    def of(cls, snapshot: Snapshot, policy: Policy) -> Slots:
-        """Those of the snapshot's leases."""
+    @cached_property
+    def there(self) -> list[Slot]:
+        """Those that are there with a free GPU."""
+        return [slot for slot in self._made[0] if not slot.coming]
+
+    @cached_property
+    def _groups(self) -> dict[tuple[str, str], dict[tuple[str, str, int], list[Slot]]]:
+        """Those with room, by pool and market, then by zone, type and launch."""
+        groups: dict[tuple[str, str], dict[tuple[str, str, int], list[Slot]]] = {}
+        for slot in self._made[0]:
+            _add(slot, groups)
+        return groups
+
+    @cached_property
+    def _made(self) -> tuple[list[Slot], Callable[[], list[Slot]]]:
+        """Of the snapshot's leases; and what makes those that are there without a free GPU."""
+        snapshot, policy = self._snapshot, self._policy
         if not snapshot.leases:
-            return cls(())
+            return [], list
         pools, nodes, on = snapshot.pool_of, snapshot.node_of, snapshot.jobs_on
         unstarted = frozenset(snapshot.unstarted)
         promised = {job.id: job for job in snapshot.waiting if job.id not in unstarted}
@@ -124,16 +132,14 @@ class Slots:
                 # most rented nodes are full: no slot has to be made of them
                 is_full = there is not None and sum([job.each.gpus for job in there]) >= pool.each.gpus
                 (full if is_full else open_ones).append(lease)
-        return cls(
+        return (
             [slot(lease) for lease in open_ones if usable(lease, nodes.get(lease.node))],
             cache(lambda: [slot(lease) for lease in full if usable(lease, nodes.get(lease.node))]),
         )
 
     def add(self, slot: Slot) -> None:
         """Offer its free GPUs."""
-        if slot.free.gpus > 0:
-            place = self._groups.setdefault((slot.pool.name, slot.market), {})
-            place.setdefault(_alike(slot), []).append(slot)
+        _add(slot, self._groups)
 
     def take(self, slot: Slot, job: Job) -> None:
         """Give a node's part of the job a place on it."""
@@ -149,7 +155,7 @@ class Slots:
 
     def room_now(self, job: Job) -> bool:
         """Whether a node that is there has room for a part of the job."""
-        return any(slot.fits(job) for slot in (self.there if job.each.gpus else (*self.there, *self._full())))
+        return any(slot.fits(job) for slot in (self.there if job.each.gpus else (*self.there, *self._made[1]())))
 
     def groups(self, pool: str, market: str) -> Iterable[list[Slot]]:
         """Those with room there, by zone, type and launch."""
@@ -163,6 +169,11 @@ class Slots:
 
     def __bool__(self) -> bool:
         return bool(self._groups)
+
+
+def _add(slot: Slot, groups: dict[tuple[str, str], dict[tuple[str, str, int], list[Slot]]]) -> None:
+    if slot.free.gpus > 0:
+        groups.setdefault((slot.pool.name, slot.market), {}).setdefault(_alike(slot), []).append(slot)
 
 
 def _alike(slot: Slot) -> tuple[str, str, int]:

@@ -6,6 +6,7 @@ Everything is absolute (no "seconds ago"), so that two snapshots of an unchanged
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -117,6 +118,8 @@ class Job:
     @property
     def over_home_limit(self) -> bool:
         """It waits in one partition, and is longer or larger than that ever allows."""
+        if not self.reason.startswith("Partition"):  # as of nearly all
+            return False
         return len(self.partitions) == 1 and self.reason_word in ("PartitionTimeLimit", "PartitionNodeLimit")
 
     @property
@@ -382,8 +385,8 @@ class Snapshot:
 
 def jobs_on(jobs: Iterable[Job]) -> dict[str, list[Job]]:
     """The jobs on each node, by its name."""
-    by_node: dict[str, list[Job]] = {}
+    by_node: defaultdict[str, list[Job]] = defaultdict(list)
     for job in jobs:
         for node in job.on:
-            by_node.setdefault(node, []).append(job)
-    return by_node
+            by_node[node].append(job)
+    return dict(by_node)

@@ -17,7 +17,7 @@ class Unexplained(Answers):
 
     def served(self, job: Job, leases: Sequence[Lease]) -> None:
         """It has rented nodes already."""
-        self._said(job, "coming" if any(lease.state == "coming" for lease in leases) else "widened")
+        self._said(job, "coming" if "coming" in [lease.state for lease in leases] else "widened")
 
     def not_yet(self, job: Job, verdict: NotYet) -> None:
         """It waits at home."""

@@ -16,6 +16,7 @@ from ironburst.controller import (
     clock_repair,
     comments,
     cool_downs,
+    copies,
     deadline_moves,
     drained,
     foreign,
@@ -110,6 +111,7 @@ class Controller:
     karpenter: Karpenter | None = None
     job_runs: JobRuns = field(default_factory=JobRuns)
     idle_gpus: IdleGpus = field(default_factory=IdleGpus)
+    backup: Path | None = None  # where copies of the ledger are put, a file or a folder
     _said: bool = field(default=False, init=False)  # this process has told the next one what it knows
     _heartbeat: Heartbeat = field(default_factory=Heartbeat, init=False)
     _stuck: set[Path] = field(default_factory=set, init=False)  # orders that can't be taken off their spool
@@ -221,7 +223,7 @@ class Controller:
         reaper.reap_safely(site, observation)
         took_s, day = self.clock.now() - began, spot_prices.day(site.document)
         said = {"at_s": began, "took_s": took_s, "serial": document.serial, "prices_as_of": day}
-        self.ledger.note("last_tick", json.dumps(said | {"jobs": len(observation.jobs)}))
+        self.ledger.note("last_tick", json.dumps(said | {"jobs": len(observation.jobs)} | copies.noted(self.backup)))
         return self._report(began, mark, snapshot, checked, dropped)
 
     def site(self, document: ClusterDocument) -> Site:

@@ -5,6 +5,7 @@ rounded once: what a lease or a job has cost up to a moment is, and a part is th
 
 - accounted: Slurm's accounting; leases: the ledger's; report: by account, user, job, pool, cloud or day
 - bought: waits saved
-- bill: its lines; reconcile, instance_bill: compared with the estimates; aws: what lines of an AWS bill are for
+- bill: its lines (line), by bill_row; bill_provider, aws, azure, google: what they are for; causes: of differences
+- reconcile, instance_bill: compared with the estimates
 - gathered: all of it as JSON values; shown: for people, as CSV, and as a page
 """

@@ -49,6 +49,11 @@ class HomeNodes:
         self.reserved_from_s = np.full(home.nodes, math.inf)
         self._ends_s: list[list[float]] = [[] for _ in range(home.nodes)]  # of the jobs on each node
 
+    @property
+    def most_free(self) -> int:
+        """GPUs of the node that has most of them free."""
+        return max(self.free.tolist(), default=0)
+
     def fit(self, gpus: int, now_s: float, end_s: float) -> Parts | None:
         """Where a job could begin now; None: nowhere. Large ones take whole nodes, and a part of one for the rest."""
         whole, rest = divmod(gpus, self.home.gpus)

@@ -37,9 +37,6 @@ class Jobs:
         self._saves_s = _known(trace.saves_s, len(trace)) if deadlines else None
         self.resources = {gpus: Resources(gpus) for gpus in range(gpus_per_node + 1)}  # shared: looked up by identity
 
-    def __len__(self) -> int:
-        return len(self.submit_s)
-
     def pending(self, number: int, now_s: float, eligible_s: float | None = None) -> Job:
         """The job as it enters the queue. `eligible_s`: again, then."""
         gpus, trace = self.gpus[number], self._trace

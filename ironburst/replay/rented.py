@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import NamedTuple
 
-from ironburst.burst import Assign, Decision, Job, Launch, Move, Node, Pool, Release, Widen
+from ironburst.burst import Assign, Decision, Job, Launch, Lease, Move, Node, Pool, Release, Widen
 from ironburst.replay.cool_downs import CoolDowns
 from ironburst.replay.idle_logs import IdleLogs
 from ironburst.replay.leases import LeasedRun, LiveLease
@@ -32,6 +32,16 @@ class _Event(NamedTuple):
     number: int  # events of one moment happen in the order in which they were planned
     what: str  # a job "ends"; a lease "joins", or is "taken" back
     subject: str  # the job's number or the lease's id
+
+
+class _Seen(NamedTuple):
+    """What the policy sees of leases and the jobs on them."""
+
+    leases_of: dict[str, list[LiveLease]]  # by pool
+    names: dict[str, tuple[str, ...]]  # of its nodes, by pool
+    nodes: tuple[Node, ...]
+    leases: tuple[Lease, ...]
+    jobs: tuple[Job, ...]
 
 
 class Rented:
@@ -59,6 +69,7 @@ class Rented:
         self._saving: set[int] = set()  # those of the jobs that run that save their work
         self._moved: list[int] = []  # jobs that left on demand for spot, and are back in the queue
         self._seen_pools: dict[str, Pool] = {}
+        self._seen: _Seen | None = None  # None: something has changed since
         self._off = {name: Node(name, (pool.partition,), pool.each, OFF) for pool in cloud.pools for name in pool.nodes}
 
     # ---- what the play asks
@@ -97,24 +108,15 @@ class Rented:
 
     def view(self) -> RentedView:
         """As the policy sees it now. What hasn't changed is the same object: much is remembered by identity."""
-        leases_of: dict[str, list[LiveLease]] = {pool.name: [] for pool in self.cloud.pools}
-        for lease in self._leases.values():
-            leases_of[lease.pool.name].append(lease)
-        pools: list[Pool] = []
-        nodes: list[Node] = []
-        for pool in self.cloud.pools:
-            leases = leases_of[pool.name]
-            self._idle_logs.tidy(pool.name, leases, self.now_s)
-            unrented = self._unrented[pool.name][: -SHOWN - 1 : -1]
-            pools.append(self._seen_pool(pool, (*[lease.node for lease in leases], *unrented)))
-            nodes += [lease.seen_node() for lease in leases]
-            nodes += [self._off[name] for name in unrented]
+        seen = self._seen = self._seen or self._look()
+        for name, leases in seen.leases_of.items():
+            self._idle_logs.tidy(name, leases, self.now_s)
         return RentedView(
-            pools=tuple(pools),
-            nodes=tuple(nodes),
-            leases=tuple([lease.seen() for lease in self._leases.values()]),
+            pools=tuple([self._seen_pool(pool, seen.names[pool.name]) for pool in self.cloud.pools]),
+            nodes=seen.nodes,
+            leases=seen.leases,
             cool_downs=self._cool_downs.at(self.now_s),
-            jobs=tuple([run.seen for run in self._runs.values()]),
+            jobs=seen.jobs,
         )
 
     def take_done(self) -> list[int]:
@@ -124,7 +126,7 @@ class Rented:
 
     def started_at_home(self, jobs: Iterable[int]) -> None:
         """Nothing rented waits for these jobs any more."""
-        jobs = set(jobs)
+        jobs, self._seen = set(jobs), None
         for lease in self._leases.values():
             if not jobs.isdisjoint(lease.waiting):
                 lease.waiting = [number for number in lease.waiting if number not in jobs]
@@ -161,6 +163,20 @@ class Rented:
 
     # ---- what the policy sees
 
+    def _look(self) -> _Seen:
+        leases_of: dict[str, list[LiveLease]] = {pool.name: [] for pool in self.cloud.pools}
+        for lease in self._leases.values():
+            leases_of[lease.pool.name].append(lease)
+        names: dict[str, tuple[str, ...]] = {}
+        nodes: list[Node] = []
+        for name, leases in leases_of.items():
+            unrented = self._unrented[name][: -SHOWN - 1 : -1]
+            names[name] = (*[lease.node for lease in leases], *unrented)
+            nodes += [lease.seen_node() for lease in leases]
+            nodes += [self._off[node] for node in unrented]
+        leases_seen = tuple([lease.seen() for lease in self._leases.values()])
+        return _Seen(leases_of, names, tuple(nodes), leases_seen, tuple([run.seen for run in self._runs.values()]))
+
     def _seen_pool(self, pool: Pool, nodes: tuple[str, ...]) -> Pool:
         seen, history = self._seen_pools.get(pool.name), self._idle_logs.history(pool.name)
         if seen is None or seen.nodes != nodes or seen.idle_history is not history:
@@ -181,6 +197,7 @@ class Rented:
     # ---- what the decision says
 
     def _assign(self, assign: Assign) -> None:
+        self._seen = None
         for lease in self._leases.values():
             if lease.id in assign.leases:
                 lease.committed_until_s = max(lease.committed_until_s, assign.committed_until_s)
@@ -193,6 +210,7 @@ class Rented:
         if zone is None:
             self._want_decision(now_s + self.tick_s)
             return
+        self._seen = None
         self._launches += 1
         self._idle_logs.launched(pool.name, len(launch.nodes), now_s)
         for n, node in enumerate(launch.nodes):
@@ -236,6 +254,7 @@ class Rented:
         leases = [lease for lease in there if lease.free_gpus >= job.each.gpus][: job.nodes]
         if len(leases) < job.nodes:
             return False
+        self._seen = None
         for lease in self._leases.values():
             if job.id in lease.waiting:
                 lease.waiting.remove(job.id)
@@ -271,7 +290,7 @@ class Rented:
         return lease if lease and lease.id == id else None
 
     def _joins(self, lease: LiveLease, at_s: float) -> None:
-        lease.state, lease.joined_s = "joined", at_s
+        lease.state, lease.joined_s, self._seen = "joined", at_s, None
         self._want_decision(at_s)
 
     def _run_ends(self, number: int, at_s: float) -> None:
@@ -290,6 +309,7 @@ class Rented:
 
     def _leaves(self, run: LeasedRun, at_s: float) -> None:
         del self._runs[run.number]
+        self._seen = None
         self._saving.discard(run.number)
         for lease in run.leases:
             lease.end(run.number, run.start_s, at_s)
@@ -318,6 +338,7 @@ class Rented:
 
     def _end(self, lease: LiveLease, at_s: float, interrupted: bool) -> None:
         del self._leases[lease.node]
+        self._seen = None
         self._unrented[lease.pool.name].append(lease.node)
         for number, usd in lease.charges().items():
             self.fates.usd[number] += usd

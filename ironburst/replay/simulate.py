@@ -70,7 +70,8 @@ class _Play:
         deadlines = policy is not None and policy.deadline_moves is not None
         self.jobs, self.nodes = Jobs(trace, home.gpus, deadlines), HomeNodes(home)
         self.fates = Fates.of(trace.duration_s)
-        began_s = self.jobs.submit_s[0] if len(trace) else 0.0
+        self.count = len(trace)
+        began_s = self.jobs.submit_s[0] if self.count else 0.0
         self.rented = Rented(self.fates, cloud, began_s, home.tick_s) if cloud else AtOnce(self.fates, home.gpus)
         self.now_s, self.submitted, self.decisions = 0.0, 0, 0
         self.queue: list[tuple[float, int]] = []  # (order, job)
@@ -90,11 +91,12 @@ class _Play:
         )
         self.spot: tuple[SpotMarket, ...] = ()  # what was seen of it
         self.most_gpus = max(self.jobs.gpus, default=0)
+        self.least_gpus = min(min(self.jobs.gpus, default=0), home.gpus)  # that any job needs on some node
         self.sound = shown is None and self._is_sound()
 
     def run(self) -> Played:
         """From moment to moment, until nothing is left to come."""
-        while self.submitted < len(self.jobs) or self.queue or self.rented.open:
+        while self.submitted < self.count or self.queue or self.rented.open:
             self.now_s = self._next_s()
             freed = self._end_runs()
             new = [*self._advance_rented(), *self._submit_due()]
@@ -111,7 +113,7 @@ class _Play:
     def _next_s(self) -> float:
         """The next moment at which anything does. Raises ValueError if there is none."""
         moment = min(
-            self.jobs.submit_s[self.submitted] if self.submitted < len(self.jobs) else math.inf,
+            self.jobs.submit_s[self.submitted] if self.submitted < self.count else math.inf,
             self.ends[0][0] if self.ends else math.inf,
             self._asks_s(),
             self.rented.next_s,
@@ -145,7 +147,7 @@ class _Play:
 
     def _submit_due(self) -> list[int]:
         """Jobs that are submitted by now go into the queue. Returns them."""
-        submit_s, count, first = self.jobs.submit_s, len(self.jobs), self.submitted
+        submit_s, count, first = self.jobs.submit_s, self.count, self.submitted
         while self.submitted < count and submit_s[self.submitted] <= self.now_s:
             self._enqueue(self.submitted)
             self.submitted += 1
@@ -169,16 +171,19 @@ class _Play:
         """Begin what the nodes have room for, in order; the first large jobs without room keep nodes free."""
         nodes, home, now_s, kept, started = self.nodes, self.home, self.now_s, 0, set[int]()
         gpus_of, limit_of, hours_of = self.jobs.gpus, self.jobs.limit_s, self.jobs.gpu_hours
+        if nodes.most_free < self.least_gpus:
+            return
         nodes.reserve_none()
         # nodes only fill up in here: what asks for as many GPUs, or more,
         # for as long as one that found no room finds none, too
         no_room_s = [math.inf] * (self.most_gpus + 1)
         for _, number in self.queue:
             gpus, limit_s = gpus_of[number], limit_of[number]
+            may_fit = limit_s < no_room_s[gpus]
             large = kept < home.reserved and gpus >= home.gpus and hours_of[number] >= home.reserve_gpu_hours
-            if limit_s >= no_room_s[gpus] and not large:
+            if not (may_fit or large):
                 continue
-            parts = nodes.fit(gpus, now_s, now_s + limit_s) if limit_s < no_room_s[gpus] else None
+            parts = nodes.fit(gpus, now_s, now_s + limit_s) if may_fit else None
             if parts is not None:
                 self._begin(number, parts)
                 started.add(number)
@@ -256,7 +261,7 @@ class _Play:
             pools=view.pools,
             leases=view.leases,
             cool_downs=view.cool_downs,
-            budget=replace(ENDLESS, month_ends_s=self.now_s + 30 * 86400),
+            budget=Budget(math.inf, 0.0, 0.0, month_ends_s=self.now_s + 30 * 86400),
             experience=self.jobs.experience,
         )
         if self.policy and self.policy.deadline_moves:
@@ -266,7 +271,7 @@ class _Play:
 
     def _is_sound(self) -> bool:
         """Whether no snapshot of this play can have anything damaged: all that they are made of is looked at once."""
-        view, count = self.rented.view(), len(self.jobs)
+        view, count = self.rented.view(), self.count
         for first in range(0, max(count, 1), AT_ONCE):
             jobs = tuple(self.jobs.pending(number, 0.0) for number in range(first, min(first + AT_ONCE, count)))
             whole = Snapshot(0.0, jobs, self.declared + view.nodes, view.pools, budget=ENDLESS)
@@ -282,7 +287,7 @@ class _Play:
 
     def _played(self) -> Played:
         fates, rented = self.fates, self.rented
-        if len(self.jobs):
+        if self.count:
             rented.close(self.jobs.submit_s[0], float(fates.end_s.max()))
         return Played(
             start_s=fates.start_s,

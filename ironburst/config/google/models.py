@@ -139,7 +139,6 @@ class GoogleCloud(Cloud):
     """Cloud nodes, fixed and rented."""
 
     store: ClassVar[str] = "google-secretmanager"
-    closed: ClassVar[str] = "what makes its network, and what its nodes boot with, isn't here yet"
 
     provider: Literal["google"]
     project: str = Field(pattern=PROJECT, examples=["gpu-prod-4711"], description="id of the project, no number")

@@ -11,6 +11,7 @@ from ironburst.burst import Policy, Pool, Resources
 from ironburst.burst.cost import billed_s
 from ironburst.replay.home import Home
 from ironburst.replay.provider import Capacity, Shortage, SimulatedCloud
+from ironburst.replay.rented import Rented
 from ironburst.replay.simulate import play
 from ironburst.replay.traces import Trace
 
@@ -125,13 +126,9 @@ def test_minimum_billing_and_steps():
     assert [billed_s(hourly, at) for at in (1, HOUR, HOUR + 1)] == [HOUR, HOUR, 2 * HOUR]
 
 
-@pytest.mark.parametrize("seed", range(2))
-def test_the_books_add_up(seed):
-    """Never more paid than clock x price; every job ran once, whole; what jobs are charged is what their leases were
-    busy.
-    """
+def full_cloud(seed, count=80):
+    """Jobs and a cloud in which all happens: shortages, interruptions, shared and prepaid nodes."""
     random = np.random.default_rng(seed)
-    count = 80
     jobs = Trace(
         np.sort(random.uniform(0, 40 * HOUR, count)),
         random.exponential(3 * HOUR, count),
@@ -153,6 +150,16 @@ def test_the_books_add_up(seed):
     cloud = SimulatedCloud(
         (*pools, pool("kept", 8, {"reservation": 3.0}, 1, prepaid_markets=("reservation",))), seed, shortages
     )
+    return jobs, cloud
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_the_books_add_up(seed):
+    """Never more paid than clock x price; every job ran once, whole; what jobs are charged is what their leases were
+    busy.
+    """
+    jobs, cloud = full_cloud(seed)
+    count = len(jobs)
     played = play(jobs, Home(2), fixed(0.5), cloud)
     assert np.isfinite(played.end_s).all() and (played.start_s >= jobs.submit_s).all()
     assert (played.end_s - played.start_s >= jobs.duration_s - 1e-6).all()
@@ -174,3 +181,19 @@ def test_the_books_add_up(seed):
     assert again.total_usd == played.total_usd and np.array_equal(again.end_s, played.end_s)
     reseeded = play(jobs, Home(2), fixed(0.5), replace(cloud, seed=seed + 100))
     assert not np.array_equal(reseeded.start_s, played.start_s)
+
+
+def test_what_the_policy_sees_is_as_it_is_also_where_it_was_kept(monkeypatch):
+    view, kept = Rented.view, []
+
+    def seen(rented):
+        kept.append(rented._seen is not None)
+        shown, now = view(rented), rented._look()
+        assert (shown.nodes, shown.leases, shown.jobs) == (now.nodes, now.leases, now.jobs)
+        assert [pool.nodes for pool in shown.pools] == list(now.names.values())
+        return shown
+
+    monkeypatch.setattr(Rented, "view", seen)
+    jobs, cloud = full_cloud(5, count=400)
+    play(jobs, Home(2), fixed(0.5), cloud)
+    assert 0 < sum(kept) < len(kept)
