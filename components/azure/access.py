@@ -34,7 +34,8 @@ class Rights:
             permissions=[permission],
             opts=self._child,
         )
-        return made.id
+        its: pulumi.Output[str] = made.id
+        return its
 
     def give(self, label: str, actions: Sequence[str], principal: pulumi.Input[str]) -> None:
         """These actions, in the subscription: a lease's group isn't there before."""

@@ -44,7 +44,7 @@ class Estimate:
         return f"{self.what}: at worst {hour}, {month} (estimate{dated}){beside}"
 
 
-class Part(NamedTuple):
+class NetworkPart(NamedTuple):
     """Of a network: `number` of something that costs by the hour. `called`: for people; empty: it isn't named. `item`:
     what the catalogue calls it, `price`: what it says.
     """
@@ -55,7 +55,7 @@ class Part(NamedTuple):
     price: catalog.NetworkPrice | None
 
 
-def of_network(parts: Sequence[Part], data: Sequence[tuple[str, catalog.NetworkPrice | None]]) -> Estimate:
+def of_network(parts: Sequence[NetworkPart], data: Sequence[tuple[str, catalog.NetworkPrice | None]]) -> Estimate:
     """A stack's own network, with data that are declared; of other `data`, by what they are, the price of a GB."""
     what = ", ".join(["network", *(part.called for part in parts if part.called)])
     unknown = [part.item for part in parts if part.price is None]

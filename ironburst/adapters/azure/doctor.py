@@ -14,7 +14,7 @@ from ironburst.adapters.azure.images import newest, parts
 from ironburst.adapters.azure.instances import group_in, statuses
 from ironburst.adapters.azure.launches import tags_of
 from ironburst.doctor.azure import providers
-from ironburst.doctor.azure.subscription import ImageFacts, Left, Quota, Reaper, Reservation, SizeFacts
+from ironburst.doctor.azure.subscription import CoreQuota, ImageVersion, Reaper, Remnant, ReservationGroup, SizeFacts
 from ironburst.doctor.checks import Unasked
 from ironburst.nodes import azure as names
 from ironburst.nodes import naming
@@ -58,10 +58,10 @@ class AzureSubscription:
         ]
         return {action for action in actions if any(yes(action) and not no(action) for yes, no in given)}
 
-    def quotas(self) -> Mapping[str, Quota]:
+    def quotas(self) -> Mapping[str, CoreQuota]:
         """The region's, of machines."""
         found = self._asked(lambda: self._api.all("usage.list", self._region))
-        return {_plain(each["name"]["value"]): Quota(each["limit"], each["currentValue"]) for each in found}
+        return {_plain(each["name"]["value"]): CoreQuota(each["limit"], each["currentValue"]) for each in found}
 
     def sizes(self) -> Mapping[str, SizeFacts]:
         """Resource SKUs; asked for once."""
@@ -88,7 +88,7 @@ class AzureSubscription:
             spot={"True": True, "False": False}.get(able.get("LowPriorityCapable", "")),
         )
 
-    def reservation(self, group: str) -> Reservation | None:
+    def reservation(self, group: str) -> ReservationGroup | None:
         """A group of them, and those in it."""
         path = (group.split("/")[4], group.rpartition("/")[2])
         raw = self._there(
@@ -105,9 +105,9 @@ class AzureSubscription:
         properties = raw.get("properties") or {}
         views = (properties.get("instanceView") or {}).get("capacityReservations") or []
         taken = sum(len((each.get("utilizationInfo") or {}).get("virtualMachinesAllocated") or []) for each in views)
-        return Reservation(str(properties.get("reservationType") or "Targeted"), places, taken)
+        return ReservationGroup(str(properties.get("reservationType") or "Targeted"), places, taken)
 
-    def image(self, reference: str) -> ImageFacts | None:
+    def image(self, reference: str) -> ImageVersion | None:
         """Of a gallery's image the newest version that counts; of the marketplace whether it is there."""
         if image_ids.of_market(reference):
             return self._of_market(reference)
@@ -122,7 +122,7 @@ class AzureSubscription:
         if raw is None or definition is None:
             return None
         of, stored = definition.get("properties") or {}, raw["properties"].get("storageProfile") or {}
-        return ImageFacts(
+        return ImageVersion(
             name=f"{path[-1]} {version}",
             state=str(raw["properties"].get("provisioningState", "")),
             disk_gb=int((stored.get("osDiskImage") or {}).get("sizeInGB") or 0),
@@ -130,7 +130,7 @@ class AzureSubscription:
             generation=str(of.get("hyperVGeneration", "")),
         )
 
-    def _of_market(self, reference: str) -> ImageFacts | None:
+    def _of_market(self, reference: str) -> ImageVersion | None:
         *path, version = reference.split(":")
         try:
             listed = self._api.several("virtual_machine_images.list", self._region, *path)
@@ -139,31 +139,34 @@ class AzureSubscription:
                 return None
             raise _unasked(error) from None
         known = [str(each["name"]) for each in listed]
-        return ImageFacts(reference, "Succeeded") if known and version in ("latest", *known) else None
+        return ImageVersion(reference, "Succeeded") if known and version in ("latest", *known) else None
 
     def spot_usd(self, size: str) -> float | None:
         """Azure's list price."""
         return self._asked(lambda: spot.prices(self._region, [size], url=self._prices_url)).get(size)
 
-    def left(self, cluster: str) -> Sequence[Left]:
+    def left(self, cluster: str) -> Sequence[Remnant]:
         """In groups of launches, by their tags. A machine is of no use once it is stopped."""
         query = f"tagName eq '{naming.CLUSTER_TAG}' and tagValue eq '{cluster}'"
         listed = self._asked(lambda: self._api.all("resource_groups.list", filter=query))
         ours = {str(each["name"]).lower() for each in listed if launching.COUNT in tags_of(each)}
-        found: list[Left] = []
+        found: list[Remnant] = []
         lived_in = set[str]()
         for raw in self._asked(lambda: self._api.all("virtual_machines.list_all", status_only="true")):
             if (group := group_in(raw["id"])) in ours:
                 lived_in.add(group)
                 power = statuses((raw.get("properties") or {}).get("instanceView"), "PowerState/")
                 ended = bool(power) and power[0] in ("stopped", "deallocated")
-                found.append(Left("machine", str(raw["name"]), group, "" if ended else "runs"))
+                found.append(Remnant("machine", str(raw["name"]), group, "" if ended else "runs"))
         for kind, call, by in (("disk", "disks.list", "managedBy"), ("interface", "network_interfaces.list_all", "")):
             for raw in self._asked(lambda call=call: self._api.all(call)):
                 if (group := group_in(raw["id"])) in ours:
                     used = raw.get(by) if by else (raw["properties"].get("virtualMachine") or {}).get("id")
-                    found.append(Left(kind, str(raw["name"]), group, str(used or "")))
-        return [*found, *(Left("group", group, group, "has machines" * (group in lived_in)) for group in sorted(ours))]
+                    found.append(Remnant(kind, str(raw["name"]), group, str(used or "")))
+        return [
+            *found,
+            *(Remnant("group", group, group, "has machines" * (group in lived_in)) for group in sorted(ours)),
+        ]
 
     def reaper(self, cluster: str) -> Reaper | None:
         """The workflow, and its last run."""

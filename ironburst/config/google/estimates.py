@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ironburst.catalog.google.prices import NetworkItem, network_price
-from ironburst.config.estimate import HOURS_PER_MONTH, Estimate, Part, of_network
+from ironburst.config.estimate import HOURS_PER_MONTH, Estimate, NetworkPart, of_network
 from ironburst.config.google import declared
 from ironburst.config.google.models import GoogleCloud
 from ironburst.config.models import ClusterConfig
@@ -38,5 +38,5 @@ def network(cloud: GoogleCloud) -> Estimate:
             said = f"{link.gb_per_month:,g} GB a month to {link.hall}"
             parts.append((said, link.gb_per_month / HOURS_PER_MONTH, WAY_OUT[link.kind]))
     data += [(f"to {link.hall}", WAY_OUT[link.kind]) for link in links if link.gb_per_month is None]
-    priced = [Part(called, count, item, network_price(item)) for called, count, item in parts]
+    priced = [NetworkPart(called, count, item, network_price(item)) for called, count, item in parts]
     return of_network(priced, [(called, network_price(item)) for called, item in data])

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from ironburst.config.azure.models import AzureGroup
 from ironburst.doctor.azure.site import AzureSite, Nodes, kinds
-from ironburst.doctor.azure.subscription import ImageFacts
+from ironburst.doctor.azure.subscription import ImageVersion
 from ironburst.doctor.checks import CheckResult, State, answered
 
 CHECK = "images"
@@ -33,7 +33,7 @@ def _of(site: AzureSite, who: str, nodes: Nodes) -> Iterator[CheckResult]:
         yield CheckResult(CHECK, what, "ok", image.name)
 
 
-def _wrong(nodes: Nodes, image: ImageFacts, another: str) -> Iterator[tuple[State, str, str]]:
+def _wrong(nodes: Nodes, image: ImageVersion, another: str) -> Iterator[tuple[State, str, str]]:
     if image.state not in ("Succeeded", "Updating"):
         yield "fail", f"{image.name} is {image.state}", another
     if image.disk_gb > nodes.root_disk_gb:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from ironburst.doctor.azure.site import AzureSite, Nodes, kinds, markets_of, most
-from ironburst.doctor.azure.subscription import Quota, SizeFacts
+from ironburst.doctor.azure.subscription import CoreQuota, SizeFacts
 from ironburst.doctor.checks import CheckResult, answered
 
 CHECK = "quotas"
@@ -25,7 +25,7 @@ def _against(site: AzureSite) -> Iterator[CheckResult]:
 
 
 def needs(site: AzureSite, sizes: Mapping[str, SizeFacts]) -> dict[str, int]:
-    """Quota: how many vCPUs may run at once. A pool may have all of its nodes in any of its markets."""
+    """CoreQuota: how many vCPUs may run at once. A pool may have all of its nodes in any of its markets."""
     wanted: dict[str, int] = {}
     for _, nodes in site.nodes:
         for market in markets_of(nodes):
@@ -47,7 +47,7 @@ def _vcpus(nodes: Nodes, sizes: Mapping[str, SizeFacts]) -> dict[str, int]:
     return found
 
 
-def _one(site: AzureSite, name: str, needed: int, known: Mapping[str, Quota]) -> CheckResult:
+def _one(site: AzureSite, name: str, needed: int, known: Mapping[str, CoreQuota]) -> CheckResult:
     what = NAMES.get(name, name)
     ask = f"ask for {needed} vCPUs of {what} in {site.cloud.region}: https://portal.azure.com/#view/Microsoft_Azure_Capacity"
     quota = known.get(name)

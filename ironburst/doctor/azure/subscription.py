@@ -8,7 +8,7 @@ from typing import Protocol
 
 
 @dataclass(frozen=True)
-class Quota:
+class CoreQuota:
     """Of vCPUs: of a family of sizes, of all of a region, or of all spot machines of a region."""
 
     limit: int
@@ -29,7 +29,7 @@ class SizeFacts:
 
 
 @dataclass(frozen=True)
-class Reservation:
+class ReservationGroup:
     """A group of capacity reservations. `kind`: Targeted, Open or Block; `places`: (size, zone), the zone's number or
     empty, to how many machines; `taken`: those in use.
     """
@@ -40,7 +40,7 @@ class Reservation:
 
 
 @dataclass(frozen=True)
-class ImageFacts:
+class ImageVersion:
     """An image, or the newest version of one. Empty, or 0: not said."""
 
     name: str
@@ -51,7 +51,7 @@ class ImageFacts:
 
 
 @dataclass(frozen=True)
-class Left:
+class Remnant:
     """What is in a launch's group, and may be used by nobody. `used`: by whom, empty: by nobody."""
 
     kind: str  # disk, interface, machine, group
@@ -78,22 +78,22 @@ class Subscription(Protocol):
     def allowed(self, group: str, actions: Sequence[str]) -> Set[str]:
         """Those of these actions that the caller may do in a resource group."""
 
-    def quotas(self) -> Mapping[str, Quota]:
+    def quotas(self) -> Mapping[str, CoreQuota]:
         """By name in small letters: a family's, `cores`, `lowprioritycores`."""
 
     def sizes(self) -> Mapping[str, SizeFacts]:
         """Those of the region, by name in small letters."""
 
-    def reservation(self, group: str) -> Reservation | None:
+    def reservation(self, group: str) -> ReservationGroup | None:
         """A group of them, by its id; None: there is none."""
 
-    def image(self, reference: str) -> ImageFacts | None:
+    def image(self, reference: str) -> ImageVersion | None:
         """An image of a gallery or of the marketplace; None: there is none, or none that counts."""
 
     def spot_usd(self, size: str) -> float | None:
         """What an hour of spot costs now; None: it isn't sold so."""
 
-    def left(self, cluster: str) -> Sequence[Left]:
+    def left(self, cluster: str) -> Sequence[Remnant]:
         """What the groups of the cluster's launches have."""
 
     def reaper(self, cluster: str) -> Reaper | None:
