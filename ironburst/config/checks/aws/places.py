@@ -8,7 +8,7 @@ import re
 from ironburst import catalog
 from ironburst.config.aws import declared as in_aws
 from ironburst.config.aws.models import AwsCloud
-from ironburst.config.checks.common import Findings, owned_nodes
+from ironburst.config.checks.common import Findings, clouds, owned_nodes
 from ironburst.config.finding import Finding, path_of
 from ironburst.config.models import ClusterConfig
 
@@ -78,7 +78,7 @@ def pulumis_region(config: ClusterConfig, given: object) -> Findings:
     """Pulumi works in the region that is declared; `given`: aws:region of the stack file."""
     if not (cloud := in_aws.of(config)):
         return
-    path, declared = path_of("cloud", "region"), cloud.region
+    path, declared = next(at("region") for at, each in clouds(config) if each is cloud), cloud.region
     if given is None:
         message = f"isn't written, so Pulumi takes what AWS_REGION says; write aws:region: {declared}"
         yield Finding("config.aws:region", None, "region", message, "warning")
