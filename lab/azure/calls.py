@@ -42,8 +42,8 @@ class Calls:
             "resource_groups.delete": self._delete_group,
             "resource_groups.get": lambda call: self.world.group(call.path["resourceGroupName"]),
             "resource_groups.list": self._groups,
-            "resource_groups.update": self._patch_group,
             "resource_skus.list": self._skus,
+            "tags.update_at_scope": self._merge_tags,
             "virtual_machine_scale_sets.create_or_update": self._put_scale_set,
             "virtual_machine_scale_sets.get": self._scale_set,
             "virtual_machines.create_or_update": self._put_vm,
@@ -72,8 +72,9 @@ class Calls:
 
     def answer(self, call: Call) -> Answer:
         """Raises Refusal."""
-        if call.path["subscriptionId"] != self.world.subscription:
-            text = f"The subscription '{call.path['subscriptionId']}' could not be found."
+        asked = call.path.get("subscriptionId") or call.path["scope"].split("/")[1]
+        if asked != self.world.subscription:
+            text = f"The subscription '{asked}' could not be found."
             raise Refusal(404, "SubscriptionNotFound", text)
         found = self._known[call.name](call)
         found = found if isinstance(found, Answer) else Answer(200, found)
@@ -95,12 +96,15 @@ class Calls:
         self.world.group_shown_s.setdefault(key, self.world.now() + self.world.delays.list_s)
         return Answer(200 if there else 201, made)
 
-    def _patch_group(self, call: Call) -> Json:
-        found = self.world.group(call.path["resourceGroupName"])
-        if "tags" in call.body:
-            _tags_are_sound(call.body["tags"])
-            found["tags"] = call.body["tags"]
-        return found
+    def _merge_tags(self, call: Call) -> Json:
+        scope = re.fullmatch(r"subscriptions/[^/]+/resourceGroups/([^/]+)", call.path["scope"])
+        if not scope or call.body["operation"] != "Merge":
+            raise Refusal(501, "NotImplemented", "this stand-in merges tags of a resource group, and nothing else")
+        found, said = self.world.group(scope[1]), call.body["properties"]["tags"]
+        _tags_are_sound(found["tags"] | said)
+        found["tags"] = found["tags"] | said
+        id = f"{found['id']}/providers/Microsoft.Resources/tags/default"
+        return {"id": id, "name": "default", "properties": {"tags": found["tags"]}}
 
     def _delete_group(self, call: Call) -> Answer:
         found = self.world.group(call.path["resourceGroupName"])

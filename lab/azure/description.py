@@ -45,8 +45,8 @@ CALLS: Mapping[str, tuple[Any, Any]] = {
     "resource_groups.delete": (None, None),
     "resource_groups.get": (None, resource.ResourceGroup),
     "resource_groups.list": (None, [resource.ResourceGroup]),
-    "resource_groups.update": (resource.ResourceGroupPatchable, resource.ResourceGroup),
     "resource_skus.list": (None, [compute.ResourceSku]),
+    "tags.update_at_scope": (resource.TagsPatchResource, resource.TagsResource),
     "virtual_machine_scale_sets.create_or_update": (compute.VirtualMachineScaleSet, compute.VirtualMachineScaleSet),
     "virtual_machine_scale_sets.get": (None, compute.VirtualMachineScaleSet),
     "usage.list": (None, [compute.Usage]),
@@ -104,11 +104,13 @@ class _Route(typing.NamedTuple):
 def _routes() -> tuple[_Route, ...]:
     found = []
     for name in CALLS:
-        calls = {"network_interfaces": network_calls} | dict.fromkeys(("resource_groups", "providers"), resource_calls)
+        of_resources = ("resource_groups", "providers", "tags")
+        calls = {"network_interfaces": network_calls} | dict.fromkeys(of_resources, resource_calls)
         of = calls.get(name.partition(".")[0], compute_calls)
         source = inspect.getsource(getattr(of, f"build_{name.replace('.', '_')}_request"))
         parts = re.split(r"\{(\w+)\}", re.search(r'_url = \(?\s*"(.*?)"\s*\n', source)[1])  # type: ignore[index]
-        path = "".join(f"(?P<{part}>[^/]+)" if n % 2 else re.escape(part) for n, part in enumerate(parts))
+        form = lambda part: f"(?P<{part}>{'.' if part == 'scope' else '[^/]'}+)"  # noqa: E731
+        path = "".join(form(part) if n % 2 else re.escape(part) for n, part in enumerate(parts))
         version = re.search(r'"api-version", "([0-9-]+)"', source)[1]  # type: ignore[index]
         verb = re.search(r'method="([A-Z]+)"', source)[1]  # type: ignore[index]
         query = frozenset(re.findall(r'_params\["([^"]+)"\] =', source)) | {"$skiptoken"}

@@ -90,6 +90,7 @@ class Vm:
     reserved: str = ""  # the reservation that it runs in
     allocated: bool = False
     console: str = ""
+    user_data: str = ""  # in base64
     generalized: bool = False
     view: Json = field(default_factory=dict)  # what its instance view has more
 

@@ -46,9 +46,11 @@ class Api:
         more |= {"credential_scopes": [_SCOPE]} | ({"base_url": endpoint} if endpoint else {})
         credential = credential or DefaultAzureCredential()
         self._compute = ComputeManagementClient(credential, subscription, **more)
+        resources = ResourceManagementClient(credential, subscription, **more)
         self._of = {
-            "resource_groups": ResourceManagementClient(credential, subscription, **more),
-            "providers": ResourceManagementClient(credential, subscription, **more),
+            "resource_groups": resources,
+            "providers": resources,
+            "tags": resources,
             "network_interfaces": NetworkManagementClient(credential, subscription, **more),
         }
         self._not_before: dict[str, float] = {}  # by call
