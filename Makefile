@@ -6,7 +6,7 @@ ENGINE ?= auto
 VENV := .venv
 PY := $(VENV)/bin/python
 SPREAD := -n auto --no-loadscope-reorder # conftest.py says how
-export LAB_PREFIX ENGINE
+export LAB_PREFIX ENGINE CLOUD
 
 .DEFAULT_GOAL := help
 .PHONY: help setup lab-packages browser pulumi kubernetes demo demo-kubernetes test test-fast test-slow slices test-faults test-systems bench bench-gate docs pictures check check-code check-playbooks check-docs actionlint schema lock clean-lab
@@ -40,7 +40,7 @@ kubernetes: setup ## build the lab's Kubernetes control plane from Go modules, o
 browser: lab-packages
 	@sh lab/packages.sh chromium chromium-driver || echo "no Chromium: its tests are skipped"
 
-demo: setup lab-packages pulumi ## the main job on the lab, end to end (root, 3 GB of disk); KEEP=1: the lab stays, to play with
+demo: setup lab-packages pulumi ## the main job on the lab, end to end (root, 3 GB of disk); KEEP=1: the lab stays, to play with; CLOUD=google: in Google Cloud
 	$(PY) -m lab.demo $(if $(KEEP),--keep)
 
 demo-kubernetes: setup lab-packages pulumi kubernetes ## the same with pods on a real Kubernetes control plane (root, 4 minutes; before the first one it builds Kubernetes, as `make kubernetes` does)

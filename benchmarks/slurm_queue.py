@@ -15,9 +15,11 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
+from unittest import mock
 
 from ironburst.adapters.slurm import fields
 from ironburst.adapters.slurm.scheduler import Slurm
+from ironburst.adapters.slurm.stream import Streamed
 from tests.fakes import T0, scontrol
 
 FIXTURES = Path(__file__).parents[1] / "tests" / "adapters" / "slurm_fixtures" / "24.11"
@@ -201,6 +203,7 @@ MOST = {
     "bytes asked for, of squeue --json's": 0.2,  # 0.14 with a node of 112 cores for ten jobs that wait; 1 before
     "rows read of an unchanged queue": 0,  # all before ADR 114; then, on a real Slurm, each that it had looked at
     "commands about jobs in each look": 1,
+    "bytes read in the first look, of squeue --json's": 0.8,  # WIDE of it, and the text; 1 before ADR 130
 }
 
 
@@ -210,10 +213,18 @@ def counts(jobs: int = 1000, nodes: int = 100) -> dict[str, float]:
         (folder / "now").mkdir()
         Site(jobs, nodes).write(folder / "now")
         slurm, asked = Slurm(spool=name), list[str]()
-        run = slurm._run
+        run, first, streamed = slurm._run, list[int](), Streamed.run
         slurm._run = lambda *command, **more: asked.append(shlex.join(command)) or run(*command, **more)  # type: ignore
-        for _ in range(2):
+
+        def counted(self: Streamed, *argv: Any, **more: Any) -> Any:
+            try:
+                return streamed(self, *argv, **more)
+            finally:
+                first.append(self.bytes if "job" in " ".join(argv[0]) or "squeue" in argv[0] else 0)
+
+        with mock.patch.object(Streamed, "run", counted):
             slurm.observe()
+        slurm.observe()
         asked.clear()
         before = slurm.rows_read
         slurm.observe()
@@ -226,4 +237,5 @@ def counts(jobs: int = 1000, nodes: int = 100) -> dict[str, float]:
         "bytes asked for, of squeue --json's": round(sum(printed) / sizes["queue.json"], 2),
         "rows read of an unchanged queue": slurm.rows_read - before,
         "commands about jobs in each look": len(printed),
+        "bytes read in the first look, of squeue --json's": round(sum(first) / sizes["queue.json"], 2),
     }

@@ -35,10 +35,10 @@ class Cluster(pulumi.ComponentResource):
         """
         super().__init__("ironburst:components:Cluster", name, None, opts)
         self._name, self._child = name, pulumi.ResourceOptions(parent=self)
-        cloud = config.cloud
-        room = _room(cloud.provider if cloud else DEFAULT)
-        if cloud:
-            room.check(cloud)
+        providers: list[str] = [cloud.provider for cloud in config.clouds]
+        rooms = {provider: _room(provider) for provider in providers or [DEFAULT]}
+        for cloud in config.clouds:
+            rooms[cloud.provider].check(cloud)
         for hall in config.halls:
             BareMetalNodes(
                 hall.name,
@@ -49,16 +49,28 @@ class Cluster(pulumi.ComponentResource):
                 drivers=drivers,
                 opts=self._child,
             )
-        there = room.InCloud(name, config=config, cloud=cloud, cluster=self) if cloud else None
-        self._kubernetes(config, there.hosted if there else None)
-        observed = pulumi.Output.all(**there.observed if there else {"instances": {}})  # of nothing it would be a list
-        self.document = observed.apply(lambda known: build(config, Observed(**known), software).model_dump(mode="json"))
-        none: dict[str, pulumi.Output[Any]] = {
-            key: pulumi.Output.from_input(value) for key, value in room.OUTPUTS.items()
+        there = {
+            cloud.provider: rooms[cloud.provider].InCloud(
+                name, config=config.in_cloud(cloud), cloud=cloud, cluster=self
+            )
+            for cloud in config.clouds
         }
-        self._of_cloud = none | (there.outputs if there else {})
-        self._estimates: Sequence[str] = there.estimates if there else []
-        self.register_outputs({"document": self.document, **{key: self._of_cloud[key] for key in room.REGISTERED}})
+        self._kubernetes(config, next((each.hosted for each in there.values() if each.hosted), None))
+        observed = pulumi.Output.all(**_together([each.observed for each in there.values()]))
+        self.document = observed.apply(lambda known: build(config, Observed(**known), software).model_dump(mode="json"))
+        self._of_cloud: dict[str, pulumi.Output[Any]] = {
+            key: pulumi.Output.from_input(value) for room in rooms.values() for key, value in room.OUTPUTS.items()
+        }
+        for key in self._of_cloud:
+            made = [each.outputs[key] for each in there.values() if key in each.outputs]
+            if made:
+                self._of_cloud[key] = made[0] if len(made) == 1 else pulumi.Output.all(*made).apply(_joined)
+        whose = {provider: f"{provider}: " if len(there) > 1 else "" for provider in there}
+        self._estimates: Sequence[str] = [
+            f"{whose[provider]}{told}" for provider, its in there.items() for told in its.estimates
+        ]
+        registered = {key: self._of_cloud[key] for room in rooms.values() for key in room.REGISTERED}
+        self.register_outputs({"document": self.document, **registered})
 
     @property
     def outputs(self) -> dict[str, pulumi.Output[Any] | Sequence[str]]:
@@ -77,7 +89,7 @@ class Cluster(pulumi.ComponentResource):
         declared = config.kubernetes or config.bridge
         if declared and declared.admin_kubeconfig:
             kubeconfig = resolved(declared, config.cloud.region if config.cloud else None)
-            karpenter = config.cloud.karpenter if config.cloud else []
+            karpenter = config.karpenter
             cluster_kinds.check(declared, kubeconfig, karpenter)
             KubernetesCluster(
                 self._name,
@@ -87,6 +99,22 @@ class Cluster(pulumi.ComponentResource):
                 opts=self._child,
                 **shared,
             )
+
+
+def _together(observed: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """What the clouds made, as the fields of one Observed; at least one field: of nothing Output.all makes a list."""
+    found: dict[str, Any] = {"instances": {}}
+    for each in observed:
+        for key, value in each.items():
+            found[key] = found.get(key) if value is None else (found.get(key) or {}) | value
+    return found
+
+
+def _joined(values: list[Any]) -> Any:
+    """An output that several clouds have: a list of all, or of the first one that has something."""
+    if all(isinstance(value, list) for value in values):
+        return [item for value in values for item in value]
+    return next((value for value in values if value is not None), None)
 
 
 def _room(provider: str) -> Any:

@@ -13,6 +13,14 @@ VPC_GATEWAY = "10.90.0.1"
 VPC_NETWORK = ipaddress.ip_network("10.90.0.0/16")
 METADATA_ADDRESS = "169.254.169.254"
 AWS_ENDPOINT = f"http://{HALL_GATEWAY}:5000"
+GOOGLE_PORT = 5002
+GOOGLE_ENDPOINT = f"http://{HALL_GATEWAY}:{GOOGLE_PORT}"
+GOOGLE_VARIABLES = {
+    "CLOUDSDK_API_ENDPOINT_OVERRIDES_COMPUTE": f"{GOOGLE_ENDPOINT}/compute/v1/",
+    "CLOUDSDK_API_ENDPOINT_OVERRIDES_SERVICEUSAGE": f"{GOOGLE_ENDPOINT}/",
+    "CLOUDSDK_API_ENDPOINT_OVERRIDES_CLOUDRESOURCEMANAGER": f"{GOOGLE_ENDPOINT}/",
+    "CLOUDSDK_API_ENDPOINT_OVERRIDES_SECRETMANAGER": f"http://{HALL_GATEWAY}:{GOOGLE_PORT + 1}/",
+}
 REPOSITORY_URL = f"http://{HALL_GATEWAY}"
 BMC_GATEWAY = "10.78.8.1"
 
@@ -21,8 +29,8 @@ BMC_ADDRESSES = {"head": "10.78.8.10", "dgx01": "10.78.8.11", "dgx02": "10.78.8.
 
 
 def is_instance(name: str) -> bool:
-    """True for a cloud instance's id (i-0123...), False for a bare-metal host's name."""
-    return re.fullmatch(r"i-[0-9a-f]{8,17}", name) is not None
+    """True for a cloud instance's host (EC2's id, i-0123..., or Google's name), False for a bare-metal one."""
+    return re.fullmatch(r"i-[0-9a-f]{8,17}|(ib|fixed)-.+", name) is not None
 
 
 def mac_of(name: str) -> str:
@@ -41,7 +49,7 @@ def serial_of(name: str) -> str:
 def uuid_of(name: str) -> str:
     """SMBIOS UUID, lower case; an instance's begins with ec2, as on EC2."""
     value = str(uuid.uuid5(uuid.NAMESPACE_DNS, f"{name}.lab.invalid"))
-    return "ec2" + value[3:] if is_instance(name) else value
+    return "ec2" + value[3:] if name.startswith("i-") else value
 
 
 def cloud_hostname(address: str) -> str:

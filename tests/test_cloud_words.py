@@ -52,8 +52,8 @@ def counted():
 # A cloud's rooms: what lies there may speak it; and what has no room for that
 ROOMS = re.compile(r"(?:^|/)(?:aws|azure|google)(?:\.py$|/)")
 ROWS = (
-    "ironburst/catalog/offers.py",
     "ironburst/config/clouds.py",
+    "ironburst/cost/bill.py",
     "ironburst/document/places.py",
     "ironburst/initial/rooms.py",
     "ironburst/plan/policy.py",

@@ -28,23 +28,24 @@ RIGHTS = {
     "ironburst.shares": ":burst",
     "ironburst.ports": ":burst :nodes :shares",
     # what a person writes, what the world offers, and the document of both
-    "ironburst.catalog": "yaml",
+    "ironburst.catalog": "yaml :system.near",
     "ironburst.config": "pydantic yaml :catalog :hall :nodes :software :system",
     "ironburst.plan": ":config :software :system",  # pure
     "ironburst.document": "pydantic :catalog :config :nodes :software :system",
     "ironburst.doctor": ":catalog :config :document :nodes :ports :slurm_programs :software",  # pure
     # tools of this machine
     "ironburst.system": "rich",
-    "ironburst.system.secrets": ":system.aws :system.google :system.secret_store",
+    "ironburst.system.secrets": ":system.aws :system.azure :system.google :system.secret_store",
     "ironburst.system.google": "google google_auth_httplib2 googleapiclient httplib2 :system.secret_store",
     "ironburst.system.aws": "boto3 botocore :system.secret_store",
+    "ironburst.system.azure": "azure requests :system.secret_store",
     "ironburst.slurm_programs": ":document :nodes",
     # what acts
     "ironburst.baremetal": "pydantic :catalog :config :software :system",
     "ironburst.controller": "psycopg :burst :document :health.shared :nodes :ports :replay :shares :system",
     "ironburst.page": "jinja2 markupsafe numpy starlette :burst :controller.records :nodes :replay.pictures",
     "ironburst.page.source": ":burst :catalog :controller :document :page :ports :system",
-    "ironburst.cost": ":burst :controller :document :nodes :replay :system",
+    "ironburst.cost": ":burst :catalog :controller :document :nodes :replay :system",
     "ironburst.convergence": "yaml :document :nodes :ports.service :system",
     "ironburst.fabric": ":convergence :document :health :ports.service :system",
     "ironburst.monitoring": "grafana_foundation_sdk yaml :document :nodes",
@@ -85,6 +86,7 @@ RIGHTS = {
     "lab.aws": "boto3 botocore cryptography jmespath moto pydantic werkzeug",
     "lab.azure": "azure lab.timeline",
     "lab.google": "googleapiclient lab.timeline",
+    "lab.google.__main__": "lab.hosts",
     "lab.ci": "yaml",
     "lab.aws.__main__": "lab.hosts",
     "lab.aws_plugin": "boto3 botocore google pulumi pulumi_aws lab.provider",
@@ -92,6 +94,7 @@ RIGHTS = {
     "lab.bmc": "",
     "lab.bmc.__main__": "lab.bmc.alone lab.hosts",
     "lab.hosts": "lab.aws lab.bmc lab.names lab.system",
+    "lab.hosts.google_instances": ":catalog lab.google lab.hosts lab.names lab.system",
     "lab.kubernetes": "cryptography requests yaml lab.aws lab.go lab.hosts lab.names lab.system",
     "lab.provider": "google grpc pulumi",
     "lab.kubernetes_plugin": "google pulumi pulumi_kubernetes requests yaml lab.provider",
@@ -100,13 +103,14 @@ RIGHTS = {
     "lab.packages.schedmd_rpms": ":adapters lab.hosts lab.names lab.packages lab.system",
     "lab.hall": ":document lab.names lab.system",
     "lab.site": "lab.hosts lab.names lab.packages lab.system",
-    "lab.demo": ":adapters :controller :document :nodes :ports lab.hosts lab.names lab.packages lab.pulumi "
+    "lab.demo": ":adapters :controller :document :nodes :ports lab.google lab.hosts lab.names lab.packages lab.pulumi "
     "lab.site lab.system",
     "lab.demo.kubernetes": ":adapters :controller :document :nodes requests lab.demo lab.hosts lab.kubernetes "
     "lab.names lab.pulumi lab.system",
     "lab.play": ":controller :document :nodes lab.bmc lab.demo lab.hosts lab.names lab.site lab.system",
     "lab.__main__": "lab.demo lab.hosts lab.kubernetes lab.play lab.site lab.system",
     "ci": "",  # on a bare runner
+    "ci.sign_in": "yaml",  # after `make setup`
     # what reads the whole product
     "benchmarks": "highspy ironburst lab numpy providers.baremetal pulumi tests.fakes tests.faults tests.prometheus "
     "yaml",

@@ -29,7 +29,6 @@ from pydantic import AfterValidator, BaseModel
 from ironburst import cli, document
 from ironburst.cli import reap, run, status, tick
 from ironburst.config import load, types
-from ironburst.config.google.models import GoogleCloud
 from ironburst.config.models import ClusterConfig
 from ironburst.system import secrets
 from lab.aws.cloud import Cloud
@@ -283,7 +282,6 @@ def google_store(monkeypatch):
 
 @pytest.fixture
 def planted(request, tmp_path, monkeypatch, cloud, google_store):
-    monkeypatch.setattr(GoogleCloud, "closed", "")  # as long as nothing can be rented there
     for name, value in (KEYS | {"AWS_ENDPOINT_URL": cloud.url}).items():
         monkeypatch.setenv(name, value)
     return Planted(request.param, tmp_path / "secrets", monkeypatch, cloud.url, google_store)

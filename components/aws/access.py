@@ -9,7 +9,7 @@ import pulumi_aws as aws
 
 from components.aws.interruptions import Interruptions
 from ironburst.config.aws import policies, roles
-from ironburst.config.aws.models import AwsCloud, AwsGroup, AwsPool, Ci, Controller
+from ironburst.config.aws.models import AwsCi, AwsCloud, AwsGroup, AwsPool, Controller
 from ironburst.config.models import ClusterConfig
 from ironburst.nodes.naming import logical, tags
 
@@ -148,7 +148,7 @@ class CiAccess(pulumi.ComponentResource):
         self,
         name: str,
         *,
-        ci: Ci,
+        ci: AwsCi,
         buckets: Sequence[str],
         where: pulumi.Output[policies.Scope],
         opts: pulumi.ResourceOptions | None = None,

@@ -11,6 +11,7 @@ import types
 import typing
 from collections.abc import Callable
 from functools import cache
+from operator import attrgetter
 from typing import Any, TypeVar
 
 T = TypeVar("T")
@@ -32,8 +33,9 @@ def to_json(value: Any, item: Callable[[Any], Any] | None = None) -> Any:
     kind: Any = type(value)
     if kind in _PLAIN:
         return value
-    if (names := _fields(kind)) is not None:
-        said = {name: to_json(getattr(value, name), item) for name in names}
+    if (names := fields_of(kind)) is not None:
+        values = zip(names, _values(kind)(value), strict=True)
+        said = {name: each if type(each) in _PLAIN else to_json(each, item) for name, each in values}
         for name in _if_said(kind):
             if not said[name]:
                 del said[name]
@@ -55,9 +57,16 @@ def from_json(kind: type[T], data: Any) -> T:
 
 
 @cache
-def _fields(kind: Any) -> tuple[str, ...] | None:
+def fields_of(kind: Any) -> tuple[str, ...] | None:
     """The names of a dataclass's fields; None: it is none."""
     return tuple(field.name for field in dataclasses.fields(kind)) if dataclasses.is_dataclass(kind) else None
+
+
+@cache
+def _values(kind: Any) -> Callable[[Any], tuple[Any, ...]]:
+    """Those of a dataclass's fields."""
+    names = fields_of(kind) or ()
+    return attrgetter(*names) if len(names) > 1 else lambda value: tuple(getattr(value, name) for name in names)
 
 
 @cache
@@ -83,7 +92,7 @@ def _decoder(kind: Any) -> Callable[[Any], Any]:
     if origin in (typing.Union, types.UnionType):
         other = _decoder(next(argument for argument in arguments if argument is not type(None)))
         return lambda data: None if data is None else other(data)
-    if _fields(kind) is not None:
+    if fields_of(kind) is not None:
         each = {name: _decoder(hint) for name, hint in _hints(kind).items()}
         return lambda data: kind(**{key: each[key](value) for key, value in _of(dict, data).items() if key in each})
     if origin is tuple:
@@ -115,7 +124,7 @@ def _decode(kind: Any, data: Any, where: str) -> Any:
         if data is None and type(None) in arguments:
             return None
         return _decode(next(argument for argument in arguments if argument is not type(None)), data, where)
-    if _fields(kind) is not None:
+    if fields_of(kind) is not None:
         if not isinstance(data, dict):
             raise DataError(f"{where}: a mapping is needed, not {_shown(data)}")
         hints = _hints(kind)

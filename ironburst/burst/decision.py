@@ -85,7 +85,7 @@ class Release:
     reason: str
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Alternative:
     """What was not done for a job: what it would cost, when the job would start, why it wasn't done.
 
@@ -108,7 +108,7 @@ class Alternative:
         return self.usd_per_hour * max(max(self.in_s + run_s, self.least_s) - self.paid_s, 0.0) / 3600
 
 
-@dataclass  # not frozen: one of each pending job is made, and that takes three times as long
+@dataclass(slots=True)  # not frozen: one of each pending job is made, and that takes three times as long
 class Wait:
     """Not started now, and why; worth a new look at `look_again_s` (None: when something changes). Never changed.
 
@@ -129,7 +129,7 @@ class Wait:
     alternatives: tuple[Alternative, ...] = ()
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Infeasible:
     """Late, and renting can't help as things are declared."""
 

@@ -31,12 +31,14 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import lru_cache
-
-import numpy as np
+from typing import TYPE_CHECKING
 
 from ironburst.burst.cost import billed_s, boot_s
 from ironburst.burst.memory import IdleHistory
 from ironburst.burst.snapshot import CoolDown, Lease, Pool
+
+if TYPE_CHECKING:  # it is loaded where it is used: `ironburst status` would wait for it
+    import numpy as np
 
 NEWEST = 64  # gaps that are learned from: some days of a busy pool, so that a change of the load is followed
 ENOUGH = 8  # gaps below which nothing is learned
@@ -123,6 +125,8 @@ def keep_s(history: IdleHistory, terms: Terms, usd_per_hour: float) -> float:
     last = terms.break_even_s
     if len(history.gaps_s) < ENOUGH or usd_per_hour <= 0 or not math.isfinite(last):
         return last
+    import numpy as np
+
     credit = max(0.0, history.credit_usd * 3600 / usd_per_hour)
     gaps = np.array(history.gaps_s[-NEWEST:])
     # moments that can be best: where a gap of the past ends, as early as the credit
@@ -145,6 +149,8 @@ def keep_s(history: IdleHistory, terms: Terms, usd_per_hour: float) -> float:
 
 def _rents(terms: Terms, idle_s: np.ndarray) -> np.ndarray:
     """`Terms.rent_s` of each."""
+    import numpy as np
+
     over = np.maximum(0.0, idle_s - terms.free_s)
     return terms.increment_s * np.ceil(over / terms.increment_s - 1e-9) if terms.increment_s else over
 

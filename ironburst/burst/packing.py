@@ -17,12 +17,13 @@ from bisect import bisect_right
 from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from copy import copy
 from heapq import heapify, heappop, heappush, heapreplace
-from typing import NamedTuple
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING, NamedTuple
 
 from ironburst.burst.snapshot import Job, Node, Resources
+
+if TYPE_CHECKING:  # it is loaded where it is used: `ironburst status` would wait for it
+    import numpy as np
+    from numpy.typing import NDArray
 
 # Part of a GPU's share of CPUs or memory by which a job may exceed its own share:
 # else every odd request would cost a GPU more.
@@ -57,6 +58,8 @@ class _Holes:
     """
 
     def __init__(self) -> None:
+        import numpy as np
+
         # of the entries; `_gpus` 0: not in use
         self._begin: NDArray[np.float64] = np.zeros(32)
         self._until: NDArray[np.float64] = np.zeros(32)
@@ -92,8 +95,8 @@ class _Holes:
                 entry = len(self._of)
                 self._of.append(hole)
                 if entry == len(self._gpus):
-                    self._begin, self._until = np.tile(self._begin, 2), np.tile(self._until, 2)
-                    self._gpus = np.tile(self._gpus, 2)
+                    for column in (self._begin, self._until, self._gpus):
+                        column.resize(2 * len(column), refcheck=False)
             self._begin[entry], self._until[entry], self._gpus[entry] = begin, until, gpus
             entries.append(entry)
         self._longest = max(self._longest, until - begins[0])

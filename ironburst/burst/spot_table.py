@@ -9,10 +9,11 @@ spot does costs endlessly, so it is never chosen while anything else is possible
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
-import numpy as np
-from numpy.typing import NDArray
+if TYPE_CHECKING:  # it is loaded where it is used: `ironburst status` would wait for it
+    import numpy as np
+    from numpy.typing import NDArray
 
 STEP_S = 600.0
 AGES = (0, 1, 2, 3, 6, 12, 24, 48)  # steps: where the groups of ages begin
@@ -24,7 +25,7 @@ WAIT, SPOT, ON_DEMAND = range(3)  # what is to be done, and (waiting: nothing) w
 # where there is a choice, by (spot is there, what the job is on): the place of its two bits
 _SHIFT = {(False, WAIT): 0, (True, WAIT): 2, (True, SPOT): 4, (True, ON_DEMAND): 6}
 
-Floats: TypeAlias = NDArray[np.floating[Any]]
+Floats: TypeAlias = "NDArray[np.floating[Any]]"
 Odds = tuple[tuple[float, ...], tuple[float, ...]]
 """by (away, there), then by group of ages: the chance that a spell ends in a step"""
 
@@ -55,6 +56,8 @@ def best(terms: Terms, steps: int, left: int, there: bool, age: int, on: int, ce
 @lru_cache(maxsize=8)
 def _table(terms: Terms, steps: int) -> NDArray[np.uint8]:
     """What is best, two bits for each of _SHIFT, by [steps left, group of ages, cells of work left]. 8 MB at most."""
+    import numpy as np
+
     odds = (1 - (1 - np.array(terms.odds, np.float32)) ** terms.scale)[..., None]  # of a longer step
     widths = np.diff(np.array([*AGES, np.inf], np.float32)) / terms.scale
     older = np.clip(1 / widths, 0.0, 1.0).astype(np.float32)[:, None]
@@ -101,14 +104,15 @@ def _table(terms: Terms, steps: int) -> NDArray[np.uint8]:
 
 def _expected(usd: Floats, odds: Floats, older: Floats) -> Floats:
     """A step later: the spell has ended, or goes on and may have got into the next group of ages."""
-    aged = np.concatenate([usd[:, 1:], usd[:, -1:]], axis=1)
+    aged = usd.copy()
+    aged[:, :-1] = usd[:, 1:]
     expected: Floats = odds * usd[::-1, :1] + (1 - odds) * (older * aged + (1 - older) * usd)
     return expected
 
 
 def _worked(usd: Floats) -> Floats:
     """With a step's work before it."""
-    worked = np.empty_like(usd)
+    worked = usd.copy()
     worked[..., :CELLS] = usd[..., :1]
     worked[..., CELLS:] = usd[..., :-CELLS]
     return worked
@@ -116,6 +120,6 @@ def _worked(usd: Floats) -> Floats:
 
 def _delayed(usd: Floats, cells: int) -> Floats:
     """With so many cells of work more."""
-    delayed = np.full_like(usd, _LATE)
-    delayed[..., : usd.shape[-1] - cells] = usd[..., cells:]
+    delayed, left = usd.copy(), usd.shape[-1] - cells
+    delayed[..., :left], delayed[..., left:] = usd[..., cells:], _LATE
     return delayed

@@ -9,7 +9,7 @@ from ironburst.catalog.aws.regions import zone_labels
 from ironburst.catalog.cabling import CableReach, cable_reaches
 from ironburst.catalog.charts import Chart, ChartFacts, chart, chart_facts, charts
 from ironburst.catalog.electricity import Electricity, electricity
-from ironburst.catalog.errors import Unknown, nearest, suggested
+from ironburst.catalog.errors import Unknown
 from ironburst.catalog.hardware import (
     Board,
     Gpu,
@@ -56,6 +56,7 @@ from ironburst.catalog.software import (
     software_extra,
     software_facts,
 )
+from ironburst.system.near import nearest, suggested
 
 __all__ = [
     "Board",

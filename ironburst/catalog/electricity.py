@@ -5,8 +5,9 @@ from __future__ import annotations
 import functools
 from dataclasses import dataclass
 
-from ironburst.catalog.errors import Unknown, nearest
+from ironburst.catalog.errors import Unknown
 from ironburst.catalog.tables import table
+from ironburst.system.near import nearest
 
 
 @dataclass(frozen=True)

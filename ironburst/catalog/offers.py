@@ -5,14 +5,20 @@ one hour of an instance costs, where that is known. Sums made from it are estima
 import functools
 import re
 
-from ironburst.catalog.aws import instances as of_aws
-from ironburst.catalog.aws import regions as regions_of_aws
+from ironburst.catalog.aws import instances as first
+from ironburst.catalog.aws import regions as first_regions
+from ironburst.catalog.azure import regions as third_regions
+from ironburst.catalog.azure import sizes as third
 from ironburst.catalog.errors import Unknown, look_up, unknown
-from ironburst.catalog.google import machine_types as of_google
-from ironburst.catalog.google import regions as regions_of_google
+from ironburst.catalog.google import machine_types as second
+from ironburst.catalog.google import regions as second_regions
 from ironburst.catalog.instances import InstanceType, Interruptions, Market, Price, Region, Savings
 
-_ROOMS = ((of_aws.instance_types, regions_of_aws.regions), (of_google.machine_types, regions_of_google.regions))
+_ROOMS = (
+    (first.instance_types, first_regions.regions),
+    (second.machine_types, second_regions.regions),
+    (third.sizes, third_regions.regions),
+)
 
 
 @functools.cache

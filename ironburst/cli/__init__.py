@@ -20,9 +20,9 @@ from typing import TypeAlias
 import argcomplete
 
 from ironburst import __version__
-from ironburst.catalog.errors import nearest, suggested
 from ironburst.cli import crash
 from ironburst.cli.arguments import Parser
+from ironburst.system.near import nearest, suggested
 
 Subparsers: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 """What a verb adds its parser to; argparse has no public name for it."""

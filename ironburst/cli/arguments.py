@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any, NoReturn, TypeAlias
 
-from ironburst.catalog.errors import nearest, suggested
 from ironburst.system.bad_input import BadInput
+from ironburst.system.near import nearest, suggested
 
 Ip: TypeAlias = ipaddress.IPv4Address | ipaddress.IPv6Address
 

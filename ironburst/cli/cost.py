@@ -1,4 +1,5 @@
-"""`ironburst report --from …`: GPU-hours and dollars by account, user, job, pool or day; the bill beside the estimates.
+"""`ironburst report --from …`: GPU-hours and dollars by account, user, job, pool, cloud or day; the bill beside the
+estimates.
 
 What is shown and how it looks: ironburst.cost.gathered and .shown
 """
@@ -43,7 +44,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--from", dest="begin", metavar="DATE", help=told.format("the beginning", "this month's"))
     group.add_argument("--to", dest="end", metavar="DATE", help=told.format("the end, itself outside,", "now"))
     group.add_argument("--by", choices=BY, default="account", help="what a row is of (default: %(default)s)")
-    told = "the bill to hold the estimates against: a Cost and Usage Report or FOCUS, CSV (.gz); repeatable"
+    told = "the bill to hold the estimates against: FOCUS or a Cost and Usage Report, CSV (.gz); repeatable"
     group.add_argument("--bill", type=Path, action="append", default=[], metavar="FILE", help=told)
     group.add_argument("--jobs", type=Path, metavar="FILE", help="a saved answer of sacct instead of asking Slurm")
     shape = group.add_mutually_exclusive_group()
@@ -193,12 +194,16 @@ def _compared(
     pools = {pool.name for pool in document.pools} | {lease.lease.pool for lease in leases}
     karpenter = frozenset(pool.node_pool for pool in document.karpenter)
     groups = frozenset(host.name.rpartition("-")[0] for host in document.hosts if host.kind == "cloud")
-    stack = Stack(document.cluster, frozenset(pools - {""}) - karpenter, groups, karpenter)
+    gpus = {pool.name: pool.gpu.count for pool in document.pools}
+    stack = Stack(document.cluster, frozenset(pools - {""}) - karpenter, groups, karpenter, gpus)
     lines = (line for path in arguments.bill for line in bill.read(_text(path), str(path)))
     try:
         compared = reconcile.compare(lines, leases, stack, window)
     except ValueError as error:
         raise BadInput(str(error)) from None
+    if compared.left_out:
+        count = f"{compared.left_out:,} leases are"
+        print(f"ironburst: {count} in clouds of which no bill was given, and left out of it", file=sys.stderr)
     if not compared.lines:
         what_to_do = "are its tags active for cost allocation, and is it the right account's bill? (ironburst doctor)"
         print(f"ironburst: no line of the bill is of {document.cluster}: {what_to_do}", file=sys.stderr)

@@ -44,7 +44,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Compare and print."""
     left, right = _path(arguments.left), _path(arguments.right)
     of_left = valid(left)
-    images = _images(arguments.images, clouds.declared(of_left).image_ids or clouds.EXAMPLE)
+    images = _images(arguments.images, clouds.declared(of_left)[0][0].image_ids or clouds.EXAMPLE)
     found = [*images, *of_locks(_lock(left), _lock(right)), *difference(of_left, valid(right))]
     if arguments.json:
         print(json.dumps([asdict(each) for each in found], indent=1, default=str))

@@ -43,7 +43,7 @@ def add_parser(subparsers: Subparsers) -> None:
     )
     parser.add_argument("cidr", metavar="CIDR", help=f"a private network of at most {MOST_ADDRESSES} addresses")
     parser.add_argument("--user", metavar="NAME", help="whose inventory may be read")
-    parser.add_argument("--password", metavar="REFERENCE", help=f"env:NAME, file:PATH or {secrets.TO_STORES}")
+    parser.add_argument("--password", metavar="REFERENCE", help=f"env:NAME, file:PATH, {secrets.TO_STORES}")
     parser.add_argument("--ca-file", metavar="PATH", help="CAs that signed the BMCs' certificates, in PEM")
     parser.add_argument("--insecure", action="store_true", help="log in whatever certificate is shown")
     parser.add_argument("--port", type=int, default=None, help="default: 443, with --plain-http 80")

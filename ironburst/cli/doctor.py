@@ -8,7 +8,7 @@ import os
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import nullcontext
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -120,7 +120,10 @@ def _examine(arguments: argparse.Namespace, config: ClusterConfig) -> Iterator[C
     if arguments.cloud or every:
         of_file = settings(arguments.stack_file)
         site = DeclaredSite(config, _document(arguments, config), datetime.now(UTC), of_file)
-        yield from clouds.declared(config).doctor(site)
+        for provider, its in clouds.declared(config):
+            seen = provider.doctor(replace(site, config=its, document=_document_in(its, site.document)))
+            whose = f"{its.cloud.provider} " if its.cloud and config.other_clouds else ""
+            yield from (replace(result, check=f"{whose}{result.check}") for result in seen)
     if beside and (arguments.slurm or every):
         prefix = slurm_prefix(arguments.slurm_prefix or None)
         yield from slurm.check(slurm.UnmanagedSlurm(stack_document(arguments.stack_file), Head(Slurm(prefix))))
@@ -154,6 +157,11 @@ def _document(arguments: argparse.Namespace, config: ClusterConfig) -> ClusterDo
     if published.cluster != config.name:
         raise BadInput(f"{path} is the document of {published.cluster}, {arguments.stack_file} declares {config.name}")
     return published
+
+
+def _document_in(config: ClusterConfig, published: ClusterDocument | None) -> ClusterDocument | None:
+    """The part of a document that is of the declaration's one cloud."""
+    return published.of_provider(config.cloud.provider) if published and config.cloud else published
 
 
 def _lines(finding: CheckResult) -> Iterator[str]:

@@ -75,6 +75,7 @@ def run(arguments: argparse.Namespace) -> int:
     try:
         path, document = declaration(arguments)
         pool = _pool(document, arguments)
+        document = document.in_cloud(pool)
         images = clouds.images(document)
         if (base := images.image(arguments.base_image)) is None or base.state != "available":
             what = f"is {base.state} there" if base else f"is not in {document.region}, or not shared with this account"
@@ -157,16 +158,16 @@ def _first_error(playbook: PlaybookRun) -> str:
 
 def _pool(document: ClusterDocument, arguments: argparse.Namespace) -> PoolDocument:
     """The pool; ValueError for this or another argument that can't be."""
-    ids = clouds.image_ids(document)
+    pool = document.pool(arguments.pool)
+    ids = clouds.image_ids(document.in_cloud(pool) if pool else document)
     if ids and not re.fullmatch(ids.form, arguments.base_image):
         raise ValueError(f"--base-image {arguments.base_image!r}: must be an image id, {ids.words}")
     if arguments.ssh_key and not arguments.ssh_key.is_file():
         raise ValueError(f"--ssh-key {arguments.ssh_key}: there is no such file")
-    for pool in document.pools:
-        if pool.name == arguments.pool:
-            return pool
-    known = ", ".join(pool.name for pool in document.pools) or "none"
-    raise ValueError(f"cluster {document.cluster} has no pool {arguments.pool!r}; its pools are: {known}")
+    if pool is None:
+        known = ", ".join(pool.name for pool in document.pools) or "none"
+        raise ValueError(f"cluster {document.cluster} has no pool {arguments.pool!r}; its pools are: {known}")
+    return pool
 
 
 def _refuse(sentence: str) -> int:

@@ -21,7 +21,8 @@ from ironburst.replay.formats import TraceError
 from ironburst.system.bad_input import BadInput
 
 DESCRIPTION = (
-    "GPU-hours and dollars, at home and rented, by account, user, job, pool or day: from the ledger and Slurm's sacct; "
+    "GPU-hours and dollars, at home and rented, by account, user, job, pool, cloud or day: from the ledger and Slurm's "
+    "sacct; "
     "the waits that were reached; the estimates against the bill, each difference explained. With --shadow: "
     "what `ironburst run --shadow` saw: its jobs, as they started and ended, played with rent, as `simulate` plays "
     "a trace, for whom it would have rented, for how much, and what the waits would have become. The ticks of a "

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 from pathlib import Path
+from typing import Any
 
 from ironburst.cli import Subparsers
 from ironburst.cli.site_options import guarded
@@ -34,10 +35,13 @@ def add_parser(subparsers: Subparsers) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Print, or write."""
     config, settings = valid(arguments.stack_file), load.settings(arguments.stack_file)
-    of_cloud = clouds.declared(config).rights
-    if not of_cloud:
-        raise BadInput(f"{arguments.stack_file} declares no cloud, so `up` needs no rights in one")
-    policies = of_cloud(Rights(config, settings, arguments.account))
+    policies: dict[str, Any] = {}
+    for provider, its in clouds.declared(config):
+        if not provider.rights:
+            raise BadInput(f"{arguments.stack_file} declares no cloud, so `up` needs no rights in one")
+        whose = f"{its.cloud.provider}-" if its.cloud and config.other_clouds else ""
+        of_cloud = provider.rights(Rights(its, settings, arguments.account))
+        policies |= {f"{whose}{name}": policy for name, policy in of_cloud.items()}
     if not arguments.out:
         print(json.dumps(policies, indent=2))
         return 0

@@ -10,6 +10,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import cast
 
 from ironburst import document
 from ironburst.adapters.prometheus import Prometheus
@@ -114,8 +115,7 @@ def _served(
     """What is scraped meanwhile. A port that is taken costs the metrics, not the controller."""
     named = os.environ.get("IRONBURST_CERTIFICATES", "").split(":")
     certificates = arguments.certificate or [Path(name) for name in named if name]
-    backup = arguments.backup or (Path(name) if (name := os.environ.get("IRONBURST_BACKUP")) else None)
-    metrics, server = Metrics(ledger, backup, certificates, teams), None
+    metrics, server = Metrics(ledger, _backup(arguments), certificates, teams), None
     try:
         server = exposition.Server(*at, lambda: metrics.text) if at else None
     except OSError as error:
@@ -125,6 +125,11 @@ def _served(
     finally:
         if server:
             server.close()
+
+
+def _backup(arguments: argparse.Namespace) -> Path | None:
+    named = os.environ.get("IRONBURST_BACKUP")
+    return cast("Path | None", arguments.backup) or (Path(named) if named else None)
 
 
 def _left(ledger: Ledger) -> str:
@@ -194,6 +199,7 @@ def _run(arguments: argparse.Namespace, clock: SystemClock) -> None:
             order_spool.prepare(ledger.path)
             controller = Controller(queue, cloud.follow(declared), ledger, clock, ticks)
             controller.job_runs, controller.idle_gpus = job_runs, IdleGpus(Prometheus)
+            controller.backup = _backup(arguments)
 
         def read() -> ClusterDocument:
             nonlocal declared

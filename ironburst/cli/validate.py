@@ -12,7 +12,8 @@ from pathlib import Path
 
 from ironburst.cli import Subparsers, waiting
 from ironburst.config import load, prices, yaml_file
-from ironburst.config.finding import ConfigError, Finding, path_of
+from ironburst.config.checks.common import clouds
+from ironburst.config.finding import ConfigError, Finding
 from ironburst.config.models import ClusterConfig
 from ironburst.config.stack import load_valid
 
@@ -66,8 +67,8 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _prices(config: ClusterConfig) -> list[Finding]:
     """A warning of old ones, in one line; nobody but validate says so each time."""
-    said = prices.aged(config.cloud, datetime.now(UTC).date()) if config.cloud else ""
-    return [Finding(path_of("cloud", "price"), None, "price-age", said, "warning")] if said else []
+    told = [(at("price"), prices.aged(cloud, datetime.now(UTC).date())) for at, cloud in clouds(config)]
+    return [Finding(path, None, "price-age", said, "warning") for path, said in told if said]
 
 
 def _places(path: Path) -> dict[str, tuple[Path, int]]:

@@ -5,16 +5,33 @@ have in common.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import datetime
-from typing import ClassVar, Literal
+from datetime import datetime, timedelta
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
 from ironburst.config.karpenter_models import KarpenterPool
 from ironburst.config.node_settings import NodeSettings
 from ironburst.config.software_models import Strict
-from ironburst.config.types import Duration, Moment, Name, NodeLabel, NodeLabelValue, Usd
+from ironburst.config.types import Account, Duration, Moment, Name, NodeLabel, NodeLabelValue, SecretRef, Usd
 from ironburst.nodes import naming
+
+ISSUER = r"^[a-z0-9.-]+(/[A-Za-z0-9._/-]+)?$"
+
+
+class Bought(Strict):
+    """Capacity of a fixed time that was paid for when somebody bought it."""
+
+    starts: Moment | None = Field(default=None, description="when it begins, with time zone; none: it has begun")
+    ends: Moment = Field(description="when it ends, with time zone")
+
+
+class OwnedBought(Bought):
+    """The same of a pool, whose nodes run in it."""
+
+    account: Account | None = Field(
+        default=None, description="the Slurm account whose jobs alone may rent in it, this very one; none: all"
+    )
 
 
 class _FixedAlone(Strict):
@@ -115,10 +132,30 @@ class _RentedAlone(Strict):
 class Pool(NodeSettings, _RentedAlone):
     """Rented nodes: none until the burst policy wants them, never more than `max_nodes`."""
 
+    block_key: ClassVar[str] = ""
+    """under which it names what was bought for a fixed time"""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _market_of_its_block(cls, given: Any) -> Any:
+        implied = isinstance(given, dict) and given.get(cls.block_key) and "markets" not in given
+        return given | {"markets": ["capacity-block"]} if implied else given
+
+    @property
+    def block(self) -> OwnedBought | None:
+        """What its nodes run in, and was bought for a fixed time."""
+        found: OwnedBought | None = getattr(self, self.block_key) if self.block_key else None
+        return found
+
+    @property
+    def closing(self) -> timedelta:
+        """How long before its block's end the cloud begins to end its instances."""
+        return timedelta(minutes=30)
+
     @property
     def bought(self) -> bool:
         """Its nodes run in capacity that somebody bought."""
-        return False
+        return bool(self.reserved)
 
     @property
     def reserved(self) -> list[tuple[str, tuple[str, ...]]]:
@@ -127,18 +164,22 @@ class Pool(NodeSettings, _RentedAlone):
 
     @property
     def opens(self) -> datetime | None:
-        """When its nodes can be launched first; None: they can."""
-        return None
+        """When its block begins; None: it has begun, or there is none."""
+        return self.block.starts if self.block else None
 
     @property
     def taken_back(self) -> datetime | None:
         """When the cloud begins to end its instances; None: no such moment."""
-        return self.capacity_ends
+        return self.block.ends - self.closing if self.block else self.capacity_ends
 
     @property
     def of_account(self) -> str | None:
         """The only account whose jobs may rent in it; None: all."""
-        return None
+        return self.block.account if self.block else None
+
+    def spans(self, spot_max_nodes: int) -> bool:
+        """Whether a job may have several of its nodes; on spot at most this number."""
+        return self.max_nodes > 1 and (set(self.markets) != {"spot"} or spot_max_nodes > 1)
 
     @property
     def paid_beside(self) -> str:
@@ -193,6 +234,21 @@ class Images(Strict):
     )
 
 
+class Ci(Strict):
+    """CI that previews changes. It signs in with tokens of its own (OpenID Connect), and has no key."""
+
+    issuer: str = Field(
+        pattern=ISSUER,
+        description="who issues the tokens, without https://",
+        examples=["token.actions.githubusercontent.com", "gitlab.com"],
+    )
+    preview: list[Annotated[str, Field(pattern=r"^[A-Za-z0-9:/@._ -]+$")]] = Field(
+        min_length=1,
+        description="`sub` of the tokens that may preview, whole: a wildcard is none",
+        examples=[["repo:org/name:pull_request", "repo:org/name:ref:refs/heads/main"]],
+    )
+
+
 class Data(Strict):
     """Files that nodes read. `path`: the folder in which they have it; None: /data/ and its name."""
 
@@ -227,6 +283,11 @@ class Cloud(Strict):
     data: Mapping[str, Data] = Field(default={}, description="name: files that cloud nodes are given to read")
     price: dict[str, Price] = Field(default={}, description="instance type: price")
     images: Images = Field(default=Images(), description="the images of rented nodes")
+    secrets: dict[SecretRef, SecretRef] = Field(
+        default={},
+        description="reference of a scheduler's secret: the same secret in this cloud's own store, where its rented "
+        "nodes read it; needed where the reference is to another cloud's store",
+    )
 
     @property
     def account(self) -> str:

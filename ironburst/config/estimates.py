@@ -18,8 +18,12 @@ RUNNING = (first, second)
 
 def fixed(config: ClusterConfig) -> list[Estimate]:
     """What costs money all the time, whether or not anything is rented."""
-    groups = [group(config.cloud, each) for each in config.cloud.groups] if config.cloud else []
-    return [*groups, *(each for running in RUNNING for each in running(config))]
+    found = [group(config.cloud_of(each), each) for each in config.groups]
+    for cloud in config.clouds:
+        whose = f"{cloud.provider} " if config.other_clouds else ""
+        beside = [each for running in RUNNING for each in running(config.in_cloud(cloud))]
+        found += [replace(each, what=f"{whose}{each.what}") for each in beside]
+    return found
 
 
 def pool(cloud: Cloud, declared: Pool) -> Estimate:

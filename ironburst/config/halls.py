@@ -209,13 +209,12 @@ def slurm_trees(config: ClusterConfig) -> list[TreeSwitch]:
         inside = {name for each in found for name in each.nodes}
         rest = tuple(each.name for each in hall.devices if each.name in slurms - inside)
         found += [TreeSwitch(name_once(f"{hall.name}-rest", taken), nodes=rest)] if rest else []
-    if config.cloud:
-        rented: list[tuple[Group | Pool, int]] = [(group, group.count) for group in config.cloud.groups]
-        rented += [(pool, pool.max_nodes) for pool in config.cloud.pools]
-        for each, count in rented:
-            if _is_slurms(config, each):
-                nodes = tuple(naming.numbered(each.name, count))
-                found.append(TreeSwitch(name_once(each.name, taken), nodes=nodes))
+    rented: list[tuple[Group | Pool, int]] = [(group, group.count) for group in config.groups]
+    rented += [(pool, pool.max_nodes) for pool in config.pools]
+    for each, count in rented:
+        if _is_slurms(config, each):
+            nodes = tuple(naming.numbered(each.name, count))
+            found.append(TreeSwitch(name_once(each.name, taken), nodes=nodes))
     return found
 
 

@@ -14,13 +14,15 @@ from ironburst.config.allowance_models import Allowance
 from ironburst.config.bios_models import Settings
 from ironburst.config.bridge_models import Bridge
 from ironburst.config.burst_models import Burst
+from ironburst.config.cloud_models import Group, Pool
 from ironburst.config.clouds import DeclaredCloud
 from ironburst.config.firmware_models import FirmwareMinimum
 from ironburst.config.hall_models import Chassis, Cord, Facilities, Rack
 from ironburst.config.install_models import Install, NodeNames
+from ironburst.config.karpenter_models import KarpenterPool
 from ironburst.config.monitoring_models import Monitoring
 from ironburst.config.node_settings import NodeSettings
-from ironburst.config.scheduler_models import Kubernetes, Scheduler, Slurm
+from ironburst.config.scheduler_models import Kubernetes, Scheduler, Slurm, in_store
 from ironburst.config.shares_models import Share
 from ironburst.config.software_models import DataScience, Software, Strict
 from ironburst.config.types import (
@@ -238,6 +240,11 @@ class ClusterConfig(Strict):
         description="where the owned nodes stand; none only with the cloud's control plane, or an unmanaged Slurm",
     )
     cloud: DeclaredCloud | None = Field(default=None, description="none: nothing is rented")
+    other_clouds: list[DeclaredCloud] = Field(
+        default=[],
+        description="beside `cloud`, at most one of each provider: one burst policy and one budget over all, and names "
+        "of pools and groups that are used once",
+    )
     budget: Budget | None = Field(default=None, description="needed where there are burst pools")
     scheduler: Scheduler = Field(description="Slurm, or a Kubernetes cluster: kind says which")
     other_schedulers: list[Scheduler] = Field(
@@ -263,6 +270,38 @@ class ClusterConfig(Strict):
     data_science: list[DataScience] = Field(
         default=[], description="frameworks that GPU nodes offer as module files and containers"
     )
+
+    @property
+    def clouds(self) -> list[DeclaredCloud]:
+        """All of them, the first one first."""
+        return [*([self.cloud] if self.cloud else []), *self.other_clouds]
+
+    @property
+    def groups(self) -> list[Group]:
+        """The fixed groups of all clouds."""
+        return [group for each in self.clouds for group in each.groups]
+
+    @property
+    def pools(self) -> list[Pool]:
+        """The burst pools of all clouds."""
+        return [pool for each in self.clouds for pool in each.pools]
+
+    @property
+    def karpenter(self) -> list[KarpenterPool]:
+        """What Karpenter launches in all clouds."""
+        return [pool for each in self.clouds for pool in each.karpenter]
+
+    def cloud_of(self, nodes: Group | Pool) -> DeclaredCloud:
+        """Whose nodes these are."""
+        return next(each for each in self.clouds if any(nodes is its for its in (*each.groups, *each.pools)))
+
+    def in_cloud(self, cloud: DeclaredCloud) -> ClusterConfig:
+        """The declaration as one of its clouds has it: that cloud alone, and secrets in its store."""
+        if not self.other_clouds and not cloud.secrets:
+            return self
+        schedulers = [in_store(each, cloud.secrets) for each in self.schedulers]
+        update = {"cloud": cloud, "other_clouds": [], "scheduler": schedulers[0], "other_schedulers": schedulers[1:]}
+        return self.model_copy(update=update)
 
     @property
     def schedulers(self) -> list[Scheduler]:

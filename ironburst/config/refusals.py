@@ -12,10 +12,11 @@ from typing import Any
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
-from ironburst.config.aws.forms import FORMS as IDS
+from ironburst.config.aws.forms import FORMS as FIRST
+from ironburst.config.azure.forms import FORMS as THIRD
 from ironburst.config.clouds import CLASSES
 from ironburst.config.finding import Finding, path_of
-from ironburst.config.google.forms import FORMS as NAMES
+from ironburst.config.google.forms import FORMS as SECOND
 from ironburst.config.models import ClusterConfig
 from ironburst.config.scheduler_models import Kubernetes, Slurm
 from ironburst.config.software_models import EMPTY
@@ -143,8 +144,9 @@ def _form(location: Sequence[str | int], pattern: str) -> str:
 
 _FORMS = {
     r"^[a-z]([a-z0-9-]{0,30}[a-z0-9])?$": "write a small letter first, then small letters, digits and -, at most 32",
-    **IDS,
-    **NAMES,
+    **FIRST,
+    **SECOND,
+    **THIRD,
 }
 """pattern that several keys share: its words"""
 
@@ -173,7 +175,9 @@ def _as_written(location: Sequence[str | int]) -> Sequence[str | int]:
 
 def _behind_section(location: Sequence[str | int]) -> int:
     """Where the kind of scheduler or cloud stands; 0: this is neither's."""
-    at = {"scheduler": 1, "other_schedulers": 2, "cloud": 1}.get(str(location[0]) if location else "", 0)
+    at = {"scheduler": 1, "other_schedulers": 2, "cloud": 1, "other_clouds": 2}.get(
+        str(location[0]) if location else "", 0
+    )
     return at if len(location) > at else 0
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import ipaddress
 import re
-from typing import Annotated, Any, Literal
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import AfterValidator, Discriminator, Field, Tag
 
@@ -16,6 +17,8 @@ from ironburst.config.software_models import Strict
 from ironburst.config.types import Address, Certificates, Duration, Folder, Mail, Name, Network, Ports, SecretRef
 from ironburst.nodes.naming import SITE_LABEL
 from ironburst.system import secrets
+
+Part = TypeVar("Part", bound=Strict)
 
 
 def _partition(value: str) -> str:
@@ -268,6 +271,17 @@ class Kubernetes(Hosted, _MadeHere):
     def head_node(self) -> str | None:
         """Name of the node that it is made on; None: it is there already."""
         return self.control_plane.head if self.control_plane else None
+
+
+def in_store(part: Part, copies: Mapping[str, str]) -> Part:
+    """A section whose references to secrets are to their copies, where they have one."""
+    update: dict[str, Any] = {}
+    for key, value in part:
+        if isinstance(value, Strict):
+            update[key] = in_store(value, copies)
+        elif isinstance(value, str) and value in copies:
+            update[key] = copies[value]
+    return part.model_copy(update=update)
 
 
 def _kind(value: Any) -> str:

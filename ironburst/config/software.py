@@ -71,10 +71,7 @@ def groups(config: ClusterConfig) -> list[model.Group]:
     Raises catalog.Unknown for hardware that isn't known.
     """
     owned = [_owned(config, hall.name, nodes) for hall in config.halls for nodes in hall.nodes if nodes.managed]
-    if not config.cloud:
-        return owned
-    fixed = [_fixed(config, group) for group in config.cloud.groups]
-    rented = [_rented(config, pool) for pool in config.cloud.pools]
+    fixed, rented = [_fixed(config, group) for group in config.groups], [_rented(config, pool) for pool in config.pools]
     return [*owned, *fixed, *rented]
 
 

@@ -63,9 +63,8 @@ class Brake:
         except _LEDGER as error:
             said.append(f"the ledger can't be read ({error}): {len(self._known)} leases are known from before")
         living = {id for id, instance in site.instances.items() if instance.alive}
-        may_live = [
-            lease for lease in self._known if lease.instance_id in living or (site.unlisted and lease.instance_id)
-        ]
+        silent = {lease.instance_id for lease in self._known if lease.instance_id and site.silent_of(lease.pool)}
+        may_live = [lease for lease in self._known if lease.instance_id in living | silent]
         return [lease for lease in may_live if lease.state != records.TERMINATED]
 
     def _unpayable(self, site: Site, leases: list[LeaseRow], said: list[str]) -> _Ending:

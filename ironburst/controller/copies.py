@@ -50,6 +50,19 @@ def save(path: Path, to: Path, keep: int = 0) -> tuple[Path, dict[str, int]]:
     return file, {table: content.rows for table, content in was.items()}
 
 
+def newest_s(path: Path) -> float:
+    """When a copy, or the newest one of a folder, was written, in seconds since 1970; 0: there is none to be seen."""
+    try:
+        return max((each.stat().st_mtime for each in (path.iterdir() if path.is_dir() else [path])), default=0.0)
+    except OSError:
+        return 0.0
+
+
+def noted(path: Path | None) -> dict[str, float]:
+    """What a tick notes of it for `ironburst status`; nothing where nobody said where copies are put."""
+    return {"copied_s": newest_s(path)} if path else {}
+
+
 def restore(copy: Path, into: Path) -> None:
     """Make a ledger from a copy. One that is there already, with anything in it, is left alone. Raises LedgerError."""
     with closing(schema.opened(copy, read_only=True)) as source:

@@ -58,7 +58,7 @@ class Energy:
 @dataclass(frozen=True)
 class Places:
     """Where nodes are, as far as it is known. `pue`: of all halls; `halls` and `cloud` as the document has them;
-    `hall_of`: owned nodes; `rented`: nodes that are in the cloud, or were.
+    `hall_of`: owned nodes; `rented`: nodes that are in a cloud, or were; `elsewhere`: those in another than the first.
     """
 
     pue: float | None = None
@@ -66,6 +66,7 @@ class Places:
     cloud: PlaceEnergy | None = None
     hall_of: Mapping[str, str] = field(default_factory=dict)
     rented: frozenset[str] = frozenset()
+    elsewhere: Mapping[str, PlaceEnergy | None] = field(default_factory=dict)
 
     @classmethod
     def of(cls, document: ClusterDocument | None, ledger: Ledger | None = None) -> Places:
@@ -77,12 +78,15 @@ class Places:
         leased |= {node for pool in document.pools for node in pool.nodes}
         leased |= {host.name for host in hosts if host.kind == "cloud"}
         hall_of = {host.name: host.hall for host in hosts if host.hall and host.name not in leased}
-        return cls(declared.pue, declared.halls, declared.cloud, hall_of, frozenset(leased))
+        its = {each.provider: each.energy for each in document.other_clouds}
+        elsewhere = {node: its[pool.provider] for pool in document.pools if pool.provider in its for node in pool.nodes}
+        elsewhere |= {host.name: its[host.provider] for host in hosts if host.provider in its}
+        return cls(declared.pue, declared.halls, declared.cloud, hall_of, frozenset(leased), elsewhere)
 
     def at(self, node: str) -> PlaceEnergy:
         """Of a node's place."""
         if node in self.rented:
-            return self.cloud or _UNKNOWN
+            return self.elsewhere.get(node, self.cloud) or _UNKNOWN
         return self.halls.get(self.hall_of.get(node, ""), PlaceEnergy(pue=self.pue))
 
 

@@ -63,6 +63,7 @@ def launch_request(document: ClusterDocument, launch: LaunchRow, zone: str, atte
     place = pool.place(zone, launch.instance_type) if pool else None
     if pool is None or place is None:
         return None
+    document = document.in_cloud(pool)
     return LaunchRequest(
         token=token(document.cluster, launch.id, attempt),
         launch=launch.id,

@@ -28,6 +28,8 @@ from ironburst.controller.schema import LedgerError as LedgerError
 from ironburst.controller.schema import NotForYou as NotForYou
 
 _PLACE = "pool, zone, market, nodes, instance_type"  # the key of cool_downs
+# each by its index, which an OR would not use
+_PAID_AFTER = "(SELECT rowid FROM leases WHERE state != 'ended' UNION SELECT rowid FROM leases WHERE to_s > ?)"
 _EVENTS = "SELECT at_s, kind, launch, lease, job, text FROM events"
 
 
@@ -244,7 +246,7 @@ class Ledger(DecisionRecords):
     # ---- money
     def leases_paid_after(self, at_s: float) -> list[LeaseRow]:
         """Open ones, and those that were paid for beyond that moment."""
-        query = "SELECT * FROM leases WHERE state != 'ended' OR to_s > ? ORDER BY rowid"
+        query = f"SELECT * FROM leases WHERE rowid IN {_PAID_AFTER} ORDER BY rowid"
         return [records.lease(row) for row in self._rows(query, at_s)]
 
     def rates_paid_after(self, at_s: float) -> dict[str, list[Rate]]:
@@ -254,7 +256,7 @@ class Ledger(DecisionRecords):
         if not schema.columns(self._db, "rates"):
             return {}
         query = (
-            "SELECT rates.* FROM rates JOIN leases ON lease = leases.id WHERE state != 'ended' OR to_s > ?"
+            f"SELECT rates.* FROM rates JOIN leases ON lease = leases.id WHERE leases.rowid IN {_PAID_AFTER}"
             " ORDER BY lease, rates.from_s"
         )
         rates: dict[str, list[Rate]] = {}

@@ -7,7 +7,6 @@ from __future__ import annotations
 import json
 import zlib
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 from datetime import UTC, datetime
 from typing import NamedTuple
 
@@ -88,12 +87,15 @@ class DecisionRecords(JobRecords):
 
     def _worded(self, newest: Mapping[int, Row]) -> dict[int, DecisionRow]:
         """Decisions, each the newest of its job, as they read now."""
-        found = {job: records.of(DecisionRow, row) for job, row in newest.items()}
-        for job, (at_s, told) in self._wordings(found).items() if found else ():
-            row = found.get(job)
-            if row and row.last_s < at_s and (row.kind, row.code) == told[:2]:
+        wordings, found = self._wordings(newest) if newest else {}, {}
+        for job, row in newest.items():
+            at_s, told = wordings.get(job, (0.0, None))
+            if told and row["last_s"] < at_s and (row["kind"], row["code"]) == told[:2]:
                 _, _, text, look_again_s, figures = told
-                found[job] = replace(row, last_s=at_s, text=text, look_again_s=look_again_s, figures=figures)
+                more = {"last_s": at_s, "text": text, "look_again_s": look_again_s, "figures": figures}
+                found[job] = records.of(DecisionRow, row, **more)
+            else:
+                found[job] = records.of(DecisionRow, row)
         return found
 
     def decisions(self, job: int | None = None) -> list[DecisionRow]:

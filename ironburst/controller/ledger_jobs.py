@@ -66,12 +66,12 @@ class JobRecords:
         rows = self._rows(f"SELECT * FROM jobs WHERE {which}", job)
         return records.of(JobRow, rows[0]) if rows else None
 
-    def gpus_since(self, at_s: float, now_s: float) -> list[GpuTimes]:
-        """Of the jobs with GPUs that are in the queue, or have left it since."""
+    def gpus_since(self, at_s: float, now_s: float) -> Iterator[GpuTimes]:
+        """Of the jobs with GPUs that are in the queue, or have left it since; of a large site 250,000."""
         query = f"""SELECT nodes * gpus, submit_s, CASE WHEN ran_on != '' AND state != 'PENDING' THEN start_s END,
             CASE state WHEN 'LEFT_QUEUE' THEN last_s ELSE ? END, ran_on
             FROM jobs WHERE gpus > 0 AND (last_s >= ? OR {_IN_QUEUE})"""  # of a large queue only changes are written
-        return [tuple(row) for row in self._rows(query, now_s, at_s)]
+        return map(tuple, self._db.execute(query, (now_s, at_s)))
 
     def parts(self, whole: int) -> list[JobRow]:
         """The tasks of an array, the parts of a heterogeneous job, and earlier jobs of a number, by the number."""

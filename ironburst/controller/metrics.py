@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from ironburst.burst import Decision
-from ironburst.controller import burn, idle_gpus, ownership, records, status_report
+from ironburst.controller import burn, copies, idle_gpus, ownership, records, status_report
 from ironburst.controller.ledger import Ledger
 from ironburst.controller.teams import Teams
 from ironburst.controller.tick import Report
@@ -109,7 +109,7 @@ class Metrics:
                 _gauge(
                     "ledger_backup_timestamp_seconds",
                     "When the ledger was copied last; 0: there is no copy",
-                    _one(_newest_s(self._backup)) if self._backup else (),
+                    _one(copies.newest_s(self._backup)) if self._backup else (),
                 ),
                 _gauge(
                     "certificate_expiry_timestamp_seconds",
@@ -121,14 +121,6 @@ class Metrics:
 
 
 _DONE = {"launches": "launch", "assigns": "assign", "widen": "widen", "narrow": "narrow", "releases": "release"}
-
-
-def _newest_s(path: Path) -> float:
-    """When a file, or the newest one of a folder, was written; 0: there is none that can be seen."""
-    try:
-        return max((each.stat().st_mtime for each in (path.iterdir() if path.is_dir() else [path])), default=0.0)
-    except OSError:
-        return 0.0
 
 
 def _end_s(path: Path) -> float:

@@ -10,7 +10,7 @@ from ironburst.burst import Node
 from ironburst.controller import leases, records
 from ironburst.controller.records import LeaseRow
 from ironburst.controller.site import Site
-from ironburst.ports import CloudError, InstanceTrouble, Interruption, Observation
+from ironburst.ports import CloudError, InstanceTrouble, Interruption, Observation, SomeSilent
 
 # jobs are put back so long before a scheduled event: time to stop them, and a controller that was away for a moment
 BEFORE_S = records.ENDING_S
@@ -60,11 +60,15 @@ def troubles(site: Site, observation: Observation) -> None:
     """
     _from_nodes(site, observation)
     of = {lease.instance_id: lease for lease in site.ledger.leases() if lease.instance_id}
-    running = [id for id in of if (site.instances[id].state == "running" if id in site.instances else site.unlisted)]
-    if site.unlisted and site.late:  # EC2 isn't reached: waiting for it once more only makes the next notice late
-        return
+    hidden = {id for id, lease in of.items() if id not in site.instances and site.silent_of(lease.pool)}
+    if site.late:  # EC2 isn't reached: waiting for it once more only makes the next notice late
+        hidden = set()
+    running = [id for id in of if id in hidden or (id in site.instances and site.instances[id].state == "running")]
     try:
         found = site.cloud.troubles(running) if running else []
+    except SomeSilent as error:
+        site.tell("trouble", f"status checks and scheduled events aren't known: {error}")
+        found = error.answer
     except CloudError as error:
         site.tell("trouble", f"status checks and scheduled events aren't known: {error}")
         return

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import product
 from typing import Any
 
-from ironburst.burst import Job, Lease, Node, OtherType, Policy, Pool, Resources, Snapshot, explain, runtimes
+from ironburst.burst import CoolDown, Job, Lease, Node, OtherType, Policy, Pool, Resources, Snapshot, explain, runtimes
 from ironburst.burst.limits import Limits, WaitTarget
 from ironburst.burst.policy import DeadlineMoves
 from ironburst.controller import (
@@ -117,7 +118,7 @@ def _with_gpus(nodes: Iterable[Node], document: ClusterDocument) -> tuple[Node, 
 
 def declared_pool(declared: PoolDocument, document: ClusterDocument) -> Pool:
     """A declared pool, before anything was seen of it."""
-    untyped = document.burst.untyped_jobs_may_use
+    document, untyped = document.in_cloud(declared), document.burst.untyped_jobs_may_use
     reserved = tuple(declared.markets) if declared.bought else ()
     return Pool(
         name=declared.name,
@@ -179,7 +180,11 @@ def snapshot(site: Site, observation: Observation, images: dict[str, PoolImage])
         leases=tuple(
             _lease(site, lease, observation, joined[lease.launch], money.rates_of(lease, rates)[-1]) for lease in leases
         ),
-        cool_downs=(*site.ledger.cool_downs(now), *order_book.closings(site.ledger, site.document, now)),
+        cool_downs=(
+            *site.ledger.cool_downs(now),
+            *order_book.closings(site.ledger, site.document, now),
+            *_unlisted(site),
+        ),
         budget=karpenter.budget_of(site),
         experience=runtimes.relevant(runtime_store.experience(site.ledger), observation.jobs),
         unstarted=unstarted.jobs(site.ledger, observation.jobs),
@@ -189,6 +194,14 @@ def snapshot(site: Site, observation: Observation, images: dict[str, PoolImage])
         refused_s=_refused_s(site, observation, {lease.node for lease in leases}),
         notes={"cluster": site.document.cluster, "document_serial": str(site.document.serial)},
     )
+
+
+def _unlisted(site: Site) -> Iterator[CoolDown]:
+    """The places of pools whose cloud doesn't list its instances, where another one does."""
+    for pool in site.document.pools if not site.unlisted else ():
+        if halt := site.silent_of(pool.name):
+            until_s, places = site.now + site.document.burst.tick_s, product(pool.zone_names, pool.markets)
+            yield from (CoolDown(pool.name, zone, market, 1, until_s, halt.why) for zone, market in places)
 
 
 def _jobs(site: Site, observation: Observation) -> tuple[Job, ...]:

@@ -27,8 +27,8 @@ def run(site: Site, observation: Observation, heard: Said | None) -> None:
     are compared with the cloud, and its spending with what was written. Raises CloudError or SchedulerError where that
     can't be done, without instances or without a scheduler that gives no answer.
     """
-    if heard is not None and site.unlisted:
-        raise CloudError(site.unlisted.why)
+    if heard is not None and site.silent:
+        raise CloudError("; ".join(halt.why for halt in site.silent.values()))
     if heard is not None and observation.silent:
         raise SchedulerError(
             f"{' and '.join(observation.silent)} must answer, too, before a ledger that knows less than the world is "

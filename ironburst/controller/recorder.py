@@ -76,8 +76,7 @@ class Recorder:
         self.folder, self._keep_s, self._keep_bytes = Path(folder), keep_days * 86400, keep_mb * 1e6
         self._matters: tuple[Policy, Snapshot, Decision] | None = None  # of the tick written last
         self._last: dict[str, Any] | None = None  # as it is in the file under way
-        self._encoded = Kept(to_json)  # jobs and nodes that stay the same are as they were in the last tick
-        self._waits: dict[tuple[int, str], Wait] = {}  # without their wording, of the last tick
+        self._waits: dict[int, Wait] = {}  # without their wording, of the last tick
         self._file: Path | None = None
         self._began_s = 0.0
 
@@ -89,11 +88,10 @@ class Recorder:
         if matters == self._matters:
             return False
         told = matters[2] if len(snapshot.jobs) >= LARGE else decision
-        self._encoded.look()
         said = {
             "policy": to_json(policy),
-            "snapshot": to_json(snapshot, self._encoded),
-            "decision": to_json(told, self._encoded),
+            "snapshot": to_json(snapshot, _as_it_is),
+            "decision": to_json(told, _as_it_is),
         }
         try:
             self._write(snapshot.now_s, said)
@@ -123,10 +121,9 @@ class Recorder:
         """A decision without what changes as time goes by: wording, money to be set aside, when to look again."""
         names = [field.name for field in fields(Decision) if field.name != "waits"]
         bare = Decision(**{name: tuple(map(_without_wording, getattr(decision, name))) for name in names})
-        waits = tuple(
-            self._waits.get((wait.job, wait.code)) or Wait(wait.job, wait.code, "") for wait in decision.waits
-        )
-        self._waits = {(wait.job, wait.code): wait for wait in waits}
+        kept = ((self._waits.get(wait.job), wait) for wait in decision.waits)
+        waits = tuple(old if old and old.code == wait.code else Wait(wait.job, wait.code, "") for old, wait in kept)
+        self._waits = {wait.job: wait for wait in waits}
         return replace(bare, waits=waits)
 
     def _prune(self, now_s: float) -> None:
@@ -278,6 +275,10 @@ def _began(path: Path) -> float:
         return datetime.strptime(path.name.split("-")[1], _TIME).replace(tzinfo=UTC).timestamp()
     except ValueError:  # named by somebody else
         return path.stat().st_mtime
+
+
+def _as_it_is(item: Any) -> Any:
+    return item
 
 
 def _without_wording(item: Any) -> Any:

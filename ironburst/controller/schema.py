@@ -146,7 +146,12 @@ def apply(db: Database) -> None:
     ):
         if column not in columns(db, table):
             db.execute(f"ALTER TABLE {table} ADD COLUMN {column} {kind}")
-    db.execute("CREATE INDEX IF NOT EXISTS jobs_by_part ON jobs(called) WHERE called != ''")
+    for index in (
+        "jobs_by_part ON jobs(called) WHERE called != ''",
+        "open_leases ON leases(state) WHERE state != 'ended'",
+        "leases_by_end ON leases(to_s)",
+    ):
+        db.execute(f"CREATE INDEX IF NOT EXISTS {index}")
     if columns(db, "cool_downs_before"):
         names = ", ".join(columns(db, "cool_downs_before"))
         db.execute(

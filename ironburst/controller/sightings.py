@@ -75,12 +75,15 @@ def _gone(site: Site, lease: LeaseRow, id: str, node: Node | None) -> str:
     instance = site.instances.get(id)
     if instance is None:
         unseen_s = 0.0 if lease.seen_s is None else site.now - lease.seen_s
-        if unseen_s < UNSEEN_S or answers(node) or site.unlisted:
+        if unseen_s < UNSEEN_S or answers(node) or site.silent_of(lease.pool):
             return ""
         try:
             instance = ask(site, [lease]).get(id)
         except CloudError as error:
-            site.unlisted = Halt("ironburst", f"the cloud doesn't say which instances live: {error}", site.now)
+            halt = Halt("ironburst", f"the cloud doesn't say which instances live: {error}", site.now)
+            declared = site.document.pool(lease.pool)
+            whose = [declared.provider] if declared else [cloud.provider for cloud in site.document.clouds]
+            site.silent |= dict.fromkeys(whose or [""], halt)
             site.tell("trouble", f"{lease.node}: whether its instance lives can't be asked: {error}")
             return ""
         if instance is None:

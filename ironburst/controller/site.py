@@ -48,7 +48,8 @@ class Site:
     # nodes that were powered up for a launch that the cloud refused, until the next decision; it outlives the tick
     spare: set[str] = field(default_factory=set)
     halt: Halt | None = None  # by a person
-    unlisted: Halt | None = None  # the cloud doesn't list its instances: nothing new is rented without seeing them
+    # clouds that don't list their instances, by provider: nothing new is rented there without seeing them
+    silent: dict[str, Halt] = field(default_factory=dict)
     stop_s: float = records.STOP_S  # so long a job has to leave a node that ends
 
     @property
@@ -64,6 +65,19 @@ class Site:
         """An event for as long as the same holds, however many ticks that is."""
         if self.told.is_new(text):
             self.event(kind, text, launch=launch, lease=lease)
+
+    @property
+    def unlisted(self) -> Halt | None:
+        """Why no cloud of the document lists its instances; None: one does."""
+        known = [self.silent.get(cloud.provider) for cloud in self.document.clouds] or [*self.silent.values()]
+        return known[0] if known and None not in known else None
+
+    def silent_of(self, pool: str) -> Halt | None:
+        """Why the cloud of a pool doesn't list its instances; None: it does. One that isn't declared any more may be of
+        any.
+        """
+        declared = self.document.pool(pool)
+        return self.silent.get(declared.provider) if declared else next(iter(self.silent.values()), None)
 
     @property
     def late(self) -> bool:
@@ -88,7 +102,7 @@ def pool_images(site: Site, known: dict[str, str]) -> dict[str, PoolImage]:
 
 def _image(site: Site, pool: PoolDocument, known: dict[str, str]) -> PoolImage:
     parameter, before = pool.image, PoolImage(known.get(pool.image, ""))
-    if site.unlisted and before.id:
+    if site.silent_of(pool.name) and before.id:
         return before
     try:
         id = site.cloud.image_id(parameter)

@@ -41,15 +41,23 @@ def spent(ledger: Ledger, rates: money.Paid, at_s: float) -> Spent:
     return money.spent(_paid(ledger, at_s), rates, at_s)
 
 
-def by_pool(ledger: Ledger, from_s: float, to_s: float, now_s: float) -> dict[str, dict[str, float]]:
-    """USD of a time by pool and account, as far as it has passed; a NodePool of Karpenter's is a pool, too."""
+def by_pool(ledger: Ledger, times: Sequence[money.Times], now_s: float) -> list[dict[str, dict[str, float]]]:
+    """USD of each of these times by pool and account, as far as it has passed; a NodePool of Karpenter's is a pool,
+    too.
+    """
+    first_s = min(from_s for from_s, _ in times)
     theirs, their_rates = karpenter_store.rows(ledger)
-    known = ledger.rates_paid_after(from_s) | their_rates
+    known = ledger.rates_paid_after(first_s) | their_rates
     pools: dict[str, list[LeaseRow]] = {}
-    for lease in (*ledger.leases_paid_after(from_s), *theirs):
+    for lease in (*ledger.leases_paid_after(first_s), *theirs):
         pools.setdefault(lease.pool, []).append(lease)
-    costs = {name: money.within(leases, known, (from_s, to_s), now_s) for name, leases in sorted(pools.items())}
-    return {name: found for name, cost in costs.items() if (found := {who: usd for who, usd in cost.items() if usd})}
+    costs = [
+        {name: money.within(leases, known, each, now_s) for name, leases in sorted(pools.items())} for each in times
+    ]
+    return [
+        {name: found for name, cost in each.items() if (found := {who: usd for who, usd in cost.items() if usd})}
+        for each in costs
+    ]
 
 
 def rates(ledger: Ledger, now_s: float) -> dict[str, list[Rate]]:

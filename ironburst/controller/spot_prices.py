@@ -13,7 +13,7 @@ from ironburst.controller.ledger import Ledger
 from ironburst.controller.records import LeaseRow
 from ironburst.controller.site import Site
 from ironburst.document import ClusterDocument, PoolDocument
-from ironburst.ports import CloudError
+from ironburst.ports import CloudError, SomeSilent
 
 EVERY_S = 600.0
 _KEY = "spot_prices"
@@ -60,11 +60,13 @@ def look(site: Site) -> None:
     """Ask, if it is time, and let the site's document have what spot costs. No answer stops nothing."""
     known, now = read(site.ledger), site.now
     document = site.document
-    pools = [kind for pool in document.pools if "spot" in pool.markets for kind in pool.prices]
-    types = {*pools, *(pool.instance_type for pool in document.karpenter if pool.market == "spot")}
+    pools = [pool for pool in document.pools if "spot" in pool.markets]
+    types = {pool.instance_type for pool in document.karpenter if pool.market == "spot"}
+    types |= {kind for pool in pools for kind in pool.prices}
+    asked = types - {kind for pool in pools if site.silent_of(pool.name) for kind in pool.prices}
     fresh = known.tried_s is not None and 0 <= now - known.tried_s < EVERY_S
-    if types and not site.unlisted and not (fresh and types <= set(known.types)):
-        known = _asked(site, known, types)
+    if asked and not site.unlisted and not (fresh and asked <= set(known.types)):
+        known = _asked(site, known, asked)
         _note(site.ledger, known)
     if known.failed and types:
         of = f"those of {known.day} count on" if known.day else "those of the document count"
@@ -76,9 +78,12 @@ def _asked(site: Site, known: SpotPrices, types: set[str]) -> SpotPrices:
     now, wanted = site.now, tuple(sorted(types))
     try:
         usd = site.cloud.spot_prices(wanted)
+    except SomeSilent as error:
+        return SpotPrices(known.usd | error.answer, now, now, wanted, str(error))
     except CloudError as error:
         return SpotPrices(known.usd, known.asked_s, now, wanted, str(error))
-    return SpotPrices(usd, now, now, wanted)
+    others = {place: before for place, before in known.usd.items() if place[0] not in types} if site.silent else {}
+    return SpotPrices(others | usd, now, now, wanted)
 
 
 def _note(ledger: Ledger, known: SpotPrices) -> None:

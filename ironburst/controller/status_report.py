@@ -37,6 +37,8 @@ Look: TypeAlias = Callable[..., list[str]]
 """terminal.table for one terminal"""
 LATE_S, LATE_TICKS = 120.0, 6
 """a controller that hasn't ticked for so long, and for so many ticks, is said to be silent"""
+COPY_OLD_S = 2 * 86400.0
+"""the ledger's newest copy is old then, as the alert LedgerBackupOld and the doctor have it"""
 
 
 def late(said: dict[str, Any]) -> str:
@@ -45,6 +47,18 @@ def late(said: dict[str, Any]) -> str:
         f"the controller has not ticked for {explain.duration(said['late_s'])}: nothing is rented or given back; "
         "start it (`ironburst run`), or see what it says"
     )
+
+
+def _copied(said: dict[str, Any]) -> tuple[str, bool]:
+    """When the ledger was copied last, on the head that ticks, as a sentence; and whether a person is to look."""
+    copied_s = (said["last_tick"] or {}).get("copied_s")
+    if copied_s is None:
+        return "", False
+    if not copied_s:
+        return "there is no copy of the ledger: `systemctl start ironburst-backup` on the head makes one", True
+    text = f"the ledger was copied {explain.duration(max(0.0, said['at_s'] - copied_s))} ago"
+    old = said["at_s"] - copied_s > COPY_OLD_S
+    return text + (": look at `systemctl status ironburst-backup` on the head" if old else ""), old
 
 
 def gather(
@@ -197,6 +211,7 @@ def lines(said: dict[str, Any], columns: int = terminal.UNLIMITED, colour: bool 
     look = partial(terminal.table, columns=columns, colour=colour)
     kinds = said["schedulers"] if len(said["schedulers"]) > 1 else [None]
     sides = [_side(said, look, kind, f" of {naming.SCHEDULERS[kind]}" if kind else "") for kind in kinds]
+    copied, old = _copied(said)
     below = [
         *map(karpenter_status.line, said["karpenter"]),
         *said["halls"],
@@ -207,10 +222,12 @@ def lines(said: dict[str, Any], columns: int = terminal.UNLIMITED, colour: bool 
         *[f"  {text}" for text in burn.lines(said["money"])],
         *[_ceiling_line(row) for row in said["money"]["ceilings"] if row["kind"] == "day" or row["account"]],
         *([_disk_line(said["ticks"])] if said["ticks"]["files"] else []),
+        *([copied] if copied and not old else []),
     ]
     return [
         f"cluster {said['cluster']}, document {said['serial']}, {ago}",
         *terminal.wrapped([late(said)] if said["late_s"] is not None else [], columns),
+        *terminal.wrapped([copied] if old else [], columns),
         *terminal.wrapped([order_line(each) for each in said["orders"]], columns),
         "",
         *itertools.chain(*sides),

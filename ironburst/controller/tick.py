@@ -16,6 +16,7 @@ from ironburst.controller import (
     clock_repair,
     comments,
     cool_downs,
+    copies,
     deadline_moves,
     drained,
     foreign,
@@ -54,7 +55,7 @@ from ironburst.controller.recorder import Recorder
 from ironburst.controller.records import EventRow
 from ironburst.controller.site import PoolImage, Site, Told, pool_images
 from ironburst.document import ClusterDocument
-from ironburst.ports import Clock, Cloud, CloudError, Instance, Observation, Scheduler, SchedulerError
+from ironburst.ports import Clock, Cloud, CloudError, Instance, Observation, Scheduler, SchedulerError, SomeSilent
 from ironburst.ports.karpenter import Karpenter
 from ironburst.system import collector
 
@@ -110,6 +111,7 @@ class Controller:
     karpenter: Karpenter | None = None
     job_runs: JobRuns = field(default_factory=JobRuns)
     idle_gpus: IdleGpus = field(default_factory=IdleGpus)
+    backup: Path | None = None  # where copies of the ledger are put, a file or a folder
     _said: bool = field(default=False, init=False)  # this process has told the next one what it knows
     _heartbeat: Heartbeat = field(default_factory=Heartbeat, init=False)
     _stuck: set[Path] = field(default_factory=set, init=False)  # orders that can't be taken off their spool
@@ -118,7 +120,7 @@ class Controller:
     _comments: comments.Comments = field(default_factory=comments.Comments, init=False)
     _logbook: Logbook = field(init=False)
     _spare: set[str] = field(default_factory=set, init=False)
-    _unlisted: Halt | None = field(default=None, init=False)
+    _unlisted: dict[str, float] = field(default_factory=dict, init=False)  # since when, by provider
     _images: dict[str, str] = field(default_factory=dict, init=False)  # by parameter, as found last
 
     def __post_init__(self) -> None:
@@ -168,7 +170,7 @@ class Controller:
         self._stuck = orders.take(self.ledger, document, began)
         # first of all else: the cloud refuses a wrong clock (by minutes), and then nothing is forgotten or ended by it
         site = orders.halted(self._seen(document))
-        if not site.unlisted:  # what is deleted wrongly doesn't come back
+        if not site.silent:  # what is deleted wrongly doesn't come back
             retention.forget_old(self.ledger, began)
         mark = self.ledger.last_event()
         cool_downs.forgive(self.ledger, document.serial, began)
@@ -221,7 +223,7 @@ class Controller:
         reaper.reap_safely(site, observation)
         took_s, day = self.clock.now() - began, spot_prices.day(site.document)
         said = {"at_s": began, "took_s": took_s, "serial": document.serial, "prices_as_of": day}
-        self.ledger.note("last_tick", json.dumps(said | {"jobs": len(observation.jobs)}))
+        self.ledger.note("last_tick", json.dumps(said | {"jobs": len(observation.jobs)} | copies.noted(self.backup)))
         return self._report(began, mark, snapshot, checked, dropped)
 
     def site(self, document: ClusterDocument) -> Site:
@@ -230,24 +232,30 @@ class Controller:
         return self._made(document, began, self.cloud.instances(document.cluster))
 
     def _seen(self, document: ClusterDocument) -> Site:
-        """`site`; without a list of instances what is known counts on, as long as the clock goes with the uptime."""
+        """`site`; where a cloud gives no list of instances what is known counts on, as long as another one's answer or
+        the uptime proves the clock.
+        """
         now, uptime = self.clock.now(), self.clock.uptime()  # of one moment: a call may take a minute
         try:
-            site = self.site(document)
-            self._unlisted = None
-            return site
+            site, silent = self.site(document), dict[str, str]()
+        except SomeSilent as error:
+            site, silent = self._made(document, now, error.answer), error.silent
         except CloudError as error:
             if not clock_repair.goes_on(self.ledger, now, uptime):
                 raise
-            since_s, why = self._unlisted.at_s if self._unlisted else now, "the cloud doesn't list its instances"
-            site = self._made(document, now, [])
-            self._unlisted = site.unlisted = Halt("ironburst", f"{why}: {error}", since_s)
-            told = f"what is rented goes on by what is known, nothing new is rented: {error}"
+            providers = [cloud.provider for cloud in document.clouds] or [""]
+            site, silent = self._made(document, now, []), dict.fromkeys(providers, str(error))
+        self._unlisted = {provider: self._unlisted.get(provider, now) for provider in silent}
+        for provider, why in silent.items():
+            who = provider if document.other_clouds else "the cloud"
+            since_s, what = self._unlisted[provider], f"{who} doesn't list its instances"
+            site.silent[provider] = Halt("ironburst", f"{what}: {why}", since_s)
+            told = f"what is rented goes on by what is known, nothing new is rented: {why}"
             if now - since_s >= _UNLISTED_S:
-                self.tell("needs_a_person", f"{why} for half an hour: {told}")
+                self.tell("needs_a_person", f"{what} for half an hour: {told}")
             else:
-                self.tell("trouble", f"{why}: {told}")
-            return site
+                self.tell("trouble", f"{what}: {told}")
+        return site
 
     def _say(self, site: Site) -> None:
         if not self._said:

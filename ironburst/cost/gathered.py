@@ -7,6 +7,7 @@ from dataclasses import asdict
 from datetime import datetime, timedelta
 from typing import Any
 
+from ironburst import catalog
 from ironburst.controller import policy_view
 from ironburst.controller.records import DecisionRow, LeaseRow
 from ironburst.cost import bought, report
@@ -89,7 +90,15 @@ def _site(document: ClusterDocument, rows: Sequence[LeaseRow]) -> CostBasis:
         pool_of=pool_of,
         home_usd_per_gpu_hour={host.name: host.usd_per_gpu_hour for host in nodes},
         home_gpus=sum(host.gpu.count for host in nodes if host.gpu),
+        cloud_of=_clouds(document, rows),
     )
+
+
+def _clouds(document: ClusterDocument, rows: Sequence[LeaseRow]) -> dict[str, str]:
+    """The cloud of each pool; of one that isn't declared any more, that of what it rented."""
+    known = catalog.instance_types()
+    gone = {row.pool: known[row.instance_type].provider for row in rows if row.instance_type in known}
+    return gone | {pool.name: pool.provider for pool in document.pools}
 
 
 def _row(row: CostRow) -> dict[str, Any]:

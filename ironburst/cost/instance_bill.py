@@ -1,9 +1,10 @@
 """The bill of one rented instance against its lease: hours first, then prices. Pure.
 
-AWS bills an instance by the second, at least a minute, and writes one line for each clock hour (UTC) that it ran in,
-with the seconds of that hour. So each line's hours are compared with the seconds of that hour which the ledger has:
-they can differ where the ledger's beginning or end lies in the hour, or beyond them; in an hour that lies within the
-lease, with other hours after it, they can't, and then they are unexplained.
+An instance is billed by the second, at least a minute, and has lines for each clock hour (UTC; Azure: each day) that it
+ran in, with the seconds of that hour. So each line's hours are compared with the seconds of that hour which the ledger
+has: they can differ where the ledger's beginning or end lies in the hour, or beyond them; in an hour that lies within
+the lease, with other hours after it, they can't, and then they are unexplained. Where an instance is several lines an
+hour (Google: cores, memory, GPUs), one of them has its hours, and their prices count together.
 """
 
 from __future__ import annotations
@@ -13,9 +14,10 @@ from itertools import pairwise
 
 from ironburst.controller.records import MIN_BILLING_S
 from ironburst.cost.accounted import Window
-from ironburst.cost.aws import causes
-from ironburst.cost.bill import UNITS, Line
+from ironburst.cost.bill_row import UNITS
+from ironburst.cost.causes import UNEXPLAINED
 from ironburst.cost.leases import Priced
+from ironburst.cost.line import Line
 
 Found = str
 """a cause of causes.CAUSES"""
@@ -28,8 +30,8 @@ DECIMALS = 2 * 10**4  # of a line: both sides round, ours to a micro-dollar
 class _Instance:
     """One instance, while its lines are looked at."""
 
-    def __init__(self, lease: Priced, part: Window, horizon_s: float, say: Say):
-        self.lease, self.part, self.horizon_s, self.say = lease, part, horizon_s, say
+    def __init__(self, lease: Priced, gpus: int, part: Window, horizon_s: float, say: Say):
+        self.lease, self.gpus, self.part, self.horizon_s, self.say = lease, gpus, part, horizon_s, say
         self.explained = 0
 
     def add(self, cause: Found, units: float, lines: int = 0) -> None:
@@ -37,6 +39,10 @@ class _Instance:
         if whole := round(units):
             self.explained += whole
             self.say(cause, whole, lines)
+
+    def seconds(self, line: Line) -> float:
+        """Of the instance, that a line is for."""
+        return 3600 * line.hours / (self.gpus if line.of_gpus else 1)
 
     def estimate(self, from_s: float, to_s: float) -> float:
         """What the ledger has of a time, within its part."""
@@ -46,7 +52,7 @@ class _Instance:
     def hour(self, from_s: float, to_s: float, lines: Sequence[Line], *, first: bool, last: bool) -> None:
         """One hour (or what the report's lines are of)."""
         part = self.part.overlap(from_s, to_s)
-        ours_s, its_s = (part[1] - part[0] if part else 0.0), 3600 * sum(line.hours for line in lines)
+        ours_s, its_s = (part[1] - part[0] if part else 0.0), sum(map(self.seconds, lines))
         estimate = self.estimate(from_s, to_s)
         at_s = part[0] if part else from_s
         a_second = estimate / ours_s if ours_s else UNITS * self.lease.at(at_s)[1] / 3600
@@ -55,16 +61,19 @@ class _Instance:
             cause = self.why(from_s, to_s, its_s, ours_s, first=first, last=last)
             late = cause == "ended_sooner" and to_s >= self.horizon_s and self.lease.to_s >= to_s
             self.add("not_billed_yet" if late else cause, more_s * a_second)
+        by_cause: dict[Found, list[float]] = {}
         for line in lines:
-            units, seconds = float(line.units), 3600 * line.hours
+            units = float(line.units)
             if line.usd_per_hour is not None:  # what the line says of itself
                 strays = line.units - UNITS * line.usd_per_hour * line.hours
                 if abs(strays) > max(DECIMALS, UNITS * 1e-9 * line.usd_per_hour):
-                    self.add("unexplained", strays, 1)
+                    self.add(_UNKNOWN, strays, 1)
                     units -= strays
-            difference = units - seconds * a_second
-            if abs(difference) > DECIMALS:
-                self.add(causes.price(line, self.lease.lease.market), difference, 1)
+            cause = line.price_cause(self.lease.lease.market)
+            by_cause.setdefault(cause, []).append(units - self.seconds(line) * a_second)
+        for cause, its in by_cause.items():
+            if abs(sum(its)) > DECIMALS * len(its):
+                self.add(cause, sum(its), len(its))
 
     def why(self, from_s: float, to_s: float, its_s: float, ours_s: float, *, first: bool, last: bool) -> Found:
         """Why an hour has more or fewer seconds than the ledger has of it."""
@@ -73,7 +82,7 @@ class _Instance:
         if abs(more_s) <= SECOND_S:
             return "rounding"
         if its_s > to_s - from_s + SECOND_S:
-            return "unexplained"
+            return _UNKNOWN
         before_s, after_s = max(min(begin, to_s) - from_s, 0.0), max(to_s - max(end, from_s), 0.0)
         if more_s > 0:
             if more_s <= after_s + SECOND_S:
@@ -100,18 +109,20 @@ class _Instance:
             self.add(cause, -units)
 
 
-_UNKNOWN = "unexplained"
+_UNKNOWN = UNEXPLAINED
 
 
-def of_instance(lease: Priced, lines: Sequence[Line], part: Window, units: int, horizon_s: float, say: Say) -> None:
+def of_instance(
+    lease: Priced, lines: Sequence[Line], gpus: int, part: Window, units: int, horizon_s: float, say: Say
+) -> None:
     """Say what makes the lines' sum of the estimate (`units`, of `part` of the lease's time, which is what lies in the
-    window). `horizon_s`: up to there the bill goes.
+    window). `gpus`: of the instance; `horizon_s`: up to there the bill goes.
     """
-    its = _Instance(lease, part, horizon_s, say)
+    its = _Instance(lease, gpus, part, horizon_s, say)
     by_hour: dict[tuple[float, float], list[Line]] = {}
     for line in lines:
         by_hour.setdefault((line.from_s, line.to_s), []).append(line)
-    least = lease.to_s - lease.from_s <= MIN_BILLING_S and 3600 * sum(line.hours for line in lines) <= MIN_BILLING_S + 1
+    least = lease.to_s - lease.from_s <= MIN_BILLING_S and sum(map(its.seconds, lines)) <= MIN_BILLING_S + 1
     if least and len(by_hour) == 1:  # a minute is billed in the hour in which it began
         begin, end = next(iter(by_hour))
         by_hour = {(min(begin, part.from_s), max(end, part.to_s)): list(lines)}

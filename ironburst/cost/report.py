@@ -17,24 +17,25 @@ NOBODY = "-"
 COMMON = "(common budget)"
 """who pays for leases beside the ceilings of accounts"""
 HOME = "home"
-BY = ("account", "user", "job", "pool", "day")
+BY = ("account", "user", "job", "pool", "cloud", "day")
 
 
 @dataclass(frozen=True)
 class CostBasis:
-    """What is declared: GPUs of a node of each pool; the pool of each rented node, and what a GPU-hour of each home
-    node costs, owned or fixed in the cloud (None: not known) and how many GPUs it has.
+    """What is declared: GPUs of a node of each pool, and its cloud; the pool of each rented node, and what a GPU-hour
+    of each home node costs, owned or fixed in the cloud (None: not known) and how many GPUs it has.
     """
 
     pool_gpus: Mapping[str, int]
     pool_of: Mapping[str, str]
     home_usd_per_gpu_hour: Mapping[str, float | None]
     home_gpus: int
+    cloud_of: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass
 class CostRow:
-    """One account, user, job, pool or day. Money in micro-dollars."""
+    """One account, user, job, pool, cloud or day. Money in micro-dollars."""
 
     name: str
     jobs: int = 0  # that began
@@ -102,6 +103,7 @@ class _Sums:
             "user": lambda: run.user or NOBODY,
             "job": lambda: run.called,
             "pool": lambda: pool or HOME,
+            "cloud": lambda: self.site.cloud_of.get(pool, NOBODY) if pool else HOME,
             "day": lambda: self.windows[window][0],
         }
         return named[self.by]()
@@ -141,6 +143,7 @@ class _Sums:
             name = f"no job, {charge.account}" if charge.account else f"no job {COMMON}"
         else:
             names = {"account": charge.account or COMMON, "pool": lease.lease.pool or NOBODY}
+            names["cloud"] = self.site.cloud_of.get(lease.lease.pool, NOBODY)
             name = names.get(self.by) or self.windows[charge.window][0]
         self.row(name).rented[charge.part] += charge.micro
 

@@ -11,8 +11,8 @@ from typing import Any
 
 from ironburst.burst import explain
 from ironburst.controller import energy
-from ironburst.cost.aws.causes import CAUSES
-from ironburst.cost.bill import UNITS
+from ironburst.cost.bill_row import UNITS
+from ironburst.cost.causes import CAUSES
 from ironburst.cost.reconcile import Compared
 from ironburst.replay import pictures
 from ironburst.replay.pictures import Panel, Series

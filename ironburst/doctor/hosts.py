@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any
 
-from ironburst.doctor import second_head, topology
+from ironburst.doctor import backups, second_head, topology
 from ironburst.doctor.checks import CheckResult, State, run
 from ironburst.document import ClusterDocument, Host
 
@@ -19,16 +19,10 @@ SLURMCTLD, SLURMD, SSH = 6817, 6818, 22
 # They ask for no password, so they listen on loopback only
 LOCAL = {5555: "DCGM's nv-hostengine", 6666: "Fabric Manager"}
 MUNGE = "/etc/munge/munge.key"
-BACKUPS = {
-    "ironburst-slurm-backup": ["/var/backups/ironburst/slurm/[0-9]*", ""],
-    "ironburst-backup": ["/var/backups/ironburst/ledger/ledger-*", "/var/lib/ironburst/ledger.*"],
-}
-"""of the head's timers: their files, and what they copy"""
 SKEW_S = 5.0
 """munge takes messages of 300 s, Kerberos too; accounting and file times are wrong long before"""
 TUNNEL_MSS = {"vpn": 1406, "transit-gateway": 8460}
 """bytes of data that a packet through AWS's Site-to-Site VPN (MTU 1446) or a transit gateway (8500) carries at most"""
-DAY_S = 86400.0
 CONVERGE = "run `ironburst converge` on it"
 
 
@@ -96,6 +90,7 @@ def questions(document: ClusterDocument, salt: str) -> dict[str, dict[str, Any]]
     for host in document.managed_hosts:
         scheduler = document.scheduler_of(host)
         question: dict[str, Any] = {"salt": salt, "names": names, "users": people(document), "disks": ["/"]}
+        question |= {"commands": {}} | backups.question(scheduler, host)
         question["folders"] = [scheduler.shared_filesystem] if scheduler.shared_filesystem else []
         if host in slurm:
             question["munge"] = MUNGE
@@ -103,9 +98,9 @@ def questions(document: ClusterDocument, salt: str) -> dict[str, dict[str, Any]]
             nodes = [other for other in slurm if other.role == "gpu"]
             far = [other for other in document.managed_hosts if other.kind != host.kind]
             ways = [[other.address, SLURMD] for other in nodes] + [[other.address, SSH] for other in far]
-            question |= {"connect": ways, "backups": BACKUPS, "disks": ["/", "/var"]}
+            question |= {"connect": ways, "disks": ["/", "/var"]}
             accounting = ["sacctmgr", "-n", "-P", "show", "cluster", "format=Cluster"]
-            question["commands"] = {"accounting": accounting, "topology": ["sha256sum", *topology.paths()]}
+            question["commands"] |= {"accounting": accounting, "topology": ["sha256sum", *topology.paths()]}
         elif head and host in slurm:
             question["connect"] = [[head.address, SLURMCTLD]]
         question |= second_head.question(scheduler, host)
@@ -116,7 +111,7 @@ def questions(document: ClusterDocument, salt: str) -> dict[str, dict[str, Any]]
 def check(hosts: Hosts) -> Iterator[CheckResult]:
     """Each host, and all of them beside each other."""
     checks = (_reached, _names, _clocks, _users, _folders, _munge, _host_keys, _ports, _exposed, _packets, _disks)
-    yield from run((*checks, _head, _second_head), hosts)
+    yield from run((*checks, _head, _backups, _second_head), hosts)
 
 
 def _said(
@@ -349,18 +344,11 @@ def _head(hosts: Hosts) -> Iterator[CheckResult]:
         yield CheckResult(
             "accounting", "slurmdbd", "fail", seen, f"look at `journalctl -u slurmdbd -u mariadb` on {head.name}"
         )
-    for timer, made_s in answer["backups"].items():
-        looked_at = f"{BACKUPS[timer][0].rpartition('/')[0]} on {head.name}"
-        if made_s is None:
-            yield CheckResult(
-                "backup", looked_at, "fail", "there is none", f"{CONVERGE}; then `systemctl start {timer}`"
-            )
-        elif hosts.now_s - made_s > 2 * DAY_S:
-            seen = f"the newest is {(hosts.now_s - made_s) / DAY_S:.0f} days old"
-            yield CheckResult("backup", looked_at, "fail", seen, f"look at `systemctl status {timer}` there")
-        else:
-            seen = f"the newest is {(hosts.now_s - made_s) / 3600:.0f} hours old"
-            yield CheckResult("backup", looked_at, "ok", seen)
+
+
+def _backups(hosts: Hosts) -> Iterator[CheckResult]:
+    for name, answer in hosts.answers.items():
+        yield from backups.compared(name, answer, hosts.now_s)
 
 
 def _second_head(hosts: Hosts) -> Iterator[CheckResult]:

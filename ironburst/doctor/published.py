@@ -41,10 +41,9 @@ def check(site: DeclaredSite) -> Iterator[CheckResult]:
 def _document(config: ClusterConfig, document: ClusterDocument) -> CheckResult:
     """By the names of its hosts and pools: values differ by what AWS filled in."""
     looked_at = f"serial {document.serial}"
-    groups = config.cloud.groups if config.cloud else []
     declared = {name for hall in config.halls for nodes in hall.nodes for name in nodes.names}
-    declared |= {name for group in groups for name in naming.numbered(group.name, group.count)}
-    declared |= {f"pool {pool.name}" for pool in (config.cloud.pools if config.cloud else [])}
+    declared |= {name for group in config.groups for name in naming.numbered(group.name, group.count)}
+    declared |= {f"pool {pool.name}" for pool in config.pools}
     published = {host.name for host in document.hosts} | {f"pool {pool.name}" for pool in document.pools}
     told = [
         f"{what} only: {', '.join(sorted(names)[:4])}" + (f" and {len(names) - 4} more" if len(names) > 4 else "")

@@ -3,10 +3,10 @@
 The Pulumi program exports it as `cluster` with serial 0; `publish` puts it where the readers look and counts the serial
 up. Readers ignore fields that they don't know, refuse versions that they don't know, and keep a last good copy.
 
-- model: the document. Its parts: part (what they share), places with aws and google, bridge, control_plane,
-  hall_model, karpenter_model, monitoring, policy_model, slurm_node, user_model
-- build: from a declaration, with build_policy, build_monitoring, build_scheduler and build_users; of_stack: of a stack
-  file, without a cloud; variables: Ansible's view of it
+- model: the document. Its parts: part (what they share), places with aws, azure and google, bridge, cloud_model,
+  control_plane, hall_model, karpenter_model, monitoring, node_model, policy_model, pool_model, slurm_node, user_model
+- build: from a declaration, with build_cloud, build_monitoring, build_nodes, build_policy, build_scheduler and
+  build_users; of_stack: of a stack file, without a cloud; variables: Ansible's view of it
 """
 
 from __future__ import annotations
@@ -23,30 +23,24 @@ from pydantic import ValidationError
 
 from ironburst.document.aws import of_before_6
 from ironburst.document.bridge import Bridge
+from ironburst.document.cloud_model import CloudDocument, DataSet, ImagesDocument, OtherCloud
 from ironburst.document.hall_model import HallDocument
 from ironburst.document.karpenter_model import KarpenterPool
 from ironburst.document.model import (
     ClusterDocument,
-    DataSet,
     DocumentError,
     Filesystem,
-    GpuDocument,
     Host,
-    ImagesDocument,
-    MigDocument,
     NewerDocument,
-    NodeSoftware,
-    PoolDocument,
-    PoolType,
-    PoolZone,
     Scheduler,
-    Scratch,
     Software,
     Ssh,
     SubnetManager,
 )
-from ironburst.document.places import UNKNOWN, CloudDocument
+from ironburst.document.node_model import GpuDocument, MigDocument, NodeSoftware, Scratch
+from ironburst.document.places import UNKNOWN
 from ironburst.document.policy_model import BudgetDocument, Burst, Share, WaitTargetDocument
+from ironburst.document.pool_model import PoolDocument, PoolType, PoolZone
 from ironburst.document.slurm_node import SecondHead, SlurmMail, SlurmNode
 from ironburst.system import files
 
@@ -67,6 +61,7 @@ __all__ = [
     "KarpenterPool",
     "MigDocument",
     "NodeSoftware",
+    "OtherCloud",
     "PoolDocument",
     "PoolType",
     "PoolZone",
@@ -131,12 +126,13 @@ def parse(data: Any, where: str = "the document") -> ClusterDocument:
         )
     if data["version"] < VERSIONS[-1]:
         data = of_before_6(data)
-    cloud = data.get("cloud")
-    if isinstance(cloud, dict) and cloud.get("provider") not in PROVIDERS:
-        raise NewerDocument(
-            f"{where} is of the cloud {cloud.get('provider')!r}; this ironburst knows {', '.join(PROVIDERS)}: "
-            "upgrade the reader"
-        )
+    others = data.get("other_clouds")
+    for cloud in (data.get("cloud"), *(others if isinstance(others, list) else ())):
+        if isinstance(cloud, dict) and cloud.get("provider") not in PROVIDERS:
+            raise NewerDocument(
+                f"{where} is of the cloud {cloud.get('provider')!r}; this ironburst knows {', '.join(PROVIDERS)}: "
+                "upgrade the reader"
+            )
     try:
         return ClusterDocument.model_validate(data)
     except ValidationError as error:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ironburst import catalog
+from ironburst.config.cloud_models import Cloud
 from ironburst.config.energy_models import IdleGpus
 from ironburst.config.models import ClusterConfig
 from ironburst.document.monitoring import (
@@ -30,18 +31,23 @@ def monitoring(config: ClusterConfig) -> MonitoringDocument:
         its = _emits(carbon.halls.get(hall.name) if carbon else None, its_pue)
         if its != PlaceEnergy():
             halls[hall.name] = its
-    where = carbon.cloud if carbon else None
-    if carbon and config.cloud and where is None:
-        where = catalog.region(config.cloud.region, config.cloud.provider).country
     figured = {
         "pue": None if isinstance(pue, dict) else pue,
         "halls": halls,
-        "cloud": _emits(where, None) if where is not None and config.cloud else None,
+        "cloud": emitted(config, config.cloud) if config.cloud else None,
         "watts": _watts(config) if carbon else {},
         "idle": _idle(declared.idle) if declared.idle else None,
     }
     kept = declared.model_dump(exclude={"pue", "carbon", "idle"} | (set() if declared.server else _OF_SERVER))
     return MonitoringDocument.model_validate(kept | figured | (_server(config) if declared.server else {}))
+
+
+def emitted(config: ClusterConfig, cloud: Cloud) -> PlaceEnergy | None:
+    """What a cloud emits: as declared for all, else by its region's country; None: it isn't to be said."""
+    if not (carbon := config.monitoring.carbon):
+        return None
+    where = carbon.cloud
+    return _emits(catalog.region(cloud.region, cloud.provider).country if where is None else where, None)
 
 
 def _server(config: ClusterConfig) -> dict[str, Any]:
@@ -53,13 +59,13 @@ def _server(config: ClusterConfig) -> dict[str, Any]:
     on_head = declared.server == head
     address = LOOPBACK if on_head else _address(config, str(declared.server))
     controller = ""
-    if head and config.cloud and config.cloud.pools:
+    if head and config.pools:
         controller = f"{LOOPBACK if on_head else _address(config, head)}:{CONTROLLER_PORT}"
     return {"address": address, "url": declared.url or f"http://{address}:{PORT}", "controller": controller}
 
 
 def _watts(config: ClusterConfig) -> dict[str, float]:
-    types = sorted({name for pool in (config.cloud.pools if config.cloud else ()) for name in pool.types})
+    types = sorted({name for pool in config.pools for name in pool.types})
     kinds = [catalog.instance_type(name) for name in types]
     return {
         kind.name: round(kind.gpu.tdp_w * kind.gpu_count * (kind.gpu_fraction or 1.0) * NODE_OVER_GPUS, 1)

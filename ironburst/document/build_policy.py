@@ -42,9 +42,8 @@ def _folders(config: ClusterConfig) -> list[str] | None:
 
 def _untyped(config: ClusterConfig) -> list[str]:
     """Beside those that are declared to be: a pool that jobs of a type may have with less memory than home's."""
-    pools = config.cloud.pools if config.cloud else []
     named = config.burst.untyped_jobs_may_use or []
-    return [pool.name for pool in pools if pool.less_gpu_memory or pool.name in named]
+    return [pool.name for pool in config.pools if pool.less_gpu_memory or pool.name in named]
 
 
 def _wait_target(config: ClusterConfig) -> WaitTargetDocument | None:

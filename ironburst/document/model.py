@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from collections.abc import Mapping
+from typing import Any, Literal
 
 from pydantic import Field
 
 from ironburst.document.aws import LOGIN_USERS, Hosted
 from ironburst.document.bridge import Bridge
+from ironburst.document.cloud_model import CloudDocument, DataSet, ImagesDocument, OtherCloud
 from ironburst.document.control_plane import ControlPlane
 from ironburst.document.hall_model import HallDocument
 from ironburst.document.karpenter_model import KarpenterPool
 from ironburst.document.monitoring import MonitoringDocument
+from ironburst.document.node_model import GpuDocument, MigDocument, NodeSoftware, Scratch
 from ironburst.document.part import Part
-from ironburst.document.places import CloudDocument, Place
 from ironburst.document.policy_model import BudgetDocument, Burst, Share
+from ironburst.document.pool_model import PoolDocument
 from ironburst.document.slurm_node import SecondHead, SlurmMail, SlurmNode
 from ironburst.document.user_model import Users
 
@@ -40,50 +43,6 @@ class Software(Part):
     slurm: str | None
 
 
-class NodeSoftware(Part):
-    """The exact set of one group of nodes, as the version lock solved it. None: not on these nodes (or, for `kernel`,
-    not pinned). It names the fields of software.SoftwareSet again, because it is a contract with readers of any age.
-    """
-
-    driver: str | None
-    driver_branch: int | None
-    kernel_module: str | None
-    fabric_manager: str | None
-    nscq: str | None
-    nvlsm: bool
-    imex: str | None
-    persistenced: str | None = None
-    cuda: str | None
-    container_toolkit: str | None
-    container_runtimes: list[str]
-    dcgm: str | None
-    nccl: str | None
-    rdma: str
-    rdma_version: str | None
-    peer_memory: str
-    gds: bool
-    kernel: str | None
-    slurm: str | None
-    kubernetes: str | None = Field(default=None, description="kubelet")
-    slurm_packages: str = Field(default="distribution", description="whose Slurm's are: distribution or schedmd")
-    packages: dict[str, list[str]] = Field(description="role: package specs in the OS's own syntax; every one is held")
-
-
-class MigDocument(Part):
-    """MIG layout of some GPUs of each node: instances of each profile on each of these GPUs."""
-
-    gpus: list[int]
-    profiles: dict[str, int]
-
-
-class Scratch(Part):
-    """Local scratch space."""
-
-    path: str
-    devices: list[str] = Field(description="empty: every unused local NVMe disk")
-    filesystem: str
-
-
 class Filesystem(Part):
     """The shared file system, as mount takes it."""
 
@@ -92,33 +51,11 @@ class Filesystem(Part):
     options: str
 
 
-class DataSet(Part):
-    """Files that cloud nodes read, and where they have them."""
-
-    kind: str = Field(description="lustre: mounted; else the cloud's own store of objects, copied to the node's disks")
-    source: str = Field(description="lustre: as mount takes it; else bucket/prefix")
-    path: str
-
-
 class SubnetManager(Part):
     """A host that runs opensm."""
 
     host: str
     priority: int = Field(description="opensm's, 0 to 15: the highest becomes master")
-
-
-class GpuDocument(Part):
-    """The GPUs of one node; `model` as the catalogue names it."""
-
-    model: str
-    count: int
-    memory_gb: float | None = Field(
-        default=None, description="of each, as marketed; of rented ones the smallest part of one; null: unknown"
-    )
-    nvlink: bool | None = Field(default=None, description="it joins all GPUs of the node; null: unknown")
-    pcie_width: int | None = Field(
-        default=None, description="PCIe lanes that the machine wires to each; 0: all that a GPU has; null: unknown"
-    )
 
 
 class Ssh(Part):
@@ -175,6 +112,14 @@ class Scheduler(Hosted):
     account_label: str = ""
     bridge: Bridge | None = Field(default=None, description="of Slurm; rented nodes join it, too; null: there is none")
 
+    def in_store(self, copies: Mapping[str, str]) -> Scheduler:
+        """With references to the copies of its secrets, where there are some."""
+        its = {"munge_key": self.munge_key, "join_token": self.join_token}
+        update: dict[str, Any] = {key: copies[reference] for key, reference in its.items() if reference in copies}
+        if self.bridge and self.bridge.join_token in copies:
+            update["bridge"] = self.bridge.model_copy(update={"join_token": copies[self.bridge.join_token]})
+        return self.model_copy(update=update)
+
 
 class Host(Part):
     """A declared host, owned or a fixed cloud node."""
@@ -194,6 +139,7 @@ class Host(Part):
     serial: str | None = None
     hall: str | None = None
     rack: str | None = None
+    provider: str = Field(default="", description="whose, of a fixed cloud node; empty: the document's first cloud's")
     instance_id: str | None = None
     instance_type: str | None = None
     zone: str | None = None
@@ -212,112 +158,6 @@ class Host(Part):
     roles: list[str]
 
 
-class PoolZone(Part):
-    """What a launch in one zone needs."""
-
-    zone: str
-    instance_type: str = Field(default="", description="that is launched there; empty: the pool's first")
-    place: Place = Field(description="of the cloud's own; of each cloud another type")
-
-
-class PoolType(Part):
-    """Another instance type of a pool, and what differs from its first one."""
-
-    instance_type: str
-    usd_per_hour: dict[str, float | None] = Field(description="market: USD per node-hour; null: unknown, so not rented")
-    interruptions_per_hour: dict[str, float] = Field(
-        default={}, description="market: how often one instance is taken back; none: never"
-    )
-
-
-class PoolDocument(Part):
-    """The envelope of one burst pool: limits, prices, and what a launch needs."""
-
-    name: str
-    scheduler: str = Field(default="", description="kind of the one that its nodes join; empty: there is only one")
-    partition: str
-    nodes: list[str]
-    instance_type: str
-    gpu: GpuDocument
-    fabric: str
-    fabric_links: int
-    slurm: SlurmNode
-    markets: list[str]
-    usd_per_hour: dict[str, float | None] = Field(
-        description="market: USD per node-hour; null: unknown, so not rented; a capacity block's is 0: it was paid for"
-    )
-    spot_max_usd_per_hour: dict[str, float] = Field(default={}, description="type: the most paid for spot; none: any")
-    price_as_of: str | None = Field(description="day of the oldest list price in it; null: all are declared")
-    prices_as_of: dict[str, str] = Field(default={}, description="market: the same of its prices; none: declared")
-    zones: list[PoolZone]
-    image: str = Field(description="where the cloud keeps the id of its nodes' image")
-    notices: str = Field(default="", description="where the cloud says that it takes nodes back; empty: nowhere")
-    bought: bool = Field(default=False, description="its nodes run in capacity that is paid for, used or not")
-    boot_s: int
-    idle_s: int
-    max_run_s: int
-    capacity_ends_s: float | None = Field(
-        default=None, description="seconds since 1970; its capacity is taken back then"
-    )
-    capacity_starts_s: float | None = Field(
-        default=None, description="seconds since 1970; nothing can be launched before; null: it has begun"
-    )
-    account: str | None = Field(default=None, description="Slurm account whose jobs alone rent in it; null: all")
-    data: list[str] = Field(default=[])
-    licences: list[str] = Field(default=[])
-    labels: dict[str, str] = Field(default={}, description="of its nodes in Kubernetes, beside our own")
-    interruptions_per_hour: dict[str, float] = Field(
-        default={}, description="market: how often one instance is taken back; none: never"
-    )
-    checkpoint_s: int = 0
-    relative_speed: float | None = Field(default=None, description="of home's; null: not known, counted as 1")
-    root_disk_gb: int | None = Field(default=None, description="GiB of the nodes' root disk; null: as the image has it")
-    root_disk_mb_s: int | None = Field(default=None, description="MiB/s of the nodes' root disk; null: the cloud's own")
-    os: str | None = None
-    software: NodeSoftware | None = None
-    mig: list[MigDocument] | None = None
-    scratch: Scratch | None = None
-    roles: list[str]
-    other_types: list[PoolType] = Field(
-        default=[], description="that its nodes may be beside instance_type; prices and interruptions are that one's"
-    )
-    prefer: Literal["price", "order"] = Field(default="price", description="by what a type is chosen in a market")
-
-    @property
-    def zone_names(self) -> list[str]:
-        """Its zones, in order of preference."""
-        return list(dict.fromkeys(place.zone for place in self.zones))
-
-    def place(self, zone: str, instance_type: str) -> PoolZone | None:
-        """What a launch of this type in this zone needs; None: the pool has no such place."""
-        wanted = zone, instance_type
-        return next(
-            (each for each in self.zones if (each.zone, each.instance_type or self.instance_type) == wanted), None
-        )
-
-    @property
-    def prices(self) -> dict[str, dict[str, float | None]]:
-        """Instance type: its usd_per_hour."""
-        others = {other.instance_type: other.usd_per_hour for other in self.other_types}
-        return {self.instance_type: self.usd_per_hour} | others
-
-    def price(self, instance_type: str, market: str) -> float | None:
-        """USD per hour of a node of this type; None: not known, or it isn't the pool's."""
-        return self.prices.get(instance_type, {}).get(market)
-
-    @property
-    def dearest_usd_per_hour(self) -> float:
-        """Of all its types and markets whose price is known; 0 without any."""
-        return max((usd for each in self.prices.values() for usd in each.values() if usd is not None), default=0.0)
-
-
-class ImagesDocument(Part):
-    """How the images of pools are baked, and how long they stay."""
-
-    build_type: str | None = Field(default=None, description="instance type of builds; null: the pool's own")
-    keep: int = Field(default=3, description="images of a pool that stay")
-
-
 class ClusterDocument(Part):
     """The whole document; `serial` counts what was published, 0: not yet."""
 
@@ -331,6 +171,7 @@ class ClusterDocument(Part):
     committed_s: float | None = Field(default=None, description="when that was committed, seconds since 1970")
     cluster: str
     cloud: CloudDocument | None = Field(description="null: nothing is rented")
+    other_clouds: list[OtherCloud] = Field(default=[], description="beside the first; each of another provider")
     software: Software
     ssh: Ssh
     scheduler: Scheduler
@@ -364,6 +205,32 @@ class ClusterDocument(Part):
         return self.cloud.region if self.cloud else None
 
     @property
+    def clouds(self) -> list[CloudDocument]:
+        """All of them, the first one first."""
+        return [*([self.cloud] if self.cloud else []), *self.other_clouds]
+
+    def in_cloud(self, nodes: Host | PoolDocument) -> ClusterDocument:
+        """The document as the cloud of these nodes has it: that cloud alone, and secrets in its store."""
+        return self.of_provider(nodes.provider)
+
+    def of_provider(self, provider: str) -> ClusterDocument:
+        """The same by the cloud's provider; the first's, where no other has it."""
+        other = self._other(provider)
+        cloud = other or self.cloud
+        if cloud is None or not (other or cloud.secrets):
+            return self
+        first, *rest = [each.in_store(cloud.secrets) for each in self.schedulers]
+        its = [pool for pool in self.pools if (self._other(pool.provider) or self.cloud) is cloud]
+        update = {"cloud": cloud, "other_clouds": [], "scheduler": first, "other_schedulers": rest, "pools": its}
+        if other:
+            energy = self.monitoring.model_copy(update={"cloud": other.energy})
+            update |= {"data": other.data, "images": other.images, "monitoring": energy}
+        return self.model_copy(update=update)
+
+    def _other(self, provider: str) -> OtherCloud | None:
+        return next((each for each in self.other_clouds if each.provider == provider), None)
+
+    @property
     def managed_hosts(self) -> list[Host]:
         """Those that Ansible, converge and health may touch."""
         return [host for host in self.hosts if host.managed]
@@ -391,4 +258,6 @@ class ClusterDocument(Part):
 
     def data_of(self, nodes: Host | PoolDocument) -> dict[str, DataSet]:
         """The declared ones of the data sets that a host or a pool's nodes have."""
-        return {name: self.data[name] for name in nodes.data if name in self.data}
+        other = self._other(nodes.provider)
+        known = other.data if other else self.data
+        return {name: known[name] for name in nodes.data if name in known}

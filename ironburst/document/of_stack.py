@@ -18,17 +18,16 @@ def document(path: Path) -> ClusterDocument:
     Raises BadInput with the first thing wrong.
     """
     config = valid(path)
-    groups, pools = (config.cloud.groups, config.cloud.pools) if config.cloud else ([], [])
-    fixed = [name for group in groups for name in naming.numbered(group.name, group.count)]
+    fixed = [name for group in config.groups for name in naming.numbered(group.name, group.count)]
     instances = {name: CloudInstance(id="", address="") for name in fixed}
     zones = {
         pool.name: [
-            PoolZone(zone=zone, instance_type=name, place=UNKNOWN[config.cloud.provider])
+            PoolZone(zone=zone, instance_type=name, place=UNKNOWN[cloud.provider])
             for name in pool.types
             for zone in pool.zones
         ]
-        for pool in pools
-        if config.cloud
+        for cloud in config.clouds
+        for pool in cloud.pools
     }
     try:
         hosted = HostedCluster(api_server="", ca="")

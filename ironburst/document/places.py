@@ -1,16 +1,16 @@
-"""The cloud of a document, and where a launch is asked for: of each cloud another type, by its provider."""
+"""Where a launch is asked for: of each cloud another type, by its provider."""
 
 from __future__ import annotations
 
 from typing import Annotated, Any, get_args
 
-from pydantic import Discriminator, Field, Tag
+from pydantic import Discriminator, Tag
 
 from ironburst.document.aws import AwsPlace
+from ironburst.document.azure import AzurePlace
 from ironburst.document.google import GooglePlace
-from ironburst.document.part import Part
 
-_Known = Annotated[AwsPlace, Tag("aws")] | Annotated[GooglePlace, Tag("google")]
+_Known = Annotated[AwsPlace, Tag("aws")] | Annotated[GooglePlace, Tag("google")] | Annotated[AzurePlace, Tag("azure")]
 UNKNOWN: dict[str, _Known] = {tag.tag: kind.unknown() for kind, tag in map(get_args, get_args(_Known))}
 """provider: a place of its before Pulumi has made it"""
 
@@ -25,13 +25,3 @@ def _provider_of(said: Any) -> Any:
 
 Place = Annotated[_Known, Discriminator(_provider_of)]
 """of each cloud another type"""
-
-
-class CloudDocument(Part):
-    """The cloud that nodes are rented in."""
-
-    provider: str = Field(description="as its places say")
-    region: str
-    account: str = Field(
-        default="", description="what its calls are made in, a project or a subscription; empty: they don't name it"
-    )

@@ -50,12 +50,18 @@ def of_all(document: Mapping[str, Any]) -> dict[str, Any]:
     cloud = document["cloud"] or {"provider": None, "region": None}
     names = {"cluster_name": document["cluster"], "cluster_keeper": its or "localhost"}
     names |= {"cluster_provider": cloud["provider"], "cluster_region": cloud["region"]}
+    names["cluster_other_clouds"] = {each["provider"]: _of_cloud(each) for each in document.get("other_clouds", ())}
     every = schedulers(document)
     # without a host, a play on the machine that runs it (image.yml) reads them there
     whole = {} if its else of_keeper(document) | {"cluster_software": document["software"]}
     if receiver := document.get("monitoring", {}).get("receiver"):
         names["cluster_receiver"] = receiver
     return {**names, "cluster_schedulers": every, **small, "cluster_scheduler": every[0], **whole}
+
+
+def _of_cloud(other: Mapping[str, Any]) -> dict[str, Any]:
+    """What its nodes have otherwise than the first cloud's."""
+    return {f"cluster_{key}": other[key] for key in ("provider", "region", "data")}
 
 
 def of_keeper(document: Mapping[str, Any]) -> dict[str, Any]:
@@ -73,6 +79,7 @@ def of_host(document: Mapping[str, Any], host: Mapping[str, Any]) -> dict[str, A
     {field: SHA-256 of its JSON, keys sorted} of what the lock fixes; by it validate.yml sees what an inventory changed.
     """
     variables = {f"node_{key}": value for key, value in host.items() if key not in ("name", "roles")}
+    others = document.get("other_clouds", ())
     ssh = Ssh.model_validate(document["ssh"])
     user = ssh.user_at(host["kind"], host["os"])
     return variables | {
@@ -83,6 +90,7 @@ def of_host(document: Mapping[str, Any], host: Mapping[str, Any]) -> dict[str, A
         # stock images of the cloud ask for no password
         "node_sudo_secret": ssh.sudo_secret if user != "root" and host["kind"] != "cloud" else "",
         "cluster_software": document["software"],
+        **next((_of_cloud(each) for each in others if each["provider"] == host.get("provider")), {}),
         **({"cluster_scheduler": scheduler_of(document, host["scheduler"])} if host["scheduler"] else {}),
     }
 

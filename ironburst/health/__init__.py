@@ -6,5 +6,5 @@ Pure, standard library only, Python 3.6: the role node_health copies every modul
 - tools: the parsers by tool: smi (smi_csv, smi_query, smi_table, smi_topo, smi_fields), dcgmi, dcgmi_diag,
   fabricmanager, ibstat, ib_write_bw, lspci, nccl_tests, xid; reading: what they share
 - gpus, rules: fields of nvidia-smi, judged; models, tables, thresholds: the catalogue
-- shared: causes that many nodes of a hall may have at once; aws: that cloud's fabric
+- shared: causes that many nodes of a hall may have at once; aws, google: their fabrics
 """

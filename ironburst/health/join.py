@@ -12,6 +12,7 @@ from typing import Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple, 
 from . import models, smi, smi_csv, smi_query, xid
 from .expectation import Expectation
 from .findings import Finding, Unreadable, Verdict, healthy, merged, run_checks
+from .google import CARD
 from .lspci import NVIDIA_DEVICES, gpus_on_bus
 from .models import find_models, model_matches
 from .settings import LAYERS, Settings, expectation
@@ -36,7 +37,8 @@ MISSING_MEMORY = 0.05  # of what is declared: the kernel keeps some for itself
 
 class RdmaPort(NamedTuple):
     """One port of an RDMA device as sysfs has it: name "mlx5_0/1", layer "InfiniBand", state "4: ACTIVE", rate "400
-    Gb/sec (4X NDR)", physical state "5: LinkUp".
+    Gb/sec (4X NDR)", physical state "5: LinkUp". A network card is one, too: its interface, its driver, and "up" as
+    operstate has it.
     """
 
     name: str
@@ -138,7 +140,7 @@ def _check_fabric(node: Node) -> Verdict:
     if fabric == "none":
         return True, "no fabric is declared"
     ports = _fabric_ports(node)
-    down = [port for port in ports if port.state != "4: ACTIVE"]
+    down = [port for port in ports if port.state not in ("4: ACTIVE", "up")]
     active = len(ports) - len(down)
     said = [f"{active} of {wanted} {fabric} links are active"]
     said += [f"{port.name} is {port.state or 'unknown'}" for port in down]
@@ -184,6 +186,8 @@ def _check_fabric_rate(node: Node) -> Verdict:
     fabric = node.settings.fabric
     if fabric == "none":
         return True, "no fabric is declared"
+    if LAYERS[fabric] == CARD:
+        return True, "network cards tell no rate"
     rates: Dict[str, float] = {}
     for port in _fabric_ports(node):
         match = re.match(r"^([\d.]+) Gb/sec \(\d+X \w+\)$", port.rate)

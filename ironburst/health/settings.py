@@ -2,12 +2,14 @@
 
 from typing import Any, Dict, NamedTuple, Optional, Tuple
 
-from .aws import LAYERS as OF_CLOUD
+from .aws import LAYERS as OF_ONE_CLOUD
 from .expectation import Expectation
 from .findings import Unreadable
+from .google import LAYERS as OF_ANOTHER
 from .tables import Tables
 
-LAYERS = dict({"infiniband": "InfiniBand"}, **OF_CLOUD)  # link_layer in /sys/class/infiniband/*/ports/*
+# link_layer in /sys/class/infiniband/*/ports/*, or the driver of network cards
+LAYERS = dict({"infiniband": "InfiniBand"}, **dict(OF_ONE_CLOUD, **OF_ANOTHER))
 NUMBER = (int, float)
 # name -> type of its JSON value
 REQUIRED: Dict[str, type] = {

@@ -130,9 +130,20 @@ def image_parameter(cluster: str, pool: str) -> str:
     return f"/ironburst/{cluster}/{pool}/image"
 
 
+SEPARATOR = "--"
+"""behind a cluster's name in names that a project's clusters share: a name itself has none there, so that no cluster's
+begin as another's do
+"""
+
+
+def rented_prefix(cluster: str) -> str:
+    """How the names of a cluster's rented instances begin, where they have names."""
+    return f"ib-{cluster}{SEPARATOR}"
+
+
 def image_family(cluster: str, pool: str) -> str:
     """The same where images have families, whose newest one counts: its name, 63 characters at most."""
-    return f"ironburst-{cluster}-{pool}"
+    return f"ironburst-{cluster}{SEPARATOR}{pool}"
 
 
 def cluster_object(cluster: str) -> str:

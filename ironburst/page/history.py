@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -25,7 +25,7 @@ class Recent:
     """
 
     now_s: float
-    jobs: Sequence[GpuTimes]
+    jobs: Iterable[GpuTimes]
     leases: Sequence[LeaseRow]
     gpus: Mapping[str, int]
     rented_nodes: frozenset[str]
@@ -65,14 +65,15 @@ def pictures(recent: Recent) -> list[Picture]:
 
 def _spans(recent: Recent) -> tuple[Spans, Spans, Spans]:
     """Of jobs: in use at home, in use rented, waiting. One that was put back counts from its last start."""
-    if not recent.jobs:
-        return _NONE, _NONE, _NONE
-    gpus, submit_s, start_s, until_s, ran_on = zip(*recent.jobs, strict=True)
-    started, until = np.array(start_s, dtype=float), np.array(until_s)
-    ran = np.column_stack((started, until, gpus))
-    rented = np.array([on.split(",", 1)[0] in recent.rented_nodes for on in ran_on])
-    waited = np.column_stack((submit_s, np.where(np.isnan(started), until, started), gpus))
-    return ran[~np.isnan(started) & ~rented], ran[~np.isnan(started) & rented], waited
+    rows = (
+        (gpus, submit_s, until_s if start_s is None else start_s, until_s, on.partition(",")[0] in recent.rented_nodes)
+        for gpus, submit_s, start_s, until_s, on in recent.jobs
+    )
+    jobs = np.fromiter(rows, "f8,f8,f8,f8,?")
+    gpus, submit_s, start_s, until_s, rented = (jobs[f"f{n}"] for n in range(5))
+    ran = np.column_stack((start_s, until_s, gpus))
+    began = start_s < until_s
+    return ran[began & ~rented], ran[began & rented], np.column_stack((submit_s, start_s, gpus))
 
 
 def _paid(recent: Recent) -> Spans:

@@ -188,14 +188,12 @@ def _recent(document: ClusterDocument, ledger: Ledger, said: dict[str, Any], now
 
 def _spent(ledger: Ledger, now_s: float) -> list[tuple[str, Usd]]:
     """Today's, yesterday's, and the days before."""
-    days: list[tuple[str, Usd]] = []
-    from_s, to_s = money.day(now_s)
-    for number in range(DAYS):
-        date = f"{datetime.fromtimestamp(from_s, UTC):%Y-%m-%d}"
-        word = {0: "today so far, ", 1: "yesterday, "}.get(number, "")
-        days.append((f"{word}{date}", spending.by_pool(ledger, from_s, to_s, now_s)))
-        from_s, to_s = money.day(from_s - 1.0)
-    return days
+    days = [money.day(now_s)]
+    while len(days) < DAYS:
+        days.append(money.day(days[-1][0] - 1.0))
+    dates = [f"{datetime.fromtimestamp(from_s, UTC):%Y-%m-%d}" for from_s, _ in days]
+    named = [f"today so far, {dates[0]}", f"yesterday, {dates[1]}", *dates[2:]]
+    return list(zip(named, spending.by_pool(ledger, days, now_s), strict=True))
 
 
 def look(check: Path | None) -> Look:

@@ -47,24 +47,23 @@ def money(config: ClusterConfig, before: ClusterConfig | None) -> Money:
     then, now = (_costs(before) if before else {}), _costs(config)
     rows = [MonthlyCost(what, then.get(what, 0.0), now.get(what, 0.0)) for what in dict.fromkeys([*now, *then])]
     ceiling = config.budget.total_usd_per_month if config.budget else None
-    pools = [estimates.pool(config.cloud, pool) for pool in config.cloud.pools] if config.cloud else []
+    pools = [estimates.pool(config.cloud_of(pool), pool) for pool in config.pools]
     days = [each.as_of for each in (*estimates.fixed(config), *pools) if each.as_of]
     return Money(rows, _pools(config), ceiling, min(days, default=None))
 
 
 def _costs(config: ClusterConfig) -> dict[str, float | None]:
     costs = {each.what.partition(",")[0]: each.usd_per_month for each in estimates.fixed(config)}
-    if config.cloud and (config.cloud.pools or config.cloud.karpenter) and config.budget:
+    if (config.pools or config.karpenter) and config.budget:
         budget = config.budget
         most = min(budget.usd_per_month, DAYS * (budget.usd_per_day or budget.usd_per_month))
-        pools = None if config.cloud.karpenter else _pools(config)
+        pools = None if config.karpenter else _pools(config)
         costs["rented nodes"] = most if pools is None else min(most, pools)
     return costs
 
 
 def _pools(config: ClusterConfig) -> float | None:
-    pools = config.cloud.pools if config.cloud else []
-    return _sum([estimates.pool(config.cloud, pool).usd_per_month for pool in pools]) if config.cloud else 0.0
+    return _sum([estimates.pool(config.cloud_of(pool), pool).usd_per_month for pool in config.pools])
 
 
 def _sum(costs: list[float | None]) -> float | None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 
 class CloudError(Exception):
     """A cloud call without result. `code` is the provider's own error code, empty if there was none."""
@@ -62,3 +65,13 @@ class UnderWay(OutcomeUnknown):
 
 class Throttled(OutcomeUnknown):
     """Slowed down: repeat unchanged, later."""
+
+
+class SomeSilent(CloudError):
+    """Of several clouds some gave no answer. `answer`: that of the others, less than was asked for; `silent`: by
+    provider, why. Who asks for the whole has none.
+    """
+
+    def __init__(self, answer: Any, silent: Mapping[str, CloudError]):
+        super().__init__("; ".join(f"{provider}: {error}" for provider, error in silent.items()))
+        self.answer, self.silent = answer, {provider: str(error) for provider, error in silent.items()}

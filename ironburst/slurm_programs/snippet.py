@@ -51,9 +51,9 @@ def hosts(cluster: ClusterDocument) -> Iterator[str]:
 
 
 def install(cluster: ClusterDocument) -> str:
-    """The script; a folder for what the controller signs in to the cloud with is called as the cloud."""
-    folder = f"/etc/ironburst/{cluster.cloud.provider}" if cluster.cloud else ""
-    own = f"install -d -o ironburst -g ironburst -m 0700 {folder}\n" if folder else ""
+    """The script; a folder for what the controller signs in to a cloud with is called as the cloud."""
+    folders = [f"/etc/ironburst/{cloud.provider}" for cloud in cluster.clouds]
+    own = "".join(f"install -d -o ironburst -g ironburst -m 0700 {folder}\n" for folder in folders)
     return f"{BEFORE}{own}{AFTER}"
 
 

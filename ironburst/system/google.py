@@ -17,6 +17,17 @@ _ENDPOINT = "CLOUDSDK_API_ENDPOINT_OVERRIDES_SECRETMANAGER"
 """gcloud's own variable, for a stand-in"""
 
 
+def renewed(credentials: Any) -> Any:
+    """The same credentials, with a token that is good for minutes. Who signs in with a certificate gets one over TLS
+    with it, and httplib2, which renews them else, has no way to show one. Raises GoogleAuthError.
+    """
+    from google.auth.transport.requests import Request
+
+    if not credentials.valid:
+        credentials.refresh(Request())
+    return credentials
+
+
 def _asked(name: str, ask: Callable[[Any, str], Any]) -> Any:
     """What `ask` gets of projects.secrets for a secret's full name. Raises Unanswered."""
     try:
@@ -37,7 +48,7 @@ def _asked(name: str, ask: Callable[[Any, str], Any]) -> Any:
         document = get_static_doc("secretmanager", "v1")
         service = build_from_document(document, http=httplib2.Http(), client_options=options)
         asked = ask(service.projects().secrets(), f"projects/{project}/secrets/{its_name}")
-        return asked.execute(http=AuthorizedHttp(credentials, http=httplib2.Http(timeout=30)))
+        return asked.execute(http=AuthorizedHttp(renewed(credentials), http=httplib2.Http(timeout=30)))
     except HttpError as error:
         reason = f"{error.status_code} {error.reason}"
     except google.auth.exceptions.GoogleAuthError as error:

@@ -13,12 +13,12 @@ class Kept(Generic[T]):
 
     def __init__(self, function: Callable[..., T]):
         self._function = function
-        self._now: dict[tuple[Any, ...], tuple[Any, T]] = {}
+        self._now: dict[int | tuple[Any, ...], tuple[Any, T]] = {}
         self._before = self._now
 
     def __call__(self, value: Any, *more: Any) -> T:
         """What the function makes of it, or raises. `more`: what else it is given, hashable."""
-        key = (id(value), *more)
+        key = (id(value), *more) if more else id(value)
         found = self._now.get(key) or self._before.get(key)
         if found is None or found[0] is not value:
             found = (value, self._function(value, *more))

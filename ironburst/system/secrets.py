@@ -13,11 +13,12 @@ import re
 from pathlib import Path
 
 from ironburst.system.aws import SECRETS_MANAGER
+from ironburst.system.azure import KEY_VAULT
 from ironburst.system.google import SECRET_MANAGER
 from ironburst.system.secret_store import Unanswered
 
 PROJECT = "Pulumi.yaml"
-STORES = {store.scheme: store for store in (SECRETS_MANAGER, SECRET_MANAGER)}
+STORES = {store.scheme: store for store in (SECRETS_MANAGER, SECRET_MANAGER, KEY_VAULT)}
 """of clouds: what lies there a rented node can read, by its role"""
 SCHEMES = ("env", "file", *STORES)
 FORMS = {
@@ -26,8 +27,9 @@ FORMS = {
     **{store.scheme: (store.form, store.hint) for store in STORES.values()},
 }
 """scheme: the form of what follows, and what to write"""
-STORED = " or ".join(f"{scheme}:" for scheme in STORES)
-TO_STORES = " or ".join(f"{scheme}:NAME" for scheme in STORES)
+*_OTHERS, _LAST = STORES
+STORED = f"{', '.join(f'{scheme}:' for scheme in _OTHERS)} or {_LAST}:"
+TO_STORES = f"{', '.join(f'{scheme}:NAME' for scheme in _OTHERS)} or {_LAST}:NAME"
 
 
 def in_store(name: str) -> str:
@@ -43,7 +45,7 @@ def check(reference: str) -> None:
     """Raise SecretError unless `reference` has the shape of one. Resolves nothing."""
     scheme, colon, name = reference.partition(":")
     if not colon or scheme not in SCHEMES or not name:
-        raise SecretError(f"{shown(reference)} is not a secret reference: write env:NAME, file:PATH or {TO_STORES}")
+        raise SecretError(f"{shown(reference)} is not a secret reference: write env:NAME, file:PATH, {TO_STORES}")
     form, words = FORMS[scheme]
     if not re.fullmatch(form, name):
         raise SecretError(f"{reference!r} is no reference that resolves: {words}")

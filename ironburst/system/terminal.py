@@ -41,7 +41,7 @@ def table(
     """Lines of an aligned table, two spaces in; its last column is wrapped to that many columns, and the others when
     that isn't enough. `right`: titles of the columns that are set to the right.
     """
-    told = [[*map(local_time.local, row)] for row in rows]
+    told = [[local_time.local(cell) if "Z" in cell else cell for cell in row] for row in rows]
     widths = _widths([_widest(column) for column in zip(titles, *told, strict=True)], columns - 2)
     to_right = [title in right for title in titles]
     out = _lines(titles, widths, to_right, [_DIM if colour else ""] * len(titles))

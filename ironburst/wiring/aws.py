@@ -65,4 +65,4 @@ _IDS = ImageIds(
     image_ids.ARGUMENTS,
     image_ids.of_pools,
 )
-AWS = Provider("AWS", _api, _images, _doctor, _IDS, _rights)
+AWS = Provider("AWS", _api, _images, _doctor, r"i-[0-9a-f]+", _IDS, _rights)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from ironburst.config.clouds import CLASSES
+from ironburst.adapters.several_clouds import Part, SeveralClouds
+from ironburst.config.clouds import CLASSES, DEFAULT
 from ironburst.config.models import ClusterConfig
 from ironburst.document import CloudDocument, ClusterDocument
-from ironburst.ports import Cloud, Refused
+from ironburst.ports import Cloud, CloudError, Refused
 from ironburst.ports.images import Images
 from ironburst.wiring.aws import AWS
 from ironburst.wiring.google import GOOGLE
@@ -22,46 +23,81 @@ EXAMPLE = next(row.image_ids for row in PROVIDERS.values() if row.image_ids)
 """how a cloud writes images, for the words of help"""
 
 
-def declared(config: ClusterConfig) -> Provider:
-    """That of a stack file."""
-    return PROVIDERS[config.cloud.provider if config.cloud else None]
+def declared(config: ClusterConfig) -> list[tuple[Provider, ClusterConfig]]:
+    """Those of a stack file, each with the declaration as it has it; one row, where there is none."""
+    if not config.clouds:
+        return [(PROVIDERS[None], config)]
+    return [(PROVIDERS[cloud.provider], config.in_cloud(cloud)) for cloud in config.clouds]
 
 
 def image_ids(document: ClusterDocument) -> ImageIds | None:
-    """How the cloud of a document writes images; None: it names no cloud."""
-    return PROVIDERS[_named(document)].image_ids
+    """How the first cloud of a document writes images; None: it names no cloud."""
+    return _row(document.cloud).image_ids
 
 
 def images(document: ClusterDocument) -> Images:
-    """Where the images of a document's pools are baked. Raises CloudError."""
-    return PROVIDERS[_named(document)].images(document.cloud or _NONE)
+    """Where the images of its first cloud's pools are baked. Raises CloudError."""
+    return _row(document.cloud).images(document.cloud or _NONE)
 
 
 def connect(document: ClusterDocument) -> Cloud:
-    """The cloud of a document. Raises CloudError."""
+    """The cloud of a document, or all of them as one. Raises CloudError."""
     return CloudConnection().follow(document)
 
 
 class CloudConnection:
-    """The cloud that the documents name, connected as long as it stays the same."""
+    """The clouds that the documents name, connected as long as they stay the same."""
 
     def __init__(self) -> None:
         self._cloud: Cloud | None = None
-        self._connected = _NONE
+        self._parts: dict[str, tuple[CloudDocument, Cloud | CloudError]] = {}
 
     def follow(self, document: ClusterDocument) -> Cloud:
-        """The cloud of a document, which may be another one than before. Where it names none any more, the one of
-        before: what is rented was rented there. Raises CloudError.
+        """The cloud of a document, or all of them as one. One that it names no more stays, for what is rented was
+        rented there. Raises CloudError, where there is one alone.
         """
-        wanted = document.cloud or _NONE
-        if self._cloud is None or (document.cloud is not None and wanted != self._connected):
-            self._cloud, self._connected = PROVIDERS[_named(document)].api(wanted), wanted
+        for wanted in document.clouds:
+            before, cloud = self._parts.get(wanted.provider, (None, None))
+            if cloud is None or isinstance(cloud, CloudError) or not _same(before, wanted):
+                self._parts[wanted.provider] = wanted, _connected(wanted)
+        if len(self._parts) < 2:
+            self._cloud = None
+            alone = next((cloud for _, cloud in self._parts.values()), None) or PROVIDERS[None].api(_NONE)
+            if isinstance(alone, CloudError):
+                raise alone
+            return alone
+        parts = {name: Part(cloud, PROVIDERS[name].instance_ids) for name, (_, cloud) in self._parts.items()}
+        if not isinstance(self._cloud, SeveralClouds):
+            self._cloud = SeveralClouds(parts, _whose(document), DEFAULT)
+        self._cloud.declare(parts, _whose(document))
         return self._cloud
 
 
-def _named(document: ClusterDocument) -> str | None:
-    """Its row. Raises CloudError where there is none: the reader of documents knows more clouds than can be used."""
-    name = document.cloud.provider if document.cloud else None
+def _same(before: CloudDocument | None, now: CloudDocument) -> bool:
+    return before is not None and (before.region, before.account) == (now.region, now.account)
+
+
+def _connected(wanted: CloudDocument) -> Cloud | CloudError:
+    """Where it can't be reached, why not: that keeps no other. Raises CloudError where it has no row."""
+    row = _row(wanted)
+    try:
+        return row.api(wanted)
+    except CloudError as error:
+        return error
+
+
+def _whose(document: ClusterDocument) -> dict[str, str]:
+    """The provider of what pools name: images, queues, instance types."""
+    named = {
+        name: pool.provider for pool in document.pools for name in (pool.image, pool.notices, *pool.prices) if name
+    }
+    first = document.cloud.provider if document.cloud else ""
+    return named | {pool.instance_type: first for pool in document.karpenter if pool.instance_type not in named}
+
+
+def _row(cloud: CloudDocument | None) -> Provider:
+    """Raises CloudError where there is none: the reader of documents knows more clouds than can be used."""
+    name = cloud.provider if cloud else None
     if name not in PROVIDERS:
         raise Refused(f"the document is of the cloud {name!r}, which this ironburst can't rent in yet", "NoRow")
-    return name
+    return PROVIDERS[name]

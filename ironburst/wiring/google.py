@@ -64,4 +64,4 @@ _IDS = ImageIds(
     image_ids.ARGUMENTS,
     image_ids.of_pools,
 )
-GOOGLE = Provider("Google Cloud", _api, _images, _doctor, _IDS, _rights)
+GOOGLE = Provider("Google Cloud", _api, _images, _doctor, r"[^/]+/[^/]+/\d+", _IDS, _rights)

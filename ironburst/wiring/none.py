@@ -26,4 +26,4 @@ def _doctor(site: DeclaredSite) -> Iterator[CheckResult]:
     yield CheckResult("cloud", site.config.name, "ok", seen)
 
 
-NONE = Provider("no cloud", _api, _images, _doctor)
+NONE = Provider("no cloud", _api, _images, _doctor, "")

@@ -40,12 +40,15 @@ class ImageIds:
 
 @dataclass(frozen=True)
 class Provider:
-    """A cloud, or none. `called`: its name for people; `api` and `images` take the document's cloud."""
+    """A cloud, or none. `called`: its name for people; `api` and `images` take the document's cloud; `instance_ids`: a
+    regular expression of its instances' ids.
+    """
 
     called: str
     api: Callable[[CloudDocument], Cloud]
     images: Callable[[CloudDocument], Images]
     doctor: Check[DeclaredSite]
+    instance_ids: str
     image_ids: ImageIds | None = None
     rights: Callable[[Rights], dict[str, Any]] | None = None
     """name -> policy of whoever does `up`; raises BadInput"""

@@ -10,10 +10,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-from ironburst import catalog
 from ironburst.adapters.both import Both
 from ironburst.adapters.slurm.scheduler import Slurm
-from ironburst.catalog import gpu_labels
 from ironburst.document import Bridge, ClusterDocument, PoolDocument
 from ironburst.document import Scheduler as Declared
 from ironburst.nodes import naming
@@ -203,10 +201,17 @@ def _resolved(reference: str, region: str | None) -> str:
 
 
 def _deliver(document: ClusterDocument, text: str) -> None:
-    try:
-        secrets.store(_cluster_of(document).join_token, text, region=document.region)
-    except secrets.SecretError as error:
-        raise SchedulerError(str(error)) from None
+    """Into the store of each cloud that has it."""
+    every = [document.of_provider(cloud.provider) for cloud in document.clouds] or [document]
+    written = set[str]()
+    for its in every:
+        reference = _cluster_of(its).join_token
+        try:
+            if reference not in written:
+                secrets.store(reference, text, region=its.region)
+        except secrets.SecretError as error:
+            raise SchedulerError(str(error)) from None
+        written.add(reference)
 
 
 def site_of(document: ClusterDocument) -> kubernetes.KubernetesSite:
@@ -237,6 +242,7 @@ def site_of(document: ClusterDocument) -> kubernetes.KubernetesSite:
 
 
 def _pool(document: ClusterDocument, pool: PoolDocument) -> kubernetes.KubernetesPool:
+    from ironburst import catalog
     from ironburst.adapters import kubernetes
 
     return kubernetes.KubernetesPool(
@@ -251,7 +257,10 @@ def _pool(document: ClusterDocument, pool: PoolDocument) -> kubernetes.Kubernete
 
 def _labels(document: ClusterDocument, pool: PoolDocument) -> dict[str, str]:
     """Of a node that isn't there yet: what we, kubelet, feature discovery and the cloud's drivers give it for sure."""
+    from ironburst import catalog
+    from ironburst.catalog import gpu_labels
+
     types = [pool.instance_type, *(other.instance_type for other in pool.other_types)]
-    ours = naming.node_labels(pool.partition, document.region, pool.zone_names, types, pool.labels)
+    ours = naming.node_labels(pool.partition, document.in_cloud(pool).region, pool.zone_names, types, pool.labels)
     discovered = {} if pool.mig else gpu_labels.node_labels(pool.gpu.model, pool.gpu.count)
     return {**discovered, **catalog.zone_labels(ours.get("topology.kubernetes.io/zone", "")), **ours}

@@ -65,8 +65,7 @@ def accesses(config: ClusterConfig, timeout_s: float = 30.0) -> dict[str, BmcAcc
 
 
 def _links(config: ClusterConfig) -> dict[str, str]:
-    network = config.cloud.network if config.cloud else None
-    return {link.hall: link.kind for link in network.links} if network else {}
+    return {link.hall: link.kind for cloud in config.clouds for link in cloud.network.links}
 
 
 def _munge_digest(document: ClusterDocument, salt: str) -> str | None:

@@ -30,7 +30,10 @@ from lab.demo import (
     training,
     watch,
 )
+from lab.demo.aws import AWS
+from lab.demo.cloud import DemoCloud
 from lab.demo.frame import Stage, play
+from lab.demo.google import GOOGLE
 from lab.demo.history import History
 from lab.demo.steps import Steps
 from lab.hosts.check import check
@@ -41,7 +44,10 @@ from lab.system import LabError
 TITLE = "ironburst: the main job on the lab"
 
 
-def demo(prefix: str, keep: bool = False) -> int:
+CLOUDS: dict[str, DemoCloud] = {"aws": AWS, "google": GOOGLE}
+
+
+def demo(prefix: str, keep: bool = False, cloud: DemoCloud = AWS) -> int:
     """The whole story. The lab is down when this returns, whatever happened; its report stays. `keep`: the story
     without its end, after which the lab stays up.
     """
@@ -54,16 +60,16 @@ def demo(prefix: str, keep: bool = False) -> int:
         print(f"demo: {error}", file=sys.stderr)
         return 2
     stage = Stage(site.box, site.down, figures.caches(site.box.root), TITLE, keep)
-    code = play(stage, summary.Summary(engine=binary.name(engine), kept=keep), partial(tell, site, engine))
+    code = play(stage, summary.Summary(engine=binary.name(engine), kept=keep), partial(tell, site, engine, cloud))
     if site.box.is_up():
         print(kept.next_steps(prefix))
     return code
 
 
-def tell(site: Site, engine: Path, steps: Steps, result: summary.Summary) -> History:
+def tell(site: Site, engine: Path, cloud: DemoCloud, steps: Steps, result: summary.Summary) -> History:
     """The nine steps, of a lab that is kept the first seven. Raises LabError at the first that fails."""
     with steps.step("set up", "Set up: images, hosts, BMCs, the cloud"):
-        inside = declare.start_world(site, steps.say, tied=not result.kept)
+        inside = declare.start_world(site, steps.say, not result.kept, cloud)
     with steps.step("declare", "Declare: validate, preview and up of the Pulumi program"):
         pulumi = declare.declare(inside, engine, steps.say)
     with steps.step("converge", "Converge: Ansible on every host, twice, and the image of rented nodes"):
@@ -73,14 +79,14 @@ def tell(site: Site, engine: Path, steps: Steps, result: summary.Summary) -> His
     with steps.step("explain", "Explain: where the jobs ran, and why money was spent"):
         published = document.read(inside.document)
         head, ledger = burst.Head(inside), Ledger(inside.ledger, read_only=True)
-        facts = summary.facts(published, result.engine, trace.COMPRESSION)
+        facts = summary.facts(published, result.engine, trace.COMPRESSION, cloud.stand_in)
         history = collect.history(head, ledger, published, submitted, site.dir / "shared" / "alice", facts)
         result.faults = summary.faults(history, faults)
         result.figures = figures.reaction(ledger, history, submitted.began, published.burst.tick_s)
         if came_up:
             result.figures |= {"boot_to_accepted_s": round(came_up.accepted_s, 1), "boot_path_s": dict(came_up.path)}
         explain.explain(inside, history, steps.say, ["--slurm-prefix", shlex.join(inside.head_prefix())])
-    with steps.step("train", "Train: two ranks of PyTorch on two rented nodes, of which AWS takes one back"):
+    with steps.step("train", "Train: two ranks of PyTorch on two rented nodes, of which the cloud takes one back"):
         broke_s = watch.breaks(inside)
         result.training = training.run(inside, ledger, steps.say)
         history = replace(history, facts=history.facts | {"Trained afterwards": result.training.text()})
@@ -101,9 +107,13 @@ def tell(site: Site, engine: Path, steps: Steps, result: summary.Summary) -> His
 if __name__ == "__main__":
     # what `make demo` gives comes by the environment; --help must not start a demo
     parser = argparse.ArgumentParser(
-        prog="python -m lab.demo", description=__doc__, epilog="LAB_PREFIX and ENGINE: see `make help`"
+        prog="python -m lab.demo", description=__doc__, epilog="LAB_PREFIX, ENGINE and CLOUD: see `make help`"
     )
     told = "end before anything is given back, and leave the lab up to play with: docs/tutorial/play.md"
     parser.add_argument("--keep", action="store_true", help=told)
-    keep = parser.parse_args().keep
-    sys.exit(demo(os.environ.get("LAB_PREFIX") or "lab", keep))
+    keep, wanted = parser.parse_args().keep, os.environ.get("CLOUD") or "aws"
+    if wanted not in CLOUDS:
+        parser.error(f"CLOUD={wanted!r} is not known: {' or '.join(CLOUDS)}")
+    if keep and wanted != "aws":
+        parser.error("only AWS's lab can be kept: leave CLOUD out, for `ironburst lab` plays with that alone")
+    sys.exit(demo(os.environ.get("LAB_PREFIX") or "lab", keep, CLOUDS[wanted]))

@@ -11,19 +11,10 @@ from dataclasses import dataclass, field
 from ironburst.controller.ledger import Ledger, LedgerError
 from ironburst.nodes import naming
 from lab.demo import boot, service, trace
-from lab.demo.declare import control
+from lab.demo.cloud import control
 from lab.demo.inside import Boxed, Inside
 from lab.system import LabError, wait_for
 
-TYPE = "p5.48xlarge"
-# What the world sells: no spot in the first zone, so that the first request for it is refused.
-CAPACITY = {
-    ("us-east-1a", "spot"): 0,
-    ("us-east-1b", "spot"): 2,
-    ("us-east-1a", "on-demand"): 3,
-    ("us-east-1b", "on-demand"): 1,
-}
-NOTICE_S = 5  # EC2 gives 120 s; time is compressed here
 LIMIT_S = 420
 SUBMIT_FOLDER = "/shared/alice"
 
@@ -32,7 +23,7 @@ SUBMIT_FOLDER = "/shared/alice"
 class Faults:
     """What went wrong on purpose."""
 
-    refusals_expected: str = "InsufficientInstanceCapacity for spot in us-east-1a"
+    refusals_expected: str
     interrupted: str | None = None
     """instance id of the spot instance that was taken back"""
 
@@ -71,13 +62,12 @@ def run(inside: Inside, say: Callable[[str], None]) -> tuple[Submitted, Faults, 
     """Submit the slice, let the controller work, take one spot instance back; returns when all jobs and leases have
     ended.
     """
-    for (zone, market), count in CAPACITY.items():
-        control(inside, "POST", "/lab/capacity", instance_type=TYPE, zone=zone, market=market, count=count)
+    sell(inside)
     service.install(inside)
     service.start(inside, "controller")
     say("the controller runs on the head: its own user, a sandboxed unit, administrator in Slurm's accounting")
     ledger = wait_for(lambda: open_ledger(inside), 30, "the controller (see controller.log)")
-    jobs, head, faults = trace.jobs(), Head(inside), Faults()
+    jobs, head, faults = trace.jobs(), Head(inside), refused_first(inside)
     hour = f"{3600 / trace.COMPRESSION:.0f} s"
     say(f"{len(jobs)} jobs of the Philly trace (CC-BY-4.0), one hour of it in {hour}, submitted by alice with sbatch")
     submitted, todo = Submitted(began=time.time()), list(jobs)
@@ -102,6 +92,26 @@ def run(inside: Inside, say: Callable[[str], None]) -> tuple[Submitted, Faults, 
         time.sleep(0.3)
 
 
+def sell(inside: Boxed) -> None:
+    """What the world of this cloud has."""
+    kind = inside.cloud.instance_type
+    for (zone, market), count in inside.cloud.capacity.items():
+        control(inside, "POST", "/lab/capacity", instance_type=kind, zone=zone, market=market, count=count)
+
+
+def refused_first(inside: Boxed) -> Faults:
+    """What the capacity leads to."""
+    zone, market = next(place for place, count in inside.cloud.capacity.items() if not count)
+    return Faults(f"{inside.cloud.no_capacity} for {market} in {zone}")
+
+
+def take_back(inside: Boxed, instance_id: str, node: str, meanwhile: str, say: Callable[[str], None]) -> None:
+    """The cloud ends a spot instance, after its notice."""
+    seconds = inside.cloud.notice_s
+    control(inside, "POST", "/lab/interrupt", instance_id=instance_id, notice_s=seconds)
+    say(f"{inside.cloud.name} takes {node} back (spot interruption, {seconds:g} s notice) {meanwhile}")
+
+
 def open_ledger(inside: Boxed) -> Ledger | None:
     """The controller's ledger, as soon as it has made it."""
     try:
@@ -124,9 +134,7 @@ def _interrupt_one(inside: Inside, head: Head, ledger: Ledger, say: Callable[[st
         if lease.market == "spot" and lease.state == "ready" and lease.instance_id:
             on_it = head.root(f"squeue -h -t running -w {lease.node} -o %j").split()
             if on_it:
-                control(inside, "POST", "/lab/interrupt", instance_id=lease.instance_id, notice_s=NOTICE_S)
-                notice = f"spot interruption, {NOTICE_S} s notice"
-                say(f"AWS takes {lease.node} back ({notice}) while {', '.join(on_it)} runs on it")
+                take_back(inside, lease.instance_id, lease.node, f"while {', '.join(on_it)} runs on it", say)
                 return lease.instance_id
     return None
 

@@ -11,7 +11,6 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from ironburst import document
-from lab.demo.declare import FIXED_IMAGE
 from lab.demo.inside import Inside
 from lab.system import LabError
 
@@ -52,7 +51,7 @@ def once(inside: Inside, name: str, say: Say, *options: str) -> dict[str, Any]:
 def bake(inside: Inside, pool: str, say: Say) -> None:
     """`ironburst image`: an instance of the pool, playbooks/image.yml on it, its image, its parameter."""
     where = ("--document", str(inside.document), "--inventory", INVENTORY)
-    command = inside.ironburst("image", pool, *where, "--base-image", FIXED_IMAGE, "--json")
+    command = inside.ironburst("image", pool, *where, "--base-image", inside.cloud.base_image, "--json")
     said = json.loads(_follow(inside, command, "image", lambda _line: None))
     say(f"image of pool {pool}: {said['image']}")
 

@@ -10,6 +10,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from lab import names
+from lab.demo.aws import AWS
+from lab.demo.cloud import DemoCloud
 from lab.hosts.bmcs import PASSWORD_FILE, PASSWORD_VARIABLE
 from lab.hosts.box import Box
 from lab.hosts.host import SSH_OPTIONS
@@ -19,22 +21,20 @@ from lab.pulumi import binary
 from lab.site import Site
 from lab.system import CHECKOUT, LabError
 
-STACK = "lab"
-
 
 class Boxed:
-    """The command line in a box: how to run a program there, with which environment and files; of the stack `stack`."""
+    """The command line in a box: how to run a program there, with which environment and files; of the stack `stack`
+    (empty: that of the cloud's demo).
+    """
 
-    def __init__(self, box: Box, stack: str, ledger: Path):
-        self.box, self.stack, self.ledger = box, stack, ledger
+    def __init__(self, box: Box, stack: str, ledger: Path, cloud: DemoCloud = AWS):
+        self.cloud: DemoCloud = cloud
+        self.box, self.stack, self.ledger = box, stack or self.cloud.stack, ledger
         run = box.dir / "run"
         self.document, self.aws_config = run / "document.json", run / "aws-config"
         self.env = {
             **binary.environment(run / "pulumi", Path(sys.executable).parent),
-            "AWS_ENDPOINT_URL": names.AWS_ENDPOINT,
-            "AWS_ACCESS_KEY_ID": "lab",
-            "AWS_SECRET_ACCESS_KEY": "lab",
-            "AWS_DEFAULT_REGION": "us-east-1",
+            **self.cloud.environment(run),
             PASSWORD_VARIABLE: PASSWORD_FILE.read_text(),
             "IRONBURST_DOCUMENT": str(self.document),
             "IRONBURST_STATE": str(run / "state"),
@@ -84,8 +84,8 @@ class Boxed:
 class Inside(Boxed):
     """A lab with hosts, and what runs on its head."""
 
-    def __init__(self, site: Site):
-        super().__init__(site.box, STACK, site.dir / "shared" / "ironburst" / "ledger.sqlite")
+    def __init__(self, site: Site, cloud: DemoCloud = AWS):
+        super().__init__(site.box, "", site.dir / "shared" / "ironburst" / "ledger.sqlite", cloud)
         self.site = site
         self.ansible = site.dir / "run" / "ansible"
         self.ansible.mkdir(parents=True, exist_ok=True)

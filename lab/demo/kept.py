@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from lab.demo import report, summary
-from lab.demo.declare import control
+from lab.demo.cloud import control
 from lab.demo.inside import Inside
 from lab.hosts.box import Box
 from lab.system import LabError

@@ -16,7 +16,7 @@ from ironburst.controller.records import EventRow
 from ironburst.document import ClusterDocument
 from ironburst.ports import Node
 from lab.demo.burst import Head, over
-from lab.demo.declare import control
+from lab.demo.cloud import control
 from lab.demo.inside import Boxed, Inside
 from lab.system import LabError
 
@@ -81,9 +81,9 @@ def script(name: str, minutes: int) -> str:
     return f"#!/bin/bash\n#SBATCH --job-name={name} {size} --requeue --output=/dev/null\nsleep {minutes * 60}\n"
 
 
-def refused(events: Iterable[EventRow]) -> frozenset[str]:
-    """The zones of which these events say that the cloud had no capacity there."""
-    said = [event.text for event in events if event.kind == "refused" and "InsufficientInstanceCapacity" in event.text]
+def refused(events: Iterable[EventRow], code: str) -> frozenset[str]:
+    """The zones of which these events say that the cloud had no capacity there. `code`: as it says so."""
+    said = [event.text for event in events if event.kind == "refused" and code in event.text]
     return frozenset(text.split(":")[0].split(" in ")[1] for text in said)
 
 
@@ -111,7 +111,7 @@ def run(inside: Inside, ledger: Ledger, say: Callable[[str], None]) -> Refusal:
     say(f"job {full} fills the hall; job {gang} is a gang of {NODES}, and no zone has capacity for it")
 
     def everywhere() -> bool:
-        result.refused = refused(ledger.events(began))
+        result.refused = refused(ledger.events(began), inside.cloud.no_capacity)
         return result.refused >= result.zones
 
     _until(result, head, everywhere, "the cloud refused the gang in every zone")

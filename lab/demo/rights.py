@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import sys
 
-from lab.demo.inside import Boxed
+from lab.demo.cloud import Commands
 
 USER = "ironburst-head"
 PROFILE = "controller"
@@ -28,7 +28,7 @@ DELETE_USER = (
 )
 
 
-def prepare(inside: Boxed, role_arn: str) -> None:
+def prepare(inside: Commands, role_arn: str) -> None:
     """The head's user, its key, and a profile with which boto3 takes the controller's role and renews it."""
     key, secret = inside.run([sys.executable, "-c", CREATE_USER, USER, role_arn]).split()
     inside.aws_config.touch(0o600)
@@ -38,6 +38,6 @@ def prepare(inside: Boxed, role_arn: str) -> None:
     )
 
 
-def take_away(inside: Boxed) -> None:
+def take_away(inside: Commands) -> None:
     """What `prepare` made in the account."""
     inside.run([sys.executable, "-c", DELETE_USER, USER])

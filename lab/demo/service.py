@@ -8,7 +8,6 @@ import shutil
 from pathlib import Path
 
 from ironburst import document
-from lab.demo import rights
 from lab.demo.inside import Inside
 from lab.system import CHECKOUT
 
@@ -30,14 +29,14 @@ _LIBRARIES = (
 )
 NEEDS = tuple(f"python3-{name}" for name in _LIBRARIES)
 BINARY = "/opt/ironburst/.venv/bin/ironburst"
-PROGRAM = '#!/bin/sh\nPYTHONPATH=/opt/ironburst exec /usr/bin/python3 -m ironburst.cli "$@"\n'
+PROGRAM = '#!/bin/sh\nPYTHONPATH={path} exec /usr/bin/python3 -m ironburst.cli "$@"\n'
 # In the shared folder, so that the demo reads it beside the controller
 LEDGER = "/shared/ironburst/ledger.sqlite"
 INSTALL = f"""set -e
 apt-get install -y -qq --no-install-recommends {" ".join(NEEDS)} > /dev/null
 cp --recursive --preserve=mode --no-target-directory /shared/install /
-chown --recursive ironburst: /etc/ironburst/aws
-chmod 0700 /etc/ironburst/aws
+chown --recursive ironburst: {{credentials}}
+chmod 0700 {{credentials}}
 install -d -o ironburst -g ironburst -m 0750 {Path(LEDGER).parent}
 systemctl daemon-reload
 """
@@ -45,23 +44,23 @@ systemctl daemon-reload
 
 def install(inside: Inside) -> None:
     """Program, document and settings; the head was converged before. LabError."""
-    settings = {name: value for name, value in inside.env.items() if name.startswith("AWS_") and "KEY" not in name}
-    settings |= {"IRONBURST_LEDGER": LEDGER, "AWS_PROFILE": rights.PROFILE}
+    settings = inside.cloud.settings(inside) | {"IRONBURST_LEDGER": LEDGER}
     published = published_at(inside)
     where = f"export IRONBURST_DOCUMENT={published} IRONBURST_LEDGER={LEDGER}"
+    folder = inside.site.dir / "shared" / "install"
+    libraries = inside.cloud.libraries(folder, inside.box.root)
     files = {
-        BINARY[1:]: (PROGRAM, 0o755),
+        BINARY[1:]: (PROGRAM.format(path=":".join(filter(None, ["/opt/ironburst", libraries]))), 0o755),
         # what a person at the head's prompt calls
         "usr/local/bin/ironburst": (f'#!/bin/sh\n# written by the lab\n{where}\nexec {BINARY} "$@"\n', 0o755),
         published[1:]: (inside.document.read_text(), 0o644),
         "etc/ironburst/controller.env": ("".join(f"{name}={value}\n" for name, value in settings.items()), 0o600),
-        "etc/ironburst/aws/config": (inside.aws_config.read_text(), 0o400),
+        **inside.cloud.on_head(inside),
         "etc/systemd/system/ironburst.service.d/lab.conf": (
             f"# written by the lab\n[Service]\nReadWritePaths={Path(LEDGER).parent}\n",
             0o644,
         ),
     }
-    folder = inside.site.dir / "shared" / "install"
     shutil.copytree(CHECKOUT / "ironburst", folder / "opt/ironburst/ironburst", ignore=shutil.ignore_patterns("__py*"))
     for name, (text, mode) in files.items():
         path = folder / name
@@ -69,7 +68,8 @@ def install(inside: Inside) -> None:
         path.write_text(text)
         path.chmod(mode)
     try:
-        inside.run([*inside.head_prefix(), INSTALL])
+        own = " ".join(sorted({f"/{Path(name).parent}" for name in inside.cloud.on_head(inside)}))
+        inside.run([*inside.head_prefix(), INSTALL.format(credentials=own)])
     finally:
         shutil.rmtree(folder)
 

@@ -51,15 +51,15 @@ class Summary:
         return safe and unchanged and survived and (self.kept or ended)
 
 
-def facts(document: ClusterDocument, engine: str, compression: float) -> dict[str, str]:
-    """Lines for the head of the report: what was real, and how old the prices are."""
+def facts(document: ClusterDocument, engine: str, compression: float, cloud: str) -> dict[str, str]:
+    """Lines for the head of the report: what was real, and how old the prices are. `cloud`: its stand-in."""
     ages = [f"{pool.instance_type}: {pool.price_as_of or 'declared'}" for pool in document.pools]
     changed = f"CC-BY-4.0, changed: a slice, time divided by {compression:g}"
     return {
         "Engine": engine,
         "Input": f"{len(trace.jobs())} jobs of the Microsoft Philly trace ({changed})",
         "Real": "Slurm, systemd hosts, ssh, Ansible, Redfish, opensm, the Pulumi protocol and program",
-        "Stand-ins": "AWS (moto), GPUs and NVIDIA packages (stubs), the fabric (ibsim), shared files (bind mount); "
+        "Stand-ins": f"{cloud}, GPUs and NVIDIA packages (stubs), the fabric (ibsim), shared files (bind mount); "
         "the work of the trace's jobs is a sleep",
         "Prices of": "; ".join(ages) + f"; seen on {date.today()}; every sum is an estimate",
     }
@@ -68,11 +68,12 @@ def facts(document: ClusterDocument, engine: str, compression: float) -> dict[st
 def faults(history: History, injected: Faults) -> dict[str, dict[str, Any]]:
     """What was injected, whether the controller met it, and whether every job still ended well."""
     well = not any(job.fate == "lost" for job in history.jobs) and history.run_twice == 0
+    code = injected.refusals_expected.partition(" ")[0]
     texts = [mark.text for mark in history.marks if mark.kind == "fault"]
-    refused = sum(text.startswith("refused") and "InsufficientInstanceCapacity" in text for text in texts)
+    refused = sum(text.startswith("refused") and code in text for text in texts)
     interrupted = sum(text.startswith("interrupted") for text in texts)
     return {
-        "InsufficientInstanceCapacity": {
+        code: {
             "injected": injected.refusals_expected,
             "met": refused,
             "survived": well and refused > 0,

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import Any
 
-from lab.google.world import Json, Refusal, Vm, World
+from lab.google.machines import Json, Vm
+from lab.google.world import Refusal, World
 
 _GPUS = re.compile(r"(a2|a3|a4|a4x|g2|g4)-")
 _KEY, _VALUE = re.compile(r"[a-z][a-z0-9_-]{0,62}"), re.compile(r"[a-z0-9_-]{0,63}")
@@ -76,7 +78,7 @@ def _sound(world: World, properties: Json, names: list[str]) -> None:
     for n, nic in enumerate(properties["networkInterfaces"]):
         if not world.knows(nic.get("subnetwork", "")):
             refuse(f"networkInterfaces[{n}].subnetwork", f"'{nic.get('subnetwork')}'. The resource was not found.")
-    _scheduled(properties, refuse)
+    _scheduled(properties, refuse, world.assumed.notices_s)
     affinity = properties.get("reservationAffinity", {})
     specific = affinity.get("consumeReservationType") == "SPECIFIC_RESERVATION"
     if specific and affinity.get("key") != "compute.googleapis.com/reservation-name":
@@ -89,8 +91,12 @@ def _sound(world: World, properties: Json, names: list[str]) -> None:
         refuse("count", "it is too large")
 
 
-def _scheduled(properties: Json, refuse: Any) -> None:
+def _scheduled(properties: Json, refuse: Any, notices_s: Sequence[int]) -> None:
     said = properties.get("scheduling", {})
+    if (notice := said.get("preemptionNoticeDuration")) and int(notice["seconds"]) not in notices_s:
+        refuse("scheduling.preemptionNoticeDuration", f"{notice['seconds']} s")
+    if "preemptionNoticeDuration" in said and said.get("provisioningModel") != "SPOT":
+        refuse("scheduling.preemptionNoticeDuration", "it is for spot instances alone")
     if _GPUS.match(properties.get("machineType", "")) and said.get("onHostMaintenance") != "TERMINATE":
         refuse("scheduling.onHostMaintenance", "instances with guest accelerators do not support live migration")
     if said.get("provisioningModel") == "SPOT" and said.get("automaticRestart", True):
@@ -170,7 +176,7 @@ class _Bulk:
             world.made_of[source] = disk.get("initializeParams", {})
         nics, host = [], next(world.addresses)
         for n, nic in enumerate(properties["networkInterfaces"]):
-            address = f"10.{20 + n}.{host // 250}.{host % 250}"
+            address = world.address(n, host, nic.get("subnetwork", ""))
             nics.append({"name": f"nic{n}", "networkIP": address, "kind": "compute#networkInterface", **nic})
         kept = ("labels", "metadata", "tags", "serviceAccounts", "scheduling", "reservationAffinity")
         raw: Json = {
@@ -187,7 +193,9 @@ class _Bulk:
             **{key: properties[key] for key in kept if key in properties},
         }
         raw.setdefault("scheduling", {})
-        vm = world.vms[number] = Vm(raw, self.zone, world.now(), reservation=reservation)
+        vm = Vm(raw, self.zone, world.now(), reservation=reservation)
+        boots = next(disk["initializeParams"]["sourceImage"] for disk in properties["disks"] if disk.get("boot"))
+        world.add(vm, boots.rpartition("/")[2])
         self.made.append(vm)
         self.status["createdVmCount"] = len(self.made)
         self.inserts.append(world.operation("insert", self.zone, vm, operationGroupId=self.group))

@@ -10,8 +10,9 @@ from lab.google import bulk
 from lab.google.description import Call, Wrong
 from lab.google.filters import holds
 from lab.google.images import Images
+from lab.google.machines import Json
 from lab.google.project import Project
-from lab.google.world import Json, Refusal, World
+from lab.google.world import Refusal, World
 
 _PAGE = 500
 
@@ -70,7 +71,8 @@ class Calls:
 
     def _serial(self, call: Call) -> Json:
         vm = self.world.find(call.parameters["zone"], call.parameters["instance"])
-        return {"kind": "compute#serialPortOutput", "contents": vm.console, "start": "0", "next": str(len(vm.console))}
+        text = self.world.machines.console(vm)
+        return {"kind": "compute#serialPortOutput", "contents": text, "start": "0", "next": str(len(text))}
 
     def _shown(self) -> list[tuple[str, Json]]:
         return [(vm.zone, vm.raw) for vm in self.world.vms.values() if self.world.shown(vm)]

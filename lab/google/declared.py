@@ -9,7 +9,8 @@ from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 from lab.google.iam import Binding
-from lab.google.world import GOOGLE, Json, Refusal, Vm, World
+from lab.google.machines import Json, Vm
+from lab.google.world import GOOGLE, Refusal, World
 
 ROOT = "/lab/declared"
 
@@ -55,7 +56,7 @@ def _instance(world: World, said: Json) -> Json:
     nics = []
     for n, nic in enumerate(said["networkInterfaces"]):
         host = next(world.addresses)
-        nics.append({"name": f"nic{n}", "networkIP": f"10.{20 + n}.{host // 250}.{host % 250}", **nic})
+        nics.append({"name": f"nic{n}", "networkIP": world.address(n, host, nic.get("subnetwork", "")), **nic})
     raw: Json = {
         "kind": "compute#instance",
         "id": number,
@@ -70,7 +71,7 @@ def _instance(world: World, said: Json) -> Json:
         "labels": said.get("labels", {}),
         "scheduling": {"onHostMaintenance": "TERMINATE", "automaticRestart": True},
     }
-    world.vms[number] = Vm(raw, zone, world.now())
+    world.add(Vm(raw, zone, world.now()), said["bootDisk"]["initializeParams"]["image"].rpartition("/")[2])
     world.disks[disk] = number
     shown = [{**nic, "networkIp": made["networkIP"]} for nic, made in zip(said["networkInterfaces"], nics, strict=True)]
     return {"instanceId": number, "networkInterfaces": shown, "currentStatus": "RUNNING"}
@@ -190,6 +191,11 @@ class Declared:
             for named in _values(said, path):
                 if not named.startswith(BUILT_IN) and not self.knows(named):
                     raise Refusal(404, "notFound", f"{path}: the resource '{named}' was not found")
+
+    def cidr(self, named: str) -> str:
+        """The range of a subnetwork; empty: none of that name is declared."""
+        held = self.held["gcp:compute/subnetwork:Subnetwork"]
+        return str(held.get(named.removeprefix(GOOGLE), {}).get("ipCidrRange", ""))
 
     def knows(self, named: str) -> bool:
         """Whether a resource of that id, link or name is declared."""

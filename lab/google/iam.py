@@ -46,15 +46,21 @@ def _true(condition: str, resource: str) -> bool:
 
 @dataclass
 class Iam:
-    """`tokens`: token -> e-mail of a service account. A caller without one is an administrator: the lab's own."""
+    """`tokens`: token -> e-mail of a service account. A caller without one is an administrator: the lab's own, and so
+    are `owners`. `subjects`: token from outside -> e-mail of who signs in with it. `impersonators`: (e-mail, account
+    that it may be), in the account's own policy, which goes with the account.
+    """
 
     bindings: list[Binding] = field(default_factory=list)
     tokens: dict[str, str] = field(default_factory=dict)
+    owners: set[str] = field(default_factory=set)
+    subjects: dict[str, str] = field(default_factory=dict)
+    impersonators: set[tuple[str, str]] = field(default_factory=set)
 
     def refusal(self, token: str, call: str, resource: str) -> str:
         """Why a call (compute.instances.delete) isn't allowed; empty: it is."""
         email = self.tokens.get(token)
-        if email is None:
+        if email is None or email in self.owners:
             return ""
         call = NAMED.get(call, call)
         mine = [each for each in self.bindings if each.member == f"serviceAccount:{email}"]

@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from lab.google.description import Call
-from lab.google.world import Json, Refusal, World
+from lab.google.machines import Json
+from lab.google.world import Refusal, World
 
 Zonal = Iterable[tuple[str, Json]]
 
@@ -81,7 +82,14 @@ class Images:
         kept = {key: body[key] for key in ("labels", "description") if key in body}
         facts = {"status": "PENDING", "diskSizeGb": size, "creationTimestamp": world.stamp(), **kept}
         world.image_facts[name] = facts
-        world.after(world.delays.image_s, lambda: facts.update(status="READY"))
+
+        def ready(well: bool) -> None:
+            facts["status"] = "READY" if well else "FAILED"
+
+        def copies() -> None:
+            world.machines.bake(vm, name, ready) if vm else ready(True)
+
+        world.after(world.delays.image_s, copies)
         return self._operation("insert", name)
 
     def _patch(self, call: Call) -> Json:

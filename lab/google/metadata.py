@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import secrets
@@ -12,17 +13,19 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
-from lab.google.world import Vm, World
+from lab.google.machines import Vm
+from lab.google.world import World
 
 PREFIX = "/computeMetadata/v1/"
-_LOOK_S = 0.02  # between two looks for a change
+_LOOK_S = 0.05  # between two looks for a change
 
 
 def tree(world: World, vm: Vm) -> dict[str, Any]:
     """What the server has for an instance, as its recursive answer has it (camel case); paths are written with
     hyphens.
     """
-    raw, project = vm.raw, {"projectId": world.project, "numericProjectId": 1}
+    raw = vm.raw
+    project = {"projectId": world.project, "numericProjectId": 1, "attributes": world.metadata}
     accounts = {
         name: {"email": each["email"], "scopes": each["scopes"], "aliases": ["default"]}
         for each in raw.get("serviceAccounts", [])
@@ -32,6 +35,7 @@ def tree(world: World, vm: Vm) -> dict[str, Any]:
     instance = {
         "id": raw["id"],
         "name": raw["name"],
+        "hostname": f"{raw['name']}.{vm.zone}.c.{world.project}.internal",
         "zone": f"projects/1/zones/{vm.zone}",
         "machineType": f"projects/1/machineTypes/{vm.machine_type}",
         "networkInterfaces": nics,
@@ -67,7 +71,7 @@ class Metadata(ThreadingHTTPServer):
         return f"127.0.0.1:{self.server_port}"
 
     def _by_address(self, address: str) -> Vm | None:
-        found = (vm for vm in self.world.vms.values() if vm.raw["networkInterfaces"][0]["networkIP"] == address)
+        found = (vm for vm in list(self.world.vms.values()) if vm.raw["networkInterfaces"][0]["networkIP"] == address)
         return next(found, None)
 
     def answer(self, vm: Vm, path: str, asked: dict[str, str]) -> tuple[int, str]:
@@ -82,7 +86,7 @@ class Metadata(ThreadingHTTPServer):
         found: Any = tree(self.world, vm)
         at = [part for part in path.split("/") if part]
         for n, part in enumerate(at):
-            keys = {part, _camel(part)} if at[:n] != ["instance", "attributes"] else {part}
+            keys = {part, _camel(part)} if at[1:n] != ["attributes"] else {part}
             key = next((key for key in found if str(key) in keys), None) if isinstance(found, dict) else None
             if key is None:
                 return 404, ""
@@ -128,7 +132,8 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_header("ETag", _etag(text))
         self.send_header("Content-Length", str(len(content)))
         self.end_headers()
-        self.wfile.write(content)
+        with contextlib.suppress(OSError):  # who asked is off
+            self.wfile.write(content)
 
     def log_message(self, *_: Any) -> None:
         """Nothing is printed."""

@@ -15,13 +15,13 @@ _ACCESS = re.compile(r"/v1/(projects/[^/]+/secrets/[^/]+)/versions/latest:access
 
 
 class SecretManager(ThreadingHTTPServer):
-    """`held`: projects/P/secrets/NAME -> bytes. `refusals`: so many calls more are refused."""
+    """`held`: projects/P/secrets/NAME -> bytes; None: of its own. `refusals`: so many calls more are refused."""
 
     daemon_threads = True
 
-    def __init__(self, iam: Iam, address: tuple[str, int] = ("127.0.0.1", 0)):
+    def __init__(self, iam: Iam, address: tuple[str, int] = ("127.0.0.1", 0), held: dict[str, bytes] | None = None):
         self.iam, self.refusals = iam, 0
-        self.held: dict[str, bytes] = {}
+        self.held: dict[str, bytes] = {} if held is None else held
         super().__init__(address, _Handler)
         threading.Thread(target=self.serve_forever, args=(0.02,), daemon=True).start()
 

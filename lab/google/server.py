@@ -6,16 +6,17 @@ import contextlib
 import json
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import unquote
 
-from lab.google import declared, project
+from lab.google import declared, project, sign_in
 from lab.google.calls import Calls
 from lab.google.description import ROOT, Call, Wrong, call, check
-from lab.google.world import Json, Refusal, World
+from lab.google.machines import Json
+from lab.google.world import Refusal, World
 
 
 @dataclass
@@ -38,22 +39,30 @@ class Fault:
 class Cloud(World):
     """A project of Compute Engine on the loopback."""
 
-    def __init__(self, **world: Any):
+    def __init__(self, address: tuple[str, int] = ("127.0.0.1", 0), **world: Any):
         super().__init__(**world)
         self.calls: list[Call] = []  # in order, refused ones too
         self.faults: list[Fault] = []
         self.wrong: list[str] = []  # answers of ours that the API's description doesn't have: none may be
         self._answers, self._lock = Calls(self), threading.Lock()
         self.declared = declared.Declared(self)
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), _Handler)
+        self._server = ThreadingHTTPServer(address, _Handler)
         self._server.daemon_threads = True
         self._server.cloud = self  # type: ignore[attr-defined]
-        self.url_of_api = f"http://127.0.0.1:{self._server.server_port}{ROOT}"
+        self.at = f"http://{address[0]}:{self._server.server_port}"
+        self.url_of_api = f"{self.at}{ROOT}"
         threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
 
     def close(self) -> None:
         self._server.shutdown()
         self._server.server_close()
+
+    @contextlib.contextmanager
+    def settled(self) -> Iterator[None]:
+        """What is due is done; nobody else changes anything meanwhile."""
+        with self._lock:
+            self.settle()
+            yield
 
     def fault(self, name: str, status: int = 0, **more: Any) -> Fault:
         self.faults.append(Fault(name, status, **more))
@@ -69,7 +78,9 @@ class Cloud(World):
             if url.startswith(declared.ROOT):
                 return self.declared.handle(verb, unquote(url), body)
             try:
-                if (other := project.other_api(self, verb, url, body)) is not None:
+                members = self.declared.held["gcp:serviceaccount/iAMMember:IAMMember"]
+                other = sign_in.answer(self.iam, members, verb, url, body, bearer)
+                if other is not None or (other := project.other_api(self, verb, url, body)) is not None:
                     return 200, json.dumps(other).encode()
                 asked = call(verb, url, body)
                 if asked is None:

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
+import ipaddress
 import itertools
 import random
 import re
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from lab.google.iam import Iam
+from lab.google.machines import Json, Machines, Vm
 from lab.timeline import Timeline
 
 GOOGLE = "https://www.googleapis.com/compute/v1/"
 PREEMPTED = "compute.instances.preempted"
-Json = dict[str, Any]
 
 
 class Refusal(Exception):
@@ -39,6 +40,7 @@ class Assumptions:
     deleted_twice: str = "resourceNotReady"  # what a second delete gets while the first works; or "accepted"
     silent_zone: str = "fails"  # an aggregated list with a zone that isn't reached: 503; or "warned"
     condition_sees: str = "name"  # of an instance that a call names by its number; or "number"
+    notices_s: Sequence[int] = (0, 120)  # values of preemptionNoticeDuration that are taken; none: an unknown field
     bulk_at_once: int = 10  # operations that run side by side; one more: rateLimitExceeded (documented)
 
 
@@ -49,36 +51,10 @@ class Delays:
     insert_s: float = 0.0
     roll_back_s: float = 0.0
     delete_s: float = 0.0
-    preempt_s: float = 30.0
+    preempt_s: float = 30.0  # from the power button to the end
     image_s: float = 0.0
     list_s: float = 0.0  # until lists show an instance
     operations_s: float = 0.0  # until lists show an operation
-
-
-@dataclass
-class Vm:
-    """An instance. `raw`: as the API shows it."""
-
-    raw: Json
-    zone: str
-    made_s: float
-    disks: list[str] = field(default_factory=list)
-    console: str = ""
-    reservation: str = ""
-    preempted: bool = False  # as its metadata says
-    maintenance: str = "NONE"
-
-    @property
-    def name(self) -> str:
-        return self.raw["name"]
-
-    @property
-    def model(self) -> str:
-        return self.raw["scheduling"].get("provisioningModel", "STANDARD")
-
-    @property
-    def machine_type(self) -> str:
-        return self.raw["machineType"].rpartition("/")[2]
 
 
 class World(Timeline):
@@ -91,8 +67,10 @@ class World(Timeline):
         zones: Sequence[str] = ("us-central1-a", "us-central1-b", "us-central1-c"),
         seed: int = 1,
         clock: Callable[[], float] = time.time,
+        machines: Machines | None = None,
     ):
         super().__init__(clock)
+        self.machines = machines or Machines()
         self.project, self.region, self.zones = project, region, list(zones)
         self.assumed, self.delays = Assumptions(), Delays()
         self.capacity: dict[tuple[str, str, str], int] = {}  # (type, zone, model); missing: enough
@@ -112,6 +90,8 @@ class World(Timeline):
         self.silent: set[str] = set()  # zones that give no answer
         self.vms: dict[str, Vm] = {}  # by number
         self.iam = Iam()
+        self.secrets: dict[str, bytes] = {}  # projects/P/secrets/NAME
+        self.metadata: dict[str, str] = {}  # of the project: attributes
         self.disks: dict[str, str] = {}  # URL -> number of its instance
         self.operations: list[Json] = []
         self.request_ids: dict[str, tuple[float, Json]] = {}
@@ -164,6 +144,18 @@ class World(Timeline):
                 yield each["zone"].rpartition("/")[2], each
 
     # ---- machines
+    def address(self, nic: int, host: int, subnetwork: str) -> str:
+        """Of a declared subnetwork's range; where nothing was declared, of one for each NIC."""
+        declared = getattr(self, "declared", None)
+        if cidr := declared.cidr(subnetwork) if declared else "":
+            return str(ipaddress.ip_network(cidr)[host])
+        return f"10.{20 + nic}.{host // 250}.{host % 250}"
+
+    def add(self, vm: Vm, image: str) -> None:
+        """It is there, and boots. `image`: name of its boot disk's."""
+        self.vms[vm.raw["id"]] = vm
+        self.machines.launch(vm, image)
+
     def find(self, zone: str, named: str) -> Vm:
         """By name or number."""
         for vm in self.vms.values():
@@ -199,6 +191,7 @@ class World(Timeline):
     def remove(self, vm: Vm) -> None:
         """It is gone, and with it its disks that go with it."""
         self.vms.pop(vm.raw["id"], None)
+        self.machines.end(vm)
         kept = {each["source"] for each in vm.raw["disks"] if not each.get("autoDelete")}
         self.disks = {url: number for url, number in self.disks.items() if number != vm.raw["id"] or url in kept}
 
@@ -214,9 +207,19 @@ class World(Timeline):
         self.after(seconds, gone)
 
     # ---- what happens to machines without anybody asking
-    def preempt(self, vm: Vm) -> None:
-        """Google takes a spot instance back."""
+    def preempt(self, vm: Vm, lead_s: float | None = None) -> None:
+        """Google takes a spot instance back: its metadata say so, its power button is pressed, and then it ends.
+        `lead_s`: between the first two, instead of what its launch asked for; without such a wish there is none.
+        """
         vm.preempted = True
+        asked_s = float(vm.raw["scheduling"].get("preemptionNoticeDuration", {}).get("seconds", 0))
+        self.after(asked_s if lead_s is None else min(asked_s, lead_s), lambda: self._shuts_down(vm))
+        self.settle()
+
+    def _shuts_down(self, vm: Vm) -> None:
+        if vm.raw["id"] not in self.vms or vm.raw["status"] != "RUNNING":
+            return  # it was faster
+        self.machines.press(vm)
         operation = self.operation(PREEMPTED, vm.zone, vm)
         self.done(operation)
         if vm.raw["scheduling"].get("instanceTerminationAction") == "DELETE":
@@ -226,6 +229,7 @@ class World(Timeline):
 
     def stops(self, vm: Vm) -> None:
         """From inside: it stays, and its disks are paid for."""
+        self.machines.off(vm)
         vm.raw["status"] = "TERMINATED"
 
     def service(self, vm: Vm, begins: str) -> None:

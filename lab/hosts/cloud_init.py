@@ -1,6 +1,6 @@
 #!/usr/bin/python3
-"""STAND-IN for cloud-init, in the lab's stock image: what it does with EC2's metadata at the first boot of an instance,
-as far as the lab uses it.
+"""STAND-IN for cloud-init, in the lab's stock image: what it does with EC2's or Google's metadata at the first boot of
+an instance, as far as the lab uses it. Whose they are is in DMI, as cloud-init's ds-identify has it.
 
 cloud-init init              new instance: host keys, which go to the console, the login user's keys, user data's runcmd
 cloud-init status [--wait]   whether that is done
@@ -31,8 +31,26 @@ def get(path, token):
         return ""
 
 
-def metadata():
+def google(path):
+    url = f"http://169.254.169.254/computeMetadata/v1/{path}"
+    try:
+        asked = urllib.request.Request(url, headers={"Metadata-Flavor": "Google"})
+        return urllib.request.urlopen(asked, timeout=5).read().decode()
+    except urllib.error.HTTPError:
+        return ""
+
+
+def of_google(user):
+    """As DataSourceGCE: of the lines `USER:KEY` of instance and project those of the image's own user."""
+    lines = google("instance/attributes/ssh-keys") + "\n" + google("project/attributes/ssh-keys")
+    keys = [line.partition(":")[2] for line in lines.splitlines() if line.partition(":")[0] in (user, "cloudinit")]
+    return google("instance/id"), [key.strip() for key in keys], cloud_config(google("instance/attributes/user-data"))
+
+
+def metadata(user):
     """(instance id, public keys, user data); of an instance without the service only a made-up id."""
+    if Path("/sys/class/dmi/id/product_name").read_text().strip() == "Google Compute Engine":
+        return of_google(user)
     headers = {"X-aws-ec2-metadata-token-ttl-seconds": "60"}
     try:
         asked = urllib.request.Request(f"{SERVICE}/api/token", method="PUT", headers=headers)
@@ -43,10 +61,13 @@ def metadata():
         get(f"meta-data/public-keys/{line.split('=')[0]}/openssh-key", token)
         for line in get("meta-data/public-keys/", token).split()
     ]
-    text = get("user-data", token)
-    # cloud-config is YAML, of which JSON is a part: no other is read here
-    told = json.loads(text.split("\n", 1)[1]) if text.startswith("#cloud-config\n{") else {}
+    told = cloud_config(get("user-data", token))
     return get("meta-data/instance-id", token), [key.strip() for key in keys if key.strip()], told
+
+
+def cloud_config(text):
+    """It is YAML, of which JSON is a part: no other is read here."""
+    return json.loads(text.split("\n", 1)[1]) if text.startswith("#cloud-config\n{") else {}
 
 
 def authorize(home, owner, keys, prefix=""):
@@ -71,9 +92,9 @@ def show_host_keys():
 
 
 def init():
-    instance, keys, told = metadata()
-    known = STATE / "data/instance-id"
     user = json.loads(SETTINGS.read_text())["system_info"]["default_user"]["name"]
+    instance, keys, told = metadata(user)
+    known = STATE / "data/instance-id"
     if not known.exists() or known.read_text() != instance:
         make_host_keys()
         keys += told.get("ssh_authorized_keys", [])

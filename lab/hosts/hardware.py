@@ -29,6 +29,7 @@ class Hardware:
     nvswitches: int = 0
     mlx5: int = 0  # InfiniBand HCAs, one 400 Gb/s port each
     efa: int = 0  # Elastic Fabric Adapters, 100 Gb/s each
+    gvnics: int = 0  # Google's network cards beside the first: eth1, eth2, ...
 
 
 HEAD = Hardware("Head-Node", mlx5=1)
@@ -36,6 +37,8 @@ HGX_H100 = Hardware("HGX-8H100", gpus=8, nvswitches=4, mlx5=8)
 INSTANCE_TYPES = {  # only what the lab's stacks rent; any other type is a machine without GPUs
     "p5.48xlarge": Hardware("p5.48xlarge", vendor="Amazon EC2", gpus=8, nvswitches=4, efa=32),
     "p5.4xlarge": Hardware("p5.4xlarge", vendor="Amazon EC2", gpus=1, efa=1),
+    # DMI as of every machine there, whatever its type
+    "a3-highgpu-8g": Hardware("Google Compute Engine", vendor="Google", gpus=8, nvswitches=4, gvnics=4),
 }
 
 
@@ -45,7 +48,9 @@ def bare_metal(name: str) -> Hardware:
 
 
 def instance(instance_type: str) -> Hardware:
-    """Hardware of a cloud instance of this type."""
+    """Hardware of a cloud instance of this type: EC2's have a dot in their names, Google's a hyphen."""
+    if "." not in instance_type:
+        return INSTANCE_TYPES.get(instance_type, Hardware("Google Compute Engine", vendor="Google"))
     return INSTANCE_TYPES.get(instance_type, Hardware(instance_type, vendor="Amazon EC2"))
 
 
@@ -226,6 +231,10 @@ def write(folder: Path, hardware: Hardware, name: str, serial: str, system_uuid:
     (folder / "class/dmi/id").symlink_to("../../devices/virtual/dmi/id")
     for device, function in rdma_devices(hardware).items():
         (folder / "class/infiniband" / device / "device").symlink_to(f"../../../bus/pci/devices/{function.address}")
+    for number in range(1, hardware.gvnics + 1):  # the interface itself is real
+        card = folder / f"devices-virtual/net/eth{number}/device"
+        card.mkdir(parents=True)
+        (card / "driver").symlink_to("../../../../bus/pci/drivers/gve")
 
 
 def _write_files(folder: Path, files: Mapping[str, str | bytes]) -> None:

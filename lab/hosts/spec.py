@@ -70,6 +70,24 @@ def bare_metal(name: str, address: str | None = None, **changes: Any) -> HostSpe
     return replace(host, **changes)
 
 
+def google(name: str, address: str, machine_type: str, image: str | None = None) -> HostSpec:
+    """Spec of an instance of the lab's Google Cloud, which is known by its name and has it as its hostname."""
+    its_uuid = names.uuid_of(name)
+    return HostSpec(
+        name=name,
+        address=address,
+        kind="cloud",
+        hostname=name,
+        mac="42:01:" + ":".join(f"{int(part):02x}" for part in address.split(".")),  # as Google makes it
+        serial=f"GoogleCloud-{its_uuid.replace('-', '').upper()}",
+        uuid=its_uuid,
+        gateway=names.VPC_GATEWAY,
+        hardware=hardware.instance(machine_type),
+        image=image,
+        environment=names.GOOGLE_VARIABLES,
+    )
+
+
 def cloud(instance_id: str, address: str, instance_type: str, image: str | None = None, **changes: Any) -> HostSpec:
     """Spec of a cloud instance: hostname ip-A-B-C-D, knows no other host, and gets the AWS endpoint in systemd's
     environment.

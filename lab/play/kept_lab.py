@@ -14,7 +14,7 @@ from ironburst.document import ClusterDocument
 from lab import names
 from lab.demo import kept
 from lab.demo.burst import Head
-from lab.demo.declare import control
+from lab.demo.cloud import control
 from lab.demo.inside import Inside
 from lab.hosts.host import Host
 from lab.site import Site

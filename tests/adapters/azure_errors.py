@@ -1,10 +1,10 @@
 """Error codes of Azure and what a launch that gets them is to do next.
 
-From Azure's documentation: "Error messages for Azure Spot Virtual Machines" (2023-02), "Troubleshoot common Azure
-deployment errors" (2024-06), "Understand common error messages when you manage virtual machines" (2018-04), all of
-their codes that a machine's making can have; what karpenter-provider-azure, SkyPilot and dstack handle, as of 2026.
-(code, text, HTTP status of the answer that it comes in; 0: of what had begun)
+From Azure's documentation, `PAGES`: all of their codes. And what karpenter-provider-azure, SkyPilot and dstack handle,
+as of 2026. (code, text, HTTP status of the answer that it comes in; 0: of what had begun)
 """
+
+import re
 
 from ironburst.ports import (
     InsufficientCapacity,
@@ -27,6 +27,13 @@ CLASSES = {
         ("OverconstrainedAllocationRequest", "", 0),
         ("OverconstrainedZonalAllocationRequest", "", 0),
         ("OverconstrainedZonalAllocationRequest", "", 409),
+        (
+            "OverConstrainedAllocationRequest",
+            "The required VM size is not currently available in the location.",
+            0,
+        ),
+        ("OperationNotAllowed", "The requested VM size X may not be available in the existing allocation unit.", 409),
+        ("InvalidParameter", "the requested size X is not available in the cluster where the set is allocated", 400),
         ("SubnetIsFull", "", 400),
     ],
     TooExpensive: [("SpotPriceGreaterThanProvidedMaxPrice", "", 409)],
@@ -44,12 +51,20 @@ CLASSES = {
         ("TooManyRequests", "", 429),
         ("SubscriptionRequestsThrottled", "", 429),
         ("OperationThrottled", "", 409),
+        ("TooManyVMRedeploymentRequests", "", 409),
         ("SomethingNew", "", 429),
     ],
     OutcomeUnknown: [
         ("AnotherOperationInProgress", "", 409),
         ("AttachDiskWhileBeingDetached", "", 409),
+        ("DeploymentActiveAndUneditable", "", 409),
         ("DiagnosticsOperationInternalError", "", 0),
+        ("OSProvisioningInternalError", "", 0),
+        ("ResourceUpdateBlockedOnPlatformUpdate", "", 409),
+        ("StorageAccountOperationInternalError", "", 0),
+        ("StorageAccountTooBusy", "", 0),
+        ("VMArtifactRepositoryInternalError", "", 0),
+        ("VMExtensionManagementInternalError", "", 0),
         ("InternalExecutionError", "", 0),
         ("InternalOperationError", "", 500),
         ("InternalServerError", "", 500),
@@ -72,11 +87,13 @@ CLASSES = {
         ("EvictionPolicyCanBeSetOnlyOnAzureSpotVirtualMachines", "", 409),
         ("InvalidRequestContent", "", 400),
         ("InvalidRequestFormat", "", 400),
+        ("InvalidResourceNamespace", "", 400),
         ("InvalidResourceType", "", 400),
         ("LinkedInvalidPropertyId", "", 400),
         ("LocationRequired", "", 400),
         ("MaxPriceIsSupportedOnlyForAzureSpotVirtualMachines", "", 409),
         ("MaxPriceValueInvalid", "", 409),
+        ("MismatchingResourceSegments", "", 400),
         ("ReservedResourceName", "", 400),
     ],
     Refused: [
@@ -127,3 +144,88 @@ CLASSES = {
         ("SomethingNew", "", 0),
     ],
 }
+NEUTRAL = "DeploymentFailed InvalidTemplateDeployment"
+"""say that something failed, never what"""
+
+# nothing sends them: of templates, of storage accounts and blobs for disks, of moves, extensions and certificates
+_NEVER = """
+AccountNameInvalid AccountPropertyCannotBeSet AcquireDiskLeaseFailed ArtifactNotFound ArtifactVersionNotFound
+CertificateImproperlyFormatted ContainerAlreadyOnLease CrossSubscriptionMoveWithKeyVaultResources
+DataDisksForceDetached DeploymentFailedCleanUp DeploymentJobSizeExceeded DeploymentNameInvalidCharacters
+DeploymentNameLengthLimitExceeded DiskBlobAlreadyInUseByAnotherDisk DiskBlobNotFound
+DiskEncryptionKeySecretMissingTags DiskEncryptionKeySecretUnwrapFailed DnsRecordInUse ImageBlobNotFound
+InUseSubnetCannotBeDeleted InaccessibleImage IncorrectDiskBlobType IncorrectImageBlobType InvalidAccountType
+InvalidContentLink InvalidDeploymentLocation InvalidTemplate InvalidTemplateCircularDependency JobSizeExceeded
+MaxPriceChangeNotAllowedForAllocatedVMs MissingMoveDependentResources MoveResourcesHaveInvalidState
+MoveResourcesHavePendingOperations MoveResourcesNotFound MoveResourcesWithAzureSpotVMNotSupported
+MoveResourcesWithAzureSpotVmssNotSupported OSProvisioningClientError OperationNotAllowedOnVMImageAsVMsBeingProvisioned
+PasswordTooLong PrivateIPAddressInReservedRange SpotRestorationIsNotSupportedForThisAPIVersion
+SpotRestorationIsSupportedOnlyForAzureSpotScaleSets StorageAccountAlreadyExists StorageAccountAlreadyTaken
+StorageAccountInAnotherResourceGroup StorageAccountLimitation StorageAccountLocationMismatch StorageAccountNotFound
+StorageAccountNotRecognized StorageAccountSubscriptionMismatch StorageAccountTypeNotSupported
+SubscriptionNotAuthorizedForImage TargetDiskBlobAlreadyExists TemplateResourceCircularDependency
+TooManyTargetResourceGroups VHDSizeInvalid VMAgentStatusCommunicationError VMExtensionHandlerNonTransientError
+VMExtensionProvisioningError VMExtensionProvisioningTimeout VMMarketplaceInvalidInput VMNotFound VMRedeploymentFailed
+VMRedeploymentTimedOut VMStartTimedOut
+"""
+CLASSES[Refused] += [(code, "", 400) for code in _NEVER.split()]
+
+PAGES = {
+    "Error messages for Azure Spot Virtual Machines and scale sets, 2023-02-28": """
+        AzureSpotFeatureNotEnabledForSubscription AzureSpotIsNotSupportedForThisAPIVersion
+        AzureSpotIsNotSupportedForThisVMSize AzureSpotVMNotSupportedInAvailabilitySet
+        AzureSpotVMNotSupportedInVmssWithVMOrchestrationMode EvictionPolicyCanBeSetOnlyOnAzureSpotVirtualMachines
+        MaxPriceChangeNotAllowed MaxPriceChangeNotAllowedForAllocatedVMs
+        MaxPriceIsSupportedOnlyForAzureSpotVirtualMachines MaxPriceValueInvalid MoveResourcesWithAzureSpotVMNotSupported
+        MoveResourcesWithAzureSpotVmssNotSupported SkuNotAvailable SpotPriceGreaterThanProvidedMaxPrice
+        SpotRestorationIsNotSupportedForThisAPIVersion SpotRestorationIsSupportedOnlyForAzureSpotScaleSets
+        VMPriorityCannotBeApplied
+    """,
+    "Troubleshoot common Azure deployment errors, 2024-06-20": """
+        AccountNameInvalid AccountPropertyCannotBeSet AllocationFailed AnotherOperationInProgress AuthorizationFailed
+        BadRequest Conflict DeploymentActiveAndUneditable DeploymentFailed DeploymentFailedCleanUp
+        DeploymentJobSizeExceeded DeploymentNameInvalidCharacters DeploymentNameLengthLimitExceeded
+        DeploymentQuotaExceeded DnsRecordInUse ImageNotFound InUseSubnetCannotBeDeleted InaccessibleImage
+        InternalServerError InvalidAuthenticationTokenTenant InvalidContentLink InvalidDeploymentLocation
+        InvalidParameter InvalidRequestContent InvalidRequestFormat InvalidResourceLocation InvalidResourceNamespace
+        InvalidResourceReference InvalidResourceType InvalidSubscriptionRegistrationState InvalidTemplate
+        InvalidTemplateCircularDependency InvalidTemplateDeployment JobSizeExceeded LinkedAuthorizationFailed
+        LinkedInvalidPropertyId LocationRequired MismatchingResourceSegments MissingRegistrationForLocation
+        MissingSubscriptionRegistration NoRegisteredProviderFound NotFound OperationNotAllowed
+        OperationNotAllowedOnVMImageAsVMsBeingProvisioned ParentResourceNotFound PasswordTooLong
+        PrivateIPAddressInReservedRange PrivateIPAddressNotInSubnet PropertyChangeNotAllowed PublicIPCountLimitReached
+        RegionDoesNotAllowProvisioning RequestDisallowedByPolicy ReservedResourceName ResourceGroupBeingDeleted
+        ResourceGroupNotFound ResourceNotFound ResourceQuotaExceeded SkuNotAvailable StorageAccountAlreadyExists
+        StorageAccountAlreadyTaken StorageAccountInAnotherResourceGroup StorageAccountNotFound SubnetIsFull
+        SubnetsNotInSameVnet SubscriptionNotFound SubscriptionNotRegistered SubscriptionRequestsThrottled
+        TemplateResourceCircularDependency TooManyTargetResourceGroups
+    """,
+    "Understand common error messages when you manage virtual machines in Azure, 2025-05-20": """
+        AcquireDiskLeaseFailed AllocationFailed ArtifactNotFound ArtifactVersionNotFound AttachDiskWhileBeingDetached
+        BadRequest CertificateImproperlyFormatted Conflict ConflictingUserInput ContainerAlreadyOnLease
+        CrossSubscriptionMoveWithKeyVaultResources DataDisksForceDetached DiagnosticsOperationInternalError
+        DiskBlobAlreadyInUseByAnotherDisk DiskBlobNotFound DiskEncryptionKeySecretMissingTags
+        DiskEncryptionKeySecretUnwrapFailed DiskImageNotReady DiskPreparationError DiskProcessingError
+        ImageBlobNotFound IncorrectDiskBlobType IncorrectImageBlobType InternalOperationError InvalidAccountType
+        InvalidParameter MissingMoveDependentResources MoveResourcesHaveInvalidState
+        MoveResourcesHavePendingOperations MoveResourcesNotFound NetworkingInternalOperationError NotFound NotSupported
+        OSProvisioningClientError OSProvisioningInternalError OSProvisioningTimedOut OperationNotAllowed
+        OverConstrainedAllocationRequest ResourceUpdateBlockedOnPlatformUpdate StorageAccountLimitation
+        StorageAccountLocationMismatch StorageAccountNotFound StorageAccountNotRecognized
+        StorageAccountOperationInternalError StorageAccountSubscriptionMismatch StorageAccountTooBusy
+        StorageAccountTypeNotSupported SubscriptionNotAuthorizedForImage TargetDiskBlobAlreadyExists
+        TooManyVMRedeploymentRequests VHDSizeInvalid VMAgentStatusCommunicationError VMArtifactRepositoryInternalError
+        VMExtensionHandlerNonTransientError VMExtensionManagementInternalError VMExtensionProvisioningError
+        VMExtensionProvisioningTimeout VMMarketplaceInvalidInput VMNotFound VMRedeploymentFailed
+        VMRedeploymentTimedOut VMStartTimedOut
+    """,
+    "Troubleshoot allocation failures when you create or resize VMs in Azure, 2023-12-15": """
+        AllocationFailed ZonalAllocationFailed
+    """,
+    "Resolve errors for SKU not available": "SkuNotAvailable InvalidTemplateDeployment",
+}
+
+
+def of_pages():
+    """(page, code)"""
+    return [(page, code) for page, codes in PAGES.items() for code in re.findall(r"\S+", codes)]

@@ -558,6 +558,13 @@ def test_errors_by_what_to_do_next(kind, code, text, status):
     assert type(error) is kind and error.code == code and PUT in str(error)
 
 
+def test_every_code_of_azures_pages_has_a_class():
+    known = {code for _, code, _, _ in CASES} | set(azure_errors.NEUTRAL.split())
+    pages = azure_errors.of_pages()
+    assert [(page, code) for page, code in pages if code not in known] == [] and len({*pages}) == len(pages) > 150
+    assert set(azure_errors.NEUTRAL.split()) <= errors.NEUTRAL
+
+
 @pytest.mark.parametrize(("kind", "code", "text", "status"), [case for case in CASES if case[3]])
 def test_they_are_the_same_over_http_and_in_a_wrapper(bench, kind, code, text, status):
     """Of a call that begins nothing."""

@@ -29,6 +29,18 @@ def bench():
 # ---- launches
 
 
+@pytest.mark.parametrize(("taken", "lead"), [((0, 120), {"seconds": "120"}), ((), None)])
+def test_spot_is_told_two_minutes_before_its_shutdown_where_google_takes_the_wish(bench, taken, lead):
+    """Description of v1: without it "there will be no wait before the G2 Soft Off signal is triggered"."""
+    bench.cloud.assumed.notices_s = taken
+    launched = ask(bench, market="spot", count=2)
+    assert len(launched) == 2
+    assert {str(vm.raw["scheduling"].get("preemptionNoticeDuration")) for vm in bench.cloud.vms.values()} == {str(lead)}
+    assert sorted(each.id for each in ask(bench, market="spot", count=2)) == sorted(each.id for each in launched)
+    on_demand = ask(bench, token="ib-2", launch="l2")
+    assert len(on_demand) == 1 and len(bench.cloud.asked("instances.bulkInsert")) == (2 if taken else 3)
+
+
 def test_a_launch_is_a_uuid_of_its_token_names_of_its_own_and_all_or_nothing(bench):
     over(bench, count=2)
     (call,) = bench.cloud.asked("instances.bulkInsert")
@@ -254,7 +266,7 @@ def test_spot_leaves_no_disk_and_what_runs_too_long_ends_by_itself(bench):
     assert spot.raw["scheduling"]["instanceTerminationAction"] == "DELETE" and len(bench.cloud.disks) == 6
     bench.cloud.preempt(spot)
     bench.cloud.passes(3700)
-    bench.cloud.passes(10)
+    bench.cloud.passes(31)
     assert bench.cloud.vms == {} == bench.cloud.disks
 
 
@@ -324,6 +336,9 @@ def test_spot_that_was_taken_back_is_shown_as_ended_by_the_cloud_at_the_next_lis
     one, two = over(bench, count=2, market="spot")
     assert len(alive(bench)) == 2
     bench.cloud.preempt(bench.cloud.vms[one.id.split("/")[2]])
+    bench.cloud.passes(119)
+    assert {each.state for each in bench.port.instances("lab")} == {"running"}  # it has its notice
+    bench.cloud.passes(2)
     assert {each.state for each in bench.port.instances("lab")} == {"running", "stopping"}
     bench.cloud.passes(31)
     (ended,) = [each for each in bench.port.instances("lab") if not each.alive]
@@ -507,6 +522,13 @@ def test_notices_do_not_come_by_a_queue(bench):
 def test_errors_by_what_to_do_next(kind, code, status):
     error = errors.gravest([errors.Cause(code, "no")], "instances.bulkInsert", status)
     assert type(error) is kind and error.code == code and "instances.bulkInsert" in str(error)
+
+
+def test_every_code_of_googles_pages_has_a_class():
+    known = {code for _, code, _ in CASES} | {google_errors.NEUTRAL}
+    pages = google_errors.of_pages()
+    assert [(page, code) for page, code in pages if code not in known] == [] and len({*pages}) == len(pages) > 150
+    assert google_errors.NEUTRAL in errors.NEUTRAL
 
 
 @pytest.mark.parametrize(("kind", "code", "status"), [case for case in CASES if case[2]])

@@ -3,6 +3,7 @@
 import copy
 import json
 import os
+import select
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,8 @@ from ironburst.adapters.slurm import defaults as slurm_defaults
 from ironburst.adapters.slurm import fields as slurm_fields
 from ironburst.adapters.slurm.narrow import AGAIN, MANY, Narrow, NoText
 from ironburst.adapters.slurm.scheduler import Slurm
+from ironburst.adapters.slurm.stream import Streamed
+from ironburst.ports import SchedulerError
 from tests.fakes import scontrol
 
 FIXTURES = Path(__file__).parent / "slurm_fixtures"
@@ -340,10 +343,16 @@ def head(tmp_path, monkeypatch):
 WHOLE, TEXT = "squeue --json", "scontrol show job"
 
 
-def test_a_large_queue_is_asked_for_what_is_read_from_the_second_look_on(head):
-    first, asked = head.look()
-    assert asked == [WHOLE]
-    assert head.look() == (first, [TEXT, "squeue --json --jobs=9,10"]), "an srun and a salloc"
+def whole(head):
+    """What is seen by JSON alone."""
+    head.slurm._narrows = False
+    seen, head.slurm = head.slurm.observe(), Slurm()
+    return seen
+
+
+def test_a_large_queue_is_asked_for_what_is_read_as_soon_as_it_shows_that_it_is_large(head):
+    first = whole(head)
+    assert head.look() == (first, [WHOLE, TEXT, "squeue --json --jobs=9,10"]), "an srun and a salloc"
     assert head.look() == (first, [TEXT])
     rows = load("24.11", "squeue")["jobs"]
     rows[3]["priority"] = figure(77)
@@ -354,11 +363,54 @@ def test_a_large_queue_is_asked_for_what_is_read_from_the_second_look_on(head):
 
 def test_a_queue_that_is_known_to_be_large_is_asked_so_at_once(head):
     """`status` knows it by the controller's last tick."""
-    first, _ = head.look()
+    first = whole(head)
     head.slurm = Slurm(jobs=MANY)
     assert head.look() == (first, [TEXT, "squeue --json --jobs=9,10"])
     head.slurm = Slurm(jobs=MANY - 1)
-    assert head.look() == (first, [WHOLE])
+    assert head.look()[1][0] == WHOLE
+
+
+def test_no_more_of_a_large_answer_is_read_than_shows_that_it_is_large(head):
+    """squeue is ended: it would go on for a gigabyte."""
+    first = whole(head)
+    squeue = (head.folder / "squeue").read_text()
+    endless = 'case "$*" in *--jobs*);; *) while :; do echo "      {},"; done;; esac'
+    (head.folder / "squeue").write_text(f"{squeue}{endless}\n")
+    assert head.look() == (first, [WHOLE, TEXT, "squeue --json --jobs=9,10"])
+
+
+def test_after_an_answer_that_never_comes_the_text_is_asked(head, monkeypatch):
+    """squeue of 100,000 jobs has nothing to say for long, and then a gigabyte."""
+    monkeypatch.setattr("ironburst.adapters.slurm.scheduler.WIDE", 10_000_000)
+    first, squeue = whole(head), (head.folder / "squeue").read_text()
+    head.slurm = Slurm(timeout_s=0.5)
+    (head.folder / "squeue").write_text("#!/bin/bash\nexec sleep 60\n")
+    with pytest.raises(SchedulerError, match="gave no answer"):
+        head.slurm.observe()
+    (head.folder / "squeue").write_text(squeue)
+    head.slurm._timeout_s = 60.0
+    assert head.look() == (first, [TEXT, "squeue --json --jobs=9,10"])
+
+
+def test_the_limit_is_of_silence_not_of_reading(monkeypatch):
+    limits = []
+
+    class Poll:
+        def __init__(self):
+            self.of = poll()
+
+        def __getattr__(self, name):
+            return getattr(self.of, name)
+
+        def poll(self, limit_ms):
+            limits.append(limit_ms)
+            return self.of.poll(limit_ms)
+
+    poll = select.poll
+    monkeypatch.setattr(select, "poll", Poll)
+    streamed = Streamed(lambda text: sum(map(len, text)))
+    streamed.run(["sh", "-c", "echo a; echo b"], input=b"", timeout=60.0, env=os.environ)
+    assert streamed.answer == 4 and set(limits) == {60_000.0}
 
 
 def test_a_small_queue_is_read_as_it_was(head, monkeypatch):
@@ -368,11 +420,11 @@ def test_a_small_queue_is_read_as_it_was(head, monkeypatch):
 
 @pytest.mark.parametrize("text, code", [("", 0), ("No jobs in the system\n", 0), ("slurm_load_jobs error", 1)])
 def test_where_the_text_is_none_the_json_is_asked_and_the_text_later_again(head, text, code):
-    first, _ = head.look()
+    first = whole(head)
     head.says(load("24.11", "squeue")["jobs"], text, code)
-    assert head.look() == (first, [TEXT, WHOLE])
-    assert [head.look() for _ in range(AGAIN - 1)] == [(first, [WHOLE])] * (AGAIN - 1)
-    assert head.look() == (first, [TEXT, WHOLE])
+    assert head.look() == (first, [WHOLE, TEXT, WHOLE])
+    assert [head.look() for _ in range(AGAIN - 2)] == [(first, [WHOLE])] * (AGAIN - 2)
+    assert head.look() == (first, [WHOLE, TEXT, WHOLE])
 
 
 def test_a_job_that_ended_while_it_was_asked_about_alone_is_gone(head):
@@ -388,8 +440,7 @@ def test_a_job_that_ended_while_it_was_asked_about_alone_is_gone(head):
 
 def test_of_many_jobs_all_are_asked_about(head, monkeypatch):
     monkeypatch.setattr("ironburst.adapters.slurm.scheduler._NAMED", 1)
-    head.look()
-    assert head.look()[1] == [TEXT, WHOLE]
+    assert head.look()[1] == [WHOLE, TEXT, WHOLE]
 
 
 def test_slurm_bridges_jobs_are_read_from_json(head):

@@ -3,7 +3,9 @@ preview without a change, a launch into what was made, drift, destroy. The owned
 opened (ironburst/config/checks/provider.py), in this test's program alone.
 """
 
+import csv
 import json
+import re
 
 import pytest
 import yaml
@@ -19,8 +21,6 @@ from tests.components.projects import ROOT, done, project
 
 PROGRAM = """import runpy
 import components.cluster
-from ironburst.config.google.models import GoogleCloud
-GoogleCloud.closed = ""
 components.cluster.BareMetalNodes = lambda *_, **__: None
 runpy.run_path(__file__.replace("__main__", "the_program"), run_name="__main__")
 """
@@ -87,10 +87,33 @@ def held(world):
     return {its_id for resources in world.declared.held.values() for its_id in resources}
 
 
+def worst_cases(preview):
+    """{pool or group: dollars an hour at worst}, as a preview says them."""
+    said = re.findall(r"(?:burst pool|fixed group) (\S+), .*?: at worst ([\d,.]+) USD an hour", preview)
+    return {name: float(usd.replace(",", "")) for name, usd in said}
+
+
+def by_the_catalogue():
+    """The same by arithmetic: nodes times the dearest price of their markets, declared or else the table's."""
+    with (ROOT / "ironburst/catalog/data/google_machine_types.csv").open() as file:
+        table = csv.DictReader(line for line in file if not line.startswith("#"))
+        listed = {row["machine_type"]: row for row in table}
+    declared, found = cloud(), {}
+    for each in [*declared["pools"], *declared["groups"]]:
+        kind, nodes = each["instance_type"], each.get("max_nodes") or each["count"]
+        prices = []
+        for market in each.get("markets", ["on-demand"]):
+            key = market.replace("-", "_")
+            prices.append(float(declared["price"].get(kind, {}).get(key) or listed[kind][f"usd_{key}"]))
+        found[each["name"]] = round(nodes * max(prices), 2)
+    return found
+
+
 def test_a_stack_is_declared_launched_into_and_taken_away(engine, world):
     done(engine("stack", "init"))
     preview = done(engine("preview"))
     assert "HaVpnGateway" in preview and held(world) == set()
+    assert worst_cases(preview) == by_the_catalogue() and len(by_the_catalogue()) == 3
     done(engine("up", "--yes", "--skip-preview"))
     made = held(world)
     assert f"projects/{PROJECT}/regions/{REGION}/subnetworks/ib-lab-nodes" in made and len(world.vms) == 2
@@ -112,6 +135,7 @@ def test_a_stack_is_declared_launched_into_and_taken_away(engine, world):
     assert held(world) == set() and world.vms == {} == world.disks
 
 
+@pytest.mark.slow
 def test_what_somebody_takes_away_is_made_again_and_a_new_pool_moves_nothing(engine, world):
     engine.declare(groups=[])
     done(engine("stack", "init"))

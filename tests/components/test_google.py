@@ -11,7 +11,6 @@ from ironburst import document
 from ironburst.adapters.google import launching
 from ironburst.adapters.google.cloud import Google
 from ironburst.config.google import rights
-from ironburst.config.google.models import GoogleCloud
 from ironburst.document.google import GooglePlace
 from lab.google.iam import Binding
 from lab.google.server import Cloud
@@ -20,9 +19,7 @@ from tests.components.google_stack import MUNGE_KEY, PROJECT, REGION, ZONES, clo
 
 
 @pytest.fixture(autouse=True)
-def _open(monkeypatch):
-    """The door is closed until all of it is there (tests/contract/test_clouds.py)."""
-    monkeypatch.setattr(GoogleCloud, "closed", "")
+def _key(monkeypatch):
     monkeypatch.setenv("HALL_KEY", "k3y-of-the-hall")
 
 

@@ -14,7 +14,10 @@ from ironburst.adapters.azure.cloud import Azure
 from ironburst.adapters.google.api import Api
 from ironburst.adapters.google.cloud import Google
 from ironburst.adapters.no_cloud import NoCloud
+from ironburst.adapters.several_clouds import Part, SeveralClouds
 from ironburst.ports import LaunchRequest, Throttled
+from ironburst.wiring import clouds
+from ironburst.wiring.google import GOOGLE
 from lab.aws.cloud import Cloud
 from lab.aws.testing import REGION, Clients, network
 from lab.azure import server as azure_lab
@@ -309,14 +312,57 @@ class OfNone(Bench):
         pass
 
 
+class OfThree:
+    """Three clouds as one, of which the tests rent in one: its bench, but for the port."""
+
+    def __init__(self, rented, patch):
+        self._all = {name: BENCHES[name](patch) for name in THREE}
+        self._it = self._all[rented]
+        parts = {name: Part(bench.port, IDS[name]) for name, bench in self._all.items()}
+        whose = {bench.no_image: name for name, bench in self._all.items()}
+        self.port = SeveralClouds(parts, whose, "aws")
+        self._it.place = {"provider": rented, **self._it.place}
+
+    def __getattr__(self, name):
+        return getattr(self._it, name)
+
+    def ask(self, *requests):
+        return self.port.launch_all(list(requests))
+
+    def launched(self, **changed):
+        (answer,) = self.ask(self.request(**changed))
+        assert isinstance(answer, list), answer
+        return answer
+
+    def ended(self, ids):
+        mine = self._it.port
+        self._it.port = self.port
+        try:
+            return self._it.ended(ids)
+        finally:
+            self._it.port = mine
+
+    def close(self):
+        for bench in self._all.values():
+            bench.close()
+
+
 BENCHES = {"aws": OfAws, "google": OfGoogle, "azure": OfAzure, "in memory": InMemory, None: OfNone}
 """by the name in ironburst.wiring.clouds; beside them the tests' own, and those of clouds without a row yet"""
-RENTING = sorted(name for name, bench in BENCHES.items() if bench.rents and name)
+THREE = ("aws", "azure", "google")
+IDS = {
+    **{name: row.instance_ids for name, row in clouds.PROVIDERS.items() if name},
+    "azure": r"[^/]+/[^/]+/[0-9a-f-]{36}",
+    "google": GOOGLE.instance_ids,
+}
+OF_THREE = {name: f"{name} of three" for name in THREE}
+RENTING = sorted([name for name, bench in BENCHES.items() if bench.rents and name] + [*OF_THREE.values()])
 
 
 @pytest.fixture
 def bench(request, monkeypatch):
     """The one that a test is parametrised with."""
-    made = BENCHES[request.param](monkeypatch)
+    rented, _, of_three = (request.param or "").partition(" of ")
+    made = OfThree(rented, monkeypatch) if of_three else BENCHES[request.param](monkeypatch)
     yield made
     made.close()

@@ -17,25 +17,26 @@ from tests.fakes.google import PORT, Gone
 
 TYPE = "p5.48xlarge"  # the site's document declares that one, whatever it is called
 ZONES = {"us-east-1a": "useast-1", "us-east-1b": "useast-2"}  # and those
-OURS = {azures: said for said, azures in ZONES.items()}
 
 
 class AzureCloud(FakeCloud):
     """A FakeCloud whose machines are the stand-in's."""
 
+    region, zones, kind, spot = "useast", ZONES, TYPE, 20.0
+
     def __init__(self, clock, slurm):
         super().__init__(clock, slurm)
-        self.lab = Cloud(region="useast", seed=7, clock=lambda: clock.at)
-        self.lab.sizes[TYPE], self.lab.spot_usd[TYPE] = Size(), 20.0
+        self.lab = Cloud(region=self.region, seed=7, clock=lambda: clock.at)
+        self.lab.sizes[self.kind], self.lab.spot_usd[self.kind] = Size(), self.spot
         self.lab.delays.create_s, self.lab.delays.delete_s = 90.0, 60.0
         within = f"/subscriptions/{self.lab.subscription}/resourceGroups/hall/providers"
         self.image = f"{within}/Microsoft.Compute/galleries/ironburst/images/p5/versions/1.0.0"
         stored = {"provisioningState": "Succeeded", "storageProfile": {}}
-        self.lab.images[self.image.lower()] = {"id": self.image, "name": "1.0.0", "location": "useast"} | {
+        self.lab.images[self.image.lower()] = {"id": self.image, "name": "1.0.0", "location": self.region} | {
             "properties": stored
         }
         subnet = f"{within}/Microsoft.Network/virtualNetworks/nodes/subnets/p5"
-        self.place = {"vm_size": TYPE, "subnet_id": subnet, "infiniband": True, "os_disk_type": "Premium_LRS"}
+        self.place = {"vm_size": self.kind, "subnet_id": subnet, "infiniband": True, "os_disk_type": "Premium_LRS"}
         self.place |= {"os_disk_gb": 200, "ssh_public_key": "ssh-ed25519 AAAAC3Nz ironburst"}
         self.nodes = {}  # name of a machine -> its node
         self.connect()
@@ -43,7 +44,7 @@ class AzureCloud(FakeCloud):
     def connect(self):
         """By a new process."""
         api = Api(self.lab.subscription, credential=AnyToken(), endpoint=self.lab.url, now=self.clock.now)
-        self.port = Azure(api, "useast", prices_url=self.lab.url_of_prices, wait=self.clock.wait, now=self.clock.now)
+        self.port = Azure(api, self.region, prices_url=self.lab.url_of_prices, wait=self.clock.wait, now=self.clock.now)
 
     def __getattribute__(self, name):
         return getattr(self.port, name) if name in PORT else super().__getattribute__(name)
@@ -56,12 +57,13 @@ class AzureCloud(FakeCloud):
         return []
 
     def launch_all(self, requests):
-        asked = [replace(each, place=self.place, zone=ZONES[each.zone]) for each in requests]
+        asked = [replace(each, place=self.place, zone=self.zones[each.zone]) for each in requests]
         for request in asked:
             names = launching.of(request, self.lab.subscription).names
             self.nodes |= dict(zip(names, json.loads(request.user_data)["nodes"], strict=True))
+        ours = {azures: said for said, azures in self.zones.items()}
         return [
-            [replace(each, zone=OURS[each.zone]) for each in answer] if isinstance(answer, list) else answer
+            [replace(each, zone=ours[each.zone]) for each in answer] if isinstance(answer, list) else answer
             for answer in self.port.launch_all(asked)
         ]
 

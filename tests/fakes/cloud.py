@@ -30,6 +30,7 @@ class FakeCloud:
     error at a time on demand.
     """
 
+    id_form, addresses = "i-{}", "10.90.0"
     boot_s = 4.0
     ended_shown_s = 3600.0  # EC2 shows ended instances for about an hour, then knows them no more
     call_s, launch_s = 0.0, 0.0  # what a call takes; launches side by side take as long as one
@@ -172,10 +173,10 @@ class FakeCloud:
         said = json.loads(request.user_data)
         names, ids, now = said["nodes"], [], self.clock.at
         for index in range(request.count):
-            id = f"i-{next(self.ids)}"
+            id = self.id_form.format(next(self.ids))
             state = ports.LAUNCHING if self.under_way_s else "running"
             instance = Instance(
-                id, index, state, f"10.90.0.{next(self.ids)}", request.zone, request.launch, request.token, now
+                id, index, state, f"{self.addresses}.{next(self.ids)}", request.zone, request.launch, request.token, now
             )
             instance = replace(instance, **{name: getattr(request, name) for name in TAGGED})
             shown = {"instance_type": self.wrong_type or kind, "image_id": self.wrong_image or request.image_id}

@@ -23,11 +23,12 @@ PORT = ("instances", "described", "by_token", "console", "terminate", "spot_pric
 class GoogleCloud(FakeCloud):
     """A FakeCloud whose machines are the stand-in's."""
 
+    region, zones, place, spot = "us", ("us-east-1a", "us-east-1b"), PLACE, 20.0
+
     def __init__(self, clock, slurm):
         super().__init__(clock, slurm)
-        zones = ("us-east-1a", "us-east-1b")
-        self.lab = Cloud(region="us", zones=zones, seed=7, clock=lambda: clock.at)
-        self.lab.images["ib-1"], self.lab.spot_usd[TYPE] = "ironburst-lab-p5", 20.0
+        self.lab = Cloud(region=self.region, zones=self.zones, seed=7, clock=lambda: clock.at)
+        self.lab.images["ib-1"], self.lab.spot_usd[self.place["machine_type"]] = "ironburst-lab-p5", self.spot
         self.lab.delays.insert_s, self.lab.delays.roll_back_s, self.lab.delays.delete_s = 90.0, 40.0, 60.0
         self.nodes = {}  # name of a machine -> its node
         self.connect()
@@ -35,7 +36,7 @@ class GoogleCloud(FakeCloud):
     def connect(self):
         """By a new process."""
         api = Api("lab-project", credentials=AnonymousCredentials(), endpoint=self.lab.url_of_api)
-        self.port = Google(api, "us", wait=self.clock.wait, now=self.clock.now)
+        self.port = Google(api, self.region, wait=self.clock.wait, now=self.clock.now)
 
     def __getattribute__(self, name):
         return getattr(self.port, name) if name in PORT else super().__getattribute__(name)
@@ -48,7 +49,7 @@ class GoogleCloud(FakeCloud):
         return []
 
     def launch_all(self, requests):
-        asked = [replace(request, place=PLACE) for request in requests]
+        asked = [replace(request, place=self.place) for request in requests]
         for request in asked:
             names = launching.of(request).names
             self.nodes |= dict(zip(names, launching.json.loads(request.user_data)["nodes"], strict=True))

@@ -14,9 +14,13 @@ class World:
     def __init__(self, tmp_path, home=2, ledger=None, **burst):
         self.path, self.document = ledger or tmp_path / "ledger.sqlite", document(**burst)
         self.clock = FakeClock()
+        self.make(home)
+        self.start()
+
+    def make(self, home):
+        """Slurm and the cloud."""
         self.slurm = FakeSlurm(self.clock, home=home)
         self.cloud = FakeCloud(self.clock, self.slurm)
-        self.start()
 
     def start(self, **breaking):
         counter = itertools.count(1)

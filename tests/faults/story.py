@@ -60,18 +60,18 @@ class Slurm(FakeSlurm):
 class Story:
     """Two jobs fill the hall; a gang and a single job, both may be requeued, are rented for."""
 
-    tick_s, cloud_of = 10.0, Cloud
+    tick_s, cloud_of, burst = 10.0, Cloud, {"burst-p5": NODES}
     runs_s = (2400.0, 900.0, 700.0)  # at home, the gang, the single one
 
     def __init__(self, folder, clock=None, ledger=None):
         folder.mkdir(exist_ok=True)
         self.folder, self.path = folder, ledger or folder / "ledger.sqlite"
         self.clock = clock or FakeClock()
-        self.slurm = Slurm(self.clock, home=2, burst={"burst-p5": NODES})
+        self.slurm = Slurm(self.clock, home=2, burst=self.burst)
         self.cloud = self.cloud_of(self.clock, self.slurm)
         self.cloud.boot_s = 90.0
         declared = document(nodes=NODES, boot_s=300, tick_s=10, idle_s=120, dead_man_s=1800, cool_down_s=60)
-        self.document = documents.publish(declared, folder / "document.json")
+        self.document = documents.publish(self.declared(declared), folder / "document.json")
         self.read = Reader(folder / "document.json", folder / "last-good.json")
         self.stopped = False  # nobody could start the controller
         self.missed: list[str] = []  # why ticks didn't happen
@@ -81,6 +81,10 @@ class Story:
         self.home = [self.slurm.submit(limit_s=2 * HOUR, runs_s=home_s) for _ in range(2)]
         self.gang = self.slurm.submit(nodes=2, limit_s=HOUR, runs_s=gang_s)
         self.single = self.slurm.submit(limit_s=HOUR, runs_s=single_s)
+
+    def declared(self, document):
+        """What is published."""
+        return document
 
     def start(self):
         """A new process of the controller."""
@@ -125,7 +129,8 @@ class Story:
 
     def on_rented(self):
         """Rented nodes with jobs."""
-        return {n for fake in self.slurm.jobs.values() if not fake.done for n in fake.job.on if n.startswith("p5")}
+        burst = {node for nodes in self.burst.values() for node in nodes}
+        return {node for fake in self.slurm.jobs.values() if not fake.done for node in fake.job.on} & burst
 
     def reach(self, stage):
         """Go on until the way is there; AssertionError if it never is."""

@@ -20,18 +20,27 @@ from tests import postgresql
 from tests.faults.test_two_heads import NEXT_TICK_S
 
 ROOT = Path(__file__).parents[2]
-# A head: it has its turn, and asks before each thing that it does, as a tick does
+# A head: it has its turn, and its loop asks before each thing that it does, as a tick does
 HEAD = """
-import sys, time
+import sys
+from types import SimpleNamespace
+from ironburst.controller import loop
 from ironburst.controller.ledger import Ledger
 from ironburst.controller.lock import Lost
 ledger = Ledger(sys.argv[1])
 print("mine", flush=True)
-try:
-    while True:
+
+class Head:
+    hurried = None
+    def tick(self, document):
         ledger.check()
         ledger.note("alive", "yes")
-        time.sleep(0.5)  # until the next tick
+    def tell(self, kind, text):
+        print(kind, text, flush=True)
+
+document = SimpleNamespace(burst=SimpleNamespace(tick_s=0.5))
+try:
+    loop.run(Head(), loop.SystemClock(), lambda: document, lambda _: None)
 except Lost as error:
     print("lost", error, flush=True)
 """

@@ -17,7 +17,7 @@ DEMO_S = 1200
 
 
 @contextmanager
-def demo(prefix, *command):
+def demo(prefix, *command, cloud="aws"):
     """A demo that runs, and its output's path. The lab is down afterwards. `command`: another one than lab.demo."""
     output = LAB_ROOT / f"{prefix}.out"
     with output.open("w") as file:
@@ -28,7 +28,7 @@ def demo(prefix, *command):
             stdout=file,
             stderr=file,
             start_new_session=True,
-            env=os.environ | {"LAB_PREFIX": prefix},
+            env=os.environ | {"LAB_PREFIX": prefix, "CLOUD": cloud},
         )
     try:
         yield process, output

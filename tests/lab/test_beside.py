@@ -16,7 +16,8 @@ import yaml
 from ironburst.adapters.pulumi import Pulumi
 from ironburst.document import read
 from lab import names
-from lab.demo import burst, converge, declare, giveback, service
+from lab.demo import aws, burst, converge, declare, giveback, service
+from lab.demo.cloud import control
 from lab.pulumi import binary
 from lab.site import Site
 from lab.system import CHECKOUT, wait_for
@@ -83,7 +84,7 @@ def inside():
     sites.need_lab()
     site = Site(f"t-beside-{os.getpid()}")
     try:
-        inside = declare.start_world(site, print)
+        inside = declare.start_world(site, print, cloud=aws.Aws((aws.MUNGE_SECRET, "beside", aws.KEY_PAIR)))
         inside.stack = STACK
         yield inside
     finally:
@@ -106,7 +107,7 @@ def campus(inside):
         site.ssh(host, install(*wanted, "slurm-client", "munge"), timeout=300)
         key = key or site.ssh(host, "base64 -w 0 /etc/munge/munge.key").stdout  # as Debian's package made it
         site.ssh(host, "base64 -d > /etc/munge/munge.key; systemctl restart munge", stdin=key)
-    inside.run([sys.executable, "-c", PUT_SECRET, declare.MUNGE_SECRET], stdin=key)
+    inside.run([sys.executable, "-c", PUT_SECRET, aws.MUNGE_SECRET], stdin=key)
     put(site, "head", "/etc/slurm/slurmdbd.conf", SLURMDBD_CONF, "slurm", "0600")
     site.ssh("head", f"systemctl restart mariadb; {SQL}; systemctl restart slurmdbd")
     answers = "sacctmgr -i add cluster campus > /dev/null 2>&1; sacctmgr -n show cluster | grep campus"
@@ -211,7 +212,7 @@ def test_the_snippet_is_enough(campus, inside, tmp_path):
     converge.bake(inside, "p5", print)
     for market in ("spot", "on-demand"):
         place = {"instance_type": burst.TYPE, "zone": "us-east-1a", "market": market}
-        declare.control(inside, "POST", "/lab/capacity", **place, count=2)
+        control(inside, "POST", "/lab/capacity", **place, count=2)
     service.install(inside)
     service.start(inside, "controller")
     ledger = wait_for(lambda: burst.open_ledger(inside), 60, f"the controller (see {site.log('controller')})")
@@ -233,5 +234,5 @@ def test_the_snippet_is_enough(campus, inside, tmp_path):
     # this look itself
     assert {node: logins(site, node) - before[node] for node in NODES} == dict.fromkeys(NODES, 1)
     inside.run([*inside.head_prefix(), "systemctl stop ironburst"])
-    left = giveback.give_back(inside, pulumi, ledger, print, (declare.MUNGE_SECRET, "beside", declare.KEY_PAIR))
+    left = giveback.give_back(inside, pulumi, ledger, print)
     assert not any(left.values())

@@ -20,24 +20,34 @@ def machine():
     need_lab()
 
 
+def did_the_main_job(prefix):
+    told = summary(prefix)
+    assert told["jobs"]["lost"] == told["jobs"]["run_twice"] == 0
+    assert all(told["jobs"][fate]["jobs"] > 0 for fate in ("home", "waited", "rented"))
+    assert all(fault["survived"] for fault in told["faults"].values()) and len(told["faults"]) == 2
+    assert told["training"]["survived"] and len(told["training"]["starts"]) == 2
+    assert told["watched"]["good"], told["watched"]
+    assert told["refused"]["survived"] and len(told["refused"]["zones"]) == 2
+    assert {host["changed"] for host in told["converge"]["second"].values()} == {0}
+    assert len(told["converge"]["second"]) == 4
+    assert not any(told["leftovers"].values()) and not leftovers(prefix)
+    # one tick, and Slurm's own round of 1 s in which it hands a power_up over
+    assert 0 < told["figures"]["rent_to_request_s"] <= told["figures"]["tick_s"] + 1
+    assert "<svg" in (LAB_ROOT / prefix / "report" / "index.html").read_text()
+
+
 def test_two_side_by_side_do_the_main_job():
     with demo("t-demo-a") as (one, one_says), demo("t-demo-b") as (two, two_says):
         assert one.wait(DEMO_S) == 0, one_says.read_text()
         assert two.wait(DEMO_S) == 0, two_says.read_text()
         for prefix in ("t-demo-a", "t-demo-b"):
-            told = summary(prefix)
-            assert told["jobs"]["lost"] == told["jobs"]["run_twice"] == 0
-            assert all(told["jobs"][fate]["jobs"] > 0 for fate in ("home", "waited", "rented"))
-            assert all(fault["survived"] for fault in told["faults"].values()) and len(told["faults"]) == 2
-            assert told["training"]["survived"] and len(told["training"]["starts"]) == 2
-            assert told["watched"]["good"], told["watched"]
-            assert told["refused"]["survived"] and len(told["refused"]["zones"]) == 2
-            assert {host["changed"] for host in told["converge"]["second"].values()} == {0}
-            assert len(told["converge"]["second"]) == 4
-            assert not any(told["leftovers"].values()) and not leftovers(prefix)
-            # one tick, and Slurm's own round of 1 s in which it hands a power_up over
-            assert 0 < told["figures"]["rent_to_request_s"] <= told["figures"]["tick_s"] + 1
-            assert "<svg" in (LAB_ROOT / prefix / "report" / "index.html").read_text()
+            did_the_main_job(prefix)
+
+
+def test_in_google_cloud_it_does_the_same():
+    with demo("t-demo-g", cloud="google") as (process, says):
+        assert process.wait(DEMO_S) == 0, says.read_text()
+        did_the_main_job("t-demo-g")
 
 
 @pytest.mark.parametrize("step", STEPS[:4])

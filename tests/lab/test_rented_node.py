@@ -158,8 +158,8 @@ def install(site, name, *packages):
     site.ssh(name, f"apt-get update -qq && {command} {' '.join(packages)}", timeout=300)
 
 
-def role_files():
-    """As the role puts them there."""
+def role_files(provider="aws"):
+    """As the role puts them there, for a cloud's nodes."""
 
     def template(role, name, **values):
         environment = jinja2.Environment(trim_blocks=True, keep_trailing_newline=True, undefined=jinja2.StrictUndefined)
@@ -180,7 +180,7 @@ def role_files():
         "/etc/ironburst/metadata.nft": (CLOUD_ROLE / "files/ironburst-metadata.nft").read_text(),
         "/etc/systemd/system/nftables.service.d/ironburst.conf": (CLOUD_ROLE / "files/nftables.conf").read_text(),
         "/etc/systemd/system/ironburst-metadata.service": (CLOUD_ROLE / "files/ironburst-metadata.service").read_text(),
-        "/usr/local/sbin/ironburst_cloud.py": (CLOUD_ROLE / "files/aws/ironburst_cloud.py").read_text(),
+        "/usr/local/sbin/ironburst_cloud.py": (CLOUD_ROLE / f"files/{provider}/ironburst_cloud.py").read_text(),
         "/usr/local/sbin/ironburst-join": (CLOUD_ROLE / "files/ironburst-join.py").read_text(),
         "/usr/local/sbin/ironburst-dead-man": (CLOUD_ROLE / "files/ironburst-dead-man.py").read_text(),
         "/usr/local/sbin/ironburst-data": (DATA_ROLE / "files/ironburst-data.py").read_text(),

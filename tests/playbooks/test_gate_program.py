@@ -16,6 +16,8 @@ from unittest import mock
 import pytest
 from programs import PLAYBOOKS, load
 
+from ironburst import catalog, roles
+from ironburst.health.settings import LAYERS
 from tests.unit.health import samples as written
 
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -198,6 +200,33 @@ def test_what_heat_or_power_holds_down_may_be_the_halls_and_is_tolerated_for_a_w
     assert node.gate("--level", "accept")[0] == 1  # bandwidth of a hot node is nobody's baseline
     node.put("sys/class/infiniband/mlx5_0/ports/1/state", "1: DOWN\n")
     assert said(node) == ["gate: SHARED fabric"] and node.gate()[0] == 1
+
+
+def test_the_gate_knows_the_fabric_of_every_instance_type():
+    """A node of one that it doesn't know never joins: three of Google's were."""
+    known = set()
+    for kind in catalog.instance_types().values():
+        with contextlib.suppress(catalog.Unknown):  # its network cards aren't sourced: it can't be declared
+            known.add(kind.fabric()[0])
+    assert known - {*LAYERS, "none"} == set() and len(known) > 4
+    for role in ("node_health", "rdma"):
+        assert set(roles.spec(role)["options"]["node_fabric"]["choices"]) == {*LAYERS, "none"}
+
+
+@pytest.mark.parametrize("up", [5, 4])
+def test_network_cards_are_a_fabric_but_for_the_one_of_the_default_route(node, up):
+    """gVNICs (driver gve, drivers/net/ethernet/google of Linux) carry TCPX, and are no RDMA devices."""
+    node.settings(fabric="gpudirect-tcpx", fabric_links=4)
+    node.put("proc/net/route", "Iface\tDestination\tGateway\neth0\t00000000\t01005A0A\neth0\t00005A0A\t00000000\n")
+    for number in range(5):
+        card = node.put(f"sys/class/net/eth{number}/operstate", "up\n" if number < up else "down\n").parent
+        (card / "device").mkdir()
+        (card / "device/driver").symlink_to("../../../../bus/pci/drivers/gve")
+    status, report = node.gate()
+    (found,) = [each for each in report["findings"] if each["check"] == "fabric"]
+    assert status == (0 if up == 5 else 1) and found["text"].startswith(
+        f"{up - 1} of 4 gpudirect-tcpx links are active"
+    )
 
 
 @pytest.mark.parametrize(

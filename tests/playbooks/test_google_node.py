@@ -43,7 +43,7 @@ PLACE = {
 }
 OURS = (
     'resource.type == "compute.googleapis.com/Instance" && '
-    'resource.name.extract("/instances/{name}").startsWith("ib-lab-")'
+    'resource.name.extract("/instances/{name}").startsWith("ib-lab--")'
 )
 READS = Binding(f"serviceAccount:{EMAIL}", frozenset({"secretmanager.versions.access"}))
 ENDS = Binding(f"serviceAccount:{EMAIL}", frozenset({"compute.instances.delete"}), OURS)
@@ -241,8 +241,8 @@ def test_a_delete_that_is_lost_is_asked_again(node, monkeypatch):
 
 def test_a_node_can_not_end_another_clusters(node, join):
     """The condition is on the name's beginning; a node of its own cluster it could end."""
-    node.launch("t2", cluster="other")
-    mine, node.me = node.me, next(vm for vm in node.world.vms.values() if vm.name.startswith("ib-other"))
+    node.launch("t2", cluster="lab-x")  # a name that begins as its own does
+    mine, node.me = node.me, next(vm for vm in node.world.vms.values() if vm.name.startswith("ib-lab-x"))
     with pytest.raises(join.cloud.CloudError, match=r"compute\.instances\.delete"):
         join.cloud.end()
     node.me, node.world.delays.delete_s = mine, 60.0

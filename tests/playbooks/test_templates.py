@@ -168,6 +168,14 @@ def test_two_heads_with_a_database_elsewhere():
     where = ("StorageHost", "StoragePort", "StorageUser", "StorageLoc")
     assert tuple(daemon[key] for key in where) == ("db.example.org", "3307", "slurm", "slurm_acct")
     assert "StoragePass" not in daemon
+    # the second slurmdbd takes over when its connection to a dead host ends (slurmdbd/backup.c), and slurmctld,
+    # which needs it, after SlurmctldTimeout; Slurm's own are 30 s and three times 30
+    alive = {
+        key: int(value)
+        for key, _, value in (each.partition("=") for each in daemon["CommunicationParameters"].split(","))
+    }
+    (limit,) = (int(line.partition("=")[2]) for line in lines if line.startswith("SlurmctldTimeout="))
+    assert alive["keepalivetime"] + alive["keepaliveprobes"] * alive["keepaliveinterval"] < limit <= 30
     assert "mariadb" not in render("slurmdbd.service.j2", document)
     assert "slurmdbd" in render("slurmctld.service.j2", document, slurm_head_first=False)
 

@@ -39,12 +39,17 @@ ELSEWHERE = {
 EXPENSIVE = {"SpotPriceGreaterThanProvidedMaxPrice"}
 # the subscription's; beside them whatever says Quota, and texts as below
 QUOTA = {"PublicIPCountLimitReached"}
-SLOWED = {"TooManyRequests", "SubscriptionRequestsThrottled", "OperationThrottled"}
-# Azure's own fault, or something else is in the way
+SLOWED = {
+    "OperationThrottled",
+    "SubscriptionRequestsThrottled",
+    "TooManyRequests",
+    "TooManyVMRedeploymentRequests",
+}
+# Azure's own fault, or something else is in the way; beside them whatever ends with InternalError
 SAME = {
     "AnotherOperationInProgress",
     "AttachDiskWhileBeingDetached",
-    "DiagnosticsOperationInternalError",
+    "DeploymentActiveAndUneditable",
     "GatewayTimeout",
     "InternalExecutionError",
     "InternalOperationError",
@@ -53,9 +58,11 @@ SAME = {
     "OperationPreempted",
     "RequestTimeout",
     "ResourceGroupBeingDeleted",
+    "ResourceUpdateBlockedOnPlatformUpdate",
     "RetryableError",
     "ServerTimeout",
     "ServiceUnavailable",
+    "StorageAccountTooBusy",
 }
 # No time cures these. InvalidParameter is none of them: Azure says so of a size that a region hasn't (yet), too.
 MALFORMED = {
@@ -65,11 +72,13 @@ MALFORMED = {
     "EvictionPolicyCanBeSetOnlyOnAzureSpotVirtualMachines",
     "InvalidRequestContent",
     "InvalidRequestFormat",
+    "InvalidResourceNamespace",
     "InvalidResourceType",
     "LinkedInvalidPropertyId",
     "LocationRequired",
     "MaxPriceIsSupportedOnlyForAzureSpotVirtualMachines",
     "MaxPriceValueInvalid",
+    "MismatchingResourceSegments",
     "ReservedResourceName",
 }
 # say that something failed, never what
@@ -83,12 +92,26 @@ _QUOTA_TEXT = re.compile(r"exceeding (?:approved|quota)|\bquota\b|Regional Cores
 _NOT_NOW = re.compile(
     r"another operation is in progress|ongoing operation|marked for deletion|retry later", re.IGNORECASE
 )
+# of a placement that is bound to one cluster, such as a scale set's: OperationNotAllowed and InvalidParameter
+_FULL_TEXT = re.compile(r"existing allocation unit|not available in the cluster where", re.IGNORECASE)
 _WHICH = {
     "LowPriorityCores": "spot cores",
     "Total Regional": "all cores of the region",
     "Family": "cores of the family",
 }
 
+# its pages write some of them in two ways: OverconstrainedAllocationRequest, OverConstrainedAllocationRequest
+_BY_CODE: dict[str, type[CloudError]] = {
+    code.lower(): kind
+    for kind, codes in (
+        (TooExpensive, EXPENSIVE),
+        (InsufficientCapacity, ELSEWHERE),
+        (Throttled, SLOWED),
+        (OutcomeUnknown, SAME),
+        (Malformed, MALFORMED),
+    )
+    for code in codes
+}
 # of several causes the one that lasts longest: as long as it is there, the others don't matter
 _GRAVEST = (Malformed, QuotaReached, TooExpensive, InsufficientCapacity, Refused, Throttled, OutcomeUnknown)
 
@@ -177,22 +200,17 @@ def gravest_of(found: Iterable[CloudError]) -> CloudError:
 
 def _kind(cause: ErrorInfo, status: int) -> type[CloudError]:
     code, text = cause
-    for kind, codes in (
-        (TooExpensive, EXPENSIVE),
-        (InsufficientCapacity, ELSEWHERE),
-        (Throttled, SLOWED),
-        (OutcomeUnknown, SAME),
-        (Malformed, MALFORMED),
-    ):
-        if code in codes:
-            return kind
+    if kind := _BY_CODE.get(code.lower()):
+        return kind
+    if code in ("OperationNotAllowed", "InvalidParameter") and _FULL_TEXT.search(text):
+        return InsufficientCapacity
     if "Quota" in code or code in QUOTA or (code == "OperationNotAllowed" and _QUOTA_TEXT.search(text)):
         return QuotaReached
     if code == "OperationNotAllowed" and _NOT_NOW.search(text):
         return OutcomeUnknown
     if status == 429:
         return Throttled
-    return OutcomeUnknown if status >= 500 or status == 408 else Refused
+    return OutcomeUnknown if status >= 500 or status == 408 or code.endswith("InternalError") else Refused
 
 
 def failed(error: CloudError) -> CloudError:

@@ -251,7 +251,7 @@ class GroupLaunches:
     def _fail(self, launch: GroupLaunch, group: Json, causes: Sequence[CloudError]) -> NoReturn:
         """Take all of it back. Raises UnderWay: it is over when its group is gone."""
         error = errors.failed(errors.gravest_of(causes))
-        if isinstance(error, InsufficientCapacity) and error.code in errors.ELSEWHERE:
+        if isinstance(error, InsufficientCapacity) and error.code != reservations.FULL:
             with contextlib.suppress(CloudError):  # then it is what Azure says
                 if why := self._sizes.never(launch.size, launch.zone):
                     error = LaunchFailed(f"{why} ({error})", error.code)
@@ -266,7 +266,7 @@ class GroupLaunches:
         outside = reservations.beside(self._api, machines)
         if outside:
             text = f"{_PUT}: {', '.join(outside)} would run beside the reservation"
-            self._failures[tags_of(group).get(launching.TOKEN, "")] = InsufficientCapacity(text, "ReservationFull")
+            self._failures[tags_of(group).get(launching.TOKEN, "")] = InsufficientCapacity(text, reservations.FULL)
             self.take_back(group)
         self._api.put("resource_groups.update", group["name"], {"tags": dict(tags_of(group)) | {LAUNCHED: "yes"}})
         self._over.add(group["name"])

@@ -12,6 +12,8 @@ from ironburst.adapters.azure.api import Api, Json, refused
 from ironburst.adapters.azure.launching import GroupLaunch
 from ironburst.ports import InsufficientCapacity, Refused
 
+FULL = "ReservationFull"
+"""the code of what is no capacity because a reservation is full; no size is to blame for it"""
 _GET = "capacity_reservation_groups.get"
 _ID = re.compile(
     r"/subscriptions/[^/]+/resourceGroups/([^/]+)/providers/Microsoft\.Compute/capacityReservationGroups/([^/]+)",
@@ -37,7 +39,7 @@ def before(api: Api, launch: GroupLaunch) -> None:
     free: int = read(_GET, lambda raw: sum(_free(each) for each in _views(raw) if each["name"] in names), group)
     if free < len(launch.names):
         text = f"{path[1]} has {free} free places for {len(launch.names)} {launch.size}"
-        raise InsufficientCapacity(f"{_GET}: {text}", "ReservationFull")
+        raise InsufficientCapacity(f"{_GET}: {text}", FULL)
 
 
 def beside(api: Api, machines: Sequence[Json]) -> list[str]:

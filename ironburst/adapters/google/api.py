@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 import json
+import os
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
@@ -23,8 +24,11 @@ from googleapiclient.discovery_cache import get_static_doc
 
 from ironburst.adapters.google import errors
 from ironburst.ports import Malformed, OutcomeUnknown, Refused
+from ironburst.system.google import renewed
 
 _SCOPE = "https://www.googleapis.com/auth/compute"
+_ENDPOINT = "CLOUDSDK_API_ENDPOINT_OVERRIDES_COMPUTE"
+"""gcloud's own variable, for a stand-in"""
 _PAGE = 500  # the most that a page has
 _WHOLE = {"", "NO_RESULTS_ON_PAGE"}  # warnings of a list that lacks nothing
 
@@ -68,13 +72,15 @@ class Api:
         endpoint: str | None = None,
         timeout_s: float = 30.0,
     ):
-        """`more`: calls beside CALLS. `endpoint`: with its path, as http://127.0.0.1:8080/compute/v1/; None: Google's.
+        """`more`: calls beside CALLS. `endpoint`: with its path, as http://127.0.0.1:8080/compute/v1/; None: Google's,
+        or as gcloud's variable says.
         `credentials`: None: as google-auth finds them (GOOGLE_APPLICATION_CREDENTIALS, the service account of the
         machine, ...).
         """
         self.project = project
         self._credentials, self._timeout_s, self._local = credentials, timeout_s, threading.local()
         calls = {each: (*CALLS.get(each, ()), *more.get(each, ())) for each in (*CALLS, *more)}
+        endpoint = endpoint or os.environ.get(_ENDPOINT)
         options = ClientOptions(api_endpoint=endpoint) if endpoint else None
         service = build_from_document(_description(calls), http=httplib2.Http(), client_options=options)
         self._resources = {resource: getattr(service, resource)() for resource in calls}
@@ -85,6 +91,7 @@ class Api:
             if self._credentials is None:
                 self._credentials, _ = google.auth.default(scopes=[_SCOPE])
             self._local.http = AuthorizedHttp(self._credentials, http=httplib2.Http(timeout=self._timeout_s))
+        renewed(self._credentials)
         return self._local.http
 
     def call(self, resource: str, method: str, **parameters: Any) -> Json:

@@ -4,6 +4,7 @@ of it reads.
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Mapping, Sequence, Set
 from typing import Any, TypeVar
@@ -23,6 +24,7 @@ from ironburst.doctor.checks import Unasked
 from ironburst.doctor.google import services
 from ironburst.doctor.google.project import ImageFacts, Left, Quota, Reservation
 from ironburst.ports import CloudError, OutcomeUnknown, Refused
+from ironburst.system.google import renewed
 
 CALLS = {
     "addresses": ("list",),
@@ -162,11 +164,13 @@ class GoogleProject:
 
     def _other(self, name: str, version: str, ask: Callable[[Any], Any]) -> Json:
         """A call of another API than Compute Engine's."""
-        options = ClientOptions(api_endpoint=self._endpoint) if self._endpoint else None
+        endpoint = self._endpoint or os.environ.get(f"CLOUDSDK_API_ENDPOINT_OVERRIDES_{name.upper()}")
+        options = ClientOptions(api_endpoint=endpoint) if endpoint else None
         service = build_from_document(get_static_doc(name, version), http=httplib2.Http(), client_options=options)
         try:
             credentials = self._credentials or google.auth.default(scopes=[_SCOPE])[0]
-            answer: Json = ask(service).execute(http=AuthorizedHttp(credentials, http=httplib2.Http(timeout=30)))
+            http = AuthorizedHttp(renewed(credentials), http=httplib2.Http(timeout=30))
+            answer: Json = ask(service).execute(http=http)
             return answer
         except errors.raised as error:
             raise _unasked(errors.of(error, name)) from None

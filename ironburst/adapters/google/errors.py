@@ -41,18 +41,47 @@ ELSEWHERE = {
     "UNSUPPORTED_OPERATION",  # a spot instance that was taken back while it was made
 }
 # the project's; beside them whatever says QUOTA
-QUOTA = {"CPUS_PER_VM_FAMILY", "GPUS_ALL_REGIONS"}
-SLOWED = {"RATE_LIMIT_EXCEEDED", "USER_RATE_LIMIT_EXCEEDED", "RESOURCE_OPERATION_RATE_EXCEEDED"}
+QUOTA = {
+    "CPUS_PER_VM_FAMILY",
+    "DAILY_LIMIT_EXCEEDED",
+    "DAILY_LIMIT_EXCEEDED402",
+    "DAILY_LIMIT_EXCEEDED_UNREG",
+    "GPUS_ALL_REGIONS",
+    "RESOURCE_EXHAUSTED",
+    "VARIABLE_TERM_EXPIRED_DAILY_EXCEEDED",
+}
+SLOWED = {
+    "CONCURRENT_LIMIT_EXCEEDED",
+    "CONCURRENT_OPERATIONS_QUOTA_EXCEEDED",  # no quota that anybody raises: too many operations at once
+    "LIMIT_EXCEEDED",
+    "RATE_LIMIT_EXCEEDED",
+    "RATE_LIMIT_EXCEEDED_UNREG",
+    "RESOURCE_OPERATION_RATE_EXCEEDED",
+    "SERVING_LIMIT_EXCEEDED",
+    "USER_RATE_LIMIT_EXCEEDED",
+    "USER_RATE_LIMIT_EXCEEDED_UNREG",
+    "VARIABLE_TERM_LIMIT_EXCEEDED",
+}
 # the provider's own fault, or another operation is in the way
 SAME = {
+    "ABORTED",
     "BACKEND_ERROR",
+    "BACKEND_NOT_CONNECTED",
+    "CANCELLED",
+    "DATA_LOSS",
+    "DEADLINE_EXCEEDED",
+    "INTERNAL",
     "INTERNAL_ERROR",
-    "SERVICE_UNAVAILABLE_FOR_LOCATION",
+    "NOT_READY",
     "RESOURCE_IN_USE_BY_ANOTHER_RESOURCE",
     "RESOURCE_NOT_READY",
+    "SERVICE_UNAVAILABLE_FOR_LOCATION",
     "TIMEOUT",
+    "UNAVAILABLE",
+    "UNKNOWN",
 }
-# No time cures these. `invalid` is none of them: Compute Engine says so of a resource that isn't there (yet), too.
+# No time cures these. `invalid` is none of them: Compute Engine says so of a resource that isn't there (yet), too; and
+# `required` of a 401 is a login.
 MALFORMED = {"FIELD_SIZE_TOO_LARGE", "MISSING_REQUIRED_FIELD", "PARSE_ERROR", "REQUIRED"}
 # says that not all could be made, never why
 NEUTRAL = {"VM_MIN_COUNT_NOT_REACHED"}
@@ -137,7 +166,7 @@ def _kind(cause: Cause, status: int) -> type[CloudError]:
         return QuotaReached
     if code in SAME:
         return OutcomeUnknown
-    if code in MALFORMED:
+    if code in MALFORMED and status != 401:
         return Malformed
     if status == 429:
         return Throttled

@@ -59,7 +59,13 @@ class Launches:
 
     def _begin(self, launch: Launch) -> Json:
         id = launch.request_id
-        operation = self._api.call("instances", "bulkInsert", zone=launch.zone, requestId=id, body=dict(launch.body))
+        asked = {"zone": launch.zone, "requestId": id}
+        try:
+            operation = self._api.call("instances", "bulkInsert", **asked, body=dict(launch.body))
+        except CloudError as error:
+            if launching.LEAD not in str(error):
+                raise
+            operation = self._api.call("instances", "bulkInsert", **asked, body=launching.without_lead(launch.body))
         name = str(read(_BULK, lambda raw: raw["name"], operation))
         with self._lock:
             self._operations[id] = name

@@ -165,7 +165,7 @@ def job(raw: dict[str, Any]) -> Job:
     start, limit = number(raw["start_time"]), number(raw["time_limit"])
     eligible, end = number(raw.get("eligible_time", 0)), number(raw["end_time"])
     finite = limit is not None and math.isfinite(limit) and limit > 0
-    least = number(raw.get("time_minimum", 0))
+    least, excluded = number(raw.get("time_minimum", 0)), joined(raw.get("excluded_nodes"))
     return Job(
         id=slurm_arrays.job_id(raw),
         name=str(raw["name"]),
@@ -185,7 +185,7 @@ def job(raw: dict[str, Any]) -> Job:
         held_by=slurm_asked.held_by(raw, reason),
         gpu_type=demands.gpu_type,
         demands=demands.more,
-        excluded=tuple(expand(joined(raw.get("excluded_nodes")))),
+        excluded=tuple(expand(excluded)) if excluded else (),
         eligible_s=float(eligible) if eligible else None,
         start_s=float(start) if on and start else None,
         end_s=float(end) if on and end and math.isfinite(end) and finite else None,

@@ -49,8 +49,10 @@ def pods_of(raw: Json) -> tuple[str, ...]:
     """By the comment that only Slurm's administrators can write: `{"pods": ["team-a/train-0"]}`. Empty: it isn't
     slurm-bridge's.
     """
+    if not (comment := raw.get("admin_comment")):
+        return ()
     try:
-        said = json.loads(raw.get("admin_comment") or "null")
+        said = json.loads(comment)
     except (ValueError, TypeError):
         return ()
     pods = said.get("pods") if isinstance(said, dict) else None

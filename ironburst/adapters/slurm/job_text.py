@@ -141,6 +141,9 @@ _COMMENTS = ("admin_comment", "comment")
 _OWN_NUMBERS = ["array_job_id", "het_job_id", "job_id", "priority"]
 _MOMENTS = ("submit_time", "eligible_time", "start_time", "end_time", "deadline")
 _OWN = (*_OWN_TEXTS, *_OWN_NUMBERS, *_MOMENTS, "tasks_of_array", "time_limit", "uid")
+_TEXTS_END = len(_OWN_TEXTS)
+_NUMBERS_END = _TEXTS_END + len(_OWN_NUMBERS)
+_MOMENTS_END = _NUMBERS_END + len(_MOMENTS)
 _TEXTS = [
     "account",
     "batch_features",
@@ -218,23 +221,27 @@ def row(record: str, mark: str, counts_gpus: bool) -> Row | None:
     kind = _kind(counts_gpus, *match.group(*layout.kind_at))
     if kind is None:
         return None
-    said = dict(zip(_OWN, match.group(*layout.own_at), strict=True))
-    if said["user_name"] == said["uid"]:
-        raise Unsure  # users that nobody knows
+    said = match.group(*layout.own_at)
+    texts, numbers, moments = said[:_TEXTS_END], said[_TEXTS_END:_NUMBERS_END], said[_NUMBERS_END:_MOMENTS_END]
+    tasks, time_limit, uid = said[_MOMENTS_END:]
     found = kind.row.copy()
-    for key in _OWN_TEXTS:
-        value = _text(said[key])
+    for key, value in zip(_OWN_TEXTS, texts, strict=True):
+        text = _text(value)
         if kind.trailing and key in _COMMENTS:
-            value = value.removesuffix(" ")
-        if value or key in fields.NEEDED:
-            found[key] = sys.intern(value)
-    for key in _OWN_NUMBERS:
-        if (number := _number(said[key])) is not None:
+            text = text.removesuffix(" ")
+        if text:
+            found[key] = sys.intern(text)
+        elif key in fields.NEEDED:
+            found[key] = ""
+    if found["user_name"] == uid:
+        raise Unsure  # users that nobody knows
+    for key, value in zip(_OWN_NUMBERS, numbers, strict=True):
+        if (number := _number(value)) is not None:
             found[key] = number
-    for key in _MOMENTS:
-        found[key] = _moment(said[key] or "", mark)
-    found["time_limit"] = _minutes(said["time_limit"] or "")
-    _array(found, said["tasks_of_array"] or "")
+    for key, value in zip(_MOMENTS, moments, strict=True):
+        found[key] = _moment(value or "", mark)
+    found["time_limit"] = _minutes(time_limit or "")
+    _array(found, tasks or "")
     if kind.unexpanded:
         _expanded(found)
     return found
@@ -296,6 +303,7 @@ def _moment(value: str, mark: str) -> int:
     return _number(value[len(mark) :]) or 0
 
 
+@lru_cache(maxsize=4096)
 def _minutes(value: str) -> float | None:
     if value in ("UNLIMITED", "Partition_Limit", "N/A"):
         return {"UNLIMITED": math.inf, "Partition_Limit": None, "N/A": 0}[value]

@@ -26,7 +26,7 @@ from ironburst.adapters.slurm import occupancy as slurm_occupancy
 from ironburst.adapters.slurm.answers import Read
 from ironburst.adapters.slurm.narrow import AGAIN, MANY, WIDE, Narrow
 from ironburst.adapters.slurm.rows import Rows
-from ironburst.adapters.slurm.stream import Streamed
+from ironburst.adapters.slurm.stream import Streamed, TooMuch
 from ironburst.nodes import naming
 from ironburst.ports import Claim, Observation, Quota, SchedulerError, SchedulerMissing, TeamShare, WrongShape
 from ironburst.ports.service import Occupancy
@@ -62,6 +62,10 @@ _NAMED = 2000  # jobs that squeue is asked for by name; of more all are
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
 
+class _Silent(SchedulerError):
+    """It said nothing in time."""
+
+
 class Slurm:
     """A Scheduler (ironburst.ports)."""
 
@@ -85,7 +89,7 @@ class Slurm:
         self._rows = {"squeue": Rows("jobs", slurm_fields.job), "scontrol": Rows("nodes", slurm_fields.node)}
         self._job, self._node = Kept(slurm_json.job), Kept(slurm_json.node)
         self._defaults = Kept(slurm_defaults.of_row)
-        self._narrow, self._narrow_in = Narrow(), int(jobs < MANY)  # large answers until it is asked for less
+        self._narrow, self._narrow_in = Narrow(), int(jobs < MANY)  # looks that read a large answer, but the last one
 
     @property
     def rows_read(self) -> int:
@@ -128,8 +132,16 @@ class Slurm:
             if not done.returncode and not streamed.error:
                 return {"jobs": streamed.answer}
             self._narrow_in = AGAIN
-        queue, size = self._json_and_size("squeue", "--json")
-        self._narrow_in = max(self._narrow_in - 1, 0) if size >= WIDE else 1
+        most = WIDE if self._narrows and self._narrow_in == 1 else math.inf
+        try:
+            queue, size = self._json_and_size("squeue", "--json", most=most)
+        except TooMuch:
+            self._narrow_in = 0
+            return self._queue()
+        except _Silent:  # squeue has all of it in memory before its first byte: of a large queue that takes long
+            self._narrow_in = int(self._narrow_in > 1)
+            raise
+        self._narrow_in = max(self._narrow_in - 1, 1) if size >= WIDE else 1
         return queue
 
     def _rows_of(self, ids: Sequence[int]) -> list[Any]:
@@ -315,9 +327,9 @@ class Slurm:
     def _json(self, *command: str) -> Any:
         return self._json_and_size(*command)[0]
 
-    def _json_and_size(self, *command: str) -> tuple[Any, int]:
-        """What it answers, read while it does, and how many bytes that were."""
-        streamed = Streamed(self._rows[command[0]].read)
+    def _json_and_size(self, *command: str, most: float = math.inf) -> tuple[Any, int]:
+        """What it answers, read while it does, and how many bytes that were. Raises TooMuch."""
+        streamed = Streamed(self._rows[command[0]].read, most)
         began = self._call(*command, run=streamed.run)
         if streamed.error:
             raise _no_json(command, streamed.error, began)
@@ -354,7 +366,7 @@ class Slurm:
             hint = "run on the head node, or give --slurm-prefix 'ssh root@HEAD'"
             raise SchedulerError(f"there is no command {argv[0]!r} here: {hint}") from None
         except subprocess.TimeoutExpired:
-            raise SchedulerError(f"`{shlex.join(command)}` gave no answer in {self._timeout_s:g} s") from None
+            raise _Silent(f"`{shlex.join(command)}` gave no answer in {self._timeout_s:g} s") from None
         if done.returncode == 127:
             raise SchedulerMissing(f"there is no command {command[0]!r} on the machine that was asked")
         # users name their jobs as they like, in any encoding

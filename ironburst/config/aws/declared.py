@@ -8,4 +8,4 @@ from ironburst.config.models import ClusterConfig
 
 def of(config: ClusterConfig) -> AwsCloud | None:
     """Its cloud, where that is AWS."""
-    return config.cloud if isinstance(config.cloud, AwsCloud) else None
+    return next((cloud for cloud in config.clouds if isinstance(cloud, AwsCloud)), None)

@@ -20,7 +20,7 @@ def version(config: ClusterConfig, declared: Kubernetes) -> str:
 
 def kubelets(config: ClusterConfig, declared: Kubernetes) -> Iterator[tuple[str, str]]:
     """Each fixed group of the cluster, with the minor version of its kubelets."""
-    for group in config.cloud.groups if config.cloud else ():
+    for group in config.groups:
         if config.scheduler_of(group) is declared:
             yield group.name, _minor(software.wish(config, group.software, None, "kubernetes").kubernetes)
 

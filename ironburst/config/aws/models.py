@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta
-from typing import Annotated, Any, ClassVar, Literal
+from datetime import timedelta
+from typing import Annotated, ClassVar, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from ironburst.config.aws.data_models import DataName, DataSet
 from ironburst.config.aws.forms import IMAGE, RESERVATION
 from ironburst.config.aws.network_models import CloudNetwork
-from ironburst.config.cloud_models import Cloud, Group, Images, Pool
+from ironburst.config.cloud_models import ISSUER, Bought, Ci, Cloud, Group, Images, OwnedBought, Pool
 from ironburst.config.software_models import Strict
-from ironburst.config.types import Account, Certificates, Moment
+from ironburst.config.types import Certificates, Moment
 
 ImageOwner = Annotated[str, Field(pattern=r"^(\d{12}|amazon|aws-marketplace)$")]
 MOST_GB = 65_536
@@ -20,20 +20,15 @@ MOST_GB = 65_536
 _GROUP_ARN = r"^arn:aws[a-z-]*:resource-groups:[a-z0-9-]+:\d{12}:group/[A-Za-z0-9_.-]+$"
 
 
-class CapacityBlock(Strict):
+class CapacityBlock(Bought):
     """A Capacity Block for ML that somebody has bought."""
 
     id: str = Field(pattern=RESERVATION)
-    starts: Moment | None = Field(default=None, description="when it begins, with time zone; none: it has begun")
     ends: Moment = Field(description="when it ends, with time zone; AWS takes the instances half an hour before")
 
 
-class OwnedBlock(CapacityBlock):
+class OwnedBlock(CapacityBlock, OwnedBought):
     """A Capacity Block for ML that a pool's nodes run in."""
-
-    account: Account | None = Field(
-        default=None, description="the Slurm account whose jobs alone may rent in it, this very one; none: all"
-    )
 
 
 def _reserved(
@@ -78,6 +73,8 @@ class AwsGroup(Group):
 class AwsPool(Pool):
     """Rented nodes: none until the burst policy wants them, never more than `max_nodes`."""
 
+    block_key: ClassVar[str] = "capacity_block"
+
     placement_group: bool | None = Field(
         default=None,
         description="a cluster placement group in each zone; none: where the type has EFA, no capacity is bought and a "
@@ -117,48 +114,21 @@ class AwsPool(Pool):
         "no job is placed that would run longer; a capacity_block says it itself",
     )
 
-    @model_validator(mode="before")
-    @classmethod
-    def _market_of_its_block(cls, given: Any) -> Any:
-        implied = isinstance(given, dict) and given.get("capacity_block") and "markets" not in given
-        return given | {"markets": ["capacity-block"]} if implied else given
-
     @property
     def paid_beside(self) -> str:
         """What a launch pays for beside its hours; empty: nothing."""
         filled = "beside that each launch pays for each GB of its image that is filled in at a rate"
         return filled if self.root_disk_init_mb_s else ""
 
-    def spans(self, spot_max_nodes: int) -> bool:
-        """Whether a job may have several of its nodes; on spot at most this number."""
-        return self.max_nodes > 1 and (set(self.markets) != {"spot"} or spot_max_nodes > 1)
-
     @property
-    def bought(self) -> bool:
-        """Its nodes run in capacity that somebody bought."""
-        return bool(self.reserved)
+    def closing(self) -> timedelta:
+        """UltraServers' end half an hour sooner."""
+        return timedelta(minutes=60 if self.types[0].startswith("p6e-") else 30)
 
     @property
     def reserved(self) -> list[tuple[str, tuple[str, ...]]]:
         """Its block, reservation or group of them."""
         return _reserved(self.capacity_block, self.capacity_reservation, self.capacity_reservation_group)
-
-    @property
-    def opens(self) -> datetime | None:
-        """When its block begins; None: it has begun, or there is none."""
-        return self.capacity_block.starts if self.capacity_block else None
-
-    @property
-    def of_account(self) -> str | None:
-        """That of its block."""
-        return self.capacity_block.account if self.capacity_block else None
-
-    @property
-    def taken_back(self) -> datetime | None:
-        """When AWS begins to end its instances; UltraServers' half an hour sooner. None: no such moment."""
-        if self.capacity_block is None:
-            return self.capacity_ends
-        return self.capacity_block.ends - timedelta(minutes=60 if self.types[0].startswith("p6e-") else 30)
 
 
 class AwsImages(Images):
@@ -190,14 +160,11 @@ class Controller(Strict):
     )
 
 
-Subject = Annotated[str, Field(pattern=r"^[A-Za-z0-9:/@._ -]+$")]
-
-
-class Ci(Strict):
+class AwsCi(Ci):
     """CI that previews changes. It signs in with tokens of its own (OpenID Connect), and has no key."""
 
     issuer: str = Field(
-        pattern=r"^[a-z0-9.-]+(/[A-Za-z0-9._/-]+)?$",
+        pattern=ISSUER,
         description="who issues the tokens, without https://; the account's OIDC provider for it is there before",
         examples=["token.actions.githubusercontent.com", "gitlab.com"],
     )
@@ -206,11 +173,6 @@ class Ci(Strict):
         pattern=r"^[A-Za-z0-9:/._-]+$",
         examples=["sts.amazonaws.com"],
         description="`aud` of the tokens",
-    )
-    preview: list[Subject] = Field(
-        min_length=1,
-        description="`sub` of the tokens that may preview, whole: a wildcard is none",
-        examples=[["repo:org/name:pull_request", "repo:org/name:ref:refs/heads/main"]],
     )
 
 
@@ -249,7 +211,7 @@ class AwsCloud(Cloud):
         description="a head outside AWS signs in with a certificate; none: a principal of the account that may assume "
         "the controller's role",
     )
-    ci: Ci | None = Field(default=None, description="CI that may preview this stack, and nothing more")
+    ci: AwsCi | None = Field(default=None, description="CI that may preview this stack, and nothing more")
     iam: Iam = Field(default=Iam(), description="what the account's owners ask of every role")
     tags: dict[str, str] = Field(
         default={},

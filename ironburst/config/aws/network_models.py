@@ -6,18 +6,18 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from ironburst.config.cloud_network_models import Link, LinkedNetwork
 from ironburst.config.software_models import Strict
-from ironburst.config.types import Address, Name, Network
+from ironburst.config.types import Address, Network
 
 # All that a node asks of AWS: the munge key. Each service costs by the hour in each zone.
 ENDPOINTS = ("secretsmanager",)
 
 
-class HallLink(Strict):
+class HallLink(Link):
     """How the cloud network reaches a hall."""
 
     kind: Literal["vpn", "direct-connect", "transit-gateway"]
-    hall: Name
     peer_address: Address | None = Field(default=None, description="public address of the hall's VPN device (vpn)")
     peer_asn: int | None = Field(default=None, ge=1, le=4294967294, description="BGP ASN of the hall (vpn)")
     gateway_id: str | None = Field(
@@ -25,13 +25,6 @@ class HallLink(Strict):
         pattern=r"^(tgw-[0-9a-f]{8,17}|[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12})$",
         description="Direct Connect gateway, a UUID (direct-connect), or transit gateway; it is there before",
         examples=["tgw-0123456789abcdef0"],
-    )
-    gb_per_month: float | None = Field(
-        default=None,
-        ge=0,
-        allow_inf_nan=False,
-        description="GB that go from the cloud to the hall in a month (results, checkpoints), for the estimate; none: "
-        "the price of one is said",
     )
 
 
@@ -44,24 +37,10 @@ class ExistingVpc(Strict):
     )
 
 
-class CloudNetwork(Strict):
+class CloudNetwork(LinkedNetwork[HallLink]):
     """The network of the cloud nodes."""
 
     cidr: Network = Field(description="network of the VPC; halls must not overlap it")
     zones: list[str] = Field(min_length=1, description="availability zones with subnets", examples=["us-east-1a"])
     existing: ExistingVpc | None = Field(default=None, description="use this VPC instead of making one")
     egress: Literal["nat", "endpoints"] = Field(default="nat", description="how private nodes reach out")
-    hall_link: HallLink | None = Field(default=None, description="rented nodes reach the head through it")
-    hall_links: list[HallLink] = Field(
-        default=[], description="in the place of hall_link: one for each of several halls"
-    )
-
-    @property
-    def further(self) -> list[tuple[str, str]]:
-        """(key, network) of those beside `cidr`: none."""
-        return []
-
-    @property
-    def links(self) -> list[HallLink]:
-        """All of them."""
-        return [self.hall_link, *self.hall_links] if self.hall_link else self.hall_links

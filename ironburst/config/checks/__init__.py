@@ -4,7 +4,9 @@ stops at the first. What needs a file or a secret is config/stack.py's.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import re
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from datetime import datetime
 
 from ironburst.config.checks import (
@@ -34,10 +36,11 @@ from ironburst.config.checks import (
 from ironburst.config.checks.aws import cloud, data, identity, network, places, rights, tags
 from ironburst.config.checks.aws import doubtful as first
 from ironburst.config.checks.aws.eks import hosted, support
-from ironburst.config.checks.common import Findings
+from ironburst.config.checks.common import At, Findings, clouds
 from ironburst.config.checks.google import cloud as second
 from ironburst.config.checks.google import network as second_network
-from ironburst.config.finding import Finding
+from ironburst.config.cloud_models import Cloud
+from ironburst.config.finding import Finding, path_of
 from ironburst.config.models import ClusterConfig
 
 CHECKS: tuple[Callable[[ClusterConfig], Findings], ...] = (
@@ -58,9 +61,11 @@ CHECKS: tuple[Callable[[ClusterConfig], Findings], ...] = (
     firmware.firmware,
     install.bios,
     scheduler.scheduler,
+    scheduler.joined_with,
     control_plane.control_plane,
     hosted,
     bridge.bridge,
+    bridge.joined_with,
     gpu_support.gpu_support,
     metal.platforms,
     metal.memory,
@@ -97,11 +102,51 @@ CHECKS: tuple[Callable[[ClusterConfig], Findings], ...] = (
     monitoring.receiver,
 )
 
+OF_A_DAY: tuple[Callable[[ClusterConfig, datetime], Findings], ...] = (
+    allowances.ends,
+    cloud.capacity,
+    second.capacity,
+    support,
+    identity.authorities,
+)
+OF_EACH_CLOUD: frozenset[Callable[..., Findings]] = frozenset(
+    (
+        *(places.names_of_groups, places.region, places.networks, places.once, network.room, network.zones),
+        *(network.hall_links, networks.head_linked, scheduler.joined_with, bridge.joined_with),
+        *(instance_types.instance_types, second.cloud, second_network.network, data.data, rights.policy_sizes),
+        *(rights.boundary, tags.tags, first.doubtful, second.doubtful, cloud.capacity, second.capacity),
+        identity.authorities,
+    )
+)
+"""those that look at `cloud` alone: they see each as if it were the only one"""
+_KEYS = "|".join(Cloud.model_fields)
+_OF_CLOUD = re.compile(rf"(?<![\w.])cloud\b(?=\.(?:{_KEYS})\b)")
+"""a key of `cloud`, as messages name it"""
+
 
 def check(config: ClusterConfig, now: datetime, of_software: Iterable[Finding] = ()) -> list[Finding]:
     """Everything that can be checked without a network. `now` decides whether a capacity block or a certificate is
     over; `of_software`: what software.findings says of the solved versions (`ironburst lock` says that itself).
     """
-    findings = [finding for each_check in CHECKS for finding in each_check(config)]
-    of_a_day = (allowances.ends, cloud.capacity, second.capacity, support, identity.authorities)
-    return [*findings, *of_software, *(finding for each in of_a_day for finding in each(config, now))]
+    findings = [finding for each_check in CHECKS for finding in _of_each(each_check, config)]
+    return [*findings, *of_software, *(finding for each in OF_A_DAY for finding in _of_each(each, config, now))]
+
+
+def _of_each(each_check: Callable[..., Findings], config: ClusterConfig, *now: datetime) -> Iterator[Finding]:
+    """Of the whole declaration, or of each of its clouds: then with that one's place in the file."""
+    if each_check not in OF_EACH_CLOUD or not config.clouds:
+        yield from each_check(config, *now)
+        return
+    found: list[Finding] = []
+    for at, its in clouds(config):
+        found += (_moved(finding, at) for finding in each_check(config.in_cloud(its), *now))
+    yield from (finding for n, finding in enumerate(found) if finding not in found[:n])  # of a hall each says the same
+
+
+def _moved(finding: Finding, at: At) -> Finding:
+    path, here, there = finding.path, path_of("cloud"), at()
+    if here == there:
+        return finding
+    if path == here or path.startswith((f"{here}.", f"{here}[")):
+        path = there + path.removeprefix(here)
+    return replace(finding, path=path, message=_OF_CLOUD.sub(there.removeprefix(f"{path_of()}."), finding.message))

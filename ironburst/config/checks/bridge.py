@@ -20,10 +20,10 @@ NAMES = {"slurm": "Slurm", "kubernetes": "Kubernetes"}
 
 
 def bridge(config: ClusterConfig) -> Findings:
-    """Slurm and Kubernetes are new enough, rented nodes can read what they join with, and nothing beside it is of two
+    """Slurm and Kubernetes are new enough, and nothing beside it is of two
     minds about whose the queue is.
     """
-    for at, slurm in _bridged(config):
+    for at, _ in _bridged(config):
         if config.other_schedulers:
             message = "makes Slurm the queue of a cluster, and other_schedulers declares a second queue: leave one out"
             yield Finding(at(), None, "bridge-alone", message)
@@ -31,13 +31,13 @@ def bridge(config: ClusterConfig) -> Findings:
             message = "and shares exclude each other: slurm-bridge's jobs are SlurmUser's, and no team's; leave one out"
             yield Finding(at(), None, "bridge-shares", message)
         yield from _versions(config)
-        reference = slurm.bridge.join_token if slurm.bridge else ""
-        if config.cloud and config.cloud.pools and not common.readable(config.cloud, reference):
-            message = (
-                f"must be a reference to {config.cloud.store}: where there are burst pools: "
-                "a rented node reads it at boot, by its role"
-            )
-            yield Finding(at("join_token"), reference, "join-token", message)
+
+
+def joined_with(config: ClusterConfig) -> Findings:
+    """Rented nodes can read what they join the cluster with, in their own cloud's store."""
+    for at, slurm in _bridged(config):
+        if config.cloud and config.cloud.pools and slurm.bridge:
+            yield from common.readable(config.cloud, at("join_token"), slurm.bridge.join_token)
 
 
 def _bridged(config: ClusterConfig) -> Iterator[tuple[At, Slurm]]:

@@ -8,7 +8,7 @@ from itertools import product
 from ironburst import catalog
 from ironburst.catalog import Market
 from ironburst.config import estimates
-from ironburst.config.checks.common import Findings
+from ironburst.config.checks.common import At, Findings, clouds
 from ironburst.config.cloud_models import Cloud, Pool, Price
 from ironburst.config.finding import Finding, path_of
 from ironburst.config.models import Budget, ClusterConfig
@@ -22,13 +22,12 @@ MARKETS: dict[str, Market] = {"on_demand": "on-demand", "spot": "spot"}
 
 def ceilings_and_prices(config: ClusterConfig) -> Findings:
     """Where there are pools there is a budget, and each of their markets has a price."""
-    if not config.cloud:
-        return
-    if config.cloud.pools and config.budget is None:
+    if config.pools and config.budget is None:
         yield Finding(path_of("budget"), None, "missing", "is needed where there are burst pools; write usd_per_month")
-    elif config.cloud.pools and config.budget:
+    elif config.pools and config.budget:
         yield from _above_the_month(config.budget)
-    yield from _prices(config.cloud)
+    for at, cloud in clouds(config):
+        yield from _prices(cloud, at)
 
 
 def _above_the_month(budget: Budget) -> Findings:
@@ -39,7 +38,7 @@ def _above_the_month(budget: Budget) -> Findings:
             yield Finding(path_of("budget", *where), usd, "over-the-month", message)
 
 
-def _prices(cloud: Cloud) -> Findings:
+def _prices(cloud: Cloud, at: At) -> Findings:
     """One finding with all that is to be written: of each type the markets that the stack uses."""
     wanted = [(name, market) for pool in cloud.pools for name, market in product(pool.types, pool.markets)]
     wanted += [(pool.instance_type, pool.market) for pool in cloud.karpenter]
@@ -54,7 +53,7 @@ def _prices(cloud: Cloud) -> Findings:
     known = "; ".join(hint for name, markets in lacking.items() for hint in _hints(name, markets, cloud.region))
     unknown = f"the catalogue has no price of {' and '.join(lacking)} in {cloud.region}"
     message = f"{unknown}; write USD per hour of one instance {where}"
-    yield Finding(path_of("cloud", "price"), None, "no-price", f"{message} ({known})" if known else message)
+    yield Finding(at("price"), None, "no-price", f"{message} ({known})" if known else message)
 
 
 def _line(name: str, markets: Sequence[Market]) -> str:
@@ -77,27 +76,29 @@ def _hints(name: str, markets: Sequence[Market], region: str) -> Iterator[str]:
 
 def likely(config: ClusterConfig) -> Findings:
     """Declared prices are those of an hour, of what can be rented; the month's money buys an hour."""
-    cloud = config.cloud
-    if not cloud:
-        return
-    used = {name for pool in cloud.pools for name in pool.types} | {group.instance_type for group in cloud.groups}
-    used |= {pool.instance_type for pool in cloud.karpenter}
-    for name, declared in cloud.price.items():
-        path = path_of("cloud", "price", name)
-        if name not in used:
-            yield Finding(path, None, "unused-price", f"no pool or group has {name}: is it another one's?", "warning")
-        yield from _far_from_list(path, name, declared)
+    for at, cloud in clouds(config):
+        yield from _declared_prices(cloud, at)
     yield from _beside_the_month(config)
-    hours = [usd for usd in (_hour(cloud, pool) for pool in cloud.pools) if usd]
+    hours = [usd for usd in (_hour(config.cloud_of(pool), pool) for pool in config.pools) if usd]
     for where, usd in _ceilings(config.budget) if config.budget and hours else []:
         if usd < min(hours):
             message = f"{usd:g} is less than an hour of any pool's instance ({min(hours):g}): nothing can be rented"
             yield Finding(path_of("budget", *where), usd, "too-little", message, "warning")
 
 
+def _declared_prices(cloud: Cloud, at: At) -> Findings:
+    used = {name for pool in cloud.pools for name in pool.types} | {group.instance_type for group in cloud.groups}
+    used |= {pool.instance_type for pool in cloud.karpenter}
+    for name, declared in cloud.price.items():
+        path = at("price", name)
+        if name not in used:
+            yield Finding(path, None, "unused-price", f"no pool or group has {name}: is it another one's?", "warning")
+        yield from _far_from_list(path, name, declared)
+
+
 def _beside_the_month(config: ClusterConfig) -> Findings:
     """The month's money is for rented nodes: whoever has fixed nodes as well is told what they cost beside it."""
-    if not config.budget or not config.cloud:
+    if not config.budget:
         return
     rented, total = config.budget.usd_per_month, config.budget.total_usd_per_month
     try:

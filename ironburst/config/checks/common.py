@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 
 from ironburst import catalog
 from ironburst.config.cloud_models import Cloud, Group, Pool
+from ironburst.config.clouds import DeclaredCloud
 from ironburst.config.finding import Finding, path_of
 from ironburst.config.models import ClusterConfig, Hall, Nodes
 from ironburst.config.scheduler_models import Scheduler
@@ -31,18 +32,34 @@ def schedulers(config: ClusterConfig) -> Iterator[tuple[At, Scheduler]]:
         yield functools.partial(path_of, "other_schedulers", n), other
 
 
+def clouds(config: ClusterConfig) -> Iterator[tuple[At, DeclaredCloud]]:
+    """Every declared cloud, with its place in the file."""
+    if config.cloud:
+        yield functools.partial(path_of, "cloud"), config.cloud
+    for n, other in enumerate(config.other_clouds):
+        yield functools.partial(path_of, "other_clouds", n), other
+
+
 def cloud_nodes(config: ClusterConfig) -> Iterator[tuple[At, Group | Pool]]:
     """Every declared group and pool, with its place in the file."""
-    if config.cloud:
-        for g, group in enumerate(config.cloud.groups):
-            yield functools.partial(path_of, "cloud", "groups", g), group
-        for p, pool in enumerate(config.cloud.pools):
-            yield functools.partial(path_of, "cloud", "pools", p), pool
+    for at, cloud in clouds(config):
+        for g, group in enumerate(cloud.groups):
+            yield functools.partial(at, "groups", g), group
+        for p, pool in enumerate(cloud.pools):
+            yield functools.partial(at, "pools", p), pool
 
 
-def readable(cloud: Cloud, reference: str) -> bool:
-    """Whether a secret is where the cloud's nodes can read it, by their role."""
-    return reference.partition(":")[0] == cloud.store
+def pools(config: ClusterConfig) -> Iterator[tuple[At, Pool]]:
+    """Every declared burst pool, with its place in the file."""
+    yield from ((at, nodes) for at, nodes in cloud_nodes(config) if isinstance(nodes, Pool))
+
+
+def readable(cloud: Cloud, path: str, reference: str) -> Findings:
+    """A finding where a secret isn't in the store that the cloud's nodes can read."""
+    if reference.partition(":")[0] != cloud.store:
+        message = f"must be a reference to {cloud.store}: where there are burst pools: a rented node reads it at boot, "
+        message += "by its role; of a secret that is elsewhere name its copy there under cloud.secrets"
+        yield Finding(path, reference, path.rpartition(".")[2].replace("_", "-"), message)
 
 
 def unknown(path: str, name: str, lookup: Callable[[str], object]) -> Findings:

@@ -51,7 +51,7 @@ def _made(config: ClusterConfig, at: At, declared: Kubernetes) -> Findings:
     if declared.cluster_dns is not None:
         message = "follows from control_plane.service_cidr (its tenth address): leave it out"
         yield Finding(at("cluster_dns"), declared.cluster_dns, "cluster-dns", message)
-    rents = config.cloud and any(config.scheduler_of(pool) is declared for pool in config.cloud.pools)
+    rents = any(config.scheduler_of(pool) is declared for pool in config.pools)
     if rents and declared.ca is None:
         message = f"is needed where there are burst pools: converge {head} first, then write what it has as "
         message += "/etc/kubernetes/pki/ca.crt here"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ipaddress
 from collections.abc import Iterator
 
-from ironburst.config.checks.common import Findings, owned_nodes
+from ironburst.config.checks.common import Findings, clouds, owned_nodes
 from ironburst.config.cloud_models import Pool
 from ironburst.config.finding import Finding, path_of
 from ironburst.config.models import ClusterConfig
@@ -21,17 +21,17 @@ def doubtful(config: ClusterConfig) -> Findings:
     """All of it."""
     yield from _owned(config)
     yield from _waits(config)
-    if config.cloud:
-        for key, value in config.cloud.price.items():
+    for at, cloud in clouds(config):
+        for key, value in cloud.price.items():
             if value.spot and value.spot_max and value.spot > value.spot_max:
                 message = f"{value.spot_max:g} is less than spot, {value.spot:g}: such nodes are never had; raise it"
-                yield Finding(path_of("cloud", "price", key), value.spot_max, "spot-price", message, "warning")
+                yield Finding(at("price", key), value.spot_max, "spot-price", message, "warning")
             if value.spot and value.on_demand and value.spot > value.on_demand:
                 message = f"spot {value.spot:g} is more than on_demand, {value.on_demand:g}: are the two exchanged?"
-                yield Finding(path_of("cloud", "price", key), value.spot, "spot-price", message, "warning")
-        for p, pool in enumerate(config.cloud.pools):
+                yield Finding(at("price", key), value.spot, "spot-price", message, "warning")
+        for p, pool in enumerate(cloud.pools):
             for key, given, message in _pool(pool):
-                yield Finding(path_of("cloud", "pools", p, key), given, "doubtful", message, "warning")
+                yield Finding(at("pools", p, key), given, "doubtful", message, "warning")
 
 
 def _owned(config: ClusterConfig) -> Findings:

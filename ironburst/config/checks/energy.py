@@ -26,8 +26,8 @@ def energy(config: ClusterConfig) -> Findings:
             yield from unknown(path_of("monitoring", "carbon", "halls", name), given, catalog.electricity)
     if isinstance(carbon.cloud, str):
         yield from unknown(path_of("monitoring", "carbon", "cloud"), carbon.cloud, catalog.electricity)
-    known = catalog.regions(config.cloud.provider).get(config.cloud.region) if config.cloud else None
-    if known and carbon.cloud is None:
+    regions = [catalog.regions(cloud.provider).get(cloud.region) for cloud in config.clouds]
+    for known in filter(None, regions if carbon.cloud is None else []):
         try:
             catalog.electricity(known.country)
         except catalog.Unknown:
@@ -41,7 +41,7 @@ def _price(config: ClusterConfig) -> Findings:
     if not config.monitoring.carbon:
         message = "weighs emissions, of which nothing is declared; write monitoring.carbon, too ({} will do)"
         yield Finding(path, usd, "missing", message)
-    types = {name for pool in (config.cloud.pools if config.cloud else ()) for name in pool.types}
+    types = {name for pool in config.pools for name in pool.types}
     for name in sorted(types & catalog.instance_types().keys()):
         gpu = catalog.instance_type(name).gpu
         if gpu is None or gpu.tdp_w is None:

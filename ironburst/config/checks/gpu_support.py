@@ -111,8 +111,7 @@ def _together(config: ClusterConfig, at: At, support: GpuSupport) -> Findings:
 
 def _rents(config: ClusterConfig) -> bool:
     """Whether there are pools of the cluster."""
-    pools = config.cloud.pools if config.cloud else []
-    return any(config.scheduler_of(pool) is config.kubernetes for pool in pools)
+    return any(config.scheduler_of(pool) is config.kubernetes for pool in config.pools)
 
 
 def _divided(config: ClusterConfig) -> Iterator[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ironburst import catalog
 from ironburst.config import gpu_models
-from ironburst.config.checks.common import Findings, owned_nodes
+from ironburst.config.checks.common import Findings, owned_nodes, pools
 from ironburst.config.cloud_models import Pool
 from ironburst.config.finding import Finding, path_of
 from ironburst.config.models import ClusterConfig
@@ -15,7 +15,7 @@ from ironburst.nodes.gpus import NodeGpu, least
 def memory(config: ClusterConfig) -> Findings:
     """A job is rented no GPU with less memory than those of the same gres type at home, unless that is declared."""
     most = _at_home(config)
-    for p, pool in enumerate(config.cloud.pools if config.cloud else []):
+    for at, pool in pools(config):
         try:
             gpu = catalog.instance_type(pool.types[0]).gpu
         except catalog.Unknown:
@@ -29,7 +29,7 @@ def memory(config: ClusterConfig) -> Findings:
                 f"{naming.gpu_type(gpu.model)}, so a job may be rented less memory than it has at home; take a type "
                 "with as much, or write less_gpu_memory: true"
             )
-            yield Finding(path_of("cloud", "pools", p, "less_gpu_memory"), False, "gpu-memory", message)
+            yield Finding(at("less_gpu_memory"), False, "gpu-memory", message)
 
 
 def _at_home(config: ClusterConfig) -> dict[str, catalog.Gpu]:
@@ -49,14 +49,14 @@ def _at_home(config: ClusterConfig) -> dict[str, catalog.Gpu]:
 
 def untyped(config: ClusterConfig) -> Findings:
     """Jobs that name no GPU type get none of less than home's, unless declared. Reported until it is decided."""
-    named, pools = config.burst.untyped_jobs_may_use, config.cloud.pools if config.cloud else []
+    named = config.burst.untyped_jobs_may_use
     for n, name in enumerate(named or []):
-        if name not in (known := [pool.name for pool in pools]):
+        if name not in (known := [pool.name for pool in config.pools]):
             message = f"there is no pool {name!r}; cloud.pools has {', '.join(known) or 'none'}"
             yield Finding(path_of("burst", "untyped_jobs_may_use", n), name, "unknown-pool", message)
     if named is not None:
         return
-    for p, pool in enumerate(pools):
+    for at, pool in pools(config):
         try:
             kind = catalog.instance_type(pool.types[0])
         except catalog.Unknown:
@@ -72,7 +72,7 @@ def untyped(config: ClusterConfig) -> Findings:
                 f"it is rented only for jobs that {_said(config, pool, kind)}; "
                 f"for all of them write burst.untyped_jobs_may_use: [{pool.name}], else []"
             )
-            yield Finding(path_of("cloud", "pools", p), pool.name, "lesser-gpus", message, "warning")
+            yield Finding(at(), pool.name, "lesser-gpus", message, "warning")
 
 
 def _said(config: ClusterConfig, pool: Pool, kind: catalog.InstanceType) -> str:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import functools
+
 from ironburst import catalog
-from ironburst.config.checks.common import At, Findings, cloud_nodes, unknown
+from ironburst.config.checks.common import At, Findings, cloud_nodes, clouds, pools, unknown
+from ironburst.config.cloud_models import Cloud
 from ironburst.config.finding import Finding, path_of
 from ironburst.config.karpenter_models import KarpenterPool
 from ironburst.config.models import ClusterConfig
@@ -14,9 +17,13 @@ IDLE_S = 300
 
 def karpenter(config: ClusterConfig) -> Findings:
     """There is a cluster that Pulumi is let into, a budget, and one owner of launching."""
-    if not config.cloud or not config.cloud.karpenter:
-        return
-    here = path_of("cloud", "karpenter")
+    for at, cloud in clouds(config):
+        if cloud.karpenter:
+            yield from _karpenter(config, at, cloud)
+
+
+def _karpenter(config: ClusterConfig, at: At, cloud: Cloud) -> Findings:
+    here = at("karpenter")
     if config.kubernetes is None:
         message = "launches for a Kubernetes cluster, and this stack has none: add a scheduler of kind kubernetes"
         yield Finding(here, None, "karpenter-cluster", message)
@@ -27,24 +34,22 @@ def karpenter(config: ClusterConfig) -> Findings:
         message = "is needed where Karpenter launches, its limits follow it; write usd_per_month"
         yield Finding(path_of("budget"), None, "missing", message)
     yield from _one_owner(config)
-    for n, pool in enumerate(config.cloud.karpenter):
-        yield from _pool(config, pool, lambda *key, n=n: path_of("cloud", "karpenter", n, *key))
+    for n, pool in enumerate(cloud.karpenter):
+        yield from _pool(config, pool, functools.partial(at, "karpenter", n))
 
 
 def _one_owner(config: ClusterConfig) -> Findings:
-    assert config.cloud
-    for p, pool in enumerate(config.cloud.pools):
+    for at, pool in pools(config):
         if config.kubernetes and config.scheduler_of(pool) is config.kubernetes:
             message = (
                 f"{pool.name} is rented by ironburst and cloud.karpenter by Karpenter, both for the pods of one "
                 "cluster, so each pod would be rented for twice: keep one of the two"
             )
-            yield Finding(path_of("cloud", "pools", p, "name"), pool.name, "two-owners", message)
+            yield Finding(at("name"), pool.name, "two-owners", message)
 
 
 def _pool(config: ClusterConfig, pool: KarpenterPool, at: At) -> Findings:
-    assert config.cloud
-    named = [each.name for each in config.cloud.karpenter] + [each.name for _, each in cloud_nodes(config)]
+    named = [each.name for each in config.karpenter] + [each.name for _, each in cloud_nodes(config)]
     if named.count(pool.name) > 1:
         message = f"{pool.name!r} is the name of another pool or group, too; each needs its own"
         yield Finding(at("name"), pool.name, "duplicate", message)

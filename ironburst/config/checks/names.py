@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ironburst.config.checks.common import Findings, owned_nodes, schedulers
+from ironburst.config.checks.common import At, Findings, cloud_nodes, owned_nodes, schedulers
 from ironburst.config.cloud_models import Group, Pool
 from ironburst.config.finding import Finding, path_of
 from ironburst.config.models import ClusterConfig
@@ -68,24 +68,18 @@ def _owned(config: ClusterConfig, seen: _Seen) -> Findings:
                 yield from seen.once("node name", name, path_of("halls", h, "switches", s, "names", i))
 
 
-def _bought(nodes: Group | Pool, here: tuple[str | int, ...], seen: _Seen) -> Findings:
+def _bought(nodes: Group | Pool, at: At, seen: _Seen) -> Findings:
     """Two that launch into the same reservation would take each other's instances."""
     for value, key in nodes.reserved:
-        yield from seen.once("capacity reservation", value, path_of(*here, *key))
+        yield from seen.once("capacity reservation", value, at(*key))
 
 
 def _cloud(config: ClusterConfig, seen: _Seen) -> Findings:
-    if not config.cloud:
-        return
-    for g, group in enumerate(config.cloud.groups):
-        path = path_of("cloud", "groups", g, "name")
-        yield from seen.once("partition", group.name, path)
-        for node in naming.numbered(group.name, group.count):
+    for at, nodes in cloud_nodes(config):
+        path, partition, count = at("name"), nodes.name, nodes.count if isinstance(nodes, Group) else nodes.max_nodes
+        if isinstance(nodes, Pool):
+            partition = naming.burst_partition(nodes.name)
+        yield from seen.once("partition", partition, path)
+        for node in naming.numbered(nodes.name, count):
             yield from seen.once("node name", node, path)
-        yield from _bought(group, ("cloud", "groups", g), seen)
-    for p, pool in enumerate(config.cloud.pools):
-        path = path_of("cloud", "pools", p, "name")
-        yield from seen.once("partition", naming.burst_partition(pool.name), path)
-        for node in naming.numbered(pool.name, pool.max_nodes):
-            yield from seen.once("node name", node, path)
-        yield from _bought(pool, ("cloud", "pools", p), seen)
+        yield from _bought(nodes, at, seen)

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Set
 from urllib.parse import urlsplit
 
 from ironburst.config.aws.eks_models import KEY as HOSTED
-from ironburst.config.checks.common import Findings, cloud_nodes, schedulers
+from ironburst.config.checks.common import Findings, cloud_nodes, clouds, schedulers
 from ironburst.config.finding import Finding, path_of
 from ironburst.config.models import ClusterConfig
 from ironburst.config.scheduler_models import Kubernetes, Scheduler
@@ -29,10 +29,10 @@ def _networks(config: ClusterConfig) -> Iterator[tuple[str, str]]:
         yield path_of("halls", h, "cidr"), hall.cidr
         if hall.bmc_cidr:
             yield path_of("halls", h, "bmc_cidr"), hall.bmc_cidr
-    if config.cloud:
-        yield path_of("cloud", "network", "cidr"), config.cloud.network.cidr
-        for key, cidr in config.cloud.network.further:
-            yield path_of("cloud", "network", key), cidr
+    for at, cloud in clouds(config):
+        yield at("network", "cidr"), cloud.network.cidr
+        for key, cidr in cloud.network.further:
+            yield at("network", key), cidr
     for at, each in schedulers(config):
         if isinstance(each, Kubernetes) and each.control_plane:
             yield at("control_plane", "pod_cidr"), each.control_plane.pod_cidr

@@ -18,7 +18,7 @@ NODE_NAME = r"[a-z0-9]([a-z0-9.-]*[a-z0-9])?"  # of a Node object: RFC 1123
 
 
 def scheduler(config: ClusterConfig) -> Findings:
-    """The head is declared, once, where there is one; rented nodes can read what they join with."""
+    """The head is declared, once, where there is one."""
     yield from _kinds(config)
     yield from _unmanaged(config)
     yield from _whose(config)
@@ -29,17 +29,14 @@ def scheduler(config: ClusterConfig) -> Findings:
     for at, each in schedulers(config):
         if each.kind == "slurm":
             yield from head_declared(config, at("head"), each)
-        if not each.joins_with:
-            continue
-        key, reference = each.joins_with
-        cloud = config.cloud
-        rents = cloud and any(config.scheduler_of(pool) is each for pool in cloud.pools)
-        if cloud and rents and not common.readable(cloud, reference):
-            message = (
-                f"must be a reference to {cloud.store}: where there are burst pools: "
-                "a rented node reads it at boot, by its role"
-            )
-            yield Finding(at(key), reference, key.replace("_", "-"), message)
+
+
+def joined_with(config: ClusterConfig) -> Findings:
+    """Rented nodes can read what they join with, in their own cloud's store."""
+    for at, each in schedulers(config):
+        if each.joins_with and config.cloud and any(config.scheduler_of(pool) is each for pool in config.cloud.pools):
+            key, reference = each.joins_with
+            yield from common.readable(config.cloud, at(key), reference)
 
 
 def _unmanaged(config: ClusterConfig) -> Findings:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 
 from ironburst import catalog
-from ironburst.config.checks.common import Findings, owned_nodes
+from ironburst.config.checks.common import Findings, cloud_nodes, owned_nodes
+from ironburst.config.cloud_models import Group
 from ironburst.config.finding import Finding, path_of
 from ironburst.config.models import ClusterConfig
 from ironburst.nodes import naming
@@ -56,8 +57,7 @@ def _teams(config: ClusterConfig) -> Findings:
 def _own_nodes(config: ClusterConfig) -> Findings:
     known, first = gpus_of(config), dict[str, str]()
     partitions = [(config.scheduler.home_partition, path_of("scheduler", "home_partition"))]
-    if config.cloud:
-        partitions += [(group.name, path_of("cloud", "groups", g)) for g, group in enumerate(config.cloud.groups)]
+    partitions += [(nodes.name, at()) for at, nodes in cloud_nodes(config) if isinstance(nodes, Group)]
     for n, share in enumerate(config.shares):
         for i, node in enumerate(share.nodes or []):
             path = path_of("shares", n, "nodes", i)

@@ -80,9 +80,7 @@ def mig(config: ClusterConfig) -> Findings:
         for h, hall in enumerate(config.halls)
         for n, nodes in enumerate(hall.nodes)
     ]
-    if config.cloud:
-        named += [(path_of("cloud", "groups", i, "mig"), group.mig) for i, group in enumerate(config.cloud.groups)]
-        named += [(path_of("cloud", "pools", i, "mig"), pool.mig) for i, pool in enumerate(config.cloud.pools)]
+    named += [(at("mig"), nodes.mig) for at, nodes in cloud_nodes(config)]
     for path, given in named:
         layouts = given or []
         gpus = [gpu for layout in layouts for gpu in layout.gpus or []]

@@ -135,8 +135,7 @@ def _without_share(config: ClusterConfig, users: Users) -> Findings:
 
 def _rented(config: ClusterConfig, users: Users) -> Findings:
     """What a rented node can't have."""
-    pools = config.slurm is not None and config.cloud is not None and bool(config.cloud.pools)
-    if not pools:
+    if config.slurm is None or not config.pools:
         return
     if users.rented == "same" and users.directory and users.directory.bind_password:
         message = (
@@ -150,7 +149,7 @@ def _homes(config: ClusterConfig) -> Findings:
     """$HOME on rented nodes: who submits from it stays at home, and who submits from elsewhere finds no dotfiles there,
     and no conda. Asked until `burst.folders` decides it.
     """
-    slurm, pools = config.slurm, config.cloud.pools if config.cloud else []
+    slurm, pools = config.slurm, config.pools
     if (
         slurm is None
         or config.burst.folders is not None

@@ -8,4 +8,4 @@ from ironburst.config.models import ClusterConfig
 
 def of(config: ClusterConfig) -> GoogleCloud | None:
     """Its cloud, where that is Google Cloud."""
-    return config.cloud if isinstance(config.cloud, GoogleCloud) else None
+    return next((cloud for cloud in config.clouds if isinstance(cloud, GoogleCloud)), None)

@@ -2,33 +2,25 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
-from ironburst.config.cloud_models import Cloud, Group, Images, Pool
+from ironburst.config.cloud_models import Ci, Cloud, Group, Images, OwnedBought, Pool
 from ironburst.config.google.forms import BILLING, IMAGE, PROJECT, RESERVATION
 from ironburst.config.google.network_models import GoogleNetwork
 from ironburst.config.software_models import Strict
-from ironburst.config.types import Account, Certificates, Moment
+from ironburst.config.types import Certificates, Moment
 from ironburst.nodes import naming
 
 DiskType = Literal["pd-balanced", "pd-ssd", "hyperdisk-balanced"]
-CLOSING = timedelta(minutes=30)
-"""before a calendar reservation's end, when nothing new is placed: Google ends its machines then; how long before isn't
-sourced, so it is AWS's"""
 
 
-class CalendarReservation(Strict):
+class CalendarReservation(OwnedBought):
     """A future reservation in calendar mode that somebody has bought."""
 
     name: str = Field(pattern=RESERVATION, description="of the reservation that it made", examples=["h200-week-49"])
-    starts: Moment | None = Field(default=None, description="when it begins, with time zone; none: it has begun")
     ends: Moment = Field(description="when it ends, with time zone; Google ends its machines then")
-    account: Account | None = Field(
-        default=None, description="the Slurm account whose jobs alone may rent in it, this very one; none: all"
-    )
 
 
 def _reserved(reservation: str | None, calendar: CalendarReservation | None) -> list[tuple[str, tuple[str, ...]]]:
@@ -66,6 +58,8 @@ class GoogleGroup(Group):
 class GooglePool(Pool):
     """Rented nodes: none until the burst policy wants them, never more than `max_nodes`."""
 
+    block_key: ClassVar[str] = "calendar_reservation"
+
     compact_placement: bool | None = Field(
         default=None,
         description="a compact placement policy in each zone; none: where the type has a fabric, no capacity is bought "
@@ -92,40 +86,12 @@ class GooglePool(Pool):
         default=None, gt=0, description="throughput of the root disk, MiB/s (hyperdisk-balanced); none: Google's own"
     )
 
-    @model_validator(mode="before")
-    @classmethod
-    def _market_of_its_reservation(cls, given: Any) -> Any:
-        implied = isinstance(given, dict) and given.get("calendar_reservation") and "markets" not in given
-        return given | {"markets": ["capacity-block"]} if implied else given
-
-    def spans(self, spot_max_nodes: int) -> bool:
-        """Whether a job may have several of its nodes; on spot at most this number."""
-        return self.max_nodes > 1 and (set(self.markets) != {"spot"} or spot_max_nodes > 1)
-
-    @property
-    def bought(self) -> bool:
-        """Its nodes run in capacity that somebody bought."""
-        return bool(self.reserved)
+    # how long before its end Google takes a calendar reservation's machines isn't sourced: `closing` is AWS's
 
     @property
     def reserved(self) -> list[tuple[str, tuple[str, ...]]]:
         """Its reservation, of either kind."""
         return _reserved(self.reservation, self.calendar_reservation)
-
-    @property
-    def opens(self) -> datetime | None:
-        """When its calendar reservation begins; None: it has begun, or there is none."""
-        return self.calendar_reservation.starts if self.calendar_reservation else None
-
-    @property
-    def of_account(self) -> str | None:
-        """The only account whose jobs may rent in it; None: all."""
-        return self.calendar_reservation.account if self.calendar_reservation else None
-
-    @property
-    def taken_back(self) -> datetime | None:
-        """When its reservation ends, and half an hour sooner of one in calendar mode. None: no such moment."""
-        return self.calendar_reservation.ends - CLOSING if self.calendar_reservation else self.capacity_ends
 
 
 class GoogleImages(Images):
@@ -152,14 +118,9 @@ class GoogleController(Strict):
     )
 
 
-class GoogleCi(Strict):
+class GoogleCi(Ci):
     """CI that previews changes. It signs in with tokens of its own (OpenID Connect), and has no key."""
 
-    issuer: str = Field(
-        pattern=r"^[a-z0-9.-]+(/[A-Za-z0-9._/-]+)?$",
-        description="who issues the tokens, without https://",
-        examples=["token.actions.githubusercontent.com", "gitlab.com"],
-    )
     audience: str | None = Field(
         default=None, pattern=r"^[A-Za-z0-9:/._-]+$", description="`aud` of the tokens; none: Google's own form"
     )
@@ -178,7 +139,6 @@ class GoogleCloud(Cloud):
     """Cloud nodes, fixed and rented."""
 
     store: ClassVar[str] = "google-secretmanager"
-    closed: ClassVar[str] = "what makes its network, and what its nodes boot with, isn't here yet"
 
     provider: Literal["google"]
     project: str = Field(pattern=PROJECT, examples=["gpu-prod-4711"], description="id of the project, no number")

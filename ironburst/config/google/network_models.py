@@ -6,21 +6,21 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
+from ironburst.config.cloud_network_models import Link, LinkedNetwork
 from ironburst.config.google.forms import NETWORK, SUBNETWORK
 from ironburst.config.software_models import Strict
-from ironburst.config.types import Address, Name, Network, SecretRef
+from ironburst.config.types import Address, Network, SecretRef
 
 Subnetwork = Annotated[str, Field(pattern=SUBNETWORK)]
 
 
-class GoogleHallLink(Strict):
+class GoogleHallLink(Link):
     """How the cloud network reaches a hall."""
 
     kind: Literal["vpn", "interconnect"] = Field(
         description="vpn: an HA VPN, two tunnels to the hall's device; interconnect: a VLAN attachment on each of "
         "interconnects"
     )
-    hall: Name
     peer_asn: int = Field(ge=1, le=4294967294, description="BGP ASN of the hall")
     peer_address: Address | None = Field(default=None, description="public address of the hall's VPN device (vpn)")
     shared_secret: SecretRef | None = Field(default=None, description="IKE pre-shared key of both tunnels (vpn)")
@@ -28,13 +28,6 @@ class GoogleHallLink(Strict):
         default=[],
         description="Dedicated Interconnects that are there before (interconnect), two for an SLA",
         examples=[["projects/gpu-prod-4711/global/interconnects/hall-a-1"]],
-    )
-    gb_per_month: float | None = Field(
-        default=None,
-        ge=0,
-        allow_inf_nan=False,
-        description="GB that go from the cloud to the hall in a month (results, checkpoints), for the estimate; none: "
-        "the price of one is said",
     )
 
     @model_validator(mode="after")
@@ -60,7 +53,7 @@ class ExistingNetwork(Strict):
     )
 
 
-class GoogleNetwork(Strict):
+class GoogleNetwork(LinkedNetwork[GoogleHallLink]):
     """The network of the cloud nodes: one subnet of the region, and networks of their own for further NICs."""
 
     cidr: Network = Field(description="subnet of the nodes' first NICs; halls must not overlap it")
@@ -74,17 +67,8 @@ class GoogleNetwork(Strict):
     egress: Literal["nat", "private"] = Field(
         default="nat", description="how nodes reach out: Cloud NAT; private: to Google's own services only"
     )
-    hall_link: GoogleHallLink | None = Field(default=None, description="rented nodes reach the head through it")
-    hall_links: list[GoogleHallLink] = Field(
-        default=[], description="in the place of hall_link: one for each of several halls"
-    )
 
     @property
     def further(self) -> list[tuple[str, str]]:
         """(key, network) of those beside `cidr`."""
         return [("fabric_cidr", self.fabric_cidr)] if self.fabric_cidr else []
-
-    @property
-    def links(self) -> list[GoogleHallLink]:
-        """All of them."""
-        return [self.hall_link, *self.hall_links] if self.hall_link else self.hall_links

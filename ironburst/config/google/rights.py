@@ -5,6 +5,7 @@ Pure. What each is for: docs/adr/0128.
 from __future__ import annotations
 
 from ironburst.config.models import ClusterConfig
+from ironburst.nodes import naming
 
 STORE = "google-secretmanager"
 INSTANCE = "compute.googleapis.com/Instance"
@@ -56,7 +57,7 @@ PREVIEWING = (
 def of_names(cluster: str) -> str:
     """A condition (CEL): only on instances of this cluster that are rented, by how their names begin."""
     named = 'resource.name.extract("/instances/{name}")'
-    return f'resource.type == "{INSTANCE}" && {named}.startsWith("ib-{cluster}-")'
+    return f'resource.type == "{INSTANCE}" && {named}.startsWith("{naming.rented_prefix(cluster)}")'
 
 
 def secrets(config: ClusterConfig) -> list[tuple[str, str]]:

@@ -86,7 +86,7 @@ def tell(box: Box, engine: Path, wanted: Wanted, steps: Steps, result: summary.S
 
 def give_back(inside: Boxed, cluster: world.Cluster, pulumi: Pulumi, ledger: Ledger, steps: Steps) -> dict[str, int]:
     """What the cloud and the cluster still hold after the end, by kind."""
-    left = giveback.give_back(inside, pulumi, ledger, steps.say, (world.JOIN_SECRET, inside.stack))
+    left = giveback.give_back(inside, pulumi, ledger, steps.say)
     in_cluster = cluster.leftovers()
     leased = {lease.instance_id for lease in ledger.leases(open_only=False)}
     left["cloud instances that no lease paid for"] = len(refused.instances(inside) - leased)

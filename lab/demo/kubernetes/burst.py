@@ -9,8 +9,7 @@ from typing import Any
 from ironburst.adapters.kubernetes.gangs import Gang
 from ironburst.controller.ledger import Ledger
 from lab.demo import rights
-from lab.demo.burst import CAPACITY, NOTICE_S, TYPE, Faults, Submitted, arguments, open_ledger, tell
-from lab.demo.declare import control
+from lab.demo.burst import Faults, Submitted, arguments, open_ledger, refused_first, sell, take_back, tell
 from lab.demo.inside import Boxed
 from lab.demo.kubernetes import pods
 from lab.demo.kubernetes.trials import Moment, Trial, on_node
@@ -43,12 +42,11 @@ def run(inside: Boxed, cluster: Cluster, say: Say, trials: Sequence[Trial]) -> t
     """Submit the slice, let the controller work, take one spot instance back; returns when all jobs and leases have
     ended.
     """
-    for (zone, market), count in CAPACITY.items():
-        control(inside, "POST", "/lab/capacity", instance_type=TYPE, zone=zone, market=market, count=count)
+    sell(inside)
     start_controller(inside)
     ledger = wait_for(lambda: open_ledger(inside), 30, f"the controller (see {inside.log('controller')})")
     say("the controller runs: as a user of the cluster with its rights alone, and under its own role in AWS")
-    jobs, faults, told = pods.jobs(), Faults(), set[str]()
+    jobs, faults, told = pods.jobs(), refused_first(inside), set[str]()
     hour = f"{3600 / pods.COMPRESSION:.0f} s"
     say(f"{len(jobs)} jobs of the Philly trace (CC-BY-4.0), one hour of it in {hour}, as Jobs of {pods.NAMESPACE}")
     submitted, todo = Submitted(began=time.time()), list(jobs)
@@ -81,9 +79,7 @@ def _interrupt_one(inside: Boxed, cluster: Cluster, ledger: Ledger, say: Say) ->
     for lease in ledger.leases():
         ready = lease.market == "spot" and lease.state == "ready"
         if ready and lease.instance_id and (there := on_node(cluster, lease.node)):
-            control(inside, "POST", "/lab/interrupt", instance_id=lease.instance_id, notice_s=NOTICE_S)
-            notice = f"spot interruption, {NOTICE_S} s notice"
-            say(f"AWS takes {lease.node} back ({notice}) while {', '.join(there)} runs on it")
+            take_back(inside, lease.instance_id, lease.node, f"while {', '.join(there)} runs on it", say)
             return lease.instance_id
     return None
 

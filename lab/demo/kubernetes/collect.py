@@ -9,6 +9,7 @@ from typing import Any
 from ironburst.controller.ledger import Ledger
 from ironburst.document import ClusterDocument
 from lab.demo import trace
+from lab.demo.aws import AWS
 from lab.demo.burst import Faults, Submitted
 from lab.demo.collect import leases_of, marks_of
 from lab.demo.history import History, JobHistory, Run
@@ -26,7 +27,7 @@ STAND_INS = "nodes and what runs on them (kwok), what an instance does after its
 
 def facts(document: ClusterDocument, engine: str) -> dict[str, str]:
     """Lines for the head of the report."""
-    common = common_facts(document, engine, pods.COMPRESSION)
+    common = common_facts(document, engine, pods.COMPRESSION, AWS.stand_in)
     least = f"{common['Input']}; no job shorter than {pods.SHORTEST_S:g} s"
     return common | {"Input": least, "Real": REAL, "Stand-ins": STAND_INS}
 

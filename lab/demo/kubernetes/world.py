@@ -11,7 +11,8 @@ from typing import Any
 from ironburst.adapters.kubernetes import joining
 from ironburst.nodes.naming import SITE_LABEL, cluster_object, image_parameter
 from lab import names
-from lab.demo.declare import ALLOW_SPOT, CREATE_SECRET, control
+from lab.demo.aws import ALLOW_SPOT, CREATE_SECRET, Aws
+from lab.demo.cloud import control
 from lab.demo.inside import Boxed
 from lab.demo.kubernetes.pods import NAMESPACE
 from lab.demo.kubernetes.record import Record
@@ -47,7 +48,7 @@ Json = dict[str, Any]
 def start(box: Box, say: Say) -> Boxed:
     """Box, BMCs, cloud and control plane; then what an operator prepares once in an account and in a cluster."""
     box.up(tied=True)
-    inside = Boxed(box, STACK, box.dir / "run" / "ledger.sqlite")
+    inside = Boxed(box, STACK, box.dir / "run" / "ledger.sqlite", Aws((JOIN_SECRET, STACK)))
     inside.env["PATH"] = os.pathsep.join([str(binary.kubernetes_plugin(box.root)), inside.env["PATH"]])
     inside.spawn([sys.executable, "-m", "lab.bmc", "--prefix", box.prefix], "bmc")
     inside.spawn([sys.executable, "-m", "lab.kubernetes.instances", "--prefix", box.prefix], "aws")

@@ -49,7 +49,12 @@ else:
     clients().terminate_instances(InstanceIds=sys.argv[2:])
 """.replace("{trusts}", TRUSTS_EC2)
 
-pytestmark = [pytest.mark.lab, pytest.mark.skipif(os.geteuid() != 0, reason="needs root: boots hosts in a lab")]
+# slow: make test has the same of Google's (tests/lab/test_google_node.py)
+pytestmark = [
+    pytest.mark.lab,
+    pytest.mark.slow,
+    pytest.mark.skipif(os.geteuid() != 0, reason="needs root: boots hosts in a lab"),
+]
 
 
 @pytest.fixture(scope="module")

@@ -1,6 +1,7 @@
 """What a new user meets at the controller's verbs: tasks of arrays, a dry run beside a controller, a silent one."""
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -151,6 +152,27 @@ def test_status_says_that_the_controller_is_silent(site, capsys):
     assert "the controller has not ticked for 1 h" in said.err and "has not ticked for 1 h" in said.out
     assert cli.main(["status", "--json"]) == 5
     assert json.loads(capsys.readouterr().out)["late_s"] == pytest.approx(3600, abs=1)
+
+
+@pytest.mark.parametrize(
+    ("age_s", "said", "first"),
+    [
+        (9 * 3600, "the ledger was copied 9 h ago", False),
+        (3 * 86400, "the ledger was copied 3 d ago: look at `systemctl status ironburst-backup` on the head", True),
+        (None, "there is no copy of the ledger: `systemctl start ironburst-backup` on the head makes one", True),
+    ],
+)
+def test_status_says_how_old_the_newest_copy_is(site, tmp_path, capsys, age_s, said, first):
+    (folder := tmp_path / "copies").mkdir()
+    if age_s is not None:
+        (copy := folder / "ledger-20261128T020000Z.sqlite").touch()
+        os.utime(copy, (site.clock.at - age_s,) * 2)
+    ledger = Ledger(site.ledger)
+    Controller(site.slurm, site.cloud, ledger, site.clock, backup=folder).tick(document())
+    ledger.close()
+    assert cli.main(["status"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert said in lines and (said == lines[1]) == first
 
 
 def test_a_user_who_may_not_read_the_ledger_is_told_what_slurm_shows(site, array, monkeypatch, capsys):

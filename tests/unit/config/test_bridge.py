@@ -26,7 +26,7 @@ def said(value, *checks):
     config = load.from_value(value)
     return [
         (finding.path.removeprefix("config.ironburst:cluster."), finding.message)
-        for each in checks or (bridge.bridge, scheduler.scheduler, software.scheduler)
+        for each in checks or (bridge.bridge, bridge.joined_with, scheduler.scheduler, software.scheduler)
         for finding in each(config)
     ]
 
@@ -65,7 +65,7 @@ def test_a_token_that_a_rented_node_cant_read_is_refused(value):
     ((path, message),) = said(value)
     assert path == "scheduler.bridge.join_token" and "must be a reference to aws-secretsmanager:" in message
     value["cloud"]["pools"] = []
-    assert said(value, bridge.bridge) == []
+    assert said(value, bridge.joined_with) == []
 
 
 def test_a_second_queue_beside_it_is_refused(value):

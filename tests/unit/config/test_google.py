@@ -13,23 +13,18 @@ from ironburst.catalog.google.machine_types import machine_type, machine_types
 from ironburst.catalog.tables import table
 from ironburst.config import clouds, estimates, prices
 from ironburst.config.checks import check
-from ironburst.config.google import subnets, up_role
-from ironburst.config.google.models import GoogleCloud
+from ironburst.config.google import rights, subnets, up_role
 from ironburst.config.load import ConfigError, from_value, read_value
 from ironburst.document import PoolZone, parse
 from ironburst.document.build import CloudInstance, Observed, build
 from ironburst.document.google import GooglePlace
 from ironburst.document.places import UNKNOWN
+from ironburst.nodes import naming
 from tests import google_stack
 
 NOW = datetime(2026, 11, 28, tzinfo=UTC)
 SOON = (NOW + timedelta(days=9)).isoformat()
 CALENDAR = {"name": "h100-week", "ends": SOON}
-
-
-@pytest.fixture(autouse=True)
-def opened(monkeypatch):
-    monkeypatch.setattr(GoogleCloud, "closed", "")
 
 
 @pytest.fixture
@@ -47,13 +42,19 @@ def test_a_stack_in_google_is_valid(declared):
     assert said(declared) == []
 
 
-def test_the_door_is_one_sentence(declared, monkeypatch):
-    monkeypatch.setattr(GoogleCloud, "closed", "not yet")
-    assert said(declared) == [("provider", "google can't be rented in yet: not yet")]
+def test_no_clusters_names_begin_as_anothers(declared):
+    """By its names a node may end its cluster's, and a pool finds its image: lab-x is no part of lab."""
+    prefix, condition = naming.rented_prefix("lab"), rights.of_names("lab")
+    assert f'startsWith("{prefix}")' in condition
+    assert not naming.rented_prefix("lab-x").startswith(prefix)
+    assert naming.image_family("lab-x", "p5") != naming.image_family("lab", "x-p5")
+    declared["name"] = "lab--x"
+    found = [each for each in check(from_value(declared), NOW) if each.severity == "error"]
+    assert [each.path.rpartition(".")[2] for each in found] == ["name"] and "write one hyphen" in found[0].message
 
 
 def test_without_a_provider_it_is_the_first_cloud():
-    assert clouds.DEFAULT == "aws" and set(clouds.CLASSES) == {"aws", "google"}
+    assert clouds.DEFAULT == "aws" and set(clouds.CLASSES) == {"aws", "google", "azure"}
     assert type(from_value(read_value(google_stack.STACK)).cloud) is clouds.CLASSES["aws"]
 
 
@@ -84,7 +85,7 @@ def change(path, value):
 
 
 MALFORMED = {
-    "a provider that isn't known": (change(["provider"], "gogle"), "cloud", "allowed are aws and google"),
+    "a provider that isn't known": (change(["provider"], "gogle"), "cloud", "allowed are aws, google, azure"),
     "a number of the project": (change(["project"], "4711"), "cloud.project", "write for example gpu-prod-4711"),
     "a key of another cloud": (change(["tags"], {}), "cloud.tags", "there is no such key"),
     "a key of a pool": (
@@ -365,7 +366,7 @@ def test_a_document_of_google_names_its_project_and_comes_back(declared):
     made = build(config, Observed(instances=fixed, pool_zones=zones))
     assert (made.cloud.provider, made.cloud.account, made.region) == ("google", "lab-project", "us-central1")
     h100 = made.pool("h100")
-    assert h100.image == "projects/lab-project/global/images/family/ironburst-lab-h100"
+    assert h100.image == "projects/lab-project/global/images/family/ironburst-lab--h100"
     assert (h100.fabric, h100.fabric_links, h100.gpu.count) == ("gpudirect-tcpx", 4, 8)
     assert h100.usd_per_hour == {"spot": 50.6095} and h100.spot_max_usd_per_hour == {"a3-highgpu-8g": 60.0}
     again = parse(made.model_dump(mode="json"))

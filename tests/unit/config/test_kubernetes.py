@@ -5,7 +5,7 @@ import pytest
 from ironburst.config import load
 from ironburst.config.checks import control_plane, networks
 from ironburst.config.checks.aws import data
-from ironburst.config.checks.scheduler import scheduler
+from ironburst.config.checks.scheduler import joined_with, scheduler
 from tests.unit.kubernetes_stack import on_kubernetes
 
 
@@ -95,7 +95,7 @@ def test_a_secret_in_the_place_of_a_reference_is_not_repeated(value):
 
 def test_rented_nodes_read_their_token_from_aws(value):
     value["scheduler"]["join_token"] = "file:token"
-    ((path, message),) = said(value)
+    ((path, message),) = said(value, joined_with)
     assert path == "scheduler.join_token" and "must be a reference to aws-secretsmanager:" in message
 
 

@@ -235,7 +235,7 @@ MISTAKES = {
     "a reference in capitals": (MUNGE, 'munge_key: "AWS-SecretsManager:prod/munge-key"', "scheduler.munge_key", "the given value is not a secret reference: write env:NAME, file:PATH"),
     "env name with dollar": (MUNGE, 'munge_key: "env:$MUNGE"', "scheduler.munge_key", "'env:$MUNGE' is no reference that resolves: write the variable's name"),
     "env name lower hyphen": (SECOND_BMC, 'password: "env:BMC-PASSWORD"}\n          - names: dgx[01-04]', "halls[0].nodes[0].bmc.password", "'env:BMC-PASSWORD' is no reference that resolves: write the"),
-    "a file without a name": (SECOND_BMC, 'password: "file:"}\n          - names: dgx[01-04]', "halls[0].nodes[0].bmc.password", "'file:' is not a secret reference: write env:NAME, file:PATH or"),
+    "a file without a name": (SECOND_BMC, 'password: "file:"}\n          - names: dgx[01-04]', "halls[0].nodes[0].bmc.password", "'file:' is not a secret reference: write env:NAME, file:PATH"),
     "password vault": (SECOND_BMC, 'password: "vault:secret/bmc"}\n          - names: dgx[01-04]', "halls[0].nodes[0].bmc.password", "the given value is not a secret reference: write env:NAME, file:PATH"),
     "Pulumi's own secret": (SECOND_BMC, "password: {secure: v1:abc}}\n          - names: dgx[01-04]", "halls[0].nodes[0].bmc.password", "is a section where one text belongs"),
     "a reference where a user belongs": ("username: ironburst, password", "username: 'env:BMC_USER', password", "halls[0].nodes[0].bmc.username", "'env:BMC_USER' is sent to the BMC as it stands; write the name itself"),

@@ -14,7 +14,8 @@ from ironburst.document import build
 from tests.unit.document.test_document import OBSERVED
 from tests.unit.kubernetes_stack import on_both
 
-CHECKS = (scheduler.scheduler, names.duplicates, software.scheduler, gpu_support.gpu_support, networks.head_linked)
+CHECKS = (scheduler.scheduler, scheduler.joined_with, names.duplicates, software.scheduler)
+CHECKS += (gpu_support.gpu_support, networks.head_linked)
 
 
 @pytest.fixture

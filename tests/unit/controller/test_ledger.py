@@ -123,7 +123,7 @@ def test_the_newest_decision_of_each_job_that_waits(ledger_path):
     assert [row.job for row in ledger.newest_decisions(2)] == [1, 3]
     ledger.left_queue(2, 30.0)
     ledger.left_queue(3, 50.0)
-    assert ledger.gpus_since(40.0, 60.0) == [(8, 0.0, None, 60.0, ""), (8, 0.0, None, 50.0, "")]
+    assert [*ledger.gpus_since(40.0, 60.0)] == [(8, 0.0, None, 60.0, ""), (8, 0.0, None, 50.0, "")]
 
 
 def test_parts_are_found_by_their_number(tmp_path):

@@ -138,4 +138,4 @@ def test_wordings_of_a_large_queue_and_parts_of_a_job_in_both(ledger_path):
         assert ledger.set_apart([Job(1, "other", "bob", "PENDING", 900.0, 1, Resources(8), 60.0, ("home",))]) == [1]
         (apart,) = [row for row in ledger.decisions() if row.text == "later"]
         assert apart.job < 0 and ledger.decisions(1) == []
-        assert len(ledger.gpus_since(0.0, 3.0)) == 6
+        assert len([*ledger.gpus_since(0.0, 3.0)]) == 6

@@ -2,7 +2,7 @@
 
 The bill is written from what the instances did, not from the ledger: AWS Data Exports, "Line item columns" of CUR 2.0
 (one line for each clock hour, UTC; amounts and costs with ten decimals) and "FOCUS 1.2 with AWS columns". It keeps book
-of every effect that it plants, in dollars.
+of every effect that it plants, in dollars. The same month as the other clouds write it is in `clouds_months`.
 """
 
 import csv
@@ -10,7 +10,7 @@ import gzip
 import io
 import json
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from decimal import ROUND_HALF_UP, Decimal
 from random import Random
@@ -19,6 +19,7 @@ from ironburst.burst import Resources
 from ironburst.cost.leases import priced
 from tests.fakes import FakeSlurm, world
 from tests.fakes.world import World
+from tests.unit.cost import clouds_months
 
 ASSUMED = {"spot": 24.0, "on-demand": 55.04}
 TEN = Decimal("1e-10")
@@ -247,6 +248,7 @@ def focus(made, path):
         spot = "SpotUsage" in usage
         rows.append(
             {
+                "ProviderName": "AWS",
                 "ChargeCategory": kinds.get(said, "Usage"),
                 "ChargePeriodStart": line["line_item_usage_start_date"],
                 "ChargePeriodEnd": line["line_item_usage_end_date"],
@@ -263,6 +265,22 @@ def focus(made, path):
             }
         )
     return _write(path, rows)
+
+
+def google(made, path):
+    """The same bill as Google's export has it."""
+    return _write(path, clouds_months.google(made.lines))
+
+
+def azure(made, path):
+    """The same bill as Azure's export has it."""
+    return _write(path, clouds_months.azure(made.lines))
+
+
+def renamed(lease, cloud):
+    """A lease whose instance is in another cloud."""
+    id = lease.instance_id
+    return lease if cloud == "aws" else replace(lease, instance_id=getattr(clouds_months, f"{cloud}_id")(id))
 
 
 def _write(path, rows):

@@ -13,6 +13,7 @@ from ironburst.cost.report import BY, CostBasis
 NOW = 10 * 86400.0
 WINDOW = Window(86400.0, 6 * 86400.0 + 1234.5)
 DAYS = [(f"d{n}", Window(max(n * 86400.0, WINDOW.from_s), min((n + 1) * 86400.0, WINDOW.to_s))) for n in range(1, 7)]
+CLOUDS = {"p5": "aws", "g5": "google"}
 SITE = CostBasis({"p5": 8}, {"p5-1": "p5", "p5-2": "p5"}, {"dgx01": 2.37, "dgx02": 2.37}, 16)
 
 
@@ -108,6 +109,17 @@ def test_boots_that_came_to_nothing_and_what_nobody_leased():
     assert row.rented["other"] == 110_080_000 and row.rented["idle"] == pytest.approx(55.04e6 * 55 / 3600, abs=1)
     late = report.report("pool", [run(start=1e5, end=1.1e5)], priced(rows, {}, NOW), SITE, [("", Window(0, NOW))], NOW)
     assert late.unleased_gpu_s == pytest.approx(8e4) and late.total.rented["jobs"] == 0
+
+
+def test_of_each_cloud_its_own_and_they_are_the_total():
+    rows = [lease("a"), lease("b", node="g5-1", pool="g5", usd=88.0), lease("c", node="x-1", pool="x", usd=1.0)]
+    site = CostBasis({"p5": 8, "g5": 8}, {"p5-1": "p5", "g5-1": "g5", "x-1": "x"}, {"dgx01": 2.0}, 16, CLOUDS)
+    runs = [run(1, start=600.0, end=7200.0), run(2, "dgx01"), run(3, "g5-1", start=600.0, end=7200.0)]
+    made = report.report("cloud", runs, priced(rows, {}, NOW), site, [("", Window(0, NOW))], NOW)
+    assert {row.name: row.rented_micro / 1e6 for row in made.rows} == {
+        "google": pytest.approx(176.0), "aws": pytest.approx(110.08), "-": pytest.approx(2.0), "home": 0
+    }  # fmt: skip
+    assert sum(row.rented_micro for row in made.rows) == made.total.rented_micro
 
 
 def test_a_home_without_a_price_costs_nobody_knows_what():

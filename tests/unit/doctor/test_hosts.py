@@ -215,6 +215,14 @@ def old_copy_of_the_ledger(hall):
     hall.answers["head"]["backups"]["ironburst-backup"] = NOW - 3 * 86400
 
 
+def failed_copy_of_the_ledger(hall):
+    # systemd 257 (Debian 13), a unit whose ExecStart ended with 2
+    line = (
+        "ironburst-backup.service loaded failed failed ironburst backup: a copy of the ledger, proven by restoring it\n"
+    )
+    hall.answers["head"]["commands"]["failed"] = {"status": 0, "output": line}
+
+
 BROKEN = [
     (unreachable, "hosts", "fail", "dgx01: ssh: connect to host 10.78.0.11 port 22: No route to host"),
     (changed_host_key, "hosts", "fail", "dgx01: Host key verification failed."),
@@ -250,6 +258,7 @@ BROKEN = [
     (no_backup, "backup", "fail", "there is none"),
     (old_backup, "backup", "fail", "the newest is 9 days old"),
     (old_copy_of_the_ledger, "backup", "fail", "the newest is 3 days old"),
+    (failed_copy_of_the_ledger, "backup", "fail", "the last one failed; the newest is 1 hours old"),
 ]
 
 

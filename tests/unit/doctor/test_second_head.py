@@ -35,6 +35,19 @@ def test_both_heads_are_asked_and_nobody_else():
     assert not list(second_head.compared(sample.lab_document().scheduler, {"head": None}))
 
 
+@pytest.mark.parametrize("accounting", [None, "mysql://slurm@db/slurm_acct"])
+def test_each_head_is_asked_for_the_backups_that_it_makes(accounting):
+    scheduler = DOCUMENT.scheduler.model_copy(
+        update={"second_head": SECOND.model_copy(update={"accounting": accounting})}
+    )
+    asked = hosts.questions(DOCUMENT.model_copy(update={"scheduler": scheduler}), "00")
+    both = {"ironburst-slurm-backup", "ironburst-backup"}
+    assert {name: {*question["backups"]} for name, question in asked.items() if "backups" in question} == {
+        "head": both,
+        "head2": both if accounting else {"ironburst-backup"},
+    }
+
+
 @pytest.mark.parametrize(
     ("changes", "seen"),
     [

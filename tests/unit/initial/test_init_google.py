@@ -1,24 +1,12 @@
-"""`ironburst init` in Google Cloud: the region says which cloud; the file is valid once the door is open."""
+"""`ironburst init` in Google Cloud: the region says which cloud."""
 
 import pytest
 
 from ironburst import cli
 from ironburst.config import load
-from ironburst.config.google.models import GoogleCloud
 
 OWNED = ["--nodes", "1", "--platform", "dgx-h100", "--addresses", "10.4.0.11", "--head", "10.4.0.10"]
 ASKED = ["init", "--yes", "--name", "hall1", *OWNED, "--region", "us-central1", "--budget", "9000"]
-
-
-@pytest.fixture
-def opened(monkeypatch):
-    monkeypatch.setattr(GoogleCloud, "closed", "")
-
-
-def test_as_long_as_the_door_is_closed_its_regions_are_refused(tmp_path, capsys):
-    output = tmp_path / "Pulumi.hall1.yaml"
-    assert cli.main([*ASKED, "--output", str(output)]) == 2 and not output.exists()
-    assert "us-central1 is of google, which can't be rented in yet" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -28,7 +16,7 @@ def test_as_long_as_the_door_is_closed_its_regions_are_refused(tmp_path, capsys)
         (["--rent", "g2-standard-48=4", "--zones", "us-central1-a,us-central1-c"], "g2-standard-48", False),
     ],
 )
-def test_a_region_of_google_makes_a_valid_file(opened, tmp_path, capsys, more, kind, fabric):
+def test_a_region_of_google_makes_a_valid_file(tmp_path, capsys, more, kind, fabric):
     output = tmp_path / "Pulumi.hall1.yaml"
     assert cli.main([*ASKED, "--project", "gpu-prod-4711", *more, "--output", str(output)]) == 0, (
         capsys.readouterr().err
@@ -50,7 +38,7 @@ def test_a_region_of_google_makes_a_valid_file(opened, tmp_path, capsys, more, k
         (["--project", "gpu-prod-4711", "--zones", "us-east1-b"], "is not a zone of us-central1"),
     ],
 )
-def test_answers_that_do_not_fit_are_one_sentence(opened, tmp_path, capsys, more, said):
+def test_answers_that_do_not_fit_are_one_sentence(tmp_path, capsys, more, said):
     assert cli.main([*ASKED, *more, "--output", str(tmp_path / "Pulumi.x.yaml")]) == 2
     assert said in capsys.readouterr().err
 
@@ -61,7 +49,7 @@ def test_a_project_belongs_to_no_region_of_aws(tmp_path, capsys):
     assert "--project belongs to another kind of site" in capsys.readouterr().err
 
 
-def test_a_kubernetes_of_the_clouds_own_is_made_in_the_first_cloud_only(opened, tmp_path, capsys):
+def test_a_kubernetes_of_the_clouds_own_is_made_in_the_first_cloud_only(tmp_path, capsys):
     hosted = ["--nodes", "0", "--scheduler", "kubernetes", "--region", "us-central1", "--budget", "900"]
     asked = ["init", "--yes", "--name", "x", *hosted, "--output", str(tmp_path / "Pulumi.x.yaml")]
     assert cli.main(asked) == 2

@@ -10,7 +10,7 @@ from ironburst.catalog.aws.eks import eks_versions
 from ironburst.config.aws import declared as in_aws
 from ironburst.config.aws import eks_cluster
 from ironburst.config.aws.models import AwsCloud
-from ironburst.config.checks.common import At, Findings, owned_nodes, schedulers
+from ironburst.config.checks.common import At, Findings, cloud_nodes, clouds, owned_nodes, schedulers
 from ironburst.config.finding import Finding, path_of
 from ironburst.config.models import ClusterConfig
 from ironburst.config.scheduler_models import Kubernetes
@@ -30,7 +30,7 @@ def hosted(config: ClusterConfig) -> Findings:
     for at, each in made:
         yield from _nodes(config, at, each)
         if cloud := in_aws.of(config):
-            yield from _network(cloud)
+            yield from _network(cloud, next(where for where, its in clouds(config) if its is cloud))
         else:
             message = "is made in AWS, and this stack has no cloud there: declare it, with a group of nodes"
             yield Finding(at("eks"), None, "eks-cloud", message)
@@ -56,22 +56,26 @@ def _nodes(config: ClusterConfig, at: At, declared: Kubernetes) -> Findings:
         if config.scheduler_of(nodes) is declared:
             message = "are to join EKS, and nodes of a hall can't (AWS has hybrid nodes for that): give them to Slurm"
             yield Finding(where("names"), nodes.names, "eks-nodes", message)
+    for where, its in cloud_nodes(config):
+        if config.scheduler_of(its) is declared and config.cloud_of(its) is not in_aws.of(config):
+            message = "are to join EKS, and nodes of another cloud can't: give them to another scheduler"
+            yield Finding(where("scheduler"), its.scheduler, "eks-nodes", message)
     if (cloud := in_aws.of(config)) and not any(config.scheduler_of(group) is declared for group in cloud.groups):
         message = "has no fixed node: declare a group under cloud.groups, or the cluster's DNS has nowhere to run"
         yield Finding(at("eks"), None, "eks-nodes", message)
 
 
-def _network(cloud: AwsCloud) -> Findings:
+def _network(cloud: AwsCloud, at: At) -> Findings:
     network = cloud.network
     zones = list(network.existing.subnets) if network.existing else network.zones
     if len(zones) < ZONES:
-        path = path_of("cloud", "network", *(("existing", "subnets") if network.existing else ("zones",)))
+        path = at("network", *(("existing", "subnets") if network.existing else ("zones",)))
         yield Finding(
             path, zones, "eks-zones", f"has one zone, and EKS takes subnets of {ZONES} zones at least: add one"
         )
     if network.egress == "endpoints" and not network.existing:
         message = "is endpoints, and nodes of EKS fetch their pods' images and ask several services of AWS: write nat"
-        yield Finding(path_of("cloud", "network", "egress"), "endpoints", "eks-egress", message)
+        yield Finding(at("network", "egress"), "endpoints", "eks-egress", message)
 
 
 def _skew(config: ClusterConfig, at: At, declared: Kubernetes) -> Findings:

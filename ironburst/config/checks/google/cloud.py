@@ -29,6 +29,9 @@ def cloud(config: ClusterConfig) -> Findings:
     declared = in_google.of(config)
     if not declared:
         return
+    if naming.SEPARATOR in config.name:
+        message = f"has {naming.SEPARATOR!r}, behind which a cluster's names end for Google: write one hyphen"
+        yield Finding(path_of("name"), config.name, "name", message)
     yield from unknown(path_of("cloud", "region"), declared.region, lambda name: catalog.region(name, "google"))
     for at, nodes in _nodes(declared):
         for kind in _kinds(nodes):

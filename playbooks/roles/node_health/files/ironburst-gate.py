@@ -165,6 +165,21 @@ def rdma_ports():
     )
 
 
+def network_cards():
+    """join.RdmaPort of each network interface that has a driver, but for that of the default route."""
+    routes = [line.split() for line in text_of(ROOT / "proc/net/route").splitlines()]
+    own = {words[0] for words in routes if words[1:2] == ["00000000"]}
+    found = []
+    for card in sorted((ROOT / "sys/class/net").glob("*")):
+        try:
+            driver = os.path.basename(os.readlink(str(card / "device/driver")))
+        except OSError:  # of no device
+            continue
+        if card.name not in own:
+            found.append(join.RdmaPort(card.name, driver, text_of(card / "operstate"), "", ""))
+    return tuple(found)
+
+
 def observe(settings, data):
     """join.Observed: what the tools, /proc and /sys say now."""
     outcomes = run_all({name: join.COMMANDS[name] for name in join.needed(settings, data)})
@@ -174,7 +189,7 @@ def observe(settings, data):
     handled = text_of(ROOT / "run/ironburst/xid-handled")
     return join.Observed(
         outcomes=outcomes,
-        ports=rdma_ports(),
+        ports=rdma_ports() + network_cards(),
         mount_points=tuple(mount[4] for mount in mounts),
         memory_kib={words[0]: int(words[1]) for words in memory if len(words) == 3 and words[1].isdigit()},
         uncorrected=sum(int(value) for value in counters) if counters else None,

@@ -1,0 +1,1 @@
+"""Azure's rows: sizes of machines, prices, regions."""

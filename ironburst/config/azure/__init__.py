@@ -1,0 +1,1 @@
+"""What a stack file declares of Azure: models, the network that is made for it, rights."""

@@ -1,0 +1,1 @@
+"""What the lines of an Azure bill are for."""

@@ -1,0 +1,1 @@
+"""What the lines of a Google Cloud bill are for."""
