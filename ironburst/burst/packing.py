@@ -80,8 +80,7 @@ class _Holes:
         if not begins or until - begins[0] < LEAST_HOLE_S:
             return
         entries: list[int] = []
-        hole = _Hole(row, begins, until, entries)
-        count = len(begins)
+        hole, count = _Hole(row, begins, until, entries), len(begins)
         for gpus in range(1, count + 1):
             begin = begins[gpus - 1]
             if gpus < count and begins[gpus] == begin:
