@@ -20,6 +20,7 @@ Not among them, for they give no ratio, or need more than this machine's Python:
 
 converge: how long hosts take to converge (root; a lab of its own)
 days: whether random days with accidents lose jobs or money, and how long nodes outlive a dead controller
+cloud_days: the same of a site that rents in three clouds, one of which fails, loses answers or has nothing
 full_days: whether days of 2,000 jobs, each with every fault of `make test-faults`, lose or double anything
 tick: how much CPU, memory and disk a tick takes with a long queue
 plays: how much CPU `simulate` takes for a million jobs

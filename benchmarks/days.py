@@ -208,7 +208,7 @@ class Day:
             while self.plan and self.plan[0][0] <= now:
                 name = self.plan.pop(0)[1]
                 self.outcome.accidents[name] += 1
-                ACCIDENTS[name](self)
+                self._happens(name)
             for item in [item for item in self.later if item[0] <= now]:
                 self.later.remove(item)
                 item[1]()
@@ -216,6 +216,9 @@ class Day:
             self._watch()
             self.clock.at = max(self.clock.at, now + self.tick_s)
         return self._count()
+
+    def _happens(self, name: str) -> None:
+        ACCIDENTS[name](self)
 
     def _submit(self) -> None:
         rng = self.rng

@@ -9,11 +9,12 @@ from ironburst.document import CloudDocument, ClusterDocument
 from ironburst.ports import Cloud, CloudError, Refused
 from ironburst.ports.images import Images
 from ironburst.wiring.aws import AWS
+from ironburst.wiring.azure import AZURE
 from ironburst.wiring.google import GOOGLE
 from ironburst.wiring.none import NONE
 from ironburst.wiring.provider import ImageIds, Provider
 
-_ROWS: dict[str | None, Provider] = {None: NONE, "aws": AWS, "google": GOOGLE}
+_ROWS: dict[str | None, Provider] = {None: NONE, "aws": AWS, "google": GOOGLE, "azure": AZURE}
 PROVIDERS = {name: row for name, row in _ROWS.items() if name is None or not CLASSES[name].closed}
 """what can be rented in"""
 _NONE = CloudDocument(provider="", region="")
@@ -49,7 +50,8 @@ class CloudConnection:
     """The clouds that the documents name, connected as long as they stay the same."""
 
     def __init__(self) -> None:
-        self._cloud: Cloud | None = None
+        self._none: Cloud = PROVIDERS[None].api(_NONE)
+        self._several: SeveralClouds | None = None
         self._parts: dict[str, tuple[CloudDocument, Cloud | CloudError]] = {}
 
     def follow(self, document: ClusterDocument) -> Cloud:
@@ -60,17 +62,20 @@ class CloudConnection:
             before, cloud = self._parts.get(wanted.provider, (None, None))
             if cloud is None or isinstance(cloud, CloudError) or not _same(before, wanted):
                 self._parts[wanted.provider] = wanted, _connected(wanted)
+        named = {cloud.provider for cloud in document.clouds}
+        self._parts = {
+            name: its for name, its in self._parts.items() if name in named or not isinstance(its[1], CloudError)
+        }
         if len(self._parts) < 2:
-            self._cloud = None
-            alone = next((cloud for _, cloud in self._parts.values()), None) or PROVIDERS[None].api(_NONE)
+            alone = next((cloud for _, cloud in self._parts.values()), self._none)
             if isinstance(alone, CloudError):
                 raise alone
             return alone
         parts = {name: Part(cloud, PROVIDERS[name].instance_ids) for name, (_, cloud) in self._parts.items()}
-        if not isinstance(self._cloud, SeveralClouds):
-            self._cloud = SeveralClouds(parts, _whose(document), DEFAULT)
-        self._cloud.declare(parts, _whose(document))
-        return self._cloud
+        if self._several is None:
+            self._several = SeveralClouds(parts, _whose(document), DEFAULT)
+        self._several.declare(parts, _whose(document))
+        return self._several
 
 
 def _same(before: CloudDocument | None, now: CloudDocument) -> bool:

@@ -28,8 +28,8 @@ class OnGoogle(GoogleCloud):
         "network_interfaces": [{"subnetwork": "regions/us-central1/subnetworks/nodes"}]
     }  # fmt: skip
 
-    def taken_back(self):
-        """Ids of what spot takes now."""
+    def storm(self):
+        """Spot takes all that runs."""
         taken = [vm for vm in self.lab.vms.values() if vm.model == "SPOT" and vm.raw["status"] == "RUNNING"]
         for vm in taken:
             self.lab.preempt(vm)
@@ -48,7 +48,7 @@ class OnAzure(AzureCloud):
     region, kind, spot = "eastus", TYPES["azure"], USD["azure"]["spot"]
     zones = {zone: zone for zone in ("eastus-1", "eastus-2")}  # noqa: RUF012 nobody changes it
 
-    def taken_back(self):
+    def storm(self):
         taken = [vm for vm in self.lab.vms.values() if vm.priority == "Spot" and vm.power == "running"]
         for vm in taken:
             self.lab.evict(vm)

@@ -181,7 +181,7 @@ class Story:
 STAGES = {
     "queued": lambda story: story.slurm.jobs[story.gang].job.pending and not story.ledger.leases(),
     "booting": lambda story: records.LAUNCHED in story.states(),
-    "running": lambda story: len(story.on_rented()) == 3,
+    "running": lambda story: len(story.on_rented()) >= 3,
     "idle": lambda story: story.slurm.state(story.single) == "COMPLETED" and records.READY in story.states(),
     "leaving": lambda story: story.states() & {records.RELEASING, records.TERMINATED},
     "given back": lambda story: story.slurm.state(story.gang) == "COMPLETED" and not story.ledger.leases(),

@@ -8,7 +8,7 @@ import re
 from ironburst import catalog
 from ironburst.config.aws import declared as in_aws
 from ironburst.config.aws.models import AwsCloud
-from ironburst.config.checks.common import Findings, owned_nodes
+from ironburst.config.checks.common import Findings, clouds, owned_nodes
 from ironburst.config.finding import Finding, path_of
 from ironburst.config.models import ClusterConfig
 
@@ -51,8 +51,8 @@ def names_of_groups(config: ClusterConfig) -> Findings:
     for n, group in enumerate(config.cloud.groups):
         if group.count > 1 and config.scheduler_of(group) is slurm:
             message = (
-                "isn't written, so its nodes keep the names that EC2 gives them, and a job on two of them doesn't find "
-                "its MASTER_ADDR; write names: hosts, or names: dns where a DNS of yours knows them"
+                "isn't written, so its nodes keep the names that the cloud gives them, and a job on two of them doesn't"
+                " find its MASTER_ADDR; write names: hosts, or names: dns where a DNS of yours knows them"
             )
             yield Finding(path_of("cloud", "groups", n), group.name, "names", f"names {message}", "warning")
 
@@ -78,7 +78,7 @@ def pulumis_region(config: ClusterConfig, given: object) -> Findings:
     """Pulumi works in the region that is declared; `given`: aws:region of the stack file."""
     if not (cloud := in_aws.of(config)):
         return
-    path, declared = path_of("cloud", "region"), cloud.region
+    path, declared = next(at("region") for at, each in clouds(config) if each is cloud), cloud.region
     if given is None:
         message = f"isn't written, so Pulumi takes what AWS_REGION says; write aws:region: {declared}"
         yield Finding("config.aws:region", None, "region", message, "warning")
