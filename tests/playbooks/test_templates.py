@@ -393,7 +393,7 @@ def test_the_guard_looks_at_every_burst_partition():
 def test_only_the_controllers_user_reads_its_credentials():
     """Its group is of the people who may ask for the status."""
     files = yaml.safe_load((ROLE / "vars/main.yml").read_text())["slurm_head_files"]
-    (folder,) = [each for each in files if each["path"] == "/etc/ironburst/aws"]
+    (folder,) = [each for each in files if each["path"].startswith("/etc/ironburst/{{ cluster_provider")]
     assert (folder["owner"], folder["mode"]) == ("{{ slurm_head_controller_user }}", "0700")
 
 
