@@ -64,4 +64,5 @@ def value():
     """The whole declaration, as it is in a stack file."""
     said = read_value(STACK)
     said["scheduler"]["munge_key"] = "azure-keyvault:lab-vault/munge-key"
+    said["ssh"] = said.get("ssh", {}) | {"cloud_user": "ironburst"}  # Debian's own is refused by Azure
     return said | {"cloud": cloud()}

@@ -61,8 +61,8 @@ RIGHTS = {
     "ironburst.cli": "argcomplete distributed ironburst rich uvicorn yaml",
     # the declaration
     "__main__": "pulumi components :config",
-    "components": "kubernetes pulumi pulumi_aws pulumi_gcp pulumi_kubernetes yaml :baremetal :catalog :config "
-    ":document :kubernetes_rights :nodes :software :system",
+    "components": "kubernetes pulumi pulumi_aws pulumi_azure_native pulumi_gcp pulumi_kubernetes yaml :baremetal "
+    ":catalog :config :document :kubernetes_rights :nodes :software :system",
     "providers.baremetal": "grpc pulumi :adapters.redfish :baremetal :catalog :system",
     # Ansible's side; what runs on a node has the standard library, and what its role installs
     "playbooks.plugins": "ansible",
@@ -90,7 +90,8 @@ RIGHTS = {
     "lab.ci": "yaml",
     "lab.aws.__main__": "lab.hosts",
     "lab.aws_plugin": "boto3 botocore google pulumi pulumi_aws lab.provider",
-    "lab.google_plugin": "google pulumi pulumi_gcp lab.google lab.provider",
+    "lab.azure_plugin": "pulumi_azure_native lab.azure lab.provider",
+    "lab.google_plugin": "pulumi_gcp lab.google lab.provider",
     "lab.bmc": "",
     "lab.bmc.__main__": "lab.bmc.alone lab.hosts",
     "lab.hosts": "lab.aws lab.bmc lab.names lab.system",

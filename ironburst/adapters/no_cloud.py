@@ -6,7 +6,7 @@ names no more, and "unknown" would be treated as "gone".
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from ironburst.ports import CloudError, Instance, InstanceTrouble, Interruption, LaunchRequest, Refused
 
@@ -46,6 +46,10 @@ class NoCloud:
         """Raises Refused for any id."""
         _none(ids)
         return set()
+
+    def prolong(self, until: Mapping[str, float]) -> None:
+        """There is nothing to prolong."""
+        del until
 
     def spot_prices(self, types: Sequence[str]) -> dict[tuple[str, str], float]:
         """Nothing is sold."""

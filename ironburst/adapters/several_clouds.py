@@ -95,6 +95,12 @@ class SeveralClouds:
         _raise(silent)
         return set().union(*ended.values())
 
+    def prolong(self, until: Mapping[str, float]) -> None:
+        """Each by its own cloud, all that answer; then raises the first failure."""
+        its = self._by_id(list(until))
+        _, silent = self._asked(its, lambda cloud, ids: cloud.prolong({id: until[id] for id in ids}))
+        _raise(silent)
+
     def spot_prices(self, types: Sequence[str]) -> dict[tuple[str, str], float]:
         """Of each cloud's own types. Raises SomeSilent."""
         its = _grouped([name for name in types if name in self._whose], lambda name: self._whose[name])

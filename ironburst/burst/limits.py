@@ -102,7 +102,8 @@ class Limits:
         if self.hours_per_gpu_hour is not None:
             return max(0.0, self._seconds(self.hours_per_gpu_hour * gpu_hours) - LOOK_S)
         slope_h, least_h, most_h = self._timer
-        return HOUR_S * min(slope_h * gpu_hours**self.timer_power + least_h, most_h)
+        hours: float = slope_h * gpu_hours**self.timer_power + least_h
+        return HOUR_S * min(hours, most_h)
 
     def predicted_s(self, gpu_hours: float) -> float:
         """Of a larger job: worth renting for as soon as it is predicted to wait longer."""

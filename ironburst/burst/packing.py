@@ -29,7 +29,6 @@ if TYPE_CHECKING:  # it is loaded where it is used: `ironburst status` would wai
 # else every odd request would cost a GPU more.
 TOLERANCE = 0.1
 LEAST_HOLE_S = 60.0  # no shorter one is remembered: hardly a job fits into it
-LATER = (math.inf, 0)
 TIES = 8  # of so many nodes that are free at the same moment the fullest is taken
 
 
@@ -80,8 +79,7 @@ class _Holes:
         if not begins or until - begins[0] < LEAST_HOLE_S:
             return
         entries: list[int] = []
-        hole = _Hole(row, begins, until, entries)
-        count = len(begins)
+        hole, count = _Hole(row, begins, until, entries), len(begins)
         for gpus in range(1, count + 1):
             begin = begins[gpus - 1]
             if gpus < count and begins[gpus] == begin:
@@ -189,7 +187,7 @@ class _Kind:
         if start <= self.now_s:
             return self._fullest_now(gpus)
         heap = self._heap(gpus)
-        if gpus == self.width or min(heap[1:3], default=LATER)[0] > start:
+        if gpus == self.width or min(heap[1:3], default=(math.inf, 0))[0] > start:
             return heap[0][1]
         ties = self.soonest(gpus, 1)
         return min((bisect_right(self.free[row], start), row) for _, row in ties)[1]

@@ -6,6 +6,7 @@ from datetime import date
 from typing import Literal
 
 from ironburst.catalog.hardware import Gpu
+from ironburst.catalog.tables import number, table
 
 Market = Literal["on-demand", "spot", "capacity-block"]
 
@@ -25,6 +26,13 @@ class NetworkPrice:
 
     usd: float
     as_of: date | None
+
+
+def network_price(file: str, **of: str) -> NetworkPrice | None:
+    """That of the row of a data file whose columns say so; None where it isn't known."""
+    prices = table(file)
+    found = [number(row, "usd") for row in prices.rows if all(row[column] == said for column, said in of.items())]
+    return NetworkPrice(found[0], prices.as_of) if found and found[0] is not None else None
 
 
 @dataclass(frozen=True)

@@ -47,7 +47,7 @@ def region(name: str, provider: str = "") -> Region:
         return known[name]
     place = re.sub(r"[^a-z]", "", name.lower())
     there = [each for each, region in known.items() if place and place in re.sub(r"[^a-z]", "", region.name.lower())]
-    raise Unknown("region", name, there) if 0 < len(there) <= 2 else unknown("region", name, known)
+    raise Unknown("region", name, there) if 0 < len(there) <= len(_ROOMS) else unknown("region", name, known)
 
 
 def fabric(*names: str) -> tuple[str, int]:

@@ -137,6 +137,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return code
     except KeyboardInterrupt:
         print(f"\nironburst {' '.join(argv[:1])}: stopped", file=sys.stderr)
+        gc.freeze()  # as above: a second Ctrl-C would meet a process that is ending
         return crash.STOPPED
     except Exception as error:
         if isinstance(error, BrokenPipeError) and crash.reader_gone():

@@ -34,6 +34,9 @@ def add(parser: argparse.ArgumentParser) -> None:
     site.add_argument("--price", metavar="USD", help="of an hour of one rented instance, where the catalogue has none")
     site.add_argument("--zones", help="of the region, as in us-east-1a,us-east-1b (default: two that have the type)")
     site.add_argument("--project", metavar="ID", help="to rent in, where the region's cloud has projects")
+    site.add_argument("--subscription", metavar="ID", help="to rent in, where the region's cloud has subscriptions")
+    site.add_argument("--key-vault", metavar="ID", help="of the secrets that its nodes join with")
+    site.add_argument("--ssh-public-key", metavar="FILE", help="of whoever logs in at its nodes")
     site.add_argument("--mail", help="who is told of the budget, with commas between; none: nobody")
     site.add_argument("--yes", action="store_true", help="ask nothing, take what is given and the defaults")
 

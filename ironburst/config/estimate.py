@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date
+from typing import NamedTuple
 
+from ironburst import catalog
 from ironburst.system import local_time
 
 HOURS_PER_MONTH = 730
@@ -39,3 +42,25 @@ class Estimate:
         hour, month = f"{self.usd_per_hour:,.2f} USD an hour", f"{self.usd_per_month:,.0f} USD a month"
         beside = f"; {self.beside}" if self.beside else ""
         return f"{self.what}: at worst {hour}, {month} (estimate{dated}){beside}"
+
+
+class NetworkPart(NamedTuple):
+    """Of a network: `number` of something that costs by the hour. `called`: for people; empty: it isn't named. `item`:
+    what the catalogue calls it, `price`: what it says.
+    """
+
+    called: str
+    number: float
+    item: str
+    price: catalog.NetworkPrice | None
+
+
+def of_network(parts: Sequence[NetworkPart], data: Sequence[tuple[str, catalog.NetworkPrice | None]]) -> Estimate:
+    """A stack's own network, with data that are declared; of other `data`, by what they are, the price of a GB."""
+    what = ", ".join(["network", *(part.called for part in parts if part.called)])
+    unknown = [part.item for part in parts if part.price is None]
+    if unknown:
+        return Estimate(what, None, None, remedy=f"the catalogue has no price of {', '.join(dict.fromkeys(unknown))}")
+    beside = ", ".join(f"{price.usd:g} USD a GB {called}" if price else f"data {called}" for called, price in data)
+    total = sum(part.number * part.price.usd for part in parts if part.price)
+    return Estimate(what, total, None, beside=f"beside that {beside}" if beside else "")

@@ -6,13 +6,14 @@ from dataclasses import replace
 
 from ironburst import catalog
 from ironburst.config.aws.estimates import running as first
+from ironburst.config.azure.estimates import running as third
 from ironburst.config.cloud_models import Cloud, Group, Pool
 from ironburst.config.estimate import Estimate
 from ironburst.config.google.estimates import running as second
 from ironburst.config.models import ClusterConfig
 from ironburst.config.prices import at_worst, oldest, price
 
-RUNNING = (first, second)
+RUNNING = (first, second, third)
 """what costs money all the time beside nodes, a function a cloud"""
 
 

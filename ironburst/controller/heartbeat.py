@@ -11,7 +11,7 @@ from ironburst.controller import records
 from ironburst.controller.records import LeaseRow
 from ironburst.controller.site import Site
 from ironburst.nodes import state_times
-from ironburst.ports import Job, Observation, SchedulerError
+from ironburst.ports import CloudError, Job, Observation, SchedulerError
 
 BEAT_S = 60.0  # between two of them; a tick longer than that has one each time
 STEP_S = 60  # leases that end in the same minute are told so in one call
@@ -71,3 +71,15 @@ class Heartbeat:
             self._told, self._at_s = ids, uptime_s
         except SchedulerError as error:  # tried anew at the next tick
             site.tell("trouble", str(error))
+        stay = {each.instance_id: now + _stays_s(site, each, left) for each in nodes.values() if each.instance_id}
+        try:
+            site.cloud.prolong(stay)
+        except CloudError as error:  # with the next one
+            site.tell("trouble", f"the end of what is rented isn't put off: {error}")
+
+
+def _stays_s(site: Site, lease: LeaseRow, left: dict[str, int]) -> float:
+    """Seconds from now on in which it may not have ended itself. It has booted."""
+    pool = site.document.pool(lease.pool)
+    limit_s = hard_limit_s(0, pool.max_run_s, pool.idle_s) if pool else 0.0
+    return max(limit_s, left[lease.node])

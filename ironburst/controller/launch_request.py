@@ -29,13 +29,17 @@ def user_data(
         "region": document.region,
         **_joins(document, pool, place),
         "dead_man_s": document.burst.dead_man_s,
-        "hard_limit_s": heartbeat.hard_limit_s(boot_s, pool.max_run_s, pool.idle_s),
+        "hard_limit_s": _hard_limit_s(pool, boot_s),
     }
     if document.monitoring.receiver:
         said["receiver"] = document.monitoring.receiver
     if data := document.data_of(pool):
         said |= {"boot_s": boot_s, "data": {name: declared.model_dump() for name, declared in data.items()}}
     return json.dumps(said, sort_keys=True)
+
+
+def _hard_limit_s(pool: PoolDocument, boot_s: float) -> int:
+    return heartbeat.hard_limit_s(boot_s, pool.max_run_s, pool.idle_s)
 
 
 def _joins(document: ClusterDocument, pool: PoolDocument, place: PoolZone) -> dict[str, Any]:
@@ -76,4 +80,5 @@ def launch_request(document: ClusterDocument, launch: LaunchRow, zone: str, atte
         image_id=launch.image_id,
         user_data=user_data(document, pool, place, launch.nodes, launch.boot_s),
         max_usd_per_hour=pool.spot_max_usd_per_hour.get(launch.instance_type) if launch.market == "spot" else None,
+        hard_limit_s=_hard_limit_s(pool, launch.boot_s),
     )

@@ -17,7 +17,8 @@ class AzurePlace(Part):
     subnet_id: str
     os_disk_type: str = Field(description="Premium_LRS, StandardSSD_LRS")
     os_disk_gb: int
-    ssh_public_key: str = Field(description="of the user ironburst")
+    admin_user: str = Field(default="ironburst", description="whom Azure makes on each node, with sudo")
+    ssh_public_key: str = Field(description="of that user")
     infiniband: bool = Field(default=False, description="each launch is a scale set, the edge of a fabric")
     accelerated_networking: bool = True
     security_group_id: str = Field(default="", description="of network interfaces; empty: the subnet's alone")

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import ipaddress
+import re
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -69,3 +71,49 @@ def money(given: Given) -> str:
     """The line of the budget."""
     mails = f", notify: [{', '.join(given['mail'])}]" if given["mail"] else ""
     return f"    budget: {{usd_per_month: {given['budget']:g}{mails}}} # the most; usd_per_day and accounts may be less"
+
+
+def zones(form: str, example: str) -> Callable[[str, Given], list[str]]:
+    """Reads zones of the region as they were answered. `form`: what follows its name, a regular expression."""
+
+    def read(text: str, given: Given) -> list[str]:
+        named = text.replace(",", " ").split()
+        for zone in named:
+            if not re.fullmatch(re.escape(given["region"]) + form, zone):
+                said = f"{zone!r} is not a zone of {given['region']}; write for example {given['region']}{example}"
+                raise Wrong(said)
+        return named
+
+    return read
+
+
+def alike(given: Given, provider: str) -> list[catalog.InstanceType]:
+    """The instance types of a cloud with the GPUs of an owned node, of those that have a price on demand the cheapest
+    first.
+    """
+    home = catalog.platform(given["platform"]) if given["nodes"] else None
+    like = [
+        kind
+        for kind in catalog.instance_types(provider).values()
+        if home and (kind.gpu_model, kind.gpu_count) == (home.gpu.model, home.gpu_count) and kind.od_usd_per_hour
+    ]
+    return sorted(like, key=lambda kind: kind.od_usd_per_hour or 0.0)
+
+
+def free_networks(given: Given) -> Iterator[str]:
+    """Networks of 65,536 addresses that the nodes' isn't one of."""
+    taken = ipaddress.IPv4Network(given.get("network") or "10.0.0.0/32")
+    return (f"10.{n}.0.0/16" for n in range(90, 250) if not ipaddress.IPv4Network(f"10.{n}.0.0/16").overlaps(taken))
+
+
+def pool_lines(given: Given, called: str) -> Iterator[str]:
+    """Of `cloud`: the one pool, or what it will be. `called`: what its name is made of."""
+    (kind, nodes), named = given["rent"], f"[{', '.join(given['zones'])}]"
+    name = re.sub(r"[^a-z0-9]", "", called.lower())
+    pool = f"{{name: {name}, instance_type: {kind}, max_nodes: {nodes}, zones: {named}}}"
+    if made_here(given):
+        yield "      pools: [] # once the head is converged: write its authority under scheduler.ca, and then"
+        yield f"      # pools: [{pool}]"
+    else:
+        yield "      pools:"
+        yield f"        - {pool} # markets: [spot, on-demand] for jobs that may be requeued"

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import ipaddress
 import re
 from collections.abc import Iterator
 
 from ironburst import catalog
-from ironburst.initial.answers import Given, Question, Wrong, hall, made_here, money, price_lines
+from ironburst.initial.answers import Given, Question, Wrong, free_networks, hall, money, pool_lines, price_lines
 from ironburst.system.bad_input import BadInput
 
 SECRETS = "aws-secretsmanager:ironburst"
@@ -74,16 +73,12 @@ IMAGE = Question("image", "Plain image of EKS's fixed node, ami-...", _image, wh
 
 def cloud(given: Given) -> Iterator[str]:
     """The lines of what is rented, and of its budget."""
-    kind, nodes = given["rent"]
-    zones = f"[{', '.join(given['zones'])}]"
-    name = re.sub(r"[^a-z0-9]", "", kind.split(".")[0])
-    taken = ipaddress.IPv4Network(given.get("network") or "10.0.0.0/32")
-    free = next(n for n in range(90, 250) if not ipaddress.IPv4Network(f"10.{n}.0.0/16").overlaps(taken))
+    kind, _ = given["rent"]
     yield "    cloud:"
     yield f"      region: {given['region']}"
     yield "      network:"
-    yield f"        cidr: 10.{free}.0.0/16 # no network of yours"
-    yield f"        zones: {zones}"
+    yield f"        cidr: {next(free_networks(given))} # no network of yours"
+    yield f"        zones: [{', '.join(given['zones'])}]"
     if hall(given):
         yield "        # rented nodes reach the head through it: vpn, direct-connect or transit-gateway"
         yield "        # hall_link: {kind: vpn, hall: hall-a, peer_address: YOUR.PUBLIC.ADDRESS, peer_asn: 65010}"
@@ -91,13 +86,7 @@ def cloud(given: Given) -> Iterator[str]:
         yield "      groups: # EKS's own pods run there"
         where = f"zone: {given['zones'][0]}, image: {given['image']}"
         yield f"        - {{name: base, instance_type: {kind}, count: 1, {where}}}"
-    pool = f"{{name: {name}, instance_type: {kind}, max_nodes: {nodes}, zones: {zones}}}"
-    if made_here(given):
-        yield "      pools: [] # once the head is converged: write its authority under scheduler.ca, and then"
-        yield f"      # pools: [{pool}]"
-    else:
-        yield "      pools:"
-        yield f"        - {pool} # markets: [spot, on-demand] for jobs that may be requeued"
+    yield from pool_lines(given, kind.split(".")[0])
     yield from price_lines(given)
     yield money(given)
 

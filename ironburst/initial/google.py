@@ -2,14 +2,25 @@
 
 from __future__ import annotations
 
-import ipaddress
 import re
 from collections.abc import Iterator
 
 from ironburst import catalog
-from ironburst.catalog.google.machine_types import machine_type, machine_types
+from ironburst.catalog.google.machine_types import machine_type
 from ironburst.config.google.forms import PROJECT as FORM
-from ironburst.initial.answers import Given, Question, Wrong, hall, made_here, money, price_lines, rents
+from ironburst.initial.answers import (
+    Given,
+    Question,
+    Wrong,
+    alike,
+    free_networks,
+    hall,
+    money,
+    pool_lines,
+    price_lines,
+    rents,
+)
+from ironburst.initial.answers import zones as zones_of
 
 SMALL = {"x86_64": "n2-standard-16", "aarch64": "c4a-standard-16"}
 """what images are baked on, by the pool's architecture"""
@@ -25,13 +36,8 @@ def secrets(given: Given) -> str:
     return f"google-secretmanager:{given['project']}/ironburst-"
 
 
-def zones(text: str, given: Given) -> list[str]:
-    """As they were answered. Raises Wrong."""
-    named = text.replace(",", " ").split()
-    for zone in named:
-        if not re.fullmatch(f"{given['region']}-[a-z0-9]+", zone):
-            raise Wrong(f"{zone!r} is not a zone of {given['region']}; write for example {given['region']}-a")
-    return named
+zones = zones_of("-[a-z0-9]+", "-a")
+"""reads what was answered"""
 
 
 def where(given: Given) -> str:
@@ -41,13 +47,8 @@ def where(given: Given) -> str:
 
 def like_home(given: Given) -> str | None:
     """The cheapest type with the GPUs of the owned nodes that is sold on demand; without such, none."""
-    home = catalog.platform(given["platform"]) if given["nodes"] else None
-    like = [
-        kind
-        for kind in machine_types().values()
-        if home and (kind.gpu_model, kind.gpu_count) == (home.gpu.model, home.gpu_count) and kind.od_usd_per_hour
-    ]
-    return min(like, key=lambda kind: kind.od_usd_per_hour or 1e9).name + "=2" if like else None
+    like = alike(given, "google")
+    return f"{like[0].name}=2" if like else None
 
 
 def _project(text: str, _: Given) -> str:
@@ -65,32 +66,24 @@ PROJECT = Question("project", "Project to rent in, its id", _project, when=_aske
 
 def cloud(given: Given) -> Iterator[str]:
     """The lines of what is rented, and of its budget."""
-    name, nodes = given["rent"]
-    kind, named = machine_type(name), f"[{', '.join(given['zones'])}]"
-    taken = ipaddress.IPv4Network(given.get("network") or "10.0.0.0/32")
-    free = (n for n in range(90, 250) if not ipaddress.IPv4Network(f"10.{n}.0.0/16").overlaps(taken))
+    name, _ = given["rent"]
+    kind, free = machine_type(name), free_networks(given)
     yield "    cloud:"
     yield "      provider: google"
     yield f"      project: {given['project']}"
     yield f"      region: {given['region']}"
     yield "      network:"
-    yield f"        cidr: 10.{next(free)}.0.0/16 # no network of yours"
+    yield f"        cidr: {next(free)} # no network of yours"
     if kind.nics > 1:
-        yield f"        fabric_cidr: 10.{next(free)}.0.0/16 # of the {kind.nics - 1} other NICs of a node"
-    yield f"        zones: {named}"
+        yield f"        fabric_cidr: {next(free)} # of the {kind.nics - 1} other NICs of a node"
+    yield f"        zones: [{', '.join(given['zones'])}]"
     if hall(given):
         yield "        # rented nodes reach the head through it: vpn or interconnect"
         secret = f"{secrets(given)}{given['name']}-vpn"
         link = f'peer_address: YOUR.PUBLIC.ADDRESS, peer_asn: 65010, shared_secret: "{secret}"'
         yield f"        # hall_link: {{kind: vpn, hall: hall-a, {link}}}"
     yield f"      images: {{build_type: {SMALL[kind.architecture]}}}"
-    pool = f"{{name: {re.sub(r'[^a-z0-9]', '', name)}, instance_type: {name}, max_nodes: {nodes}, zones: {named}}}"
-    if made_here(given):
-        yield "      pools: [] # once the head is converged: write its authority under scheduler.ca, and then"
-        yield f"      # pools: [{pool}]"
-    else:
-        yield "      pools:"
-        yield f"        - {pool} # markets: [spot, on-demand] for jobs that may be requeued"
+    yield from pool_lines(given, name)
     yield from price_lines(given)
     yield money(given)
 

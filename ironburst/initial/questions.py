@@ -13,6 +13,7 @@ from ironburst.config.types import NAME_PATTERN, Address, Certificates, Duration
 from ironburst.initial import written
 from ironburst.initial.answers import Given, Question, Wrong, hall, known, rents
 from ironburst.initial.aws import IMAGE
+from ironburst.initial.azure import QUESTIONS as THIRD
 from ironburst.initial.google import PROJECT
 from ironburst.initial.rooms import REGION, RENT, ZONES
 from ironburst.software import slurm_upgrade
@@ -165,6 +166,7 @@ QUESTIONS = (
     Question("os", "System of the nodes", _one_of(*get_args(Os)), _always("ubuntu2404")),
     REGION,
     PROJECT,
+    *THIRD,
     RENT,
     Question("price", "Price of an hour of one such instance in that region, USD", _usd, when=_unpriced),
     ZONES,

@@ -6,10 +6,10 @@ from types import ModuleType
 
 from ironburst import catalog
 from ironburst.config.clouds import CLASSES
-from ironburst.initial import aws, google
+from ironburst.initial import aws, azure, google
 from ironburst.initial.answers import Given, Question, Wrong, known, rents
 
-ROOMS = {"aws": aws, "google": google}
+ROOMS = {"aws": aws, "google": google, "azure": azure}
 
 
 def of(given: Given) -> ModuleType:

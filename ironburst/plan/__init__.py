@@ -1,6 +1,6 @@
 """What a plan would do to an environment, what it may not do, and what it costs at worst. Pure.
 
-- preview: Pulumi's own output; kinds, aws, google: kinds of resources; policy: what is refused without an `allow`
+- preview: Pulumi's own output; kinds, aws, azure, google: kinds of resources; policy: what is refused without `allow`
 - money: the worst case; difference: of two environments; comment: for a pull request; checkpoints: of its `up`
 """
 

@@ -25,7 +25,7 @@ AWS = Kinds(
         "aws:sqs/queue:Queue": "queue (SQS)",
         "aws:budgets/budget:Budget": "budget alarm",
     },
-    firewalls=frozenset({"aws:ec2/securityGroup:SecurityGroup"}),
+    firewalls={"aws:ec2/securityGroup:SecurityGroup": "ingress"},
     rules=(":SecurityGroupRule", ":SecurityGroupIngressRule"),
     secrets=("aws:secretsmanager/secret",),
 )

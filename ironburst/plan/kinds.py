@@ -12,19 +12,20 @@ from dataclasses import dataclass, field
 class Kinds:
     """Of one provider, by Pulumi's types. `nodes`: what jobs run on, in words; `control_planes`: those of them that no
     drain empties; `stops`: inputs whose change stops such a node; `words`: what people call a kind whose own name
-    doesn't say it; `firewalls`: with lists of rules (`ingress`); `rules`: ends of the types of single rules; `secrets`:
-    beginnings of the types of secrets; `open_unless`: keys of a single rule, which lets in everybody where it has
-    none of them.
+    doesn't say it; `firewalls`: with lists of rules, under which key; `rules`: ends of the types of single rules;
+    `secrets`: beginnings of the types of secrets; `open_unless`: keys of a single rule, which lets in everybody where
+    it has none of them; `narrow`: words in the place of a network that let in nobody from outside.
     """
 
     nodes: Mapping[str, str]
     control_planes: frozenset[str] = frozenset()
     stops: Mapping[str, frozenset[str]] = field(default_factory=dict)
     words: Mapping[str, str] = field(default_factory=dict)
-    firewalls: frozenset[str] = frozenset()
+    firewalls: Mapping[str, str] = field(default_factory=dict)
     rules: tuple[str, ...] = ()
     secrets: tuple[str, ...] = ()
     open_unless: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    narrow: frozenset[str] = frozenset()
 
 
 def together(*every: Kinds) -> Kinds:
@@ -34,8 +35,9 @@ def together(*every: Kinds) -> Kinds:
         control_planes=frozenset().union(*(each.control_planes for each in every)),
         stops={kind: keys for each in every for kind, keys in each.stops.items()},
         words={kind: words for each in every for kind, words in each.words.items()},
-        firewalls=frozenset().union(*(each.firewalls for each in every)),
+        firewalls={kind: key for each in every for kind, key in each.firewalls.items()},
         rules=tuple(rule for each in every for rule in each.rules),
         secrets=tuple(secret for each in every for secret in each.secrets),
         open_unless={rule: keys for each in every for rule, keys in each.open_unless.items()},
+        narrow=frozenset().union(*(each.narrow for each in every)),
     )

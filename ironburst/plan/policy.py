@@ -11,14 +11,21 @@ from typing import Any
 from ironburst.config.allowance_models import Allowance, Rule
 from ironburst.config.models import ClusterConfig
 from ironburst.plan.aws import AWS
+from ironburst.plan.azure import AZURE
 from ironburst.plan.google import GOOGLE
 from ironburst.plan.kinds import Kinds, together
 from ironburst.plan.money import Money
 from ironburst.plan.preview import UNKNOWN, ResourceChange
 
-KINDS = together(Kinds({"baremetal:index:Node": "owned node"}), AWS, GOOGLE)
+KINDS = together(Kinds({"baremetal:index:Node": "owned node"}), AWS, GOOGLE, AZURE)
 WIDEST = {4: 8, 6: 16}
 """IP version: prefix of the widest network that may be let in; nobody's own is wider"""
+
+SOURCES = (
+    *("cidrBlocks", "ipv6CidrBlocks", "cidrIpv4", "cidrIpv6", "sourceRanges"),
+    *("sourceAddressPrefix", "sourceAddressPrefixes"),
+)
+"""keys of a rule that have networks, one or several"""
 
 
 @dataclass(frozen=True)
@@ -123,10 +130,9 @@ def _networks(changes: Sequence[ResourceChange]) -> Iterator[Refusal]:
 def _wide(kind: str, inputs: Mapping[str, Any]) -> set[str]:
     """The networks that a security group, or a rule of one, lets in and that are too wide, or not known."""
     if kind in KINDS.firewalls:
-        rules = inputs.get("ingress") or []
+        rules = inputs.get(KINDS.firewalls[kind]) or []
     elif kind.endswith(KINDS.rules):
-        inwards = {inputs.get("type", "ingress"), str(inputs.get("direction", "ingress")).lower()} == {"ingress"}
-        rules = [inputs] if inputs and inwards and not inputs.get("denies") and not inputs.get("disabled") else []
+        rules = [inputs] if inputs and _inwards(inputs) else []
         keys = KINDS.open_unless.get(kind, ())
         if keys and rules and not any(inputs.get(key) for key in keys):
             return {"0.0.0.0/0"}
@@ -137,16 +143,25 @@ def _wide(kind: str, inputs: Mapping[str, Any]) -> set[str]:
     return {network for rule in rules for network in _let_in(rule) if _too_wide(network)}
 
 
+def _inwards(rule: Mapping[str, Any]) -> bool:
+    """Whether it lets somebody in."""
+    directions = {rule.get("type", "ingress"), str(rule.get("direction", "ingress")).lower()}
+    denied = rule.get("denies") or rule.get("disabled") or str(rule.get("access", "")).lower() == "deny"
+    return directions <= {"ingress", "inbound"} and not denied
+
+
 def _let_in(rule: Any) -> Iterator[str]:
     if not isinstance(rule, Mapping):
         yield UNKNOWN
         return
-    for key in ("cidrBlocks", "ipv6CidrBlocks", "cidrIpv4", "cidrIpv6", "sourceRanges"):
+    for key in SOURCES if _inwards(rule) else ():
         given = rule.get(key)
         yield from (map(str, given) if isinstance(given, list) else [str(given)] if given else [])
 
 
 def _too_wide(network: str) -> bool:
+    if network in KINDS.narrow:
+        return False
     try:
         declared = ipaddress.ip_network(network, strict=False)
     except ValueError:  # a value that isn't known yet, or is masked

@@ -233,6 +233,7 @@ class LaunchRequest:
     account: str = ""
     usd_per_hour: float | None = None  # an instance
     max_usd_per_hour: float | None = None  # spot: what is paid at most for each; None: the provider's own limit
+    hard_limit_s: int = 0  # seconds without a controller after which none of it has to be there; 0: not known
 
     @classmethod
     def recorded(cls, said: Mapping[str, Any]) -> LaunchRequest:
@@ -326,6 +327,11 @@ class Cloud(Protocol):
     def terminate(self, ids: Sequence[str]) -> set[str]:
         """Ends them; ids that are gone already are fine.
         Returns those that end now by the provider's word, so cost no more.
+        """
+
+    def prolong(self, until: Mapping[str, float]) -> None:
+        """These instances, by their ids, are to be there until then at least (seconds since 1970). It matters where
+        something else than a node itself ends what no controller looks after.
         """
 
     def spot_prices(self, types: Sequence[str]) -> dict[tuple[str, str], float]:

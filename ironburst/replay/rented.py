@@ -34,7 +34,7 @@ class _Event(NamedTuple):
     subject: str  # the job's number or the lease's id
 
 
-class _Seen(NamedTuple):
+class _Shown(NamedTuple):
     """What the policy sees of leases and the jobs on them."""
 
     leases_of: dict[str, list[LiveLease]]  # by pool
@@ -69,7 +69,7 @@ class Rented:
         self._saving: set[int] = set()  # those of the jobs that run that save their work
         self._moved: list[int] = []  # jobs that left on demand for spot, and are back in the queue
         self._seen_pools: dict[str, Pool] = {}
-        self._seen: _Seen | None = None  # None: something has changed since
+        self._seen: _Shown | None = None  # None: something has changed since
         self._off = {name: Node(name, (pool.partition,), pool.each, OFF) for pool in cloud.pools for name in pool.nodes}
 
     # ---- what the play asks
@@ -163,7 +163,7 @@ class Rented:
 
     # ---- what the policy sees
 
-    def _look(self) -> _Seen:
+    def _look(self) -> _Shown:
         leases_of: dict[str, list[LiveLease]] = {pool.name: [] for pool in self.cloud.pools}
         for lease in self._leases.values():
             leases_of[lease.pool.name].append(lease)
@@ -175,7 +175,7 @@ class Rented:
             nodes += [lease.seen_node() for lease in leases]
             nodes += [self._off[node] for node in unrented]
         leases_seen = tuple([lease.seen() for lease in self._leases.values()])
-        return _Seen(leases_of, names, tuple(nodes), leases_seen, tuple([run.seen for run in self._runs.values()]))
+        return _Shown(leases_of, names, tuple(nodes), leases_seen, tuple([run.seen for run in self._runs.values()]))
 
     def _seen_pool(self, pool: Pool, nodes: tuple[str, ...]) -> Pool:
         seen, history = self._seen_pools.get(pool.name), self._idle_logs.history(pool.name)

@@ -9,11 +9,12 @@ from ironburst.document import CloudDocument, ClusterDocument
 from ironburst.ports import Cloud, CloudError, Refused
 from ironburst.ports.images import Images
 from ironburst.wiring.aws import AWS
+from ironburst.wiring.azure import AZURE
 from ironburst.wiring.google import GOOGLE
 from ironburst.wiring.none import NONE
 from ironburst.wiring.provider import ImageIds, Provider
 
-_ROWS: dict[str | None, Provider] = {None: NONE, "aws": AWS, "google": GOOGLE}
+_ROWS: dict[str | None, Provider] = {None: NONE, "aws": AWS, "google": GOOGLE, "azure": AZURE}
 PROVIDERS = {name: row for name, row in _ROWS.items() if name is None or not CLASSES[name].closed}
 """what can be rented in"""
 _NONE = CloudDocument(provider="", region="")

@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import copy
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 from urllib.parse import urlencode
 
 from lab.azure import machines
 from lab.azure.description import Call
+from lab.azure.images import Images
+from lab.azure.looked_at import LookedAt
 from lab.azure.world import Json, Refusal, World
 
 _TAG = re.compile(r"tagName eq '([^']+)' and tagValue eq '([^']*)'")
 _LOCATION = re.compile(r"location eq '([^']+)'")
+
+LATER = {"create_or_update", "update", "delete", "deallocate"}
+"""what goes on behind its answer"""
 
 
 class Answer(NamedTuple):
@@ -32,14 +37,13 @@ class Calls:
         self._known: dict[str, Callable[[Call], Json | Answer]] = {
             "capacity_reservation_groups.get": self._reservation_group,
             "capacity_reservations.list_by_capacity_reservation_group": self._reservations,
-            "gallery_image_versions.list_by_gallery_image": self._image_versions,
             "network_interfaces.list": self._nics,
             "resource_groups.create_or_update": self._put_group,
             "resource_groups.delete": self._delete_group,
             "resource_groups.get": lambda call: self.world.group(call.path["resourceGroupName"]),
             "resource_groups.list": self._groups,
-            "resource_groups.update": self._patch_group,
             "resource_skus.list": self._skus,
+            "tags.update_at_scope": self._merge_tags,
             "virtual_machine_scale_sets.create_or_update": self._put_scale_set,
             "virtual_machine_scale_sets.get": self._scale_set,
             "virtual_machines.create_or_update": self._put_vm,
@@ -50,11 +54,27 @@ class Calls:
             "virtual_machines.list_all": self._all_vms,
             "virtual_machines.retrieve_boot_diagnostics_data": self._diagnostics,
         }
+        self._known |= self._accepting(Images(world, self._page).known) | LookedAt(world, self._page).known
+
+    def _accepting(self, known: Mapping[str, Callable[[Call], Any]]) -> dict[str, Callable[[Call], Json | Answer]]:
+        """Those that answer with nothing, or something that goes on, are accepted."""
+
+        def accepted(act: Callable[[Call], Any], name: str) -> Callable[[Call], Json | Answer]:
+            def answer(call: Call) -> Answer:
+                found = act(call)
+                if name.partition(".")[2] not in LATER:
+                    return Answer(200, found)
+                return Answer(202 if found is None else 200, found, self.world.operation()[0])
+
+            return answer
+
+        return {name: accepted(act, name) for name, act in known.items()}
 
     def answer(self, call: Call) -> Answer:
         """Raises Refusal."""
-        if call.path["subscriptionId"] != self.world.subscription:
-            text = f"The subscription '{call.path['subscriptionId']}' could not be found."
+        asked = call.path.get("subscriptionId") or call.path["scope"].split("/")[1]
+        if asked != self.world.subscription:
+            text = f"The subscription '{asked}' could not be found."
             raise Refusal(404, "SubscriptionNotFound", text)
         found = self._known[call.name](call)
         found = found if isinstance(found, Answer) else Answer(200, found)
@@ -76,12 +96,15 @@ class Calls:
         self.world.group_shown_s.setdefault(key, self.world.now() + self.world.delays.list_s)
         return Answer(200 if there else 201, made)
 
-    def _patch_group(self, call: Call) -> Json:
-        found = self.world.group(call.path["resourceGroupName"])
-        if "tags" in call.body:
-            _tags_are_sound(call.body["tags"])
-            found["tags"] = call.body["tags"]
-        return found
+    def _merge_tags(self, call: Call) -> Json:
+        scope = re.fullmatch(r"subscriptions/[^/]+/resourceGroups/([^/]+)", call.path["scope"])
+        if not scope or call.body["operation"] != "Merge":
+            raise Refusal(501, "NotImplemented", "this stand-in merges tags of a resource group, and nothing else")
+        found, said = self.world.group(scope[1]), call.body["properties"]["tags"]
+        _tags_are_sound(found["tags"] | said)
+        found["tags"] = found["tags"] | said
+        id = f"{found['id']}/providers/Microsoft.Resources/tags/default"
+        return {"id": id, "name": "default", "properties": {"tags": found["tags"]}}
 
     def _delete_group(self, call: Call) -> Answer:
         found = self.world.group(call.path["resourceGroupName"])
@@ -177,16 +200,6 @@ class Calls:
         inside = f"/resourcegroups/{self.world.group(call.path['resourceGroupName'])['name'].lower()}/"
         return self._page(call, [raw for id, raw in self.world.nics.items() if inside in id.lower()])
 
-    def _image_versions(self, call: Call) -> Json:
-        names = ("resourceGroupName", "galleryName", "galleryImageName")
-        group, gallery, image = (call.path[name].lower() for name in names)
-        inside = f"/resourcegroups/{group}/providers/microsoft.compute/galleries/{gallery}/images/{image}/"
-        found = [raw for id, raw in self.world.images.items() if inside in id]
-        if not found:
-            text = f"The Resource 'Microsoft.Compute/galleries/{gallery}/images/{image}' under resource group"
-            raise Refusal(404, "ResourceNotFound", f"{text} '{group}' was not found.")
-        return self._page(call, found)
-
     def _skus(self, call: Call) -> Json:
         wanted = _LOCATION.fullmatch(call.query.get("$filter", ""))
         if not wanted:
@@ -194,8 +207,9 @@ class Calls:
         found: list[Json] = [{"resourceType": "disks", "name": "Premium_LRS", "locations": [wanted[1]]}]
         for name, size in self.world.sizes.items():
             place = {"location": wanted[1], "zones": list(size.zones)}
+            able = [("vCPUs", str(size.cores)), *size.able.items()]
             sku = {"resourceType": "virtualMachines", "name": name, "family": size.family, "locations": [wanted[1]]}
-            sku |= {"locationInfo": [place], "capabilities": [{"name": "vCPUs", "value": str(size.cores)}]}
+            sku |= {"locationInfo": [place], "capabilities": [{"name": name, "value": value} for name, value in able]}
             if size.restricted:
                 sku["restrictions"] = [{"type": "Location", "values": [wanted[1]], "reasonCode": size.restricted}]
             found.append(sku)

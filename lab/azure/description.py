@@ -31,24 +31,46 @@ _ANY = (object, None)
 CALLS: Mapping[str, tuple[Any, Any]] = {
     "capacity_reservation_groups.get": (None, compute.CapacityReservationGroup),
     "capacity_reservations.list_by_capacity_reservation_group": (None, [compute.CapacityReservation]),
+    "disks.list": (None, [compute.Disk]),
+    "gallery_image_versions.create_or_update": (compute.GalleryImageVersion, compute.GalleryImageVersion),
+    "gallery_image_versions.delete": (None, None),
+    "gallery_image_versions.get": (None, compute.GalleryImageVersion),
     "gallery_image_versions.list_by_gallery_image": (None, [compute.GalleryImageVersion]),
+    "gallery_image_versions.update": (compute.GalleryImageVersionUpdate, compute.GalleryImageVersion),
+    "gallery_images.get": (None, compute.GalleryImage),
     "network_interfaces.list": (None, [network.NetworkInterface]),
+    "network_interfaces.list_all": (None, [network.NetworkInterface]),
+    "providers.get": (None, resource.Provider),
     "resource_groups.create_or_update": (resource.ResourceGroup, resource.ResourceGroup),
     "resource_groups.delete": (None, None),
     "resource_groups.get": (None, resource.ResourceGroup),
     "resource_groups.list": (None, [resource.ResourceGroup]),
-    "resource_groups.update": (resource.ResourceGroupPatchable, resource.ResourceGroup),
     "resource_skus.list": (None, [compute.ResourceSku]),
+    "tags.update_at_scope": (resource.TagsPatchResource, resource.TagsResource),
     "virtual_machine_scale_sets.create_or_update": (compute.VirtualMachineScaleSet, compute.VirtualMachineScaleSet),
     "virtual_machine_scale_sets.get": (None, compute.VirtualMachineScaleSet),
+    "usage.list": (None, [compute.Usage]),
+    "virtual_machine_images.list": (None, [compute.VirtualMachineImageResource]),
     "virtual_machines.create_or_update": (compute.VirtualMachine, compute.VirtualMachine),
+    "virtual_machines.deallocate": (None, None),
     "virtual_machines.delete": (None, None),
+    "virtual_machines.generalize": (None, None),
     "virtual_machines.get": (None, compute.VirtualMachine),
     "virtual_machines.instance_view": (None, compute.VirtualMachineInstanceView),
     "virtual_machines.list": (None, [compute.VirtualMachine]),
     "virtual_machines.list_all": (None, [compute.VirtualMachine]),
     "virtual_machines.retrieve_boot_diagnostics_data": (None, compute.RetrieveBootDiagnosticsDataResult),
 }
+
+
+_IN_GROUP = r"/subscriptions/(?P<subscriptionId>[^/]+)/resourceGroups/(?P<resourceGroupName>[^/]+)/providers"
+_WORKFLOW = rf"{_IN_GROUP}/Microsoft\.Logic/workflows/(?P<workflowName>[^/]+)"
+BESIDE: Mapping[str, tuple[str, str]] = {
+    "operations.permissions": (rf"{_IN_GROUP}/Microsoft\.Authorization/permissions", "2022-04-01"),
+    "operations.runs": (rf"{_WORKFLOW}/runs", "2019-05-01"),
+    "operations.workflow": (_WORKFLOW, "2019-05-01"),
+}
+"""calls of APIs whose SDKs aren't here: path and api-version"""
 
 
 class Wrong(ValueError):
@@ -82,15 +104,19 @@ class _Route(typing.NamedTuple):
 def _routes() -> tuple[_Route, ...]:
     found = []
     for name in CALLS:
-        calls = {"network_interfaces": network_calls, "resource_groups": resource_calls}
+        of_resources = ("resource_groups", "providers", "tags")
+        calls = {"network_interfaces": network_calls} | dict.fromkeys(of_resources, resource_calls)
         of = calls.get(name.partition(".")[0], compute_calls)
         source = inspect.getsource(getattr(of, f"build_{name.replace('.', '_')}_request"))
         parts = re.split(r"\{(\w+)\}", re.search(r'_url = \(?\s*"(.*?)"\s*\n', source)[1])  # type: ignore[index]
-        path = "".join(f"(?P<{part}>[^/]+)" if n % 2 else re.escape(part) for n, part in enumerate(parts))
+        form = lambda part: f"(?P<{part}>{'.' if part == 'scope' else '[^/]'}+)"  # noqa: E731
+        path = "".join(form(part) if n % 2 else re.escape(part) for n, part in enumerate(parts))
         version = re.search(r'"api-version", "([0-9-]+)"', source)[1]  # type: ignore[index]
         verb = re.search(r'method="([A-Z]+)"', source)[1]  # type: ignore[index]
         query = frozenset(re.findall(r'_params\["([^"]+)"\] =', source)) | {"$skiptoken"}
         found.append(_Route(name, verb, re.compile(path, re.IGNORECASE), version, query))
+    for name, (path, version) in BESIDE.items():
+        found.append(_Route(name, "GET", re.compile(path, re.IGNORECASE), version, frozenset({"api-version"})))
     return tuple(found)
 
 
@@ -115,7 +141,7 @@ def call(verb: str, url: str, body: bytes, headers: Mapping[str, str]) -> Call |
 
 
 def _body(name: str, body: bytes) -> Any:
-    model = CALLS[name][0]
+    model = CALLS.get(name, (None, None))[0]
     if model is None:
         if body:
             raise Wrong("this call takes no body")
@@ -130,9 +156,9 @@ def _body(name: str, body: bytes) -> Any:
 
 def check_answer(name: str, answer: Any) -> None:
     """Raises Wrong for what isn't an answer to that call."""
-    model = CALLS[name][1]
+    model = CALLS.get(name, (None, None))[1]
     if isinstance(model, list):
-        for n, each in enumerate(answer["value"]):
+        for n, each in enumerate(answer["value"] if isinstance(answer, dict) else answer):
             check(each, model[0], f"value[{n}]", output=True)
     elif model is not None:
         check(answer, model, "", output=True)

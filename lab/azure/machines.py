@@ -10,7 +10,7 @@ import re
 from lab.azure.world import Json, Refusal, Reservation, Vm, World
 
 _NAME = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9-]{0,62}[a-zA-Z0-9])?")
-_CUSTOM_DATA = 65_535
+_USER_DATA = 65_536  # in base64: "can't exceed 64 KB", which may be meant of the bytes
 
 
 def put(world: World, group: str, name: str, body: Json, create_only: bool) -> tuple[int, Json, str]:
@@ -42,9 +42,9 @@ def _there(world: World, vm: Vm, body: Json, create_only: bool) -> tuple[int, Js
     if create_only:
         if world.assumed.there_already == 412:
             raise Refusal(412, "PreconditionFailed", f"The condition in If-None-Match was not met: {vm.name} exists.")
-        raise Refusal(409, "PropertyChangeNotAllowed", "Changing property 'osProfile.customData' is not allowed.")
+        raise Refusal(409, "PropertyChangeNotAllowed", "Changing property 'osProfile' is not allowed.")
     if body["properties"].get("osProfile") != vm.properties["osProfile"]:
-        raise Refusal(409, "PropertyChangeNotAllowed", "Changing property 'osProfile.customData' is not allowed.")
+        raise Refusal(409, "PropertyChangeNotAllowed", "Changing property 'osProfile' is not allowed.")
     return 200, vm.raw, ""
 
 
@@ -63,8 +63,9 @@ def _sound(world: World, name: str, body: Json) -> None:
     known = world.sizes[size]
     if known.restricted or (_zone(body) and _zone(body) not in known.zones):
         raise Refusal(409, *_no_room(size, _zone(body), "Spot"))  # the same words as for no capacity
-    image = properties.get("storageProfile", {}).get("imageReference", {}).get("id", "")
-    if image.lower() not in world.images:
+    asked = properties.get("storageProfile", {}).get("imageReference", {})
+    image = asked.get("id") or ":".join(asked.get(key, "") for key in ("publisher", "offer", "sku"))
+    if image.lower() not in world.images and asked.get("version") not in world.market.get(image, ()):
         refuse(f"The gallery image {image} is not available in {world.region} region.", "GalleryImageNotFound", 404)
     if properties["storageProfile"]["osDisk"]["createOption"] != "FromImage":
         refuse("osDisk.createOption must be FromImage")
@@ -81,12 +82,13 @@ def _system(properties: Json, refuse: object) -> None:
     linux = said.get("linuxConfiguration", {})
     if not said.get("adminPassword") and not (linux.get("ssh") or {}).get("publicKeys"):
         fail("Authentication using either SSH or by user name and password must be enabled in Linux profile.")
+    text = properties.get("userData", "")
     try:
-        size = len(base64.b64decode(said.get("customData", ""), validate=True))
+        base64.b64decode(text, validate=True)
     except binascii.Error:
-        size = _CUSTOM_DATA + 1
-    if size > _CUSTOM_DATA:
-        fail("Custom data in OSProfile must be in Base64 encoding and with a maximum length of 87380 characters.")
+        fail("User data must be in Base64 encoding.")
+    if len(text) > _USER_DATA:
+        fail("User data must have a maximum length of 64 KB.")
 
 
 def _network(properties: Json, refuse: object) -> None:
@@ -188,12 +190,14 @@ def _begun(world: World, group: str, name: str, body: Json) -> Vm:
     raw |= {"id": id, "name": name, "type": "Microsoft.Compute/virtualMachines", "etag": '"1"'}
     properties = raw["properties"]
     properties |= {"provisioningState": "Creating", "vmId": world.number(), "timeCreated": world.stamp()}
-    properties["osProfile"].pop("customData", None)  # it is never shown again
+    user_data = properties.pop("userData", "")  # only shown to who asks for it ($expand=userData)
     wanted = properties["networkProfile"].pop("networkInterfaceConfigurations")
     shown = []
     for nic in wanted:
         nic_id = world.id("resourceGroups", group, "providers", "Microsoft.Network", "networkInterfaces", nic["name"])
+        (asked,) = nic["properties"]["ipConfigurations"]
         address = {"name": "ip", "properties": {"privateIPAddress": world.address(), "primary": True}}
+        address["properties"]["subnet"] = {"id": asked["properties"]["subnet"]["id"]}
         said = {"virtualMachine": {"id": id}, "ipConfigurations": [address], "provisioningState": "Succeeded"}
         world.nics[nic_id] = {"id": nic_id, "name": nic["name"], "location": raw["location"], "properties": said}
         option = nic["properties"].get("deleteOption", "Detach")
@@ -201,7 +205,7 @@ def _begun(world: World, group: str, name: str, body: Json) -> Vm:
     properties["networkProfile"]["networkInterfaces"] = shown
     disk = world.id("resourceGroups", group, "providers", "Microsoft.Compute", "disks", f"{name}_OsDisk")
     world.disks[disk] = id.lower()
-    vm = world.vms[id.lower()] = Vm(raw, group, world.now())
+    vm = world.vms[id.lower()] = Vm(raw, group, world.now(), user_data=user_data)
     world.made.append(name)
     return vm
 

@@ -10,8 +10,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, NamedTuple
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import parse_qs, unquote, urlsplit
 
+from lab.azure import declared
 from lab.azure.calls import Answer, Calls
 from lab.azure.description import Call, Wrong, call, check_answer
 from lab.azure.world import Json, Refusal, World
@@ -49,6 +50,7 @@ class Cloud(World):
         self.calls: list[Call] = []  # in order, refused ones too
         self.faults: list[Fault] = []
         self.wrong: list[str] = []  # answers of ours that the SDK's models don't have: none may be
+        self.declared = declared.Declared(self)
         self._answers, self._lock = Calls(self, lambda: self.url), threading.Lock()
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), _Handler)
         self._server.daemon_threads = True
@@ -73,6 +75,8 @@ class Cloud(World):
         """An answer; None: the connection is lost."""
         with self._lock:
             self.settle()
+            if url.startswith(declared.ROOT):
+                return Http(*self.declared.handle(verb, unquote(url), body))
             if other := self._beside(verb, url):
                 return other
             try:

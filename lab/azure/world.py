@@ -47,6 +47,7 @@ class Delays:
     create_s: float = 0.0
     delete_s: float = 0.0
     evict_s: float = 30.0
+    image_s: float = 0.0
     list_s: float = 0.0  # until lists show a machine or a group
 
 
@@ -58,6 +59,7 @@ class Size:
     cores: int = 96
     zones: tuple[str, ...] = ("1", "2", "3")
     restricted: str = ""
+    able: dict[str, str] = field(default_factory=dict)  # capabilities beside its vCPUs
 
 
 @dataclass
@@ -66,6 +68,14 @@ class Reservation:
     zone: str
     count: int
     kind: str = "Targeted"
+
+
+@dataclass
+class Workflow:
+    """Of Logic Apps, as it is looked at. `runs`: when they began (seconds since 1970), and how they ended."""
+
+    state: str = "Enabled"
+    runs: list[tuple[float, str]] = field(default_factory=list)
 
 
 @dataclass
@@ -80,6 +90,8 @@ class Vm:
     reserved: str = ""  # the reservation that it runs in
     allocated: bool = False
     console: str = ""
+    user_data: str = ""  # in base64
+    generalized: bool = False
     view: Json = field(default_factory=dict)  # what its instance view has more
 
     @property
@@ -118,9 +130,16 @@ class World(Timeline):
         self.capacity: dict[tuple[str, str, str], int] = {}  # (size, zone, priority); missing: enough
         self.clusters: dict[str, int] = {}  # size -> machines of one scale set; missing: enough
         self.quota: dict[str, int] = {}  # cores by family, "cores", "lowPriorityCores"; missing: enough
+        self.in_use: dict[str, int] = {}  # of those, beside what is here
+        self.providers: dict[str, str] = {}  # resource provider -> its state; missing: Registered
+        self.actions: list[str] = ["*"]  # that the caller may do
+        self.refused: list[str] = []  # of those
+        self.workflows: dict[str, Workflow] = {}  # by name
         self.spot_usd: dict[str, float] = {}
         self.reservations: dict[str, Reservation] = {}  # by the name of their group
         self.images: dict[str, Json] = {}  # gallery image versions, by id in lower case
+        self.definitions: dict[str, Json] = {}  # of images in galleries, by id in lower case: what differs
+        self.market: dict[str, list[str]] = {}  # publisher:offer:sku -> versions
         self.groups: dict[str, Json] = {}  # by name in lower case
         self.scale_sets: dict[str, Json] = {}  # by id in lower case
         self.vms: dict[str, Vm] = {}  # by id in lower case

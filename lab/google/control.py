@@ -118,9 +118,18 @@ class Control(ThreadingHTTPServer):
 
 
 _CALLS = {
-    (name.partition("_")[0].upper(), f"/lab/{name.partition('_')[2]}"): method
-    for name, method in vars(Control).items()
-    if name.startswith(("get_", "post_")) and name != "get_request"
+    ("GET", "/lab/health"): Control.get_health,
+    ("GET", "/lab/capacity"): Control.get_capacity,
+    ("POST", "/lab/capacity"): Control.post_capacity,
+    ("POST", "/lab/interrupt"): Control.post_interrupt,
+    ("POST", "/lab/images"): Control.post_images,
+    ("POST", "/lab/secrets"): Control.post_secrets,
+    ("POST", "/lab/subjects"): Control.post_subjects,
+    ("POST", "/lab/impersonators"): Control.post_impersonators,
+    ("POST", "/lab/metadata"): Control.post_metadata,
+    ("GET", "/lab/instances"): Control.get_instances,
+    ("GET", "/lab/calls"): Control.get_calls,
+    ("GET", "/lab/leftovers"): Control.get_leftovers,
 }
 
 

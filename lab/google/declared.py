@@ -5,6 +5,7 @@ What one names has to be there, and what another one names can't be taken away, 
 from __future__ import annotations
 
 import json
+import threading
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
@@ -130,6 +131,7 @@ class Declared:
     def __init__(self, world: World):
         self.world = world
         self.held: dict[str, dict[str, Json]] = {token: {} for token in KINDS}
+        self._lock = threading.Lock()  # who asks without a server holds none
 
     def handle(self, verb: str, path: str, body: bytes) -> tuple[int, bytes]:
         """/lab/declared/TYPE[?id]: POST makes, PUT changes, GET shows, DELETE takes away."""
@@ -138,7 +140,8 @@ class Declared:
         try:
             if token not in KINDS:
                 raise Refusal(501, "notImplemented", f"this stand-in doesn't know {token}")
-            return 200, json.dumps(getattr(self, f"_{verb.lower()}")(token, its_id, said)).encode()
+            with self._lock:
+                return 200, json.dumps(getattr(self, f"_{verb.lower()}")(token, its_id, said)).encode()
         except Refusal as error:
             return error.status, json.dumps({"reason": error.reason, "message": str(error)}).encode()
 

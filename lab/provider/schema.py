@@ -61,7 +61,7 @@ def required(cls: type) -> frozenset[str]:
 
 
 @functools.cache
-def _input_types(cls: type) -> dict[str, Any]:
+def input_types(cls: type) -> dict[str, Any]:
     """By wire name. What they name is loaded by that."""
     with _IMPORTING:
         return _types.input_type_types(cls)
@@ -92,7 +92,7 @@ def problems(cls: type, implemented: Tree | None, inputs: Props, path: str = "")
     """Every input that the SDK's class doesn't have, that the stand-in doesn't implement (None: all of it is), or that
     is missing.
     """
-    types = _input_types(cls)
+    types = input_types(cls)
     sdk = cls.__module__.partition(".")[0].replace("_", "-")
     plugin = sdk.removeprefix("pulumi-")
     for key in sorted(required(cls) - set(inputs)):

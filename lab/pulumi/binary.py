@@ -23,7 +23,7 @@ PLUGIN = Program(
     "pulumi-resource-kubernetes", "kubernetes", ".", f"{STRIPPED} -X {PROVIDER}/pkg/version.Version={PROVIDER_VERSION}"
 )
 MODULE = HERE / "kubernetes"
-PLUGINS = [HERE.parent / name / "bin" for name in ("aws_plugin", "google_plugin", "kubernetes_plugin")]
+PLUGINS = [HERE.parent / name / "bin" for name in ("aws_plugin", "azure_plugin", "google_plugin", "kubernetes_plugin")]
 
 
 def path() -> Path:

@@ -42,14 +42,14 @@ def test_a_launch_has_a_group_of_its_own_and_makes_each_machine_only_where_none_
     assert set(bench.cloud.groups["ib-1"]["tags"]) >= {"ironburst:cluster", "ironburst:lease", "ironburst:launched"}
 
 
-def test_what_is_made_beside_a_machine_goes_with_it_and_user_data_is_no_secret_of_imds(bench):
+def test_what_is_made_beside_a_machine_goes_with_it_and_user_data_is_where_its_metadata_service_shows_it(bench):
     over(bench, market="spot", max_usd_per_hour=51.5, place=bench.place | {"identity_id": "/subscriptions/x/id"})
     (call,) = bench.cloud.asked(PUT)
     said = call.body["properties"]
     assert said["storageProfile"]["osDisk"]["deleteOption"] == "Delete"
     (nic,) = said["networkProfile"]["networkInterfaceConfigurations"]
     assert nic["properties"]["deleteOption"] == "Delete" and nic["tags"]["ironburst:lease"] == "l1"
-    assert base64.b64decode(said["osProfile"]["customData"]) == b'{"nodes": ["p5-1"]}' and "userData" not in said
+    assert base64.b64decode(said["userData"]) == b'{"nodes": ["p5-1"]}' and "customData" not in said["osProfile"]
     assert (said["priority"], said["evictionPolicy"], said["billingProfile"]) == ("Spot", "Delete", {"maxPrice": 51.5})
     assert call.body["zones"] == ["1"] and call.body["identity"]["type"] == "UserAssigned"
     over(bench, token="ib-2", zone="eastus", place=bench.place | {"infiniband": False})
@@ -309,7 +309,7 @@ def test_a_place_that_lacks_something_is_malformed_and_says_what(bench, lacks):
 
 
 MALFORMED = {
-    "user data": {"user_data": "x" * 65_536},
+    "user data": {"user_data": "x" * 49_153},
     "a block without a name": {"market": "capacity-block"},
     "reserved spot": {"market": "spot", "capacity_reservation_group": "/x"},
     "reserved InfiniBand": {"capacity_reservation_group": "/x"},

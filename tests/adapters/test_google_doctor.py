@@ -19,7 +19,7 @@ from lab.google import server
 from tests import google_stack
 
 CHECKS = (services, rights, quotas, capacity, images, orphans)
-ZONE, KIND, FAMILY = "us-central1-a", "a3-highgpu-8g", "ironburst-lab-h100"
+ZONE, KIND, FAMILY = "us-central1-a", "a3-highgpu-8g", "ironburst-lab--h100"
 
 
 class Made:
@@ -27,7 +27,11 @@ class Made:
 
     def __init__(self):
         cloud = self.cloud = server.Cloud(seed=7)
-        cloud.images |= {"ironburst-lab-h100-1": FAMILY, "ironburst-lab-l4-1": "ironburst-lab-l4", "ubuntu-1": "ubuntu"}
+        cloud.images |= {
+            "ironburst-lab-h100-1": FAMILY,
+            "ironburst-lab-l4-1": "ironburst-lab--l4",
+            "ubuntu-1": "ubuntu",
+        }
         cloud.metrics |= {"GPUS_ALL_REGIONS": (64, 8), "NVIDIA_L4_GPUS": (16, 0), "SSD_TOTAL_GB": (8000, 500)}
         cloud.metrics |= {"PREEMPTIBLE_NVIDIA_H100_GPUS": (32, 0), "PREEMPTIBLE_NVIDIA_L4_GPUS": (8, 0)}
         cloud.spot_usd |= {KIND: 50.6, "g2-standard-48": 2.2}

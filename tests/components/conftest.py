@@ -5,19 +5,23 @@ import json
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import grpc
 import pulumi
+import pulumi_azure_native
 import pulumi_gcp
 import pytest
 from pulumi.runtime import mocks, rpc
 
 from ironburst.config import stack
 from ironburst.config.load import from_value, read_value
+from lab.azure import declared as azure
 from lab.google.declared import Declared
 from lab.google.world import World
 from lab.provider.schema import args_class, problems
+from tests.azure_stack import SUBSCRIPTION
 
 STACKS = Path(__file__).parents[2] / "stacks"
 EKS_CA = "-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----\n"
@@ -98,10 +102,14 @@ class _Cloud(mocks.Mocks):
 
     def __init__(self) -> None:
         self.google = Declared(World("gpu-prod-4711"))
+        self.azure = azure.Declared(azure.World())
+        self.azure.world.subscription = SUBSCRIPTION
 
     def new_resource(self, args: mocks.MockResourceArgs) -> tuple[str, dict]:
         if args.typ.startswith("gcp:"):
-            return self._in_google(args)
+            return self._declared(args, pulumi_gcp, self.google)
+        if args.typ.startswith("azure-native:"):
+            return self._declared(args, pulumi_azure_native, self.azure)
         extra = {"arn": f"arn:aws:mock:us-east-1:123456789012:{args.name}", "name": args.name, "latestVersion": 1}
         if args.typ.endswith(":Instance"):
             extra["privateIp"] = "10.90.1.4"
@@ -112,12 +120,12 @@ class _Cloud(mocks.Mocks):
             extra["url"] = f"http://sqs/{args.name}"
         return f"{args.name}-id", extra | args.inputs
 
-    def _in_google(self, args: mocks.MockResourceArgs) -> tuple[str, dict]:
+    def _declared(self, args: mocks.MockResourceArgs, sdk: ModuleType, there) -> tuple[str, dict]:
         """By the SDK's own classes to the last key, which mocks let pass; what a resource names is there before it."""
         said = rpc.unwrap_rpc_secret(args.inputs) if rpc.is_rpc_secret(args.inputs) else args.inputs
-        wrong = list(problems(args_class(pulumi_gcp, args.typ), None, said))
+        wrong = list(problems(args_class(sdk, args.typ), None, said))
         assert not wrong, (args.typ, args.name, wrong)
-        status, text = self.google.handle("POST", f"/lab/declared/{args.typ}", json.dumps(said).encode())
+        status, text = there.handle("POST", f"/lab/declared/{args.typ}", json.dumps(said).encode())
         made = json.loads(text)
         assert status == 200, (args.typ, args.name, made)
         return made["id"], made

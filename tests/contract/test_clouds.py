@@ -191,3 +191,10 @@ def test_a_pool_whose_image_is_nowhere_has_none(bench):
 def test_nothing_to_ask_about_is_no_trouble(bench):
     assert bench.port.interruptions([]) == [] == bench.port.troubles([])
     bench.port.acknowledge()
+
+
+@every
+def test_what_is_there_and_what_is_gone_is_prolonged_without_a_word(bench):
+    nodes = bench.launched(count=2) if bench.rents else []
+    bench.port.prolong({each.id: 4e9 for each in nodes} | {bench.unknown[0]: 4e9})
+    assert bench.port.prolong({}) is None

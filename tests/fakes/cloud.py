@@ -58,6 +58,7 @@ class FakeCloud:
         self.broken_queues: set[str] = set()
         self.unlisted: ports.CloudError | None = None  # of DescribeInstances: by tags, ids and tokens
         self.protected: dict[str, ports.CloudError] = {}  # instances that can't be ended, and how EC2 says so
+        self.until: dict[str, float] = {}  # by id, as `prolong` was told
         self.ill: list[InstanceTrouble] = []  # failed status checks and scheduled events
         self.most_at_once = 0  # launches
         self.spot_usd: dict[str, float] = {}  # what spot costs an hour now, by zone; missing: less than anybody offers
@@ -231,6 +232,9 @@ class FakeCloud:
         for id in self.protected.keys() & set(ids):
             raise self.protected[id]
         return {id for id in ids if id in self.all and not self.all[id].instance.alive}
+
+    def prolong(self, until):
+        self.until |= until
 
     def spot_prices(self, types):
         self._takes()

@@ -17,7 +17,17 @@ IMAGE = "projects/lab-project/global/images/ib-1"
 TYPE = "p5.48xlarge"  # the site's document declares that one, whatever it is called
 PLACE = {"machine_type": TYPE, "network_interfaces": [{"subnetwork": "regions/us-east/subnetworks/nodes"}]}
 PLACE |= {"boot_disk_type": "hyperdisk-balanced", "boot_disk_gb": 200}
-PORT = ("instances", "described", "by_token", "console", "terminate", "spot_prices", "acknowledge", "troubles")
+PORT = (
+    "instances",
+    "described",
+    "by_token",
+    "console",
+    "terminate",
+    "prolong",
+    "spot_prices",
+    "acknowledge",
+    "troubles",
+)
 
 
 class GoogleCloud(FakeCloud):

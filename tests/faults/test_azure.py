@@ -75,7 +75,7 @@ FAULTS = {
     "lists of machines fail": ("virtual_machines.list_all", {"status": 503, "times": 20}),
     "lists of machines are empty": ("virtual_machines.list_all", {"rewrite": lambda _: {"value": []}, "times": 8}),
     "groups can't be seen": ("resource_groups.get", {"status": 503, "times": 10}),
-    "groups can't be marked": ("resource_groups.update", {"status": 403, "reason": "AuthorizationFailed", "times": 6}),
+    "groups can't be marked": ("tags.update_at_scope", {"status": 403, "reason": "AuthorizationFailed", "times": 6}),
     "ends are refused": ("resource_groups.delete", {"status": 403, "reason": "AuthorizationFailed", "times": 10}),
     "ends are lost": ("resource_groups.delete", {"drop": True, "times": 10}),
     "slowed down": ("*", {"status": 429, "reason": "TooManyRequests", "times": 40}),

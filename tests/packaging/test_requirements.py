@@ -41,7 +41,7 @@ def test_what_the_wheel_imports_is_declared_and_the_other_way_round():
 
 
 ASKED_BY = {
-    "azure": ["ironburst.adapters.azure", "ironburst.system.azure"],
+    "azure": ["ironburst.system.azure", "ironburst.wiring.azure"],
     "dask": ["ironburst.cli.workers"],
     "google": ["ironburst.system.google", "ironburst.wiring.google"],
     "kubernetes": ["ironburst.wiring.schedulers"],

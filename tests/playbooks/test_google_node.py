@@ -263,7 +263,7 @@ def notice(node, tmp_path, status=0):
     (tmp_path / "run/ironburst/dead-man.json").write_text(json.dumps({"node": "a3-1", "scheduler": "slurm"}))
     path = os.pathsep.join((str(FILES / "google"), *sys.path))
     environment = {**os.environ, "PATH": f"{tools}:{os.environ['PATH']}", "PYTHONPATH": path}
-    command = [sys.executable, str(FILES / "google/ironburst-notice.py")]
+    command = [sys.executable, str(FILES / "ironburst-notice.py")]
     return subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True), calls
 
 

@@ -150,6 +150,9 @@ class Aws:
             raise refused[0]
         return ended
 
+    def prolong(self, until: Mapping[str, float]) -> None:
+        """Nothing: nodes end themselves, and nothing else ends them."""
+
     def spot_prices(self, types: Sequence[str]) -> dict[tuple[str, str], float]:
         """DescribeSpotPriceHistory from now on: the price in force of each type and zone, of Linux."""
         asked = {"InstanceTypes": sorted(types), "ProductDescriptions": ["Linux/UNIX"], "StartTime": datetime.now(UTC)}

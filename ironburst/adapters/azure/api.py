@@ -46,8 +46,11 @@ class Api:
         more |= {"credential_scopes": [_SCOPE]} | ({"base_url": endpoint} if endpoint else {})
         credential = credential or DefaultAzureCredential()
         self._compute = ComputeManagementClient(credential, subscription, **more)
+        resources = ResourceManagementClient(credential, subscription, **more)
         self._of = {
-            "resource_groups": ResourceManagementClient(credential, subscription, **more),
+            "resource_groups": resources,
+            "providers": resources,
+            "tags": resources,
             "network_interfaces": NetworkManagementClient(credential, subscription, **more),
         }
         self._not_before: dict[str, float] = {}  # by call
@@ -69,10 +72,19 @@ class Api:
         """Azure has taken the request; it is done later."""
         self._answers(call, *path, **more, polling=False)
 
+    def act(self, call: str, *path: Any, **more: Any) -> None:
+        """What is done when it is answered, and answered with nothing."""
+        self._answers(call, *path, **more)
+
     def operation(self, url: str) -> Json:
         """What goes on behind a request: {status, error?}."""
         request = HttpRequest("GET", url)
         return _object("operations.get", self._answers("operations.get", request)[-1])
+
+    def at(self, call: str, path: str, version: str) -> Json:
+        """A resource of a provider that there is no client for here. `call`: operations.NAME, for people and tests."""
+        request = HttpRequest("GET", path, params={"api-version": version})
+        return _object(call, self._answers(call, request)[-1])
 
     def all(self, call: str, *path: Any, **more: Any) -> list[Json]:
         """All pages of a list."""
@@ -83,6 +95,17 @@ class Api:
                 raise OutcomeUnknown(f"{call}: the answer has no list")
             found += page
         return found
+
+    def several(self, call: str, *path: Any, **more: Any) -> list[Json]:
+        """A list that is a bare array, and has no pages."""
+        answer = self._answers(call, *path, **more)[-1]
+        try:
+            said = answer.json()
+        except ValueError:
+            said = None
+        if not isinstance(said, list) or not all(isinstance(each, Mapping) for each in said):
+            raise OutcomeUnknown(f"{call}: the answer is no list")
+        return said
 
     def _answers(self, call: str, *args: Any, **more: Any) -> list[Any]:
         """The HTTP answers to a call: one, or one for each page."""
@@ -95,7 +118,7 @@ class Api:
             result = self._method(call)(*args, **more)
             if hasattr(result, "by_page"):
                 _read_all(call, result.by_page())
-            elif call == "operations.get":
+            elif call.startswith("operations."):
                 result.raise_for_status()
         except errors.raised as error:
             found = errors.of(error, call)

@@ -40,6 +40,7 @@ _MISSED = 20  # of a list: so many are asked for by their ids at once, the other
 _SHOWN_S = 3600.0  # an ended one is shown for so long, as by EC2
 _EMPTY_S = 600.0  # a group of a launch is looked at for what is left in it from then on
 _EMPTY_GROUPS = 5  # at a list
+_AHEAD_S = 300.0  # a group's end is put off by so much more at once, for it costs a call
 _LIST = "virtual_machines.list_all"
 
 
@@ -69,6 +70,7 @@ class Azure:
         self._shown: set[str] = set()  # of those, by lists
         self._ended: dict[str, _Ended] = {}  # that were, and aren't any more
         self._ours: set[str] = set()  # that we have ended, or will have
+        self._until: dict[str, float] = {}  # of groups, as this process has set it
 
     def image_id(self, reference: str) -> str | None:
         """The newest version of an image in a gallery: the image definition's id."""
@@ -115,7 +117,8 @@ class Azure:
 
     def _listed(self, tag: str, value: str) -> list[Instance]:
         """Two lists: of machines, and of their power. The second may lack some: those run, for all that is known."""
-        found = [each for each in self._api.all(_LIST) if (each.get("tags") or {}).get(tag) == value]
+        of = [(each.get("tags") or {}, each) for each in self._api.all(_LIST)]
+        found = [each for tags, each in of if tags.get(tag) == value and naming.LEASE_TAG in tags]  # not fixed nodes
         views = self._views()
         shown = [read(_LIST, lambda raw: instance(raw, views.get(raw["id"].lower())), each) for each in found]
         shown = [each for each in shown if launching.region_of(each.zone)[0] == self._region]
@@ -170,6 +173,8 @@ class Azure:
     def _empty(self, group: Json, lived_in: set[str]) -> bool:
         """Whether a group may be. A launch under way may have nothing yet."""
         age_s, tags = self._launches.age_s(group), tags_of(group)
+        if launching.COUNT not in tags:
+            return False  # the stack's own
         mine = launching.LAUNCHED in tags or launching.FAILED in tags or age_s > YOUNG_S
         here = str(group.get("location", "")).lower() == self._region
         return mine and here and age_s > _EMPTY_S and not deleting(group) and str(group["name"]).lower() not in lived_in
@@ -274,6 +279,26 @@ class Azure:
             if not errors.is_missing(error, id.name) and not errors.is_missing(error, f"'{id.group}'"):
                 raise
 
+    def prolong(self, until: Mapping[str, float]) -> None:
+        """Their groups, which a reaper deletes when their time is over. One that can't be reached keeps no other."""
+        wanted: dict[str, float] = {}
+        for id, at_s in until.items():
+            group = Id.of(id).group
+            wanted[group] = max(at_s, wanted.get(group, 0.0))
+        due = [(group, at_s + _AHEAD_S) for group, at_s in wanted.items() if at_s > self._until.get(group, 0.0)]
+        self._until = {group: at_s for group, at_s in self._until.items() if group in wanted}
+
+        def put_off(group: str, at_s: float) -> CloudError | None:
+            try:
+                self._launches.tag(group, launching.UNTIL, launching.moment(at_s))
+                self._until[group] = at_s
+            except CloudError as error:
+                return None if errors.is_missing(error, group) else error
+            return None
+
+        for refusal in filter(None, self._each(due, lambda each: put_off(*each))):
+            raise refusal
+
     def spot_prices(self, types: Sequence[str]) -> dict[tuple[str, str], float]:
         """Azure's list prices of spot, which are the same in all zones of a region."""
         found = spot.prices(self._region, types, url=self._prices_url)
@@ -296,11 +321,11 @@ class Azure:
         wanted = sorted({Id.of(id) for id in ids})
         return [found for id in wanted for found in troubles_of(str(id), views.get((id.group, id.name.lower()), {}))]
 
-    def _each(self, ids: Sequence[Id], act: Callable[[Id], Any]) -> list[Any]:
-        if not ids:
+    def _each(self, them: Sequence[Any], act: Callable[[Any], Any]) -> list[Any]:
+        if not them:
             return []
-        with ThreadPoolExecutor(min(_THREADS, len(ids))) as threads:
-            return list(threads.map(act, ids))
+        with ThreadPoolExecutor(min(_THREADS, len(them))) as threads:
+            return list(threads.map(act, them))
 
 
 def _place(resource_id: str) -> tuple[str, str]:

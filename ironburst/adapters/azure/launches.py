@@ -19,7 +19,7 @@ from ironburst.adapters.answers import read
 from ironburst.adapters.azure import errors, launching, reservations
 from ironburst.adapters.azure.api import Api, Json
 from ironburst.adapters.azure.instances import statuses
-from ironburst.adapters.azure.launching import BEGUN, COUNT, FAILED, LAUNCHED, GroupLaunch
+from ironburst.adapters.azure.launching import BEGUN, COUNT, FAILED, LAUNCHED, UNTIL, GroupLaunch
 from ironburst.adapters.azure.sizes import Sizes
 from ironburst.ports import (
     CloudError,
@@ -77,7 +77,10 @@ class GroupLaunches:
     def _begin(self, launch: GroupLaunch) -> Json:
         """Its group: from now on it is there."""
         reservations.before(self._api, launch)
-        tags = dict(launch.tags) | {BEGUN: str(int(self._now()))}
+        now = self._now()
+        tags = dict(launch.tags) | {BEGUN: str(int(now))}
+        if launch.hard_limit_s:
+            tags[UNTIL] = launching.moment(now + launch.hard_limit_s)
         group, _ = self._api.put(
             "resource_groups.create_or_update", launch.group, {"location": launch.region, "tags": tags}
         )
@@ -256,9 +259,8 @@ class GroupLaunches:
                 if why := self._sizes.never(launch.size, launch.zone):
                     error = LaunchFailed(f"{why} ({error})", error.code)
         self._failures[launch.token] = error
-        tags = dict(tags_of(group)) | {FAILED: launching.failure(f"{error.code}: {error}")}
         with contextlib.suppress(CloudError):  # who comes after us asks once more, then
-            self._api.put("resource_groups.update", launch.group, {"tags": tags})
+            self.tag(launch.group, FAILED, launching.failure(f"{error.code}: {error}"))
         self.take_back(group)
 
     def finish(self, group: Json, machines: Sequence[Json]) -> None:
@@ -268,8 +270,14 @@ class GroupLaunches:
             text = f"{_PUT}: {', '.join(outside)} would run beside the reservation"
             self._failures[tags_of(group).get(launching.TOKEN, "")] = InsufficientCapacity(text, reservations.FULL)
             self.take_back(group)
-        self._api.put("resource_groups.update", group["name"], {"tags": dict(tags_of(group)) | {LAUNCHED: "yes"}})
+        self.tag(group["name"], LAUNCHED, "yes")
         self._over.add(group["name"])
+
+    def tag(self, group: str, key: str, text: str) -> None:
+        """Set one of a group's tags; what others set meanwhile stays."""
+        scope = f"subscriptions/{self._api.subscription}/resourceGroups/{group}"
+        merged = {"operation": "Merge", "properties": {"tags": {key: text}}}
+        self._api.put("tags.begin_update_at_scope", scope, merged)
 
     def take_back(self, group: Json) -> NoReturn:
         """Raises UnderWay: it is over when its group is gone. What can't be deleted now is at the next look."""

@@ -17,6 +17,7 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
+from datetime import UTC, datetime
 from typing import Any
 
 from ironburst.nodes import naming
@@ -26,9 +27,11 @@ TOKEN, ASKED = "ironburst:token", "ironburst:asked"
 """its launch's token, and a hash of all that was asked for with it"""
 COUNT, BEGUN, LAUNCHED, FAILED = "ironburst:count", "ironburst:begun", "ironburst:launched", "ironburst:failed"
 """of a group: how many machines it was made for, when (seconds since 1970), that all were there, and why not"""
+UNTIL = "ironburst:until"
+"""of a group: when the reaper deletes it (components/azure), as 2026-11-28T20:30:00Z: it compares texts"""
 
 _TAG = 256  # characters of a value
-_CUSTOM_DATA = 65_535  # bytes, decoded
+_USER_DATA = 65_536  # bytes, in base64 ("can't exceed 64 KB")
 _SET_OF = 100  # machines of a scale set with one placement group
 _PLAIN = re.compile(r"[a-z0-9][a-z0-9-]{0,49}(?<!-)")  # Azure answers names in any case
 SET = "fabric"
@@ -54,6 +57,7 @@ class GroupLaunch:
     scale_set: Mapping[str, Any] | None
     reservation: str
     block: bool
+    hard_limit_s: int
 
 
 def group_of(token: str) -> str:
@@ -118,6 +122,7 @@ def of(request: LaunchRequest, subscription: str) -> GroupLaunch:
         scale_set=scale_set,
         reservation=str(place.get("capacity_reservation_group") or ""),
         block=request.market == "capacity-block",
+        hard_limit_s=request.hard_limit_s,
     )
 
 
@@ -126,8 +131,8 @@ def _sound(request: LaunchRequest) -> None:
     for key in ("vm_size", "subnet_id", "os_disk_type", "os_disk_gb", "ssh_public_key"):
         if not place.get(key):
             raise Malformed(f"the place of pool {pool} in {request.zone} lacks {key!r}", "Place")
-    if len(request.user_data.encode()) > _CUSTOM_DATA:
-        raise Malformed(f"the user data of pool {pool} is above {_CUSTOM_DATA} bytes", "UserData")
+    if len(_in_base64(request.user_data)) > _USER_DATA:
+        raise Malformed(f"the user data of pool {pool} is above {_USER_DATA} bytes in base64", "UserData")
     reserved = place.get("capacity_reservation_group")
     if request.market == "capacity-block" and not reserved:
         raise Malformed(f"pool {pool} is of a bought block, and its place names no group of reservations", "Place")
@@ -158,6 +163,7 @@ def _properties(request: LaunchRequest, name: str, tags: Mapping[str, str]) -> d
         },
         "diagnosticsProfile": {"bootDiagnostics": {"enabled": True}},
         "priority": "Spot" if request.market == "spot" else "Regular",
+        "userData": _in_base64(request.user_data),  # its metadata service shows it to a machine, custom data no more
     }
     if place.get("security_type"):
         out["securityProfile"] = {"securityType": place["security_type"]}
@@ -172,11 +178,11 @@ def _properties(request: LaunchRequest, name: str, tags: Mapping[str, str]) -> d
 
 
 def _system(request: LaunchRequest, name: str) -> dict[str, Any]:
-    key = {"path": "/home/ironburst/.ssh/authorized_keys", "keyData": request.place["ssh_public_key"]}
+    user = request.place.get("admin_user") or "ironburst"
+    key = {"path": f"/home/{user}/.ssh/authorized_keys", "keyData": request.place["ssh_public_key"]}
     return {
         "computerName": name,
-        "adminUsername": "ironburst",
-        "customData": base64.b64encode(request.user_data.encode()).decode(),
+        "adminUsername": user,
         "linuxConfiguration": {"disablePasswordAuthentication": True, "ssh": {"publicKeys": [key]}},
     }
 
@@ -210,6 +216,15 @@ def _tags(request: LaunchRequest) -> dict[str, str]:
         if not 0 < len(said[key]) <= _TAG:
             raise Malformed(f"{key} {said[key]!r} doesn't fit into a tag's {_TAG} characters", "Tag")
     return dict(request.place.get("tags") or {}) | {key: text for key, text in said.items() if 0 < len(text) <= _TAG}
+
+
+def _in_base64(text: str) -> str:
+    return base64.b64encode(text.encode()).decode()
+
+
+def moment(at_s: float) -> str:
+    """As UNTIL has it."""
+    return datetime.fromtimestamp(at_s, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def failure(text: str) -> str:

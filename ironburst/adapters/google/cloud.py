@@ -6,7 +6,7 @@ Nothing ends in a list here: an ended instance is one that isn't found, and why 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Any
@@ -205,6 +205,9 @@ class Google:
         if found is not None and found.state != "stopping":  # another operation is on it, which isn't its end
             raise OutcomeUnknown(f"instances.delete: {id} isn't ready to be deleted", "RESOURCE_NOT_READY")
         return found is not None and not found.alive
+
+    def prolong(self, until: Mapping[str, float]) -> None:
+        """Nothing: nodes end themselves, and nothing else ends them."""
 
     def spot_prices(self, types: Sequence[str]) -> dict[tuple[str, str], float]:
         """Google's list prices of spot, which are the same in all zones of a region."""

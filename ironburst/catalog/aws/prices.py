@@ -2,8 +2,8 @@
 
 from typing import Literal
 
+from ironburst.catalog import instances
 from ironburst.catalog.instances import NetworkPrice
-from ironburst.catalog.tables import table
 
 NetworkItem = Literal[
     "nat-gateway",
@@ -24,8 +24,4 @@ NetworkItem = Literal[
 
 def network_price(item: NetworkItem, region: str) -> NetworkPrice | None:
     """What a part of a network, or a control plane of EKS, costs; None where it isn't known."""
-    prices = table("aws_network_prices.csv")
-    for row in prices.rows:
-        if (row["region"], row["item"]) == (region, item) and row["usd"]:
-            return NetworkPrice(float(row["usd"]), prices.as_of)
-    return None
+    return instances.network_price("aws_network_prices.csv", region=region, item=item)

@@ -2,8 +2,8 @@
 
 from typing import Literal
 
+from ironburst.catalog import instances
 from ironburst.catalog.instances import NetworkPrice
-from ironburst.catalog.tables import number, table
 
 NetworkItem = Literal[
     "nat-gateway",
@@ -18,6 +18,4 @@ NetworkItem = Literal[
 
 def network_price(item: NetworkItem) -> NetworkPrice | None:
     """Of an hour or a GiB; None where it isn't known."""
-    prices = table("google_network_prices.csv")
-    usd = next(number(row, "usd") for row in prices.rows if row["item"] == item)
-    return None if usd is None else NetworkPrice(usd, prices.as_of)
+    return instances.network_price("google_network_prices.csv", item=item)

@@ -22,7 +22,5 @@ FORMS = {
     CIRCUIT: _ID,
     RESERVATION: _ID,
     VAULT: _ID,
-    IMAGE: "write PUBLISHER:OFFER:SKU:VERSION, or the id of an image: /subscriptions/...",
-    PUBLIC_KEY: "write the line of its .pub file; Azure takes ssh-rsa and ssh-ed25519",
 }
 """pattern: what to write"""

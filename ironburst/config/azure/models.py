@@ -6,12 +6,12 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
-from ironburst.config.azure import names
 from ironburst.config.azure.forms import IMAGE, PUBLIC_KEY, RESERVATION, UUID, VAULT
 from ironburst.config.azure.network_models import AzureNetwork
 from ironburst.config.cloud_models import ISSUER, Ci, Cloud, Group, Images, OwnedBought, Pool
 from ironburst.config.software_models import Strict
 from ironburst.config.types import Moment
+from ironburst.nodes import azure as names
 
 DiskType = Literal["Premium_LRS", "StandardSSD_LRS"]
 SecurityType = Literal["TrustedLaunch"]
@@ -148,7 +148,7 @@ class AzureCloud(Cloud):
     network: AzureNetwork
     ssh_public_key: str = Field(
         pattern=PUBLIC_KEY,
-        description="of the user ironburst on every node; Azure makes no Linux machine without one",
+        description="of the user that Azure makes on every node, ssh.cloud_user; it makes no Linux machine without one",
         examples=["ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIHVsZm9y ops@example.org"],
     )
     groups: list[AzureGroup] = Field(default=[])

@@ -36,6 +36,8 @@ from ironburst.config.checks import (
 from ironburst.config.checks.aws import cloud, data, identity, network, places, rights, tags
 from ironburst.config.checks.aws import doubtful as first
 from ironburst.config.checks.aws.eks import hosted, support
+from ironburst.config.checks.azure import cloud as third
+from ironburst.config.checks.azure import network as third_network
 from ironburst.config.checks.common import At, Findings, clouds
 from ironburst.config.checks.google import cloud as second
 from ironburst.config.checks.google import network as second_network
@@ -82,6 +84,8 @@ CHECKS: tuple[Callable[[ClusterConfig], Findings], ...] = (
     networks.head_linked,
     second.cloud,
     second_network.network,
+    third.cloud,
+    third_network.network,
     data.data,
     rights.policy_sizes,
     rights.boundary,
@@ -91,6 +95,7 @@ CHECKS: tuple[Callable[[ClusterConfig], Findings], ...] = (
     doubtful.doubtful,
     first.doubtful,
     second.doubtful,
+    third.doubtful,
     karpenter.karpenter,
     software.scheduler,
     software.dgx_os,
@@ -106,6 +111,7 @@ OF_A_DAY: tuple[Callable[[ClusterConfig, datetime], Findings], ...] = (
     allowances.ends,
     cloud.capacity,
     second.capacity,
+    third.capacity,
     support,
     identity.authorities,
 )
@@ -115,7 +121,7 @@ OF_EACH_CLOUD: frozenset[Callable[..., Findings]] = frozenset(
         *(network.hall_links, networks.head_linked, scheduler.joined_with, bridge.joined_with),
         *(instance_types.instance_types, second.cloud, second_network.network, data.data, rights.policy_sizes),
         *(rights.boundary, tags.tags, first.doubtful, second.doubtful, cloud.capacity, second.capacity),
-        identity.authorities,
+        *(third.cloud, third_network.network, third.doubtful, third.capacity, identity.authorities),
     )
 )
 """those that look at `cloud` alone: they see each as if it were the only one"""

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from ironburst import catalog
 from ironburst.catalog.google.prices import NetworkItem, network_price
-from ironburst.config.estimate import HOURS_PER_MONTH, Estimate
+from ironburst.config.estimate import HOURS_PER_MONTH, Estimate, NetworkPart, of_network
 from ironburst.config.google import declared
 from ironburst.config.google.models import GoogleCloud
 from ironburst.config.models import ClusterConfig
@@ -39,13 +38,5 @@ def network(cloud: GoogleCloud) -> Estimate:
             said = f"{link.gb_per_month:,g} GB a month to {link.hall}"
             parts.append((said, link.gb_per_month / HOURS_PER_MONTH, WAY_OUT[link.kind]))
     data += [(f"to {link.hall}", WAY_OUT[link.kind]) for link in links if link.gb_per_month is None]
-    what = ", ".join(["network", *(name for name, _, _ in parts if name)])
-    sums = [(count, network_price(item)) for _, count, item in parts]
-    unknown = [item for _, _, item in parts if network_price(item) is None]
-    if unknown:
-        return Estimate(what, None, None, remedy=f"the catalogue has no price of {', '.join(dict.fromkeys(unknown))}")
-    known: list[tuple[float, catalog.NetworkPrice]] = [(count, found) for count, found in sums if found]
-    per_gb = [(name, network_price(item)) for name, item in data]
-    beside = ", ".join(f"{found.usd:g} USD a GB {name}" if found else f"data {name}" for name, found in per_gb)
-    total = sum(count * found.usd for count, found in known)
-    return Estimate(what, total, None, beside=f"beside that {beside}" if beside else "")
+    priced = [NetworkPart(called, count, item, network_price(item)) for called, count, item in parts]
+    return of_network(priced, [(called, network_price(item)) for called, item in data])

@@ -44,7 +44,10 @@ def test_instances_of_a_region_have_its_zones(capsys):
     ("asked", "words"),
     [
         (["platforms", "nothing-such"], "nothing with 'nothing-such'; `ironburst catalog platforms` lists all"),
-        (["instances", "--region", "Frankfurt"], "did you mean 'eu-central-1' or 'europe-west3'?"),
+        (
+            ["instances", "--region", "Frankfurt"],
+            "'eu-central-1', 'europe-west3' or 'germanywestcentral'?",
+        ),
     ],
 )
 def test_what_is_not_there(capsys, asked, words):

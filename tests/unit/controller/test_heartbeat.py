@@ -8,7 +8,7 @@ import pytest
 
 from ironburst.controller import heartbeat, records
 from ironburst.document import parse
-from ironburst.ports import SchedulerError
+from ironburst.ports import Refused, SchedulerError
 from tests.fakes import document
 from tests.fakes.dead_man import LOOK_S, program
 from tests.fakes.world import World
@@ -148,6 +148,30 @@ def test_a_heartbeat_that_slurm_refuses_stops_nothing(tmp_path):
     world.until(lambda: world.slurm.state(job) == "RUNNING")
     world.tick()
     assert "slurmctld is busy" in world.events("trouble")
+
+
+def test_what_is_wanted_is_prolonged_with_each_heartbeat_and_a_cloud_that_refuses_stops_none(tmp_path):
+    """For as long as it may live without one: by then a job that began at this moment has ended."""
+    world = World(tmp_path)
+    world.fill_home()
+    world.slurm.submit(limit_s=3000.0, runs_s=3000.0)
+    world.until(lambda: records.READY in world.states())
+    world.tick()
+    (lease,) = world.ledger.leases()
+    limit_s = world.document.pools[0].max_run_s + world.document.pools[0].idle_s + records.ENDING_S
+    first = world.cloud.until[lease.instance_id]
+    assert world.clock.now() + limit_s - 70 <= first <= world.clock.now() + limit_s + 3600
+    for _ in range(4):
+        world.tick(30)
+    assert world.cloud.until[lease.instance_id] >= first + 60
+
+    def refuse(until):
+        raise Refused("no", "AuthorizationFailed")
+
+    world.cloud.prolong, before = refuse, world.slurm.beats
+    for _ in range(4):
+        world.tick(30)
+    assert "the end of what is rented isn't put off: no" in world.events("trouble") and world.slurm.beats > before
 
 
 # ---- both

@@ -144,7 +144,7 @@ def test_no_region_is_guessed(tmp_path, capsys):
         (["--nodes", "0", "--managed", "maybe"], "allowed: yes, no"),
         (["--nodes", "0", "--head", "head"], "is not an IPv4 address"),
         (["--nodes", "0", "--head", "10.0.0.5", "--os", "ubuntu"], "did you mean ubuntu"),
-        (["--nodes", "0", "--head", "10.0.0.5", "--region", "Frankfurt"], "did you mean 'eu-central-1' or 'europe-west3'?"),
+        (["--nodes", "0", "--head", "10.0.0.5", "--region", "Frankfurt"], "did you mean 'eu-central-1', 'europe-west3' or 'germanywestcentral'?"),
         (["--nodes", "0", "--head", "10.0.0.5", "--rent", "p5.48xlarge"], "write TYPE=NODES"),
         (["--nodes", "0", "--head", "10.0.0.5", "--rent", "p5.48=2"], "Unknown instance type 'p5.48': did you mean 'p5.48xlarge'"),
         (["--nodes", "0", "--head", "10.0.0.5", "--rent", "p5.48xlarge=2", "--zones", "us-west-2a"], "is not a zone of us-east-1"),

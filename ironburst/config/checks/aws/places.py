@@ -51,8 +51,8 @@ def names_of_groups(config: ClusterConfig) -> Findings:
     for n, group in enumerate(config.cloud.groups):
         if group.count > 1 and config.scheduler_of(group) is slurm:
             message = (
-                "isn't written, so its nodes keep the names that EC2 gives them, and a job on two of them doesn't find "
-                "its MASTER_ADDR; write names: hosts, or names: dns where a DNS of yours knows them"
+                "isn't written, so its nodes keep the names that the cloud gives them, and a job on two of them doesn't"
+                " find its MASTER_ADDR; write names: hosts, or names: dns where a DNS of yours knows them"
             )
             yield Finding(path_of("cloud", "groups", n), group.name, "names", f"names {message}", "warning")
 

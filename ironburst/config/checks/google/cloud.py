@@ -8,17 +8,16 @@ from datetime import datetime
 
 from ironburst import catalog
 from ironburst.catalog.google.machine_types import MachineType, machine_type
+from ironburst.config.checks import capacity as capacity_of
+from ironburst.config.checks.capacity import Place
 from ironburst.config.checks.common import Findings, unknown
 from ironburst.config.finding import Finding, path_of
 from ironburst.config.google import declared as in_google
-from ironburst.config.google.models import CalendarReservation, GoogleCloud, GoogleGroup, GooglePool
+from ironburst.config.google.models import GoogleCloud, GoogleGroup, GooglePool
 from ironburst.config.models import ClusterConfig
-from ironburst.config.types import duration_text
 from ironburst.nodes import naming
 
-At = tuple[str | int, ...]
 Nodes = GoogleGroup | GooglePool
-ZONE_MISSING = "has no time zone; write for example 2026-12-01T11:30:00Z"
 LONGEST_NAME = 63
 OURS = "ironburst"
 """how our own labels begin"""
@@ -33,19 +32,18 @@ def cloud(config: ClusterConfig) -> Findings:
         message = f"has {naming.SEPARATOR!r}, behind which a cluster's names end for Google: write one hyphen"
         yield Finding(path_of("name"), config.name, "name", message)
     yield from unknown(path_of("cloud", "region"), declared.region, lambda name: catalog.region(name, "google"))
-    for at, nodes in _nodes(declared):
+    for place, nodes in _nodes(declared):
         for kind in _kinds(nodes):
-            yield from _disks(at, nodes, kind)
-        yield from _sold(at, nodes)
+            yield from _disks(place, nodes, kind)
+        yield from _sold(place, nodes)
     for p, pool in enumerate(declared.pools):
-        yield from _markets(("cloud", "pools", p), pool)
+        at: Place = ("cloud", "pools", p)
+        yield from capacity_of.markets(at, pool)
+        yield from capacity_of.dead_man(at, pool, config.burst)
+        yield from _reservation(at, pool)
         if len(name := naming.image_family(config.name, pool.name)) > LONGEST_NAME:
             message = f"its image family would be called {name}, and {LONGEST_NAME} characters are the most: shorten it"
             yield Finding(path_of("cloud", "pools", p, "name"), pool.name, "name", message)
-        if pool.boot >= config.burst.dead_man:
-            alone = duration_text(config.burst.dead_man)
-            message = f"until it joins a node hears nobody, and ends itself after burst.dead_man, {alone}: raise that"
-            yield Finding(path_of("cloud", "pools", p, "boot"), duration_text(pool.boot), "dead-man", message)
     for key in declared.labels:
         if key.startswith(OURS):
             message = f"the label {key!r} is ours, by which nodes are known: write another"
@@ -64,17 +62,10 @@ def capacity(config: ClusterConfig, now: datetime) -> Findings:
     """Capacity that is taken back by `now`."""
     declared = in_google.of(config)
     for p, pool in enumerate(declared.pools if declared else ()):
-        here: At = ("cloud", "pools", p)
-        if pool.calendar_reservation:
-            yield from _calendar((*here, "calendar_reservation"), pool.calendar_reservation, now)
-        if pool.capacity_ends and pool.calendar_reservation:
-            message = "stands beside calendar_reservation, whose own end counts; leave it out"
-            yield Finding(path_of(*here, "capacity_ends"), str(pool.capacity_ends), "capacity", message)
-        elif pool.capacity_ends:
-            yield from _ended(path_of(*here, "capacity_ends"), pool.capacity_ends, now)
+        yield from capacity_of.over(("cloud", "pools", p), pool, now)
 
 
-def _nodes(cloud: GoogleCloud) -> Iterator[tuple[At, Nodes]]:
+def _nodes(cloud: GoogleCloud) -> Iterator[tuple[Place, Nodes]]:
     yield from ((("cloud", "groups", g), group) for g, group in enumerate(cloud.groups))
     yield from ((("cloud", "pools", p), pool) for p, pool in enumerate(cloud.pools))
 
@@ -87,7 +78,7 @@ def _kinds(nodes: Nodes) -> Iterator[MachineType]:
             continue  # said by instance_types
 
 
-def _disks(at: At, nodes: Nodes, kind: MachineType) -> Findings:
+def _disks(at: Place, nodes: Nodes, kind: MachineType) -> Findings:
     if kind.hyperdisk_only and nodes.root_disk_type not in (None, "hyperdisk-balanced"):
         message = f"{kind.name} boots from hyperdisk-balanced alone: leave it out"
         yield Finding(path_of(*at, "root_disk_type"), nodes.root_disk_type, "disk", message)
@@ -103,7 +94,7 @@ def _disks(at: At, nodes: Nodes, kind: MachineType) -> Findings:
         yield Finding(path_of(*at, "local_ssds"), nodes.local_ssds, "disk", message)
 
 
-def _sold(at: At, nodes: Nodes) -> Findings:
+def _sold(at: Place, nodes: Nodes) -> Findings:
     """Some types are sold on demand only in a reservation."""
     on_demand = isinstance(nodes, GoogleGroup) or "on-demand" in nodes.markets
     for kind in _kinds(nodes):
@@ -120,44 +111,14 @@ def _sold(at: At, nodes: Nodes) -> Findings:
         yield Finding(path_of(*at, "compact_placement"), True, "capacity", message)
 
 
-def _markets(at: At, pool: GooglePool) -> Findings:
-    markets = path_of(*at, "markets")
-    if pool.calendar_reservation and pool.markets != ["capacity-block"]:
-        message = "beside calendar_reservation a pool has the market capacity-block alone: leave markets out"
-        yield Finding(markets, pool.markets, "capacity", message)
-    elif "capacity-block" in pool.markets and not pool.calendar_reservation:
-        message = "names capacity-block without one: write calendar_reservation with its name and its end"
-        yield Finding(markets, pool.markets, "capacity", message)
-    if pool.calendar_reservation and pool.reservation:
-        message = "stands beside calendar_reservation; an instance takes one"
-        yield Finding(path_of(*at, "reservation"), pool.reservation, "capacity", message)
-    if pool.reservation and "spot" in pool.markets:
-        message = "names spot beside reservation; Google starts no spot machine in one: leave one out"
-        yield Finding(markets, pool.markets, "capacity", message)
+def _reservation(at: Place, pool: GooglePool) -> Findings:
+    """It is in one zone, and of one type."""
     if pool.reserved and len(pool.zones) > 1:
         message = "names more than one zone, and a reservation is in one: name that one only"
         yield Finding(path_of(*at, "zones"), pool.zones, "capacity", message)
     if pool.reserved and len(pool.types) > 1:
         message = "has several beside a reservation, which is of one: make it its own pool"
         yield Finding(path_of(*at, "instance_types"), pool.types, "capacity", message)
-    if len(set(pool.markets)) < len(pool.markets):
-        yield Finding(markets, pool.markets, "duplicate", "names a market twice")
-
-
-def _calendar(at: At, bought: CalendarReservation, now: datetime) -> Findings:
-    yield from _ended(path_of(*at, "ends"), bought.ends, now)
-    if bought.starts and bought.starts.tzinfo is None:
-        yield Finding(path_of(*at, "starts"), str(bought.starts), "time-zone", ZONE_MISSING)
-    elif bought.starts and bought.ends.tzinfo and bought.starts >= bought.ends:
-        message = f"is not before its end, {bought.ends}: give both as Google shows them"
-        yield Finding(path_of(*at, "starts"), str(bought.starts), "order", message)
-
-
-def _ended(path: str, ends: datetime, now: datetime) -> Findings:
-    if ends.tzinfo is None:
-        yield Finding(path, str(ends), "time-zone", ZONE_MISSING)
-    elif ends <= now:
-        yield Finding(path, str(ends), "over", f"the pool's capacity ended at {ends}; nothing can be rented in it")
 
 
 _ARM = re.compile(r"(t2a|c4a|n4a|a4x)-.*")

@@ -1,8 +1,8 @@
 #!/usr/bin/python3
-"""ironburst-notice: tell the controller that Google takes this node's instance back.
+"""ironburst-notice: tell the controller that the cloud takes this node's instance back.
 
-Google tells nobody but the instance itself, half a minute before (metadata: preempted, maintenance-event). The node
-closes itself to jobs, with a reason that names its instance, and the controller finds that where it looks at nodes
+Some clouds tell nobody but the instance itself, half a minute before (ironburst_cloud.py beside this file asks). The
+node closes itself to jobs, with a reason that names its instance, and the controller finds that where it looks at nodes
 anyway. A shutdown that comes first is asked for its reason. In Kubernetes the node is cordoned, and not more.
 Python 3.9.
 """
@@ -38,8 +38,8 @@ def wait(etag=""):
             why, etag = cloud.notice(etag)
             if why:
                 return why
-        except (OSError, ValueError) as error:
-            print(f"notice: the metadata server doesn't answer: {error}", file=sys.stderr, flush=True)
+        except (OSError, LookupError, TypeError, ValueError) as error:
+            print(f"notice: the metadata service doesn't answer: {error!r}", file=sys.stderr, flush=True)
             etag = ""
             time.sleep(PAUSE_S)
         except Ended:

@@ -1,0 +1,46 @@
+"""Images of groups and pools: there, ready, of the size's architecture, and no larger than the root disk."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ironburst.config.azure.models import AzureGroup
+from ironburst.doctor.azure.site import AzureSite, Nodes, kinds
+from ironburst.doctor.azure.subscription import ImageVersion
+from ironburst.doctor.checks import CheckResult, State, answered
+
+CHECK = "images"
+
+
+def check(site: AzureSite) -> Iterator[CheckResult]:
+    """Of a pool the newest version that counts."""
+    for who, nodes in site.nodes:
+        yield from answered(CHECK, f"image of {who}", _of(site, who, nodes))
+
+
+def _of(site: AzureSite, who: str, nodes: Nodes) -> Iterator[CheckResult]:
+    fixed = isinstance(nodes, AzureGroup)
+    reference = nodes.image if isinstance(nodes, AzureGroup) else site.cloud.image_place(site.config.name, nodes.name)
+    another = f"declare another at {who}" if fixed else f"bake one: ironburst image {nodes.name}"
+    what, image = f"image of {who}", site.subscription.image(reference)
+    if image is None:
+        yield CheckResult(CHECK, what, "fail", f"{reference} isn't there, or has no version that counts", another)
+        return
+    wrong = list(_wrong(nodes, image, another))
+    for state, seen, todo in wrong:
+        yield CheckResult(CHECK, what, state, seen, todo)
+    if not wrong:
+        yield CheckResult(CHECK, what, "ok", image.name)
+
+
+def _wrong(nodes: Nodes, image: ImageVersion, another: str) -> Iterator[tuple[State, str, str]]:
+    if image.state not in ("Succeeded", "Updating"):
+        yield "fail", f"{image.name} is {image.state}", another
+    if image.disk_gb > nodes.root_disk_gb:
+        todo = f"write root_disk_gb: {image.disk_gb} or more"
+        yield "fail", f"{image.name} needs {image.disk_gb} GB, and root_disk_gb is {nodes.root_disk_gb}", todo
+    if image.generation == "V1":
+        yield "fail", f"{image.name} is of generation 1, and H100 and later sizes boot generation 2 alone", another
+    for kind in kinds(nodes):
+        if image.architecture and image.architecture != kind.architecture:
+            yield "fail", f"{image.name} is of {image.architecture}, and {kind.name} of {kind.architecture}", another

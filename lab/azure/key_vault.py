@@ -1,0 +1,72 @@
+"""Key Vault, as far as ironburst asks it: the newest version of a secret. All vaults of a subscription in one server:
+https://VAULT.vault.azure.net/... is http://127.0.0.1:PORT/VAULT/... here.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import threading
+from collections.abc import Callable
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+_GET = re.compile(r"/([a-z0-9-]+)/secrets/([A-Za-z0-9-]+)\?api-version=7\.\d")
+
+
+class KeyVault(ThreadingHTTPServer):
+    """`held`: VAULT/NAME -> value, or (value, tags). `known`: whether a token is one for vaults. `refusals`: so many
+    calls more are refused.
+    """
+
+    daemon_threads = True
+
+    def __init__(self, known: Callable[[str], bool], address: tuple[str, int] = ("127.0.0.1", 0)):
+        self.known, self.refusals = known, 0
+        self.held: dict[str, str | tuple[str, dict[str, str]]] = {}
+        super().__init__(address, _Handler)
+        threading.Thread(target=self.serve_forever, args=(0.02,), daemon=True).start()
+
+    @property
+    def url(self) -> str:
+        """Of a vault: `url.format(VAULT)`."""
+        return f"http://127.0.0.1:{self.server_port}/{{}}"
+
+    def answer(self, path: str, token: str) -> tuple[int, dict[str, Any]]:
+        asked = _GET.fullmatch(path)
+        if not self.known(token):
+            return _error(401, "Unauthorized", "AKV10000: Request is missing a Bearer or PoP token.")
+        if not asked:
+            return _error(400, "BadParameter", f"there is no call {path}")
+        if self.refusals:
+            self.refusals -= 1
+            return _error(403, "Forbidden", "Caller is not authorized to perform action on resource.")
+        vault, name = asked.groups()
+        if f"{vault}/{name}" not in self.held:
+            text = f"A secret with (name/id) {name} was not found in this key vault."
+            return _error(404, "SecretNotFound", text)
+        held = self.held[f"{vault}/{name}"]
+        value, tags = (held, {}) if isinstance(held, str) else held
+        id = f"https://{vault}.vault.azure.net/secrets/{name}/0123456789abcdef0123456789abcdef"
+        return 200, {"id": id, "value": value, "attributes": {"enabled": True}} | ({"tags": tags} if tags else {})
+
+
+def _error(status: int, code: str, text: str) -> tuple[int, dict[str, Any]]:
+    return status, {"error": {"code": code, "message": text}}
+
+
+class _Handler(BaseHTTPRequestHandler):
+    server: KeyVault
+    protocol_version = "HTTP/1.1"
+
+    def do_GET(self) -> None:
+        token = self.headers.get("Authorization", "").removeprefix("Bearer ")
+        status, said = self.server.answer(self.path, token)
+        content = json.dumps(said).encode()
+        self.send_response(status)
+        self.send_header("Content-Length", str(len(content)))
+        self.end_headers()
+        self.wfile.write(content)
+
+    def log_message(self, *_: Any) -> None:
+        """Nothing is printed."""
