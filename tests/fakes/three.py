@@ -104,6 +104,9 @@ class Trio(Together):
         return [wrong for whose in ("google", "azure") for wrong in self.clouds[whose].lab.wrong]
 
     def left_over(self):
+        """What is there still, when all is well again."""
+        for whose in ("google", "azure"):
+            self.clouds[whose].lab.faults.clear()
         return {whose: left for whose in ("google", "azure") if (left := self.clouds[whose].left_over())}
 
 
