@@ -19,7 +19,9 @@ import typing
 import urllib.parse
 import zipfile
 from pathlib import Path
+from types import SimpleNamespace
 
+import azure.identity
 import google.auth
 import google.oauth2.credentials
 import pytest
@@ -29,15 +31,18 @@ from pydantic import AfterValidator, BaseModel
 from ironburst import cli, document
 from ironburst.cli import reap, run, status, tick
 from ironburst.config import load, types
+from ironburst.config.azure.models import AzureCloud
 from ironburst.config.models import ClusterConfig
 from ironburst.system import secrets
 from lab.aws.cloud import Cloud
 from lab.aws.testing import client
+from lab.azure.key_vault import KeyVault
 from lab.bmc import Bmc
 from lab.google.iam import Binding, Iam
 from lab.google.secret_manager import SecretManager
 from lab.hosts.bmcs import machine_of
 from lab.pulumi import binary
+from tests import azure_stack
 from tests.components import google_stack
 from tests.components.conftest import lab_value, record, valid
 from tests.components.projects import project
@@ -148,6 +153,8 @@ def references_in(model):
         value = getattr(model, name)
         if f"{type(model).__name__}.{name}" in of_mine and isinstance(value, str):
             yield f"{type(model).__name__}.{name}", value
+        elif f"{type(model).__name__}.{name}" in of_mine and isinstance(value, dict):  # reference: its copy
+            yield from ((f"{type(model).__name__}.{name}", copy) for copy in value.values())
         for inner in value if isinstance(value, list | tuple) else [value]:
             if isinstance(inner, BaseModel):
                 yield from references_in(inner)
@@ -156,11 +163,11 @@ def references_in(model):
 class Planted:
     """Secrets behind references of one scheme; what rented nodes read, behind their cloud's store."""
 
-    READ_BY_NODES = ("join_token", "munge_key")
+    READ_BY_NODES = ("join_token", "munge_key", "secrets")
 
-    def __init__(self, scheme, folder, monkeypatch, url, google_store):
+    def __init__(self, scheme, folder, monkeypatch, url, google_store, vaults):
         self.scheme, self.folder, self.url, self.google_store, self.plants = scheme, folder, url, google_store, Plants()
-        self.monkeypatch, self.environment = monkeypatch, {}
+        self.monkeypatch, self.environment, self.vaults = monkeypatch, {}, vaults
         folder.mkdir()
 
     def reference(self, name, store="aws-secretsmanager"):
@@ -181,6 +188,10 @@ class Planted:
         if scheme == "google-secretmanager":
             self.google_store.held[f"projects/lab/secrets/{name.replace('.', '_')}"] = stored.encode()
             return f"google-secretmanager:lab/{name.replace('.', '_')}{said}"
+        if scheme == "azure-keyvault":
+            stored_as = f"lab-vault/{name.replace('.', '-').replace('_', '-')}"
+            self.vaults.held[stored_as] = stored
+            return f"azure-keyvault:{stored_as}{said}"
         manager = client(self.url, "secretsmanager")
         if name in [each["Name"] for each in manager.list_secrets()["SecretList"]]:
             manager.put_secret_value(SecretId=name, SecretString=stored)
@@ -249,7 +260,33 @@ def in_google_cloud(value, planted):
     value["scheduler"]["munge_key"] = planted.reference("Slurm.munge_key", store="google-secretmanager")
 
 
-DECLARATIONS = (on_slurm, on_one_hall, on_slurm_and_kubernetes, on_a_bridge, on_two_heads, in_google_cloud)
+def in_three_clouds(value, planted):
+    """The munge key is the hall's, and each cloud has a copy."""
+    on_slurm(value, planted)
+    value["ssh"]["cloud_user"] = "ironburst"
+    value["scheduler"]["munge_key"] = munge_key = planted.reference("Slurm.munge_key", store=None)
+    value["cloud"]["secrets"] = {munge_key: planted.reference("AwsCloud.secrets")}
+    google, azure = google_stack.cloud(), azure_stack.cloud()
+    google["network"]["cidr"], azure["network"]["cidr"] = "10.91.0.0/16", "10.92.0.0/16"
+    google["secrets"] = {munge_key: planted.reference("GoogleCloud.secrets", store="google-secretmanager")}
+    azure["secrets"] = {munge_key: planted.reference("AzureCloud.secrets", store="azure-keyvault")}
+    for cloud, kind in (google, "GoogleHallLink"), (azure, "AzureHallLink"):
+        cloud["network"]["hall_link"]["shared_secret"] = planted.reference(f"{kind}.shared_secret")
+        for nodes in cloud["groups"] + cloud["pools"]:
+            nodes["name"] = f"{cloud['provider']}-{nodes['name']}"
+    value["other_clouds"] = [google, azure]
+    del value["budget"]["total_usd_per_month"]  # what links to a hall cost isn't known of all
+
+
+DECLARATIONS = (
+    on_slurm,
+    on_one_hall,
+    on_slurm_and_kubernetes,
+    on_a_bridge,
+    on_two_heads,
+    in_google_cloud,
+    in_three_clouds,
+)
 SCHEMES = [
     pytest.param(scheme, marks=[] if scheme == "aws-secretsmanager" else [pytest.mark.slow])
     for scheme in secrets.SCHEMES
@@ -281,10 +318,23 @@ def google_store(monkeypatch):
 
 
 @pytest.fixture
-def planted(request, tmp_path, monkeypatch, cloud, google_store):
+def vaults(monkeypatch):
+    """Key Vault; the door of its cloud is open here (tests/contract/test_clouds.py)."""
+    store = KeyVault(lambda token: token == "token")
+    monkeypatch.setattr(AzureCloud, "closed", "")
+    monkeypatch.setenv("AZURE_KEYVAULT_URL", f"http://127.0.0.1:{store.server_port}")
+    signed_in = SimpleNamespace(get_token=lambda scope: SimpleNamespace(token="token"))
+    monkeypatch.setattr(azure.identity, "DefaultAzureCredential", lambda: signed_in)
+    yield store
+    store.shutdown()
+    store.server_close()
+
+
+@pytest.fixture
+def planted(request, tmp_path, monkeypatch, cloud, google_store, vaults):
     for name, value in (KEYS | {"AWS_ENDPOINT_URL": cloud.url}).items():
         monkeypatch.setenv(name, value)
-    return Planted(request.param, tmp_path / "secrets", monkeypatch, cloud.url, google_store)
+    return Planted(request.param, tmp_path / "secrets", monkeypatch, cloud.url, google_store, vaults)
 
 
 def declared(change, planted):
@@ -411,8 +461,11 @@ def site(tmp_path, planted, bmcs, cloud):
         ec2.release_address(AllocationId=address["AllocationId"])
 
 
-@pytest.mark.slow  # Google's store needs the signed in process that asks, and here many ask
-@pytest.mark.parametrize("planted", [each for each in secrets.SCHEMES if each != "google-secretmanager"], indirect=True)
+SIGNED_IN = ("google-secretmanager", "azure-keyvault")
+
+
+@pytest.mark.slow  # those stores need a process that is signed in, and here many ask
+@pytest.mark.parametrize("planted", [each for each in secrets.SCHEMES if each not in SIGNED_IN], indirect=True)
 def test_neither_state_nor_ci_nor_doctor_nor_converge_has_one(planted, site, tmp_path, capfd):
     with Processes() as processes:
         site("git", "init", "--quiet", "--initial-branch", "main")

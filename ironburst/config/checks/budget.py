@@ -102,11 +102,11 @@ def _beside_the_month(config: ClusterConfig) -> Findings:
         return
     rented, total = config.budget.usd_per_month, config.budget.total_usd_per_month
     try:
-        every = [(each.what, each.usd_per_month or 0.0) for each in estimates.fixed(config)]
+        every = [(each.what, each.usd_per_month) for each in estimates.fixed(config)]
     except catalog.Unknown:  # said by cloud.instance_types()
         return
-    usd = sum(each for _, each in every)
-    what = "; ".join(f"{what}, {each:,.0f}" for what, each in every)
+    usd = sum(each or 0.0 for _, each in every)
+    what = "; ".join(f"{what}, unknown" if each is None else f"{what}, {each:,.0f}" for what, each in every)
     if total is not None and usd > total:
         message = f"{total:g} is less than what runs all the time costs at worst, {usd:,.0f} a month ({what}): raise it"
         yield Finding(path_of("budget", "total_usd_per_month"), total, "too-little", message)
