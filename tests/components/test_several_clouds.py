@@ -5,14 +5,12 @@ import pytest
 
 from components.cluster import Cluster
 from ironburst import document
-from ironburst.config.google.models import GoogleCloud
 from tests.components.conftest import valid
 from tests.components.google_stack import MUNGE_KEY, cloud
 
 
 @pytest.fixture(autouse=True)
-def _open(monkeypatch):
-    monkeypatch.setattr(GoogleCloud, "closed", "")
+def _secret(monkeypatch):
     monkeypatch.setenv("HALL_KEY", "k3y-of-the-hall")
 
 

@@ -1,5 +1,6 @@
 """Two clouds in one stack file: each is checked as if it were the only one, and what is over both once."""
 
+import re
 from datetime import UTC, datetime
 
 import pytest
@@ -13,11 +14,6 @@ from tests import several_clouds
 
 NOW = datetime(2026, 11, 28, tzinfo=UTC)
 OTHER = "config.ironburst:cluster.other_clouds[0]"
-
-
-@pytest.fixture(autouse=True)
-def opened(monkeypatch):
-    monkeypatch.setattr(GoogleCloud, "closed", "")
 
 
 @pytest.fixture
@@ -86,6 +82,14 @@ def test_a_cloud_twice_and_a_second_one_alone_are_refused(declared):
 def test_the_door_of_a_second_cloud(declared, monkeypatch):
     monkeypatch.setattr(GoogleCloud, "closed", "not yet")
     assert wrong(declared) == [(f"{OTHER}.provider", "google can't be rented in yet: not yet")]
+
+
+def test_what_is_not_known_to_cost_is_no_0(declared):
+    """What a VPN of Google's costs isn't in the catalogue."""
+    declared["budget"] |= {"usd_per_month": 20}
+    del declared["budget"]["total_usd_per_month"]
+    (said,) = [message for _, message in wrong(declared, "warning") if "is for rented nodes alone" in message]
+    assert re.search(r"google network, [^;]*, unknown", said) and not re.search(r"network, [^;]*, 0\b", said)
 
 
 def test_a_key_that_is_not_there_has_its_place(declared):

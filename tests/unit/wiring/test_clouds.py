@@ -8,7 +8,6 @@ import yaml
 
 from ironburst.adapters.several_clouds import SeveralClouds
 from ironburst.cli import doctor, rights
-from ironburst.config.google.models import GoogleCloud
 from ironburst.config.load import KEY
 from ironburst.doctor.checks import CheckResult
 from ironburst.ports import LaunchRequest, OutcomeUnknown, Refused
@@ -105,7 +104,6 @@ def test_a_launch_goes_where_its_place_is_and_one_of_an_older_ironburst_to_the_o
 
 @pytest.fixture
 def stack(tmp_path, monkeypatch):
-    monkeypatch.setattr(GoogleCloud, "closed", "")
     value = several_clouds.value()
     del value["budget"]["total_usd_per_month"]
     path = tmp_path / "Pulumi.two.yaml"
