@@ -27,7 +27,7 @@ def test_what_was_not_counted_or_has_no_limit_is_over_it(found):
 def test_a_name_that_is_none_is_refused(capsys):
     with pytest.raises(SystemExit):
         gate.main(["rows"])
-    assert "there is no rows; there are help, tick" in capsys.readouterr().err
+    assert "there is no rows; there are help, status, tick" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("name", sorted(gate.GATES))

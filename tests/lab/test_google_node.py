@@ -121,7 +121,7 @@ def lab():
         site.wait([BAKER])
         install(site, BAKER, "slurmd", "slurm-client", "munge", "nftables")
         notice = {
-            f"/{where}": (CLOUD_ROLE / "files/google" / name).read_text()
+            f"/{where}": (CLOUD_ROLE / "files" / name).read_text()
             for where, name in {
                 "usr/local/sbin/ironburst-notice": "ironburst-notice.py",
                 "etc/systemd/system/ironburst-notice.service": "ironburst-notice.service",

@@ -70,6 +70,8 @@ PATHS: dict[str, tuple[str, str]] = {
     "slurm_node/tasks/runtime.yml:Services of the node run with their present settings": ("harmless", STEPS_SURVIVE),
     "slurm_login/tasks/runtime.yml:Services of the login node run with their present settings": ("harmless", BESIDE),
     "slurm_head/tasks/runtime.yml:Services of the head run with their present settings": ("harmless", CONTROL),
+    "slurm_head/tasks/runtime.yml:The second accounting daemon starts after the cluster is known/Start the second"
+    " accounting daemon again": ("harmless", "the first one answers; Slurm queues what it has to write"),
     "slurm_head/tasks/upgrade.yml:Daemons of the old release stop, the accounting daemon last": ("harmless", CONTROL),
     "slurm_head/tasks/runtime.yml:The controller runs with its present settings": ("harmless", CONTROL),
     "slurm_head/tasks/runtime.yml:What rented nodes push is received": ("harmless", CONTROL),

@@ -12,7 +12,7 @@ import yaml
 from contract import CLASSES, PLAYBOOKS, STAGES, tasks_of
 
 from ironburst import catalog
-from ironburst.document import build
+from ironburst.document import build_nodes
 
 ROLES_FOLDER = PLAYBOOKS / "roles"
 HELPERS = {"cloud_node", "needs", "packages", "slurm_host"}  # has the stage and the class of whoever includes it
@@ -217,7 +217,7 @@ def test_every_role_is_in_the_site_and_given_by_the_document():
     rented = image["vars"]["image_roles"]
     assert sorted(["base", *site]) == ROLES
     assert rented == [role for role in site if role in rented], "in the site's order"
-    given = re.findall(r'^        "(\w+)":', inspect.getsource(build._roles), re.MULTILINE)
+    given = re.findall(r'^        "(\w+)":', inspect.getsource(build_nodes.roles), re.MULTILINE)
     assert sorted(given) == ROLES
 
 

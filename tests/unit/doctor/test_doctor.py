@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ironburst import catalog
+from ironburst.catalog.aws import instances
 from ironburst.config.aws import policies
 from ironburst.config.checks.aws.provider import allowed_accounts
 from ironburst.config.load import load, settings
@@ -75,7 +75,7 @@ def test_which_quota_counts(instance_type, on_demand, spot):
 
 
 def test_every_type_that_may_be_declared_has_a_quota_on_demand():
-    types = [kind.name for kind in catalog.instance_types().values() if kind.gpu]
+    types = [kind.name for kind in instances.instance_types().values() if kind.gpu]
     assert types and [name for name in types if not quotas.code_of(name, "on-demand")] == []
 
 
