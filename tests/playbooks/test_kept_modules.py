@@ -172,7 +172,7 @@ def test_files_of_another_release_have_a_folder_of_their_own_and_go_after_a_day(
     host.play(ASK)
     (old,) = (path for path in host.kept.iterdir() if path.is_dir())
     (old / "ansible" / "module_utils" / "basic.py").write_text("raise SystemExit('of another release')")
-    host.play(ASK)
+    host.play({"ansible.builtin.ping": {}})  # another module: zip files of the same two seconds may be one and the same
     new = {path for path in host.kept.iterdir() if path.is_dir()} - {old}
     assert len(new) == 1 and old.exists()
     os.utime(old, (0, 0))
