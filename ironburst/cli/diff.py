@@ -32,7 +32,7 @@ def add_parser(subparsers: Subparsers) -> None:
     )
     for name in ("left", "right"):
         parser.add_argument(name, help="a stack file, or the name of a stack in stacks/")
-    told = f"of `{clouds.EXAMPLE.listed_by} {clouds.EXAMPLE.arguments}`, one of each"
+    told = f"of `{clouds.EXAMPLE.LISTED_BY} {clouds.EXAMPLE.ARGUMENTS}`, one of each"
     parser.add_argument("--images", nargs=2, type=Path, metavar="FILE", help=told)
     parser.add_argument("--all", action="store_true", help="also what is each environment's own")
     parser.add_argument("--json", action="store_true", help="everything as JSON: section, where, left, right, own")
@@ -86,7 +86,7 @@ def _of_pools(file: Path, written: ImageIds) -> dict[str, str]:
     try:
         return written.of_pools(file.read_text())
     except (OSError, ValueError) as error:
-        raise BadInput(f"{file} isn't what `{written.listed_by}` prints ({error})") from None
+        raise BadInput(f"{file} isn't what `{written.LISTED_BY}` prints ({error})") from None
 
 
 def _said(value: Any) -> str:

@@ -40,7 +40,7 @@ EXIT_CODES = f"""exit codes:
 (if not, the last line says so)
   130  Ctrl-C or SIGTERM; as 3
 
-example: ironburst image p5 --document .lab/lab/document.json --base-image {clouds.EXAMPLE.example} \
+example: ironburst image p5 --document .lab/lab/document.json --base-image {clouds.EXAMPLE.EXAMPLE} \
 --inventory inventory/lab"""
 
 
@@ -160,8 +160,8 @@ def _pool(document: ClusterDocument, arguments: argparse.Namespace) -> PoolDocum
     """The pool; ValueError for this or another argument that can't be."""
     pool = document.pool(arguments.pool)
     ids = clouds.image_ids(document.in_cloud(pool) if pool else document)
-    if ids and not re.fullmatch(ids.form, arguments.base_image):
-        raise ValueError(f"--base-image {arguments.base_image!r}: must be an image id, {ids.words}")
+    if ids and not re.fullmatch(ids.FORM, arguments.base_image):
+        raise ValueError(f"--base-image {arguments.base_image!r}: must be an image id, {ids.WORDS}")
     if arguments.ssh_key and not arguments.ssh_key.is_file():
         raise ValueError(f"--ssh-key {arguments.ssh_key}: there is no such file")
     if pool is None:

@@ -16,7 +16,7 @@ from ironburst.document import CloudDocument
 from ironburst.ports import Cloud
 from ironburst.ports.images import Images
 from ironburst.system.bad_input import BadInput
-from ironburst.wiring.provider import ImageIds, Provider, Rights
+from ironburst.wiring.provider import Provider, Rights
 
 
 def _api(there: CloudDocument) -> Cloud:
@@ -57,12 +57,4 @@ def _rights(wanted: Rights) -> dict[str, Any]:
     return up_policies.policies_of(wanted.config, cloud, replace(sizes.where(cloud), account=account))
 
 
-_IDS = ImageIds(
-    image_ids.FORM,
-    image_ids.WORDS,
-    image_ids.EXAMPLE,
-    image_ids.LISTED_BY,
-    image_ids.ARGUMENTS,
-    image_ids.of_pools,
-)
-AWS = Provider("AWS", _api, _images, _doctor, r"i-[0-9a-f]+", _IDS, _rights)
+AWS = Provider("AWS", _api, _images, _doctor, r"i-[0-9a-f]+", image_ids, _rights)

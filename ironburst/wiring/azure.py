@@ -14,7 +14,7 @@ from ironburst.document import CloudDocument
 from ironburst.ports import Cloud
 from ironburst.ports.images import Images
 from ironburst.system.bad_input import BadInput
-from ironburst.wiring.provider import ImageIds, Provider, Rights
+from ironburst.wiring.provider import Provider, Rights
 
 
 def _has_client() -> None:
@@ -62,20 +62,12 @@ def _rights(wanted: Rights) -> dict[str, Any]:
     return up_role.roles(wanted.config, cloud)
 
 
-_IDS = ImageIds(
-    image_ids.FORM,
-    image_ids.WORDS,
-    image_ids.EXAMPLE,
-    image_ids.LISTED_BY,
-    image_ids.ARGUMENTS,
-    image_ids.of_pools,
-)
 AZURE = Provider(
     "Azure",
     _api,
     _images,
     _doctor,
     r"[^/]+/[^/]+/[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}",
-    _IDS,
+    image_ids,
     _rights,
 )

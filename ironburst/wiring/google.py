@@ -14,7 +14,7 @@ from ironburst.document import CloudDocument
 from ironburst.ports import Cloud
 from ironburst.ports.images import Images
 from ironburst.system.bad_input import BadInput
-from ironburst.wiring.provider import ImageIds, Provider, Rights
+from ironburst.wiring.provider import Provider, Rights
 
 
 def _has_client() -> None:
@@ -56,12 +56,4 @@ def _rights(wanted: Rights) -> dict[str, Any]:
     return up_role.roles(wanted.config, cloud)
 
 
-_IDS = ImageIds(
-    image_ids.FORM,
-    image_ids.WORDS,
-    image_ids.EXAMPLE,
-    image_ids.LISTED_BY,
-    image_ids.ARGUMENTS,
-    image_ids.of_pools,
-)
-GOOGLE = Provider("Google Cloud", _api, _images, _doctor, r"[^/]+/[^/]+/\d+", _IDS, _rights)
+GOOGLE = Provider("Google Cloud", _api, _images, _doctor, r"[^/]+/[^/]+/\d+", image_ids, _rights)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 from ironburst.config.models import ClusterConfig
 from ironburst.doctor.checks import Check
@@ -23,19 +23,19 @@ class Rights:
     account: str | None
 
 
-@dataclass(frozen=True)
-class ImageIds:
-    """How a cloud writes its images. `form`: of an id, a regular expression, and in `words`; `listed_by`: a command
-    that prints those of a cluster's pools, with its `arguments`; `of_pools` reads that text, pool -> id, or raises
-    ValueError.
+class ImageIds(Protocol):
+    """How a cloud writes its images: a module of its adapters. `FORM`: of an id, a regular expression, and in `WORDS`;
+    `LISTED_BY`: a command that prints those of a cluster's pools, with its `ARGUMENTS`.
     """
 
-    form: str
-    words: str
-    example: str
-    listed_by: str
-    arguments: str
-    of_pools: Callable[[str], dict[str, str]]
+    FORM: str
+    WORDS: str
+    EXAMPLE: str
+    LISTED_BY: str
+    ARGUMENTS: str
+
+    def of_pools(self, text: str, /) -> dict[str, str]:
+        """Pool -> id, of what that command prints. Raises ValueError."""
 
 
 @dataclass(frozen=True)

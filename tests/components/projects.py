@@ -4,6 +4,8 @@ import os
 import subprocess
 from pathlib import Path
 
+import yaml
+
 from lab.pulumi import binary
 
 ROOT = Path(__file__).parents[2]
@@ -23,6 +25,35 @@ def project(folder: Path, stack: str, **more: str):
         argv = [str(binary.path()), *arguments, "--stack", stack, "--non-interactive"]
         return subprocess.run(argv, cwd=here, env=environment, capture_output=True, text=True, timeout=600)
 
+    return run
+
+
+CLOUD_ALONE = """import runpy
+import components.cluster
+from ironburst.config.azure.models import AzureCloud
+AzureCloud.closed = ""
+components.cluster.BareMetalNodes = lambda *_, **__: None
+runpy.run_path(__file__.replace("__main__", "the_program"), run_name="__main__")
+"""
+
+
+def cloud_project(folder: Path, settings: dict, declaration: dict, **environment: str):
+    """The lab's stack in another cloud, without the hall's machines: `run` of `project`, with `run.declare(**changes)`
+    of the cloud and `run.folder`. `settings`: of the cloud's plugin.
+    """
+    run, here = project(folder, "lab", **environment), folder / "project"
+    (here / "__main__.py").rename(here / "the_program.py")
+    (here / "__main__.py").write_text(CLOUD_ALONE)
+    stack = yaml.safe_load((ROOT / "stacks" / "Pulumi.lab.yaml").read_text())
+    said = {key: value for key, value in stack["config"].items() if not key.startswith("aws:")}
+    said |= settings | {"ironburst:cluster": declaration}
+
+    def declare(**changes):
+        declaration["cloud"] |= changes
+        (here / "stacks/Pulumi.lab.yaml").write_text(yaml.safe_dump(stack | {"config": said}))
+
+    declare()
+    run.declare, run.folder = declare, folder
     return run
 
 

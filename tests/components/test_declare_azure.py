@@ -6,7 +6,6 @@ opened (ironburst/config/checks/provider.py), in this test's program alone.
 import json
 
 import pytest
-import yaml
 
 from components.azure import reaper
 from ironburst import document
@@ -20,16 +19,9 @@ from lab.azure.world import Size
 from tests import azure_stack
 from tests.adapters.test_azure_reaper import send
 from tests.azure_stack import SUBSCRIPTION
-from tests.components.projects import ROOT, done, project
+from tests.components.projects import cloud_project, done
 from tests.contract.cloud_benches import AnyToken
 
-PROGRAM = """import runpy
-import components.cluster
-from ironburst.config.azure.models import AzureCloud
-AzureCloud.closed = ""
-components.cluster.BareMetalNodes = lambda *_, **__: None
-runpy.run_path(__file__.replace("__main__", "the_program"), run_name="__main__")
-"""
 GROUP = f"/subscriptions/{SUBSCRIPTION}/resourceGroups/ironburst-lab"
 IMAGE = f"{names.image(SUBSCRIPTION, 'lab', 't4')}/versions/1.0.0"
 
@@ -49,23 +41,9 @@ def world():
 @pytest.fixture
 def engine(tmp_path, world):
     """`engine("up", ...)` -> its finished process; `engine.declare(**changes)` changes the declaration."""
-    run = project(tmp_path, "lab", VPN_SECRET="k3y-of-the-hall")
-    here = tmp_path / "project"
-    (here / "__main__.py").rename(here / "the_program.py")
-    (here / "__main__.py").write_text(PROGRAM)
-    stack = yaml.safe_load((ROOT / "stacks" / "Pulumi.lab.yaml").read_text())
-    settings = {key: said for key, said in stack["config"].items() if not key.startswith("aws:")}
-    settings |= {"azure-native:subscriptionId": SUBSCRIPTION}
+    settings = {"azure-native:subscriptionId": SUBSCRIPTION}
     settings |= {"azure-native:metadataHost": world.url.removeprefix("http://")}
-    settings["ironburst:cluster"] = azure_stack.value()
-
-    def declare(**changes):
-        settings["ironburst:cluster"]["cloud"] |= changes
-        (here / "stacks/Pulumi.lab.yaml").write_text(yaml.safe_dump(stack | {"config": settings}))
-
-    declare()
-    run.declare, run.folder = declare, tmp_path
-    return run
+    return cloud_project(tmp_path, settings, azure_stack.value(), VPN_SECRET="k3y-of-the-hall")
 
 
 def port(world):

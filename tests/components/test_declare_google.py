@@ -1,6 +1,5 @@
 """The program on a stack in Google Cloud through the pulumi CLI and the stand-in of its gcp plugin, on loopback: up, a
-preview without a change, a launch into what was made, drift, destroy. The owned nodes are left out, and the door is
-opened (ironburst/config/checks/provider.py), in this test's program alone.
+preview without a change, a launch into what was made, drift, destroy. The owned nodes are left out.
 """
 
 import csv
@@ -8,7 +7,6 @@ import json
 import re
 
 import pytest
-import yaml
 from google.auth.credentials import AnonymousCredentials
 
 from ironburst import document
@@ -16,14 +14,9 @@ from ironburst.adapters.google.api import Api
 from ironburst.adapters.google.cloud import Google
 from ironburst.ports import LaunchRequest, Refused
 from lab.google.server import Cloud
+from tests.components.conftest import lab_value
 from tests.components.google_stack import MUNGE_KEY, PROJECT, REGION, ZONES, cloud
-from tests.components.projects import ROOT, done, project
-
-PROGRAM = """import runpy
-import components.cluster
-components.cluster.BareMetalNodes = lambda *_, **__: None
-runpy.run_path(__file__.replace("__main__", "the_program"), run_name="__main__")
-"""
+from tests.components.projects import ROOT, cloud_project, done
 
 
 @pytest.fixture
@@ -38,23 +31,10 @@ def world():
 @pytest.fixture
 def engine(tmp_path, world):
     """`engine("up", ...)` -> its finished process; `engine.declare(**changes)` changes the declaration."""
-    run = project(tmp_path, "lab", HALL_KEY="k3y-of-the-hall")
-    here = tmp_path / "project"
-    (here / "__main__.py").rename(here / "the_program.py")
-    (here / "__main__.py").write_text(PROGRAM)
-    stack = yaml.safe_load((ROOT / "stacks" / "Pulumi.lab.yaml").read_text())
-    settings = {key: said for key, said in stack["config"].items() if not key.startswith("aws:")}
-    settings |= {"gcp:project": PROJECT, "gcp:region": REGION, "gcp:computeCustomEndpoint": world.url_of_api}
-    settings["ironburst:cluster"]["cloud"] = cloud()
-    settings["ironburst:cluster"]["scheduler"]["munge_key"] = MUNGE_KEY
-
-    def declare(**changes):
-        settings["ironburst:cluster"]["cloud"] |= changes
-        (here / "stacks/Pulumi.lab.yaml").write_text(yaml.safe_dump(stack | {"config": settings}))
-
-    declare()
-    run.declare, run.folder = declare, tmp_path
-    return run
+    settings = {"gcp:project": PROJECT, "gcp:region": REGION, "gcp:computeCustomEndpoint": world.url_of_api}
+    declaration = lab_value() | {"cloud": cloud()}
+    declaration["scheduler"]["munge_key"] = MUNGE_KEY
+    return cloud_project(tmp_path, settings, declaration, HALL_KEY="k3y-of-the-hall")
 
 
 def port(world):

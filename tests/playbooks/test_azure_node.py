@@ -25,6 +25,7 @@ from lab.azure.key_vault import KeyVault
 from lab.azure.metadata import Metadata
 from lab.azure.server import Cloud
 from lab.azure.world import Size
+from lab.system import wait_for
 from tests.contract.cloud_benches import AnyToken
 
 FILES = PLAYBOOKS / "roles/cloud_node/files"
@@ -210,10 +211,7 @@ def notice(node, tmp_path):
 
 def looks(node, count):
     """Until the program has looked so often."""
-    limit = time.monotonic() + 60
-    while node.metadata.asked_for_events < count:
-        assert time.monotonic() < limit
-        time.sleep(0.01)
+    wait_for(lambda: node.metadata.asked_for_events >= count, 60, "the program's looks")
 
 
 @pytest.mark.parametrize(

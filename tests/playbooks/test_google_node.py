@@ -7,7 +7,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 
 import pytest
 from google.auth.credentials import AnonymousCredentials
@@ -21,6 +20,7 @@ from lab.google.iam import Binding
 from lab.google.metadata import Metadata
 from lab.google.secret_manager import SecretManager
 from lab.google.server import Cloud
+from lab.system import wait_for
 
 FILES = PLAYBOOKS / "roles/cloud_node/files"
 ZONE, KEY, EMAIL = "us-central1-a", "k" * 40, "ib-lab-nodes@lab-project.iam.gserviceaccount.com"
@@ -269,10 +269,7 @@ def notice(node, tmp_path, status=0):
 
 def waits(node):
     """Until the program has asked, and waits."""
-    limit = time.monotonic() + 60
-    while not node.metadata.waiting:
-        assert time.monotonic() < limit
-        time.sleep(0.01)
+    wait_for(lambda: node.metadata.waiting, 60, "the program's question")
 
 
 @pytest.mark.parametrize("why", ["preempted", "maintenance"])
