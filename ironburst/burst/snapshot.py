@@ -10,6 +10,7 @@ from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import Any
 
 from ironburst.burst import drains
 from ironburst.burst.budget import Budget
@@ -125,7 +126,8 @@ class Job:
     @property
     def since_s(self) -> float:
         """From when on it counts as waiting."""
-        return max(self.submit_s, self.eligible_s or 0.0)
+        submit_s, eligible_s = self.submit_s, self.eligible_s or 0.0  # `max` is a call, for each job of a queue
+        return eligible_s if eligible_s > submit_s else submit_s
 
     @property
     def least_limit_s(self) -> float:
@@ -356,6 +358,16 @@ class Snapshot:
     # what was seen of spot, where jobs with a deadline move by it
     spot: tuple[SpotMarket, ...] = field(default=(), metadata=IF_SAID)
     notes: dict[str, str] = field(default_factory=dict)  # for readers only: where this was observed
+
+    def knowing(self, **properties: object) -> Snapshot:
+        """Itself, with the values of properties that its maker has already: they aren't looked for again."""
+        vars(self).update(properties)
+        return self
+
+    @cached_property
+    def kept(self) -> dict[str, Any]:
+        """What decisions on snapshots of one maker keep for each other; empty, unless he gives it (`knowing`)."""
+        return {}
 
     @cached_property
     def waiting(self) -> tuple[Job, ...]:
