@@ -30,7 +30,8 @@ class Home:
         names = frozenset(node.name for node in self.nodes)
         barring = (job for job in at_home if job.excluded or job.passed_over)
         barred = {names & {*job.excluded, *job.passed_over} for job in barring} - {frozenset()}
-        self._new_plan = partial(Plan, snapshot.now_s, up, snapshot.jobs_on, policy.overdue_s, expected_s, barred)
+        on, kept = snapshot.jobs_on, snapshot.kept
+        self._new_plan = partial(Plan, snapshot.now_s, up, on, policy.overdue_s, expected_s, barred, kept)
         self._plan = self._new_plan()
         self._laid_anew = 0
 

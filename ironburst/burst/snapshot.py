@@ -126,8 +126,8 @@ class Job:
     @property
     def since_s(self) -> float:
         """From when on it counts as waiting."""
-        submit_s, eligible_s = self.submit_s, self.eligible_s or 0.0  # `max` is a call, for each job of a queue
-        return eligible_s if eligible_s > submit_s else submit_s
+        eligible_s = self.eligible_s or 0.0
+        return eligible_s if eligible_s > self.submit_s else self.submit_s  # `max` is a call
 
     @property
     def least_limit_s(self) -> float:
@@ -148,11 +148,6 @@ class Job:
     def takes(self, total: Resources) -> Resources:
         """What others don't get of a node with that much while it is there."""
         return total if self.exclusive == "node" else self.each
-
-
-def _lacks_type(job: Job, gpu_types: dict[str, int]) -> bool:
-    insists = job.gpu_type and not job.gpu_by_place
-    return bool(insists) and gpu_types.get(job.gpu_type, 0) < job.each.gpus
 
 
 @dataclass(frozen=True)
@@ -179,7 +174,8 @@ class Node:
 
     def could_take(self, job: Job) -> bool:
         """Whether it takes a part of the job when it is up and empty, and the job may start on it."""
-        lacks = bool(self.gpu_types) and _lacks_type(job, self.gpu_types)
+        insists = self.gpu_types and job.gpu_type and not job.gpu_by_place
+        lacks = insists and self.gpu_types.get(job.gpu_type, 0) < job.each.gpus
         barred = self.name in job.excluded or self.name in job.passed_over
         return (
             not lacks
@@ -360,7 +356,7 @@ class Snapshot:
     notes: dict[str, str] = field(default_factory=dict)  # for readers only: where this was observed
 
     def knowing(self, **properties: object) -> Snapshot:
-        """Itself, with the values of properties that its maker has already: they aren't looked for again."""
+        """Itself, with the values of properties that its maker has already."""
         vars(self).update(properties)
         return self
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from ironburst.burst import Resources, decide, lateness
-from ironburst.burst.lateness import Late, Lateness, Limit, NotYet
+from ironburst.burst.lateness import Late, Lateness, NotYet
 from ironburst.burst.limits import REFERENCE, Limits
 from tests.fakes.snapshots import BUSY, NOW, POLICY, code_of, home, job, pool, running, snapshot
 
