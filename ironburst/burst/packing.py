@@ -184,6 +184,7 @@ class Plan:
         self._needs_of: dict[Hashable, list[int | None]] = {}
         # the same by identity: that of equal ones costs a hash each time
         self._known: dict[int, tuple[Resources, list[int | None]]] = {}
+        self._asked: tuple[Job, list[int | None], float] | None = None  # a job, its needs, how long it runs
         self._lay_running(on, now_s + overdue_s, kept.setdefault("ends", {}))
 
     def _lay_running(
@@ -234,11 +235,11 @@ class Plan:
         """The first moment at which `job.nodes` nodes have room for as long
         as it runs; None: never, as the nodes are.
         """
-        needs = self._needs(job)
+        needs, lasts = self._needs(job), self._lasts_s(job)
+        self._asked = job, needs, lasts
         tail = self._one_at_end(needs) if job.nodes == 1 else self._at_end(job.nodes, needs)
         if tail and tail.start <= self.now_s:
             return tail  # nothing is sooner
-        lasts = self._lasts_s(job)
         best = tail
         for number, need in enumerate(needs):
             if need and (hole := self._kinds[number].holes.earliest(need, job.nodes, lasts)):
@@ -250,7 +251,10 @@ class Plan:
 
     def place(self, job: Job, placement: Placement) -> None:
         """Take its room for as long as the job runs."""
-        end, needs = placement.start + self._lasts_s(job), self._needs(job)
+        if self._asked is None or self._asked[0] is not job:
+            self._asked = job, self._needs(job), self._lasts_s(job)
+        _, needs, lasts = self._asked
+        end = placement.start + lasts
         for number, rows in placement.rows:
             kind, gpus = self._kinds[number], needs[number]
             if not gpus:

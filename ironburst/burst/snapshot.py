@@ -64,8 +64,7 @@ class Job:
     held: bool = False
     dependency: str = ""
     gpu_type: str = ""  # a type that the job insists on, else empty
-    # what else it insists on that a rented node can't promise: named nodes, features, a reservation, licences
-    demands: str = ""
+    demands: str = ""  # what else a rented node can't promise: named nodes, features, a reservation, licences
     excluded: tuple[str, ...] = ()  # nodes that it must not be given
     eligible_s: float | None = None  # not before (--begin)
     start_s: float | None = None
@@ -82,8 +81,7 @@ class Job:
     called: str = field(default="", metadata=IF_SAID)
     # that it starts in, and those of the files that it reads and writes by itself; empty: not known
     folders: tuple[str, ...] = field(default=(), metadata=IF_SAID)
-    # its `gpu_type` is what the places leave that it can be in: it asks for none itself
-    gpu_by_place: bool = field(default=False, metadata=IF_SAID)
+    gpu_by_place: bool = field(default=False, metadata=IF_SAID)  # `gpu_type` is what its places leave: it asks for none
     # with whom it shares a node: "node" with nobody, "user" with its user's other jobs; empty: with all
     exclusive: str = field(default="", metadata=IF_SAID)
     time_min_s: float | None = field(default=None, metadata=IF_SAID)  # its limit may be cut to that (--time-min)
@@ -127,7 +125,7 @@ class Job:
     def since_s(self) -> float:
         """From when on it counts as waiting."""
         eligible_s = self.eligible_s or 0.0
-        return eligible_s if eligible_s > self.submit_s else self.submit_s  # `max` is a call
+        return max(self.submit_s, eligible_s)  # `max` is a call
 
     @property
     def least_limit_s(self) -> float:
@@ -261,13 +259,11 @@ class Pool:
     account: str = ""  # whose jobs alone it is for; empty: everybody's
     other_types: tuple[OtherType, ...] = ()  # that its nodes may be beside `instance_type`
     in_order: bool = False  # in each market no type before those that are declared before it, whatever they cost
-    # home partition of the scheduler that its nodes join, where a site has two; empty: the policy's first
-    home: str = field(default="", metadata=IF_SAID)
+    home: str = field(default="", metadata=IF_SAID)  # partition that its nodes join, of two; empty: the policy's first
     gpu: NodeGpu | None = field(default=None, metadata=IF_SAID)  # each of a node's; None: not looked at
     # jobs that ask for GPUs without a type may have its, whatever home has
     untyped: bool = field(default=False, metadata=IF_SAID)
-    # how fast its nodes do what home's do; None: not known, counted as 1
-    relative_speed: float | None = field(default=None, metadata=IF_SAID)
+    relative_speed: float | None = field(default=None, metadata=IF_SAID)  # to home's; None: not known, counted as 1
     # what its nodes' emissions weigh where a place is chosen: no money
     carbon_usd_per_hour: float = field(default=0.0, metadata=IF_SAID)
 
@@ -346,8 +342,7 @@ class Snapshot:
     unstarted: tuple[int, ...] = ()
     # `alike` of jobs that are known to start on rented nodes: of others one is tried first
     proven: tuple[str, ...] = field(default=(), metadata=IF_SAID)
-    # names of nodes that the scheduler has powered up for a launch that the cloud refused: the next one may have them
-    spare: tuple[str, ...] = field(default=(), metadata=IF_SAID)
+    spare: tuple[str, ...] = field(default=(), metadata=IF_SAID)  # nodes powered up for a launch that the cloud refused
     # when the cloud refused the last launch of a node that nobody rents and the scheduler powers down, by its name
     refused_s: dict[str, float] = field(default_factory=dict, metadata=IF_SAID)
     halt: Halt | None = field(default=None, metadata=IF_SAID)  # None: no person has paused or stopped the renting
@@ -384,6 +379,11 @@ class Snapshot:
     def node_of(self) -> dict[str, Node]:
         """Nodes by their names."""
         return {node.name: node for node in self.nodes}
+
+    @cached_property
+    def launchable(self) -> frozenset[str]:
+        """Names of the nodes that can be launched (`Node.launchable`)."""
+        return frozenset([node.name for node in self.nodes if node.launchable])
 
     @cached_property
     def pool_of(self) -> dict[str, Pool]:

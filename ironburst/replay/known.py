@@ -1,4 +1,4 @@
-"""What a play knows of its snapshots before anybody looks for it, and what stays the same from one to the next. Pure."""
+"""What a play knows of its snapshots already, and what stays the same from one to the next. Pure."""
 
 from __future__ import annotations
 
@@ -17,8 +17,12 @@ class Known:
         self._running: dict[int, tuple[Job, ...]] = {}
         self._at_home: tuple[Job, ...] | None = ()  # None: another one has begun or ended
         self._on: dict[str, list[Job]] = {}  # a list is never changed: what was made of it is known by it
-        self._home_nodes = {node.name: node for node in home}
-        self._rented: tuple[RentedView, dict[str, list[Job]], dict[str, Node]] | None = None
+        self._home = tuple(home)
+        self._rented_jobs: tuple[Job, ...] | None = None
+        self._on_leases: dict[str, list[Job]] = {}
+        self._rented_nodes: tuple[Node, ...] | None = None
+        self._nodes: tuple[Node, ...] = ()
+        self._of_nodes: dict[str, Any] = {}
         self._kept: dict[str, Any] = {}
 
     @property
@@ -27,6 +31,16 @@ class Known:
         if self._at_home is None:
             self._at_home = tuple([part for parts in self._running.values() for part in parts])
         return self._at_home
+
+    def nodes(self, view: RentedView) -> tuple[Node, ...]:
+        """Home's and the rented ones: one and the same object while they are."""
+        if self._rented_nodes is not view.nodes:
+            self._rented_nodes, self._nodes = view.nodes, self._home + view.nodes
+            self._of_nodes = {
+                "node_of": {node.name: node for node in self._nodes},
+                "launchable": frozenset([node.name for node in self._nodes if node.launchable]),
+            }
+        return self._nodes
 
     def begins(self, number: int, parts: tuple[Job, ...]) -> None:
         """A job begins at home, in these parts."""
@@ -46,9 +60,7 @@ class Known:
         return parts[0]
 
     def of(self, view: RentedView) -> dict[str, Any]:
-        """The properties of a snapshot with this rented side."""
-        if self._rented is None or self._rented[0].jobs is not view.jobs or self._rented[0].nodes is not view.nodes:
-            nodes = self._home_nodes | {node.name: node for node in view.nodes}
-            self._rented = view, jobs_on(view.jobs), nodes
-        _, on_leases, nodes = self._rented
-        return {"jobs_on": self._on | on_leases, "node_of": nodes, "kept": self._kept}
+        """The properties of a snapshot with these `nodes`."""
+        if self._rented_jobs is not view.jobs:
+            self._rented_jobs, self._on_leases = view.jobs, jobs_on(view.jobs)
+        return {"jobs_on": self._on | self._on_leases, "kept": self._kept, **self._of_nodes}

@@ -257,7 +257,7 @@ class _Play:
         snapshot = Snapshot(
             now_s=self.now_s,
             jobs=placed + waiting,
-            nodes=self.declared + view.nodes,
+            nodes=known.nodes(view),
             pools=view.pools,
             leases=view.leases,
             cool_downs=view.cool_downs,
