@@ -135,7 +135,8 @@ class Offers:
         """`expected_s`: run times by job id, where more is known than the limit."""
         self._snapshot, self._policy, self._expected_s = snapshot, policy, expected_s
         self._owners = frozenset(pool.account for pool in snapshot.pools if pool.account)
-        self._known = [node for node in snapshot.nodes if node.gpu] if any(pool.gpu for pool in snapshot.pools) else []
+        of_known_gpus = [pool for pool in snapshot.pools if pool.gpu]
+        self._known = [node for node in snapshot.nodes if node.gpu] if of_known_gpus else []
         self._meant: dict[tuple[object, ...], tuple[NodeGpu, ...]] = {}
         self._alike: dict[tuple[object, ...], AlikeOffers] = {}
         self._of_job: dict[int, tuple[Job, JobOffers]] = {}  # by its id: they are asked for again and again
