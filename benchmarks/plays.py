@@ -33,12 +33,12 @@ from ironburst.replay.simulate import Progress, play
 from ironburst.replay.traces import Trace
 
 TRACE, JOBS, MILLION = "philly_first70d.csv.xz", 12_000, 1_000_000
+MEMORY = "MB of memory at most"
 POLICY = burst.Policy("home", 0.0, Limits(REFERENCE), spot_max_nodes=4)
 # Calls of functions, a fifth over what they are (230 and 625). A job of a play took 2,060 when each decision wrote
 # sentences that nobody read and each of its passes made anew what all of them look up, 958 when each made the slots of
-# all leases and looked at all of them again, and 800 when a play kept nothing from one decision to the next. Where alike
-# jobs share no offers, one of a decision takes 1,256.
-MEMORY = "MB of memory at most"
+# all leases and looked at all of them again, and 800 when a play kept nothing from one decision to the next. Where
+# alike jobs share no offers, one of a decision takes 1,256.
 MOST_DECIDED = {"a pending job": 280.0}
 MOST_PLAYED = {"a job of 1,000": 750.0}
 
