@@ -108,7 +108,7 @@ def _budget(money: Money) -> Iterator[Refusal]:
         unknown = ", ".join(row.what for row in money.rows if row.after is None)
         why = f"the price of {unknown} isn't known, so nobody can say whether the month stays within"
         yield Refusal(
-            "budget", "", f"{why} {money.ceiling:,.0f} USD: give one under cloud.price, or {_write('budget')}"
+            "budget", "", f"{why} {money.ceiling:,.0f} USD: give one under price of its cloud, or {_write('budget')}"
         )
     elif money.total > money.ceiling:
         why = f"a month may cost {money.total:,.0f} USD at worst, more than budget.total_usd_per_month"

@@ -155,4 +155,9 @@ def _moved(finding: Finding, at: At) -> Finding:
         return finding
     if path == here or path.startswith((f"{here}.", f"{here}[")):
         path = there + path.removeprefix(here)
-    return replace(finding, path=path, message=_OF_CLOUD.sub(there.removeprefix(f"{path_of()}."), finding.message))
+    return replace(finding, path=path, message=placed(finding.message, at))
+
+
+def placed(text: str, at: At) -> str:
+    """A sentence about one cloud, with its keys as they are in the file."""
+    return _OF_CLOUD.sub(at().removeprefix(f"{path_of()}."), text)
