@@ -33,6 +33,18 @@ def test_a_stack_in_two_clouds_is_valid(declared):
     assert config.cloud_of(config.pools[-1]).provider == "google"
 
 
+@pytest.mark.parametrize("provider", ["aws", "google"])
+def test_each_is_as_if_it_were_the_only_one(declared, provider):
+    """So what is checked, asked and written of one alone (rights, doctor, components) is so beside another."""
+    config = from_value(declared)
+    its = next(cloud for cloud in config.clouds if cloud.provider == provider)
+    beside = config.in_cloud(its)
+    alone = {key: value for key, value in declared.items() if key != "other_clouds"}
+    if provider == "google":
+        alone |= {"cloud": declared["other_clouds"][0], "scheduler": declared["scheduler"] | {"munge_key": MUNGE}}
+    assert beside.model_dump() == from_value(alone).model_dump()
+
+
 def test_each_sees_itself_alone_with_its_own_secrets(declared):
     config = from_value(declared)
     first, second = (config.in_cloud(each) for each in config.clouds)
