@@ -76,7 +76,8 @@ def run(arguments: argparse.Namespace) -> int:
     if site.monitoring.tell:
 
         def secret(reference: str) -> str:
-            return secrets.resolve(reference, near=arguments.stack_file, region=site.region).strip()
+            region = secrets.region_of(reference, site.regions)
+            return secrets.resolve(reference, near=arguments.stack_file, region=region).strip()
 
         try:
             its[site_files.ALERTMANAGER] = site_files.of_alertmanager(site.monitoring, secret)
