@@ -214,7 +214,7 @@ def _as_written(site: Site, each: Running, own: LeaseRow | None, observation: Ob
             each.zone,
             launch="",
             token="",
-            launched_s=heard.at_s if each.from_s is None else each.from_s,
+            launched_s=each.from_s or 0.0,
             pool=each.pool,
             market=each.market,
             account=each.account,
