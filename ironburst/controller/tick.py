@@ -270,6 +270,7 @@ class Controller:
     def _enforce(self, site: Site, observation: Observation) -> None:
         """What ends jobs and leases that went well so far: idle GPUs, a state that lasts, a ceiling, an order."""
         ending = False
+        ceilings.exchange(site, observation)
         self.idle_gpus.look(site, observation)
         with self._trouble(site):
             ending |= lasting.look(site, observation)
