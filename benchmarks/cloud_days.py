@@ -72,6 +72,7 @@ class Clouds(Trio):
     def __init__(self, clock: FakeClock, slurm: FakeSlurm):
         self.clock = clock
         self.paid: dict[str, tuple[float, float, float]] = {}  # id: from, to, USD an hour
+        self.stopped: set[str] = set()
         self.taken: dict[str, float] = {}  # node: when the provider took its instance
         super().__init__(clock, slurm)
 
@@ -80,8 +81,9 @@ class Clouds(Trio):
         found = {}
         for whose, cloud in self.clouds.items():
             for each in cloud.alive():
-                if whose == "google" and each.state == "stopped":
-                    continue  # its disk is left
+                if each.id in self.stopped or (whose == "google" and each.state == "stopped"):
+                    self.stopped.add(each.id)  # its disk is left
+                    continue
                 market = "spot" if each.market == "spot" else "on-demand"
                 began_s = self.paid.get(each.id, (each.launched_s, 0.0, 0.0))[0]
                 self.paid[each.id] = began_s, self.clock.at, USD[whose][market]
