@@ -51,6 +51,7 @@ def benchmarks(full: bool) -> dict[str, list[str]]:
         "kube-never": ["benchmarks.kube_days", "--days", "100" if full else "10", "--only", "a pod that never starts"],
         "full-days": ["benchmarks.full_days", "--days", "20" if full else "6", "--processes", "2"],
         "mix": ["benchmarks.mix"],
+        "plays": ["benchmarks.plays", *(["--jobs", "1000000"] if full else [])],
         "pending-pods": ["benchmarks.pending_pods"],
         "schedulers": ["benchmarks.schedulers", *([] if full else ["--jobs", "5000"])],
         "shares": ["benchmarks.shares"],

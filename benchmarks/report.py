@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from benchmarks import days, dollars, full_days, hosts, mix, report_pictures, watch
+from benchmarks import days, dollars, full_days, hosts, mix, plays, report_pictures, watch
 from benchmarks.figures import WAITS
 from benchmarks.spot_peers import SETTINGS
 
@@ -123,7 +123,7 @@ def rows(results: list[dict[str, Any]]) -> Iterator[tuple[str, list[Line]]]:
         _dollars(results),
         _other_traces(results),
         _idle(_with(results, "sequences", "adversarial")),
-        _speed(known),
+        _speed(known, _with(results, "of a million, minutes")),
         _one_decision(_with(results, "seconds for all (<= 1)")),
         _ceilings(_with(results, "times a ceiling was passed (0)")),
         _days(results, dead=False),
@@ -183,9 +183,13 @@ def _idle(result: Result | None) -> Iterator[Line]:
     yield Line("worst", 2.0, None, result and result.get("max"), "never over 2", result)
 
 
-def _speed(known: Result | None) -> Iterator[Line]:
+def _speed(known: Result | None, million: Result | None) -> Iterator[Line]:
     whole = known if known and known.get("part") == "all" else None
     yield Line("512 GPUs", 600.0, 180.0, whole and whole["ours"]["wall_s"], _speed_note(whole), whole)
+    minutes, note = million and million["of a million, minutes"], ""
+    if million:
+        note = f"{million['jobs']:,} were played, {million['decisions']:,} decisions, {million[plays.MEMORY]:,} MB"
+    yield Line("a million jobs, in dollars", 900.0, None, minutes and 60 * minutes, note, million)
 
 
 def _one_decision(result: Result | None) -> Iterator[Line]:

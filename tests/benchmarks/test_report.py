@@ -6,7 +6,7 @@ import xml.etree.ElementTree as ET
 import pytest
 
 from benchmarks import all as bench
-from benchmarks import days, full_days, mix, report, share_table
+from benchmarks import days, full_days, mix, plays, report, share_table
 from benchmarks.figures import WAITS
 
 
@@ -81,6 +81,12 @@ def test_the_whole_trace_and_more_seeds_come_first():
     assert [one.reached for one in only["1"]] == [None, None, None, 0.5, None, None]
     assert "last quarter" in only["1"][3].note
     assert "last quarter" in only["2"][0].note and only["8"][0].reached is None
+
+
+def test_a_million_jobs_are_seconds_and_how_many_were_played_is_beside_them():
+    played = {"jobs": 12_000, "of a million, minutes": 20.5, "decisions": 14_292, plays.MEMORY: 130}
+    line = lines(played)["8"][1]
+    assert line.reached == 1230 and line.asked == 900 and line.note == "12,000 were played, 14,292 decisions, 130 MB"
 
 
 def test_other_traces_are_held_against_the_best_peer():
