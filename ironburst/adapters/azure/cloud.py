@@ -131,17 +131,14 @@ class Azure:
         return dict(read(_LIST, of, each) for each in found)
 
     def _as_they_are(self, shown: Sequence[Instance]) -> list[Instance]:
-        """With their addresses. Those whose launch isn't over may be taken back; a launch is looked at once."""
+        """With their addresses. Those whose launch isn't over may be taken back, or are; a launch is looked at once."""
         young = {Id.of(each.id).group for each in shown if self._now() - each.launched_s < YOUNG_S}
         works = {group for group in young if not self._launches.over(group)}
         with contextlib.suppress(CloudError):  # then at the next look
             self._find_addresses([each for each in shown if each.id not in self._addresses])
-        return [
-            replace(each, state=LAUNCHING)
-            if Id.of(each.id).group in works and each.state in ("pending", "running")
-            else each
-            for each in self._with_addresses(shown)
-        ]
+        return self._with_addresses(
+            replace(each, state=LAUNCHING) if Id.of(each.id).group in works else each for each in shown
+        )
 
     def _with_addresses(self, shown: Iterable[Instance]) -> list[Instance]:
         found = [replace(each, address=self._addresses.get(each.id)) for each in shown]
@@ -193,9 +190,9 @@ class Azure:
         return self._gone(id)
 
     def _gone(self, id: Id) -> Instance | None:
-        """One that isn't there, as this process knew it."""
+        """One that isn't there, as this process knew it. Of a launch that failed it never was one of ours."""
         was = self._seen.pop(str(id), None)
-        if was is not None:
+        if was is not None and (was.state != LAUNCHING or self._launches.over(id.group)):
             self._ended[str(id)] = _Ended(gone(was, ours=str(id) in self._ours), self._now())
         ended = self._ended.get(str(id))
         return ended.instance if ended else None
