@@ -2,10 +2,14 @@
 
 As benchmarks.days, with a pool in AWS (in memory), in Google Cloud and in Azure (their real adapters before the lab's
 stand-ins), one budget, and accidents that meet one of the clouds or all: no answer for hours, answers that are lost,
-no capacity, spot that is taken back, a controller that dies for some minutes, or loses its ledger. It is away for no
-hours: the machines of these stand-ins don't end themselves then, as nodes do (tests of their programs). Counted are
-jobs that were lost, or started again though nothing had happened to their nodes; instances that live an hour after
-anybody needed them; and dollars beyond a ceiling; and what is left in a cloud when the day is over.
+no capacity, spot that is taken back, a controller that dies for some minutes, is away for hours, or loses its ledger.
+Nodes have the dead man's switch that the role cloud_node gives them: in AWS that ends them, in Google Cloud they have
+themselves deleted, or are off if nobody answers, and in Azure they are off, and the reaper's workflow ends them
+(components/azure/reaper.py, every 5 minutes). Counted are jobs that were lost, or started again though nothing had
+happened to their nodes; instances that live an hour after anybody needed them; dollars beyond a ceiling; and what is
+left in a cloud when the day is over. In Azure nobody can end a machine while it answers nobody, and while the
+controller is away one without jobs is paid for until its declared time (docs/adr/0134): that is no hour, and its
+dollars are a figure of their own; beyond the declared time it counts.
 """
 
 from __future__ import annotations
@@ -16,7 +20,8 @@ import random
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from datetime import datetime
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -24,11 +29,14 @@ from typing import Any
 from benchmarks import days
 from benchmarks.days import AGAIN, BEYOND, DAY_S, HOUR_S, IDLE, LOST, Outcome
 from benchmarks.mishaps import MIN_BILL_S, Skewed
+from components.azure import reaper
+from ironburst.adapters.azure.launching import UNTIL
 from ironburst.controller.ledger import Ledger
 from ironburst.controller.money import day, month
 from ironburst.controller.tick import Controller
 from ironburst.document import ClusterDocument
 from ironburst.ports import OutcomeUnknown
+from lab.azure.workflows import Run
 from tests.fakes import T0, FakeClock, FakeSlurm, document
 from tests.fakes.cloud import FakeCloud
 from tests.fakes.three import POOLS, USD, Trio, burst, in_three
@@ -37,6 +45,11 @@ NODES = 3  # of each pool
 CLOUDS = tuple(POOLS)
 LEFT = "left in a cloud (0)"
 ZONES = ("us-east-1a", "us-east-1b")
+OFF = "USD for machines that are off in Azure until their declared time"
+REAPER_S = 60.0 * reaper.EVERY_MIN
+LATE_S = REAPER_S + 300.0  # after a machine's end: until the next run of the workflow, and for the deletion
+# a notice of 120 s, the half minute of a shutdown, a tick: a job may start in it on a node that is taken
+GOES_S = 150.0 + days.MAX_TICK_S
 CALLS = {"image_id", "launch_all", "instances", "described", "by_token", "console", "terminate", "troubles"}
 
 
@@ -59,6 +72,7 @@ class Clouds(Trio):
     def __init__(self, clock: FakeClock, slurm: FakeSlurm):
         self.clock = clock
         self.paid: dict[str, tuple[float, float, float]] = {}  # id: from, to, USD an hour
+        self.stopped: set[str] = set()
         self.taken: dict[str, float] = {}  # node: when the provider took its instance
         super().__init__(clock, slurm)
 
@@ -67,6 +81,9 @@ class Clouds(Trio):
         found = {}
         for whose, cloud in self.clouds.items():
             for each in cloud.alive():
+                if each.id in self.stopped or (whose == "google" and each.state == "stopped"):
+                    self.stopped.add(each.id)  # its disk is left
+                    continue
                 market = "spot" if each.market == "spot" else "on-demand"
                 began_s = self.paid.get(each.id, (each.launched_s, 0.0, 0.0))[0]
                 self.paid[each.id] = began_s, self.clock.at, USD[whose][market]
@@ -76,6 +93,26 @@ class Clouds(Trio):
     def node_of(self, whose: str, instance: Any) -> str:
         cloud = self.clouds[whose]
         return cloud.all[instance.id].node if whose == "aws" else cloud.nodes.get(instance.id.split("/")[1], "")
+
+    def reap(self) -> None:
+        """One run of the workflow that ends what no controller looks after in Azure."""
+        lab = self.clouds["azure"].lab
+
+        def send(method: str, uri: str, _audience: str) -> tuple[int, Any]:
+            answer = lab.handle(method, uri.removeprefix(lab.url), b"", {"Authorization": "Bearer reaper"})
+            return (answer.status, json.loads(answer.body or b"null")) if answer else (504, None)
+
+        Run(reaper.definition("lab", lab.subscription, "/its/id", lab.url), send, lab.now)
+
+    def waits_for_its_end(self, id: str, away: bool) -> bool:
+        """Whether nobody can end this machine now, for it is in Azure, and its time isn't over."""
+        lab, group = self.clouds["azure"].lab, id.partition("/")[0].lower()
+        if group not in lab.groups:
+            return False
+        if any(fault.name == "*" and fault.status for fault in lab.faults):
+            return True
+        ends_s = datetime.fromisoformat(lab.groups[group]["tags"][UNTIL]).timestamp()
+        return away and self.clock.at < ends_s + LATE_S
 
     def storm(self, whose: str) -> None:
         """Spot takes all that it has in one cloud."""
@@ -89,11 +126,13 @@ class Clouds(Trio):
             cloud.die(each.id, "Server.SpotInstanceTermination")
 
     def usd(self, start_s: float, end_s: float) -> float:
-        total = 0.0
-        for began_s, ended_s, usd in self.paid.values():
-            over_s = max(ended_s, began_s + MIN_BILL_S)
-            total += max(0.0, min(over_s, end_s) - max(began_s, start_s)) / 3600 * usd
-        return total
+        paid = ((began_s, max(ended_s, began_s + MIN_BILL_S), usd) for began_s, ended_s, usd in self.paid.values())
+        return _usd(paid, start_s, end_s)
+
+
+def _usd(paid: Iterable[tuple[float, float, float]], start_s: float, end_s: float) -> float:
+    """What was paid of these (from, to, USD an hour) within a window."""
+    return sum(max(0.0, min(to_s, end_s) - max(from_s, start_s)) / 3600 * usd for from_s, to_s, usd in paid)
 
 
 class CloudDay(days.Day):
@@ -119,6 +158,8 @@ class CloudDay(days.Day):
         names = [only] if only else rng.sample(sorted(ACCIDENTS), rng.randint(2, 5))
         self.plan = sorted((self.clock.now() + rng.uniform(0.1, 0.8) * self.length_s, name) for name in names)
         self.idle_since: dict[str, float] = {}
+        self.off: list[tuple[float, float, float]] = []  # machines that nobody could end: from, to, USD an hour
+        self.watched_s = self.reaped_s = self.clock.now()
         self.lasting, self.later = [], []
         self.start()
 
@@ -147,6 +188,9 @@ class CloudDay(days.Day):
 
     def _step(self, now: float) -> None:
         self.cloud.nodes_live()
+        if now >= self.reaped_s + REAPER_S:
+            self.reaped_s = now
+            self.cloud.reap()
         if now < self.away_until:
             self.slurm.live()
         else:
@@ -156,12 +200,16 @@ class CloudDay(days.Day):
         now = self.clock.now()
         busy = {node for fake in self.slurm.jobs.values() if not fake.done for node in fake.job.on}
         for id, node in self.cloud.living().items():
-            if node in busy:
+            waits = node not in busy and self.cloud.waits_for_its_end(id, now < self.away_until)
+            if waits:
+                self.off.append((self.watched_s, now, self.cloud.paid[id][2]))
+            if node in busy or waits:
                 self.idle_since.pop(id, None)
                 continue
             since = self.idle_since.setdefault(id, now)
             if now - since > HOUR_S and not any(id in text for text in self.outcome.idle):
                 self.outcome.idle.append(f"{id} ({node}) at {now - self.end_s + self.length_s:.0f} s")
+        self.watched_s = now
 
     def _count(self) -> Outcome:
         out = self.outcome
@@ -169,7 +217,7 @@ class CloudDay(days.Day):
             if fake.done == "NODE_FAIL":
                 out.lost.append(f"job {fake.job.id}")
             for (at, nodes), (again, _) in zip(fake.started, fake.started[1:], strict=False):
-                if not any(at <= self.cloud.taken.get(node, 0.0) <= again for node in nodes):
+                if not any(at - GOES_S <= self.cloud.taken.get(node, 0.0) <= again for node in nodes):
                     out.again.append(f"job {fake.job.id} on {','.join(nodes)} from {at:.0f} to {again:.0f}")
         out.jobs, out.launches = len(self.slurm.jobs), len(self.cloud.paid)
         out.done = sum(fake.done == "COMPLETED" for fake in self.slurm.jobs.values())
@@ -177,7 +225,10 @@ class CloudDay(days.Day):
         budget, times = self.document.budget, (self.end_s - self.length_s, self.end_s)
         allowed = [(window, budget.usd_per_month) for window in {month(at) for at in times}]
         allowed += [(window, budget.usd_per_day) for window in {day(at) for at in times} if budget.usd_per_day]
-        out.beyond_usd = sum(max(0.0, self.cloud.usd(*window) - usd) for window, usd in allowed)
+        out.beyond_usd = sum(
+            max(0.0, self.cloud.usd(*window) - _usd(self.off, *window) - usd) for window, usd in allowed
+        )
+        out.lasting_usd = _usd(self.off, 0.0, float("inf"))
         out.accidents |= Counter({f"rented in {whose}": self._rented(pool) for whose, pool in POOLS.items()})
         self.ledger.close()
         left = self.cloud.left_over() | ({"aws": True} if self.cloud.alive() else {})
@@ -257,7 +308,7 @@ def _restarted(day: CloudDay) -> None:
 
 
 SHARED = ("an image that never joins", "the pool is declared no more", "a ledger of some hours ago")
-SHARED += ("the disk is full", "the ledger is lost")
+SHARED += ("the disk is full", "the ledger is lost", "the controller is away for hours")
 ACCIDENTS: dict[str, Callable[[Any], None]] = {
     "a cloud gives no answer": _no_answer,
     "answers are lost": _lost_answers,
@@ -299,6 +350,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     found = days.figures(outcomes)
     kept = ("days", "accidents", "jobs", "launches", "usd", LOST, AGAIN, IDLE, BEYOND)
     results = {name: found[name] for name in kept} | {LEFT: found[days.SILENT]}
+    results[OFF] = found["paid for states that last, USD"]
     results["wall_s"] = round(time.perf_counter() - begun, 1)
     print(json.dumps(results, indent=1))
     return int(any(value for key, value in results.items() if key.endswith("(0)")))

@@ -13,6 +13,7 @@ import argparse
 import cProfile
 import gc
 import json
+import resource
 import sys
 import time
 from collections.abc import Callable, Sequence
@@ -28,7 +29,7 @@ from ironburst.replay import traces
 from ironburst.replay.home import Home
 from ironburst.replay.outcome import Played
 from ironburst.replay.provider import SimulatedCloud
-from ironburst.replay.simulate import play
+from ironburst.replay.simulate import Progress, play
 from ironburst.replay.traces import Trace
 
 TRACE, JOBS, MILLION = "philly_first70d.csv.xz", 12_000, 1_000_000
@@ -40,9 +41,9 @@ MOST_DECIDED = {"a pending job": 280.0}
 MOST_PLAYED = {"a job of 1,000": 950.0}
 
 
-def played(trace: Trace, nodes: int = 64) -> Played:
+def played(trace: Trace, nodes: int = 64, progress: Progress | None = None) -> Played:
     cloud = SimulatedCloud(offers.pools((offers.SPOT, offers.ON_DEMAND)), 1, dollars.SHORTAGES)
-    return play(dollars.requeueable(trace, 1), Home(nodes), POLICY, cloud)
+    return play(dollars.requeueable(trace, 1), Home(nodes), POLICY, cloud, progress)
 
 
 def decided_calls() -> dict[str, float]:
@@ -98,12 +99,18 @@ def main(argv: Sequence[str] | None = None) -> int:
     jobs = repeated(replace(traces.read(path), queue=None), arguments.jobs)
     gc.set_threshold(100_000, 20, 50)  # as ironburst.cli has it
     began_s = time.process_time()
-    outcome = played(jobs)
+
+    def progress(done: int, count: int) -> None:
+        if done % 20_000 == 0:
+            print(f"{done} of {count}: {time.process_time() - began_s:.1f} CPU seconds", file=sys.stderr, flush=True)
+
+    outcome = played(jobs, progress=progress)
     cpu_s = time.process_time() - began_s
     said = {
         "jobs": len(jobs),
         "CPU seconds": round(cpu_s, 1),
         "of a million, minutes": round(cpu_s * MILLION / len(jobs) / 60, 1),
+        "MB of memory at most": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024,
         "decisions": outcome.decisions,
         "USD": round(outcome.total_usd, 2),
     }

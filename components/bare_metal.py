@@ -41,13 +41,13 @@ class BareMetalNodes(pulumi.ComponentResource):
         name: str,
         *,
         hall: Hall,
-        region: str | None = None,
+        regions: Mapping[str, str] = {},
         ssh_user: str = "root",
         allow: Sequence[Allowance] = (),
         drivers: Mapping[str, str] | None = None,
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
-        """`region`: of the secrets that passwords refer to; None: the environment's. `ssh_user`: who asks an installed
+        """`regions`: of the clouds' stores of secrets, by provider. `ssh_user`: who asks an installed
         host what it is. `allow`: all of the stack's. `drivers`: the lock's, by node.
         """
         super().__init__("ironburst:components:BareMetalNodes", name, None, opts)
@@ -55,6 +55,6 @@ class BareMetalNodes(pulumi.ComponentResource):
         self.nodes = {
             given["name"]: Node(given["name"], given, pulumi.ResourceOptions(parent=self))
             for nodes in hall.nodes
-            for given in declared.node_inputs(nodes, region, ssh_user, allowed=allowed, drivers=drivers)
+            for given in declared.node_inputs(nodes, regions, ssh_user, allowed=allowed, drivers=drivers)
         }
         self.register_outputs({"nodes": {node: resource.reachable for node, resource in self.nodes.items()}})

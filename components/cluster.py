@@ -43,7 +43,7 @@ class Cluster(pulumi.ComponentResource):
             BareMetalNodes(
                 hall.name,
                 hall=hall,
-                region=config.cloud.region if config.cloud else None,
+                regions=config.regions,
                 ssh_user=config.ssh.user,
                 allow=config.allow,
                 drivers=drivers,
@@ -88,7 +88,7 @@ class Cluster(pulumi.ComponentResource):
             return
         declared = config.kubernetes or config.bridge
         if declared and declared.admin_kubeconfig:
-            kubeconfig = resolved(declared, config.cloud.region if config.cloud else None)
+            kubeconfig = resolved(declared, config.regions)
             karpenter = config.karpenter
             cluster_kinds.check(declared, kubeconfig, karpenter)
             KubernetesCluster(

@@ -241,10 +241,11 @@ class KubernetesCluster(pulumi.ComponentResource):
         )
 
 
-def resolved(scheduler: Kubernetes | Bridge, region: str | None) -> str:
+def resolved(scheduler: Kubernetes | Bridge, regions: Mapping[str, str]) -> str:
     """The contents of the kubeconfig that Pulumi signs in with. Raises pulumi.RunError."""
     assert scheduler.admin_kubeconfig
     try:
+        region = secrets.region_of(scheduler.admin_kubeconfig, regions)
         return secrets.resolve(scheduler.admin_kubeconfig, region=region)
     except secrets.SecretError as error:
         raise pulumi.RunError(f"scheduler.admin_kubeconfig: {error}") from None

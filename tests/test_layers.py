@@ -117,8 +117,8 @@ RIGHTS = {
     "ci": "",  # on a bare runner
     "ci.sign_in": "yaml",  # after `make setup`
     # what reads the whole product
-    "benchmarks": "highspy ironburst lab numpy providers.baremetal pulumi tests.fakes tests.faults tests.prometheus "
-    "yaml",
+    "benchmarks": "components.azure highspy ironburst lab numpy providers.baremetal pulumi tests.fakes tests.faults "
+    "tests.prometheus yaml",
     "docs": ":cli :config :roles mkdocs yaml",
 }
 MAY = {layer: {right.replace(":", "ironburst.") for right in rights.split()} for layer, rights in RIGHTS.items()}

@@ -24,7 +24,7 @@ TOLD = {
     "leases.py": 1,
     "loop.py": 1,
     "reaper.py": 3,
-    "rebuild.py": 3,
+    "rebuild.py": 4,
     "renewing.py": 1,
     "run.py": 1,
     "tick.py": 1,

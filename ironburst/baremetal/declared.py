@@ -28,7 +28,7 @@ def allowed_mismatches(allow: Sequence[Allowance]) -> dict[str, dict[str, str]]:
 
 def node_inputs(
     nodes: Nodes,
-    region: str | None = None,
+    regions: Mapping[str, str] = {},
     ssh_user: str = "root",
     *,
     allowed: Mapping[str, dict[str, str]] | None = None,
@@ -36,17 +36,18 @@ def node_inputs(
 ) -> list[dict[str, Any]]:
     """The provider's inputs for each node of a declared range;
     what isn't declared is left out, so it isn't compared. None without a BMC, and where they aren't managed.
-    `region`: of the secrets that passwords refer to; None: the environment's. `drivers`: the lock's, by node.
+    `regions`: of the clouds' stores of secrets, by provider. `drivers`: the lock's, by node.
     """
     if nodes.bmc is None or not nodes.managed:
         return []
+    region = secrets.region_of(nodes.bmc.password, regions)
     return [
         {
             "name": node,
             "bmcAddress": nodes.bmc.addresses[n],
             "bmcUsername": nodes.bmc.username,
             "passwordRef": nodes.bmc.password,  # a reference: the provider resolves it at the moment of use
-            **({"secretsRegion": region} if region and secrets.in_a_store(nodes.bmc.password) else {}),
+            **({"secretsRegion": region} if region else {}),
             "verifyTls": nodes.bmc.verify_tls,
             **({"caFile": nodes.bmc.ca_file} if nodes.bmc.ca_file else {}),
             **({"certificateSha256": nodes.bmc.sha256[n]} if nodes.bmc.sha256 else {}),

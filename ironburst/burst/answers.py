@@ -15,7 +15,8 @@ from ironburst.burst.cost import boot_s
 from ironburst.burst.decision import Infeasible, Launch, Wait
 from ironburst.burst.eligibility import Reason
 from ironburst.burst.home import could_ever_fit
-from ironburst.burst.lateness import Late, Limit, NotYet, NotYetCode
+from ironburst.burst.lateness import Late, NotYet, NotYetCode
+from ironburst.burst.limits import Limit
 from ironburst.burst.policy import Policy
 from ironburst.burst.renting import Impossible, Renting, RentingRefused
 from ironburst.burst.reuse import Reused

@@ -132,7 +132,7 @@ class _Tick:
             self.handover.back_home(job)
             self.answers.unstarted(job)
             self.home.stays(job, self.home.earliest(job))
-        elif not self._stopped and (leases := self.handover.serving(job)):
+        elif not self._stopped and job.id in self.handover.leases_of and (leases := self.handover.serving(job)):
             self.handover.serve(job, leases)
             self.answers.served(job, leases)
         elif first := self._tried.get(job.alike):
@@ -141,11 +141,13 @@ class _Tick:
             self.home.stays(job, self.home.earliest(job))
         else:
             placement, verdict = self._judge(job)
-            if isinstance(verdict, NotYet) and self._sooner_on_prepaid(job, verdict):
+            if isinstance(verdict, NotYet) and self.renting.with_prepaid and self._sooner_on_prepaid(job, verdict):
                 verdict = Late("prepaid", verdict.start_s, because=verdict)
             while isinstance(verdict, Late) and verdict.large and self._make_room(job, verdict):
                 placement, verdict = self._judge(job)
-            if self._rents(job, verdict):
+            if isinstance(verdict, NotYet) and verdict.code != "deadline":
+                self.answers.not_yet(job, verdict)
+            elif self._rents(job, verdict):
                 return
             self.handover.back_home(job)
             self.home.stays(job, placement)
@@ -188,14 +190,8 @@ class _Tick:
         return waits and self.renting.prepaid_before(job, verdict.start_s) and not not_rentable(job, self.policy)
 
     def _rents(self, job: Job, verdict: Late | NotYet) -> bool:
-        """Rent for it, if it is late; False: it stays at home."""
-        if isinstance(verdict, Late):
-            late = verdict
-        elif verdict.code == "deadline":
-            late = Late("deadline", verdict.start_s)  # spot is worth it before it is time to rent
-        else:
-            self.answers.not_yet(job, verdict)
-            return False
+        """Rent for one that is late, or will be at home for its deadline; False: it stays at home."""
+        late = Late("deadline", verdict.start_s) if isinstance(verdict, NotYet) else verdict  # spot may be worth it now
         if choice := self.renting.by_slack.of_waiting(job):
             return self._rents_by_slack(job, late, choice)
         if isinstance(verdict, NotYet):

@@ -225,5 +225,5 @@ def not_on_market(job: Job, pool: Pool, market: str, policy: Policy) -> Reason |
                 f"spot nodes were taken from it {explain.plural(job.spot_losses, 'time')}, spot is not for it",
             )
     if pool.usd_per_hour.get(market) is None:
-        return "no_price", f"the {market} price of {pool.instance_type} is unknown: declare it under cloud.price"
+        return "no_price", f"the {market} price of {pool.instance_type} is unknown: declare it under price of its cloud"
     return None

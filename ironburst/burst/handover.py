@@ -34,14 +34,14 @@ class Handover:
         self._nodes = snapshot.node_of
         self._pools = snapshot.pool_of
         self._partitions = {pool.partition for pool in snapshot.pools}
-        self._leases_of: dict[int, list[Lease]] = {}
+        self.leases_of: dict[int, list[Lease]] = {}  # that were rented for a job, or given to it, by its id
         for lease in snapshot.leases:
             for number in set(lease.jobs) if lease.jobs else ():
-                self._leases_of.setdefault(number, []).append(lease)
+                self.leases_of.setdefault(number, []).append(lease)
 
     def serving(self, job: Job) -> list[Lease]:
         """The leases that the job counts on: enough of them, alive, with room. Else none (and it is decided again)."""
-        if (leases := self._leases_of.get(job.id)) is None:
+        if (leases := self.leases_of.get(job.id)) is None:
             return []
         by_pool: dict[str, list[Lease]] = {}  # it spans one at most
         for lease in leases:

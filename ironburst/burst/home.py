@@ -24,15 +24,27 @@ class Home:
         at_home = [job for job in snapshot.waiting if policy.home_partition in job.partitions]
         rented = {pool.partition for pool in snapshot.pools} | {naming.WAITING_PARTITION}
         self.partitions = {name for job in at_home for name in job.partitions} - rented | {policy.home_partition}
-        self.nodes = _owned(snapshot, self.partitions)
+        self.nodes, up = self._nodes(snapshot)
         self.staying: list[tuple[Job, Placement]] = []
-        up = [node for node in self.nodes if node.open]
         names = frozenset(node.name for node in self.nodes)
         barring = (job for job in at_home if job.excluded or job.passed_over)
         barred = {names & {*job.excluded, *job.passed_over} for job in barring} - {frozenset()}
-        self._new_plan = partial(Plan, snapshot.now_s, up, snapshot.jobs_on, policy.overdue_s, expected_s, barred)
+        on, kept = snapshot.jobs_on, snapshot.kept
+        self._new_plan = partial(Plan, snapshot.now_s, up, on, policy.overdue_s, expected_s, barred, kept)
         self._plan = self._new_plan()
         self._laid_anew = 0
+
+    def _nodes(self, snapshot: Snapshot) -> tuple[list[Node], list[Node]]:
+        """Home's, and those of them that are up."""
+        nodes, partitions = snapshot.nodes, self.partitions
+        before = snapshot.kept.get("nodes")
+        if before is None or before[0] is not nodes or before[1] != partitions:
+            owned = _owned(snapshot, partitions)
+            before = nodes, partitions, (owned, [node for node in owned if node.open])
+            if len(partitions) == 1:  # of several it depends on the pools, too
+                snapshot.kept["nodes"] = before
+        of_home: tuple[list[Node], list[Node]] = before[2]
+        return of_home
 
     @cached_property
     def _running_alone(self) -> Plan:

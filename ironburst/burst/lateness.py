@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 from ironburst.burst.home import could_ever_fit
-from ironburst.burst.limits import Limits
+from ironburst.burst.limits import Limit, Limits
 from ironburst.burst.policy import Policy
 from ironburst.burst.snapshot import Job, Node
 from ironburst.burst.spot import Choice
@@ -43,13 +43,6 @@ NotYetCode = Literal[
     "settling",  # it is late, but too new to rent for
     "spot",  # it is late, and can still wait for spot
 ]
-
-
-class Limit(NamedTuple):
-    """How long a job may wait. `gpu_hours`: its size, where that sets the limit."""
-
-    seconds: float
-    gpu_hours: float | None = None
 
 
 NO_LIMIT = Limit(math.inf)
@@ -130,17 +123,16 @@ class Lateness:
         return Late("home_down", math.inf, limit)
 
     def _by_size(self, job: Job, start_s: float, limits: Limits) -> Late | NotYet:
-        size, since_s = self.gpu_hours(job), job.since_s
-        small = limits.small(size)
-        limit = Limit(limits.timer_s(size) if small else limits.hard_s(size), size)
+        since_s = job.since_s
+        small, limit, predicted = limits.of_size(self.gpu_hours(job))
         ends_s = since_s + limit.seconds
         may_wait = self.now_s - since_s < limit.seconds
-        if may_wait and (small or start_s - since_s <= limits.predicted_s(size)):
-            return NotYet("home_soon", start_s, ends_s, rent_s=ends_s if start_s > ends_s else None, limit=limit)
+        if may_wait and (small or start_s - since_s <= predicted.seconds):
+            return NotYet("home_soon", start_s, ends_s, ends_s if start_s > ends_s else None, limit)
         if sooner := self._sooner_at_home(job, start_s, limit):
             return sooner
         if may_wait:
-            return Late("over_predicted_limit", start_s, Limit(limits.predicted_s(size), size), large=True)
+            return Late("over_predicted_limit", start_s, predicted, large=True)
         return Late("over_limit", start_s, limit, large=not small)
 
     def _sooner_at_home(self, job: Job, start_s: float, limit: Limit) -> NotYet | None:

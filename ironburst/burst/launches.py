@@ -41,8 +41,8 @@ class Launches:
     @cached_property
     def _names(self) -> dict[str, list[str]]:
         """Of each pool the nodes that are free to rent; made when a first job asks."""
-        snapshot, spare = self._snapshot, frozenset(self._snapshot.spare)
-        free = {node.name for node in snapshot.nodes if node.launchable or node.name in spare}
+        snapshot = self._snapshot
+        free = snapshot.launchable.union(name for name in snapshot.spare if name in snapshot.node_of)
         free -= {lease.node for lease in snapshot.leases}
         return {pool.name: [name for name in pool.nodes if name in free] for pool in snapshot.pools}
 

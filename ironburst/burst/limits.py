@@ -16,6 +16,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, fields
 from functools import cached_property
+from typing import NamedTuple
 
 HOUR_S = 3600.0
 # Powers of a target below and above REFERENCE (docs/adr/0012 has what others gave). Above it one for each wait: the
@@ -26,6 +27,7 @@ LONGER = {"mean_h": 0.8, "p99_h": 0.62, "p999_h": 0.88, "gpu_hour_weighted_h": 0
 # Of fitted limits: a larger job that is predicted to wait so many times its limit is hopeless, and rented for at once.
 # Nearer to it a prediction isn't sure enough: others end early, or are rented for.
 HOPELESS = 2.5
+MOST_SIZES = 10_000  # that are remembered
 LOOK_S = 10.0  # jobs are looked at so often: a timer ends one look early, else it would always be over
 
 # Of a target's waits: those than which one is never shorter, and the one than which it is never longer
@@ -73,6 +75,21 @@ class WaitTarget:
 REFERENCE = WaitTarget(0.31, 7.65, 38.0, 274.0, 16.8)
 
 
+class Limit(NamedTuple):
+    """How long a job may wait. `gpu_hours`: its size, where that sets the limit."""
+
+    seconds: float
+    gpu_hours: float | None = None
+
+
+class SizeLimits(NamedTuple):
+    """Of jobs of one size: `wait` is that on having waited, `predicted` that on a predicted wait, of larger ones."""
+
+    small: bool
+    wait: Limit
+    predicted: Limit
+
+
 @dataclass(frozen=True)
 class Limits:
     """The limits of jobs, each of its size in GPU-hours (run time times GPUs); all in seconds."""
@@ -92,6 +109,17 @@ class Limits:
     # x GPU-hours, for jobs of all sizes, but no longer than the target's longest: what a team's own history showed
     # (ironburst.replay.fitting). None: nothing was fitted, and the numbers above count.
     hours_per_gpu_hour: float | None = None
+
+    def of_size(self, gpu_hours: float) -> SizeLimits:
+        """All that a job of this size may wait."""
+        if (limits := self._of_size.get(gpu_hours)) is None:
+            if len(self._of_size) >= MOST_SIZES:
+                self._of_size.clear()
+            small = self.small(gpu_hours)
+            wait = Limit(self.timer_s(gpu_hours) if small else self.hard_s(gpu_hours), gpu_hours)
+            predicted = Limit(math.inf if small else self.predicted_s(gpu_hours), gpu_hours)
+            limits = self._of_size[gpu_hours] = SizeLimits(small, wait, predicted)
+        return limits
 
     def small(self, gpu_hours: float) -> bool:
         """Whether a job of this size has a timer."""
@@ -122,6 +150,10 @@ class Limits:
         return HOUR_S * min(slope_h * gpu_hours, top_h if gpu_hours >= self.top_gpu_hours else most_h)
 
     # ---- what is the same for jobs of all sizes: each is asked for each job of a queue
+
+    @cached_property
+    def _of_size(self) -> dict[float, SizeLimits]:
+        return {}
 
     @cached_property
     def _timer(self) -> tuple[float, float, float]:

@@ -6,29 +6,23 @@ GPUs. A job that asks for more of a node's CPUs or memory than its GPUs' share c
 job grows with the logarithm of the nodes, not with the jobs that are placed already: a heap for each number of GPUs
 knows the node that has that many free first. Placing only ever makes a node free later, so an entry of a heap that is
 out of date stands too far in front, and is put right when it comes up.
-
-A hole is what a job leaves free before it, on the GPUs that waited for its others: later jobs may fill it.
 """
 
 from __future__ import annotations
 
 import math
 from bisect import bisect_right
-from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Mapping, Sequence
 from copy import copy
 from heapq import heapify, heappop, heappush, heapreplace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
+from ironburst.burst.holes import Holes
 from ironburst.burst.snapshot import Job, Node, Resources
-
-if TYPE_CHECKING:  # it is loaded where it is used: `ironburst status` would wait for it
-    import numpy as np
-    from numpy.typing import NDArray
 
 # Part of a GPU's share of CPUs or memory by which a job may exceed its own share:
 # else every odd request would cost a GPU more.
 TOLERANCE = 0.1
-LEAST_HOLE_S = 60.0  # no shorter one is remembered: hardly a job fits into it
 TIES = 8  # of so many nodes that are free at the same moment the fullest is taken
 
 
@@ -42,104 +36,6 @@ class Placement(NamedTuple):
     holes: tuple[int, ...] = ()
 
 
-class _Hole(NamedTuple):
-    row: int
-    begins: Sequence[float]  # of its GPUs, ascending
-    until: float
-    entries: list[int]
-
-
-class _Holes:
-    """Holes of the nodes of a kind. Each is on one row, ends at one moment, and begins for each of its GPUs at its own.
-
-    A job of k GPUs can begin in it when k of them are free: so each hole has an entry
-    for each number of GPUs that begins later.
-    """
-
-    def __init__(self) -> None:
-        import numpy as np
-
-        # of the entries; `_gpus` 0: not in use
-        self._begin: NDArray[np.float64] = np.zeros(32)
-        self._until: NDArray[np.float64] = np.zeros(32)
-        self._gpus: NDArray[np.int64] = np.zeros(32, dtype=np.int64)
-        self._of: list[_Hole | None] = []
-        self._unused: list[int] = []
-        self._longest = 0.0  # none is longer
-
-    def copy(self) -> _Holes:
-        """As they are now, to be changed apart."""
-        apart = copy(self)
-        apart._begin, apart._until, apart._gpus = self._begin.copy(), self._until.copy(), self._gpus.copy()
-        apart._of, apart._unused = self._of.copy(), self._unused.copy()
-        return apart
-
-    def add(self, row: int, begins: Sequence[float], until: float) -> None:
-        """`begins`: of each GPU, ascending."""
-        if not begins or until - begins[0] < LEAST_HOLE_S:
-            return
-        entries: list[int] = []
-        hole, count = _Hole(row, begins, until, entries), len(begins)
-        for gpus in range(1, count + 1):
-            begin = begins[gpus - 1]
-            if gpus < count and begins[gpus] == begin:
-                continue
-            if until - begin < LEAST_HOLE_S:
-                break
-            if self._unused:
-                entry = self._unused.pop()
-                self._of[entry] = hole
-            else:
-                entry = len(self._of)
-                self._of.append(hole)
-                if entry == len(self._gpus):
-                    for column in (self._begin, self._until, self._gpus):
-                        column.resize(2 * len(column), refcheck=False)
-            self._begin[entry], self._until[entry], self._gpus[entry] = begin, until, gpus
-            entries.append(entry)
-        self._longest = max(self._longest, until - begins[0])
-
-    def earliest(self, gpus: int, nodes: int, lasts: float) -> tuple[float, list[int]] | None:
-        """(start, entries of holes on different rows) for a job of that many nodes."""
-        if lasts > self._longest:
-            return None
-        used = len(self._of)
-        begin = self._begin[:used]
-        fit = ((self._gpus[:used] >= gpus) & (self._until[:used] - begin >= lasts)).nonzero()[0]
-        if len(fit) < nodes:
-            return None
-        if nodes == 1:
-            entry = int(fit[begin[fit].argmin()])
-            return float(begin[entry]), [entry]
-        by_row: dict[int, int] = {}
-        for entry in fit[begin[fit].argsort(kind="stable")].tolist():
-            by_row.setdefault(self.row(entry), entry)
-        first = list(by_row.values())
-        if len(first) < nodes:
-            return None
-        start = float(begin[first[nodes - 1]])
-        good = [entry for entry in first if begin[entry] <= start and self._until[entry] >= start + lasts]
-        return (start, good[:nodes]) if len(good) >= nodes else None
-
-    def row(self, entry: int) -> int:
-        """The row that its hole is on."""
-        hole = self._of[entry]
-        assert hole is not None
-        return hole.row
-
-    def fill(self, entry: int, gpus: int, start: float, end: float) -> None:
-        """Take that many of its GPUs from `start` to `end`, those that wait the shortest."""
-        hole = self._of[entry]
-        assert hole is not None
-        for freed in hole.entries:
-            self._gpus[freed], self._of[freed] = 0, None
-        self._unused += hole.entries
-        begins, last = hole.begins, bisect_right(hole.begins, start)
-        self.add(hole.row, [*begins[: last - gpus], *begins[last:]], hole.until)
-        self.add(hole.row, begins[last - gpus : last], start)
-        self.add(hole.row, [end] * gpus, hole.until)
-
-
 class _Kind:
     """Nodes that are alike to every job. `free`: of each row when each GPU is free for good, ascending."""
 
@@ -147,7 +43,7 @@ class _Kind:
         self.now_s, self.node, total = now_s, nodes[0], nodes[0].total
         self.total, self.width, self.names = total, max(total.gpus, 1), [node.name for node in nodes]
         self.free = [[now_s] * self.width for _ in nodes]
-        self.holes = _Holes()
+        self.holes = Holes()
         # by GPUs: (when so many are free, or earlier; row)
         self._heaps: list[list[tuple[float, int]] | None] = [None] * (self.width + 1)
         # by GPUs that are free now: the rows, or rows that had so many
@@ -249,55 +145,85 @@ class _Kind:
         return heap
 
 
+_Groups: TypeAlias = tuple[list[list[Node]], bool]  # nodes that are alike, and whether a job's size alone says where
+
+
+def _alike(nodes: Sequence[Node], barred: Collection[frozenset[str]]) -> _Groups:
+    alike: dict[tuple[Hashable, ...], list[Node]] = {}
+    for node in nodes:
+        of = tuple(names for names in barred if node.name in names) if barred else ()
+        types = tuple(node.gpu_types.items()) if node.gpu_types else ()
+        total = node.total.gpus, node.total.cpus, node.total.memory_mb  # a dataclass's own hash costs a call
+        alike.setdefault((total, types, node.partitions, of), []).append(node)
+    by_size = not (barred or any(key[1] for key in alike)) and len({key[2] for key in alike}) < 2
+    return list(alike.values()), by_size
+
+
 class Plan:
     """The queue laid over nodes, job by job. `on`: the jobs on each node; `run_s`: how long jobs run, by id, where it
-    isn't their limit; `barred`: sets of nodes that some job may not have.
+    isn't their limit; `barred`: sets of nodes that some job may not have; `kept`: `Snapshot.kept`.
     """
 
     def __init__(
         self,
         now_s: float,
         nodes: Sequence[Node],
-        on: Mapping[str, Iterable[Job]],
+        on: Mapping[str, Sequence[Job]],
         overdue_s: float = 30.0,
         run_s: Mapping[int, float] | None = None,
         barred: Collection[frozenset[str]] = (),
+        kept: dict[str, Any] | None = None,
     ):
         self.now_s, self._run_s, self._barred = now_s, run_s or {}, bool(barred)
-        alike: dict[tuple[Hashable, ...], list[Node]] = {}
-        for node in nodes:
-            of = tuple(names for names in barred if node.name in names) if barred else ()
-            types = tuple(node.gpu_types.items()) if node.gpu_types else ()
-            total = node.total.gpus, node.total.cpus, node.total.memory_mb  # a dataclass's own hash costs a call
-            alike.setdefault((total, types, node.partitions, of), []).append(node)
-        self._kinds = [_Kind(now_s, of_it) for of_it in alike.values()]
-        self._by_size_alone = not (barred or any(key[1] for key in alike)) and len({key[2] for key in alike}) < 2
+        kept = {} if kept is None else kept
+        if "alike" not in kept or kept["alike"][:2] != (nodes, barred):
+            kept["alike"] = nodes, barred, _alike(nodes, barred)
+        groups: _Groups = kept["alike"][2]
+        self._kinds, self._by_size_alone = [_Kind(now_s, of_it) for of_it in groups[0]], groups[1]
         self._shapes: dict[Resources, list[int | None]] = {}
         self._needs_of: dict[Hashable, list[int | None]] = {}
         # the same by identity: that of equal ones costs a hash each time
         self._known: dict[int, tuple[Resources, list[int | None]]] = {}
-        self._lay_running(on, now_s + overdue_s)
+        self._asked: tuple[Job, list[int | None], float] | None = None  # a job, its needs, how long it runs
+        self._lay_running(on, now_s + overdue_s, kept.setdefault("ends", {}))
 
-    def _lay_running(self, on: Mapping[str, Iterable[Job]], soon_s: float) -> None:
-        """The jobs that are on nodes, each up to its end, but at least to `soon_s`."""
-        shapes, run_s = self._known, self._run_s
+    def _lay_running(
+        self,
+        on: Mapping[str, Sequence[Job]],
+        soon_s: float,
+        kept: dict[str, tuple[Sequence[Job], Resources, list[float]]],
+    ) -> None:
+        """The jobs that are on nodes, each up to its end, but at least to `soon_s`. `kept`: of a node's jobs, on a node
+        of that size, the ends by GPU.
+        """
         for number, kind in enumerate(self._kinds):
-            width = kind.width
+            width, total, now_s = kind.width, kind.total, [self.now_s] * kind.width
             for row, name in enumerate(kind.names):
                 if not (there := on.get(name)):
                     continue
-                ends: list[float] = []
-                for job in there:
-                    end = math.inf if job.end_s is None else job.end_s
-                    if run_s and job.id in run_s and job.start_s is not None:
-                        end = job.start_s + run_s[job.id]
-                    needs = known[1] if (known := shapes.get(id(job.each))) else self._shape(job.each)
-                    # None: more than the node is said to have, so it has all of it
-                    gpus = None if job.exclusive else needs[number]
-                    ends += [max(soon_s, end)] * (width if gpus is None else gpus)
-                ends.sort()
+                before = kept.get(name)
+                if before and before[0] is there and before[1] is total and before[2][0] > soon_s:
+                    ends = before[2]
+                else:
+                    ends = self._ends(there, number, soon_s)
+                    if ends and ends[0] > soon_s and not self._run_s:
+                        kept[name] = there, total, ends
                 # more than it has: their CPUs or memory counted as GPUs
-                kind.free[row] = kind.free[row][len(ends) :] + ends if len(ends) <= width else ends[-width:]
+                kind.free[row] = now_s[len(ends) :] + ends if len(ends) <= width else ends[-width:]
+
+    def _ends(self, there: Sequence[Job], number: int, soon_s: float) -> list[float]:
+        """When these jobs leave the GPUs of a node of that kind, ascending."""
+        shapes, run_s, width, ends = self._known, self._run_s, self._kinds[number].width, list[float]()
+        for job in there:
+            end = math.inf if job.end_s is None else job.end_s
+            if run_s and job.id in run_s and job.start_s is not None:
+                end = job.start_s + run_s[job.id]
+            needs = known[1] if (known := shapes.get(id(job.each))) else self._shape(job.each)
+            # None: more than the node is said to have, so it has all of it
+            gpus = None if job.exclusive else needs[number]
+            ends += [max(soon_s, end)] * (width if gpus is None else gpus)
+        ends.sort()
+        return ends
 
     def copy(self) -> Plan:
         """As it is now, to be changed apart."""
@@ -309,11 +235,11 @@ class Plan:
         """The first moment at which `job.nodes` nodes have room for as long
         as it runs; None: never, as the nodes are.
         """
-        needs = self._needs(job)
+        needs, lasts = self._needs(job), self._lasts_s(job)
+        self._asked = job, needs, lasts
         tail = self._one_at_end(needs) if job.nodes == 1 else self._at_end(job.nodes, needs)
         if tail and tail.start <= self.now_s:
             return tail  # nothing is sooner
-        lasts = self._lasts_s(job)
         best = tail
         for number, need in enumerate(needs):
             if need and (hole := self._kinds[number].holes.earliest(need, job.nodes, lasts)):
@@ -325,7 +251,10 @@ class Plan:
 
     def place(self, job: Job, placement: Placement) -> None:
         """Take its room for as long as the job runs."""
-        end, needs = placement.start + self._lasts_s(job), self._needs(job)
+        if self._asked is None or self._asked[0] is not job:
+            self._asked = job, self._needs(job), self._lasts_s(job)
+        _, needs, lasts = self._asked
+        end = placement.start + lasts
         for number, rows in placement.rows:
             kind, gpus = self._kinds[number], needs[number]
             if not gpus:

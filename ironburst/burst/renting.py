@@ -56,7 +56,7 @@ class Renting:
         self._launches = Launches(snapshot, self.offers, self.slots, self._commitments)
         self.by_slack = BySlack(snapshot, policy, self.offers, self._launches)
         self._reuse = Reuse(snapshot.now_s, self.offers, self.slots, self._commitments)
-        self._with_prepaid = {pool.name for pool in snapshot.pools if pool.prepaid_markets}
+        self.with_prepaid = {pool.name for pool in snapshot.pools if pool.prepaid_markets}
 
     @property
     def launches(self) -> list[Launch]:
@@ -89,10 +89,10 @@ class Renting:
 
     def prepaid_before(self, job: Job, start_s: float) -> bool:
         """Whether a prepaid node could take it now, or will have booted before `start_s`."""
-        if not self._with_prepaid or (self.snapshot.halt and self.snapshot.halt.stops):
+        if not self.with_prepaid or (self.snapshot.halt and self.snapshot.halt.stops):
             return False
         for offer in self.offers.options(job):
-            if offer.pool.name in self._with_prepaid and offer.prepaid:
+            if offer.pool.name in self.with_prepaid and offer.prepaid:
                 boots_by_then = self.snapshot.now_s + boot_s(offer.pool) < start_s
                 if boots_by_then and self._launches.open_now(job, offer):
                     return True

@@ -10,6 +10,7 @@ from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import Any
 
 from ironburst.burst import drains
 from ironburst.burst.budget import Budget
@@ -63,8 +64,7 @@ class Job:
     held: bool = False
     dependency: str = ""
     gpu_type: str = ""  # a type that the job insists on, else empty
-    # what else it insists on that a rented node can't promise: named nodes, features, a reservation, licences
-    demands: str = ""
+    demands: str = ""  # what else a rented node can't promise: named nodes, features, a reservation, licences
     excluded: tuple[str, ...] = ()  # nodes that it must not be given
     eligible_s: float | None = None  # not before (--begin)
     start_s: float | None = None
@@ -81,8 +81,7 @@ class Job:
     called: str = field(default="", metadata=IF_SAID)
     # that it starts in, and those of the files that it reads and writes by itself; empty: not known
     folders: tuple[str, ...] = field(default=(), metadata=IF_SAID)
-    # its `gpu_type` is what the places leave that it can be in: it asks for none itself
-    gpu_by_place: bool = field(default=False, metadata=IF_SAID)
+    gpu_by_place: bool = field(default=False, metadata=IF_SAID)  # `gpu_type` is what its places leave: it asks for none
     # with whom it shares a node: "node" with nobody, "user" with its user's other jobs; empty: with all
     exclusive: str = field(default="", metadata=IF_SAID)
     time_min_s: float | None = field(default=None, metadata=IF_SAID)  # its limit may be cut to that (--time-min)
@@ -125,7 +124,8 @@ class Job:
     @property
     def since_s(self) -> float:
         """From when on it counts as waiting."""
-        return max(self.submit_s, self.eligible_s or 0.0)
+        eligible_s = self.eligible_s or 0.0
+        return max(self.submit_s, eligible_s)  # `max` is a call
 
     @property
     def least_limit_s(self) -> float:
@@ -146,11 +146,6 @@ class Job:
     def takes(self, total: Resources) -> Resources:
         """What others don't get of a node with that much while it is there."""
         return total if self.exclusive == "node" else self.each
-
-
-def _lacks_type(job: Job, gpu_types: dict[str, int]) -> bool:
-    insists = job.gpu_type and not job.gpu_by_place
-    return bool(insists) and gpu_types.get(job.gpu_type, 0) < job.each.gpus
 
 
 @dataclass(frozen=True)
@@ -177,7 +172,8 @@ class Node:
 
     def could_take(self, job: Job) -> bool:
         """Whether it takes a part of the job when it is up and empty, and the job may start on it."""
-        lacks = bool(self.gpu_types) and _lacks_type(job, self.gpu_types)
+        insists = self.gpu_types and job.gpu_type and not job.gpu_by_place
+        lacks = insists and self.gpu_types.get(job.gpu_type, 0) < job.each.gpus
         barred = self.name in job.excluded or self.name in job.passed_over
         return (
             not lacks
@@ -263,13 +259,11 @@ class Pool:
     account: str = ""  # whose jobs alone it is for; empty: everybody's
     other_types: tuple[OtherType, ...] = ()  # that its nodes may be beside `instance_type`
     in_order: bool = False  # in each market no type before those that are declared before it, whatever they cost
-    # home partition of the scheduler that its nodes join, where a site has two; empty: the policy's first
-    home: str = field(default="", metadata=IF_SAID)
+    home: str = field(default="", metadata=IF_SAID)  # partition that its nodes join, of two; empty: the policy's first
     gpu: NodeGpu | None = field(default=None, metadata=IF_SAID)  # each of a node's; None: not looked at
     # jobs that ask for GPUs without a type may have its, whatever home has
     untyped: bool = field(default=False, metadata=IF_SAID)
-    # how fast its nodes do what home's do; None: not known, counted as 1
-    relative_speed: float | None = field(default=None, metadata=IF_SAID)
+    relative_speed: float | None = field(default=None, metadata=IF_SAID)  # to home's; None: not known, counted as 1
     # what its nodes' emissions weigh where a place is chosen: no money
     carbon_usd_per_hour: float = field(default=0.0, metadata=IF_SAID)
 
@@ -348,14 +342,23 @@ class Snapshot:
     unstarted: tuple[int, ...] = ()
     # `alike` of jobs that are known to start on rented nodes: of others one is tried first
     proven: tuple[str, ...] = field(default=(), metadata=IF_SAID)
-    # names of nodes that the scheduler has powered up for a launch that the cloud refused: the next one may have them
-    spare: tuple[str, ...] = field(default=(), metadata=IF_SAID)
+    spare: tuple[str, ...] = field(default=(), metadata=IF_SAID)  # nodes powered up for a launch that the cloud refused
     # when the cloud refused the last launch of a node that nobody rents and the scheduler powers down, by its name
     refused_s: dict[str, float] = field(default_factory=dict, metadata=IF_SAID)
     halt: Halt | None = field(default=None, metadata=IF_SAID)  # None: no person has paused or stopped the renting
     # what was seen of spot, where jobs with a deadline move by it
     spot: tuple[SpotMarket, ...] = field(default=(), metadata=IF_SAID)
     notes: dict[str, str] = field(default_factory=dict)  # for readers only: where this was observed
+
+    def knowing(self, **properties: object) -> Snapshot:
+        """Itself, with the values of properties that its maker has already."""
+        vars(self).update(properties)
+        return self
+
+    @cached_property
+    def kept(self) -> dict[str, Any]:
+        """What decisions on snapshots of one maker keep for each other; empty, unless he gives it (`knowing`)."""
+        return {}
 
     @cached_property
     def waiting(self) -> tuple[Job, ...]:
@@ -376,6 +379,11 @@ class Snapshot:
     def node_of(self) -> dict[str, Node]:
         """Nodes by their names."""
         return {node.name: node for node in self.nodes}
+
+    @cached_property
+    def launchable(self) -> frozenset[str]:
+        """Names of the nodes that can be launched (`Node.launchable`)."""
+        return frozenset([node.name for node in self.nodes if node.launchable])
 
     @cached_property
     def pool_of(self) -> dict[str, Pool]:

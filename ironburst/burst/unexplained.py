@@ -21,7 +21,8 @@ class Unexplained(Answers):
 
     def not_yet(self, job: Job, verdict: NotYet) -> None:
         """It waits at home."""
-        self._wait(Wait(job.id, verdict.code, "", verdict.look_again_s, verdict.rent_s))
+        self._waits.pop(job.id, None)  # as `_wait` does: most jobs wait
+        self._waits[job.id] = Wait(job.id, verdict.code, "", verdict.look_again_s, verdict.rent_s)
 
     def rented(self, job: Job, _late: Late, _why: str, got: Launch | Reused) -> None:
         """Nodes are launched for it, or it shares some."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -14,12 +15,12 @@ from rich.table import Table
 from ironburst.cli import Subparsers
 from ironburst.cli.site_options import guarded
 from ironburst.config import lockfile
+from ironburst.config.models import ClusterConfig
 from ironburst.config.valid import valid
 from ironburst.plan.difference import Difference, difference, of_images, of_locks
 from ironburst.software.lock import LockError
 from ironburst.system.bad_input import BadInput
 from ironburst.wiring import clouds
-from ironburst.wiring.provider import ImageIds
 
 
 def add_parser(subparsers: Subparsers) -> None:
@@ -43,9 +44,8 @@ def add_parser(subparsers: Subparsers) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Compare and print."""
     left, right = _path(arguments.left), _path(arguments.right)
-    of_left = valid(left)
-    images = _images(arguments.images, clouds.declared(of_left)[0][0].image_ids or clouds.EXAMPLE)
-    found = [*images, *of_locks(_lock(left), _lock(right)), *difference(of_left, valid(right))]
+    both = valid(left), valid(right)
+    found = [*_images(arguments.images, both), *of_locks(_lock(left), _lock(right)), *difference(*both)]
     if arguments.json:
         print(json.dumps([asdict(each) for each in found], indent=1, default=str))
         return 0
@@ -77,16 +77,21 @@ def _lock(stack_file: Path) -> Any:
         raise BadInput(f"{error}; {lockfile.restore(stack_file)}") from None
 
 
-def _images(files: list[Path] | None, written: ImageIds) -> list[Difference]:
-    return of_images(*(_of_pools(file, written) for file in files)) if files else []
+def _images(files: list[Path] | None, declared: Sequence[ClusterConfig]) -> list[Difference]:
+    return of_images(*(_of_pools(*each) for each in zip(files, declared, strict=True))) if files else []
 
 
-def _of_pools(file: Path, written: ImageIds) -> dict[str, str]:
-    """Pool -> image."""
-    try:
-        return written.of_pools(file.read_text())
-    except (OSError, ValueError) as error:
-        raise BadInput(f"{file} isn't what `{written.LISTED_BY}` prints ({error})") from None
+def _of_pools(file: Path, declared: ClusterConfig) -> dict[str, str]:
+    """Pool -> image, as one of its clouds lists them."""
+    rows = [its.provider.image_ids for its in clouds.declared(declared) if its.provider.image_ids] or [clouds.EXAMPLE]
+    whys: list[Exception] = []
+    for written in rows:
+        try:
+            return written.of_pools(file.read_text())
+        except (OSError, ValueError) as error:
+            whys.append(error)
+    listed = " or ".join(f"`{written.LISTED_BY}`" for written in rows)
+    raise BadInput(f"{file} isn't what {listed} prints ({whys[0]})")
 
 
 def _said(value: Any) -> str:

@@ -120,10 +120,11 @@ def _examine(arguments: argparse.Namespace, config: ClusterConfig) -> Iterator[C
     if arguments.cloud or every:
         of_file = settings(arguments.stack_file)
         site = DeclaredSite(config, _document(arguments, config), datetime.now(UTC), of_file)
-        for provider, its in clouds.declared(config):
-            seen = provider.doctor(replace(site, config=its, document=_document_in(its, site.document)))
-            whose = f"{its.cloud.provider} " if its.cloud and config.other_clouds else ""
-            yield from (replace(result, check=f"{whose}{result.check}") for result in seen)
+        for its in clouds.declared(config):
+            there = replace(site, config=its.config, document=_document_in(its.config, site.document))
+            for result in its.provider.doctor(there):
+                check, todo = f"{its.whose} {result.check}".lstrip(), its.placed(result.todo)
+                yield replace(result, check=check, seen=its.placed(result.seen), todo=todo)
     if beside and (arguments.slurm or every):
         prefix = slurm_prefix(arguments.slurm_prefix or None)
         yield from slurm.check(slurm.UnmanagedSlurm(stack_document(arguments.stack_file), Head(Slurm(prefix))))

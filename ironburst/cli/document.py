@@ -53,8 +53,8 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _only_pulumi_knows(config: ClusterConfig) -> Iterator[str]:
-    yield from (f"cloud.groups {group.name}" for group in config.groups)
-    yield from (f"cloud.pools {pool.name}" for pool in config.pools)
-    yield from (f"cloud.karpenter {pool.name}" for pool in config.karpenter)
+    yield from (f"group {group.name}" for group in config.groups)
+    yield from (f"pool {pool.name}" for pool in config.pools)
+    yield from (f"Karpenter's pool {pool.name}" for pool in config.karpenter)
     if config.kubernetes and config.kubernetes.hosted:
         yield config.kubernetes.hosted.CALLED

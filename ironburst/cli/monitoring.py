@@ -10,7 +10,7 @@ from ironburst import document
 from ironburst.burst import explain
 from ironburst.cli import Subparsers, site_options
 from ironburst.cli.arguments import Keyed
-from ironburst.document import of_stack
+from ironburst.document import ClusterDocument, of_stack
 from ironburst.document.model import Host
 from ironburst.monitoring import kubernetes, site_files, targets
 from ironburst.system import files, secrets
@@ -43,9 +43,12 @@ def add_parser(subparsers: Subparsers) -> None:
     parser.add_argument("--to", type=Path, required=True, metavar="FOLDER", help="it is made if need be")
     told = "where Prometheus finds it (default: %(default)s)"
     parser.add_argument("--alertmanager", default="localhost:9093", metavar="HOST:PORT", help=told)
-    told = "where Prometheus finds the controller's metrics: what `ironburst run --metrics` was told (default: "
-    told += f"{targets.CONTROLLER}, for a Prometheus on the head)"
-    parser.add_argument("--controller", metavar="HOST:PORT", help=told)
+    told = "where Prometheus finds the controller's metrics: what `ironburst run --metrics` was told; of two heads "
+    told += (
+        f"once for each, the first one's first (default: as `monitoring.server` does, or {targets.CONTROLLER}, for a "
+    )
+    told += "Prometheus on the head)"
+    parser.add_argument("--controller", action="append", metavar="HOST:PORT", help=told)
     told = "the published document: only it has the addresses of fixed cloud nodes, which are scraped, too"
     parser.add_argument("--document", type=Path, metavar="FILE", help=told)
     told = "of the objects for Prometheus' operator (default: %(default)s)"
@@ -59,15 +62,13 @@ def add_parser(subparsers: Subparsers) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Write; the exit code."""
     site, folder = of_stack.document(arguments.stack_file), arguments.to.absolute()
-    default = site.monitoring.controller or targets.CONTROLLER
-    controller = (arguments.controller or default) if site.pools else ""
+    controllers = _controllers(site, arguments.controller)
     pushed = bool(site.monitoring.receiver)
-    place = site_files.PrometheusPlace(str(folder), arguments.alertmanager, controller, pushed=pushed)
-    head = next((each.head for each in site.schedulers if each.head), None)
+    place = site_files.PrometheusPlace(str(folder), controllers, arguments.alertmanager, pushed=pushed)
     hosts = _addressed(site.hosts, arguments.document)
-    its = site_files.of_prometheus(site.cluster, hosts, head, place)
+    its = site_files.of_prometheus(site.cluster, hosts, place)
     if any(each.kind == "kubernetes" or each.bridge for each in site.schedulers):
-        its["kubernetes.yml"] = _for_operator(targets.of(hosts, head, controller), arguments)
+        its["kubernetes.yml"] = _for_operator(targets.of(hosts, controllers), arguments)
     try:
         its |= site_files.of_grafana()
     except ImportError:
@@ -75,7 +76,8 @@ def run(arguments: argparse.Namespace) -> int:
     if site.monitoring.tell:
 
         def secret(reference: str) -> str:
-            return secrets.resolve(reference, near=arguments.stack_file, region=site.region).strip()
+            region = secrets.region_of(reference, site.regions)
+            return secrets.resolve(reference, near=arguments.stack_file, region=region).strip()
 
         try:
             its[site_files.ALERTMANAGER] = site_files.of_alertmanager(site.monitoring, secret)
@@ -90,6 +92,16 @@ def run(arguments: argparse.Namespace) -> int:
     if not site.monitoring.tell:
         print("no alertmanager.yml: the stack declares no `monitoring.tell`, who is told of what")
     return 0
+
+
+def _controllers(site: ClusterDocument, given: list[str] | None) -> dict[str, str]:
+    """As targets.of has them. Raises BadInput."""
+    if not site.pools:
+        return {}
+    try:
+        return targets.controllers(site.schedulers, given or site.monitoring.controllers or [targets.CONTROLLER])
+    except ValueError as error:
+        raise BadInput(f"--controller {error}") from None
 
 
 def _addressed(hosts: list[Host], published: Path | None) -> list[Host]:

@@ -45,6 +45,8 @@ def run(arguments: argparse.Namespace) -> int:
         site, observation = controller.site(document), queue.observe()
         for kind in observation.silent:
             print(f"ironburst: {SCHEDULERS[kind]} gives no answer: instances for it are spared", file=sys.stderr)
+        for halt in site.silent.values():
+            print(f"ironburst: {halt.why}: instances there are spared", file=sys.stderr)
         holder = ownership.holder(site)
         orphans = reaper.orphans(site, observation, arguments.grace)
         ids = [instance.id for instance in orphans if not holder or instance.owner != holder]

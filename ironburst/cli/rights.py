@@ -36,12 +36,14 @@ def run(arguments: argparse.Namespace) -> int:
     """Print, or write."""
     config, settings = valid(arguments.stack_file), load.settings(arguments.stack_file)
     policies: dict[str, Any] = {}
-    for provider, its in clouds.declared(config):
-        if not provider.rights:
+    for its in clouds.declared(config):
+        if not its.provider.rights:
             raise BadInput(f"{arguments.stack_file} declares no cloud, so `up` needs no rights in one")
-        whose = f"{its.cloud.provider}-" if its.cloud and config.other_clouds else ""
-        of_cloud = provider.rights(Rights(its, settings, arguments.account))
-        policies |= {f"{whose}{name}": policy for name, policy in of_cloud.items()}
+        try:
+            of_cloud = its.provider.rights(Rights(its.config, settings, arguments.account))
+        except BadInput as error:
+            raise BadInput(its.placed(str(error))) from None
+        policies |= {f"{its.whose}-{name}".lstrip("-"): policy for name, policy in of_cloud.items()}
     if not arguments.out:
         print(json.dumps(policies, indent=2))
         return 0

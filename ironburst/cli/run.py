@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import socket
 import sqlite3
 import sys
 from collections.abc import Iterator
@@ -93,9 +94,20 @@ class Declaration:
 
 def _metrics_at(arguments: argparse.Namespace, declared: ClusterDocument) -> tuple[str, int] | None:
     """Where to; None: nowhere. Raises BadInput."""
-    site = declared.monitoring.controller or METRICS
+    its = declared.monitoring.controllers or [METRICS]
+    site = next((at for at in its if len(its) == 1 or _is_here(at)), METRICS)
     default = "none" if arguments.shadow else os.environ.get("IRONBURST_METRICS") or site
     return _address(arguments.metrics or default)
+
+
+def _is_here(at: str) -> bool:
+    """Whether this host has the address."""
+    ip, _ = address("monitoring.controller", at, METRICS)
+    try:
+        socket.create_server((str(ip), 0), family=socket.AF_INET6 if ip.version == 6 else socket.AF_INET).close()
+    except OSError:
+        return False
+    return True
 
 
 def _address(given: str) -> tuple[str, int] | None:

@@ -23,7 +23,7 @@ class Estimate:
     usd_per_hour: float | None
     as_of: date | None
     beside: str = ""
-    remedy: str = "give one under cloud.price"
+    remedy: str = "give one under price of its cloud"
 
     @property
     def usd_per_month(self) -> float | None:

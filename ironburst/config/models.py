@@ -277,6 +277,11 @@ class ClusterConfig(Strict):
         return [*([self.cloud] if self.cloud else []), *self.other_clouds]
 
     @property
+    def regions(self) -> dict[str, str]:
+        """Of each cloud, by provider."""
+        return {each.provider: each.region for each in self.clouds}
+
+    @property
     def groups(self) -> list[Group]:
         """The fixed groups of all clouds."""
         return [group for each in self.clouds for group in each.groups]

@@ -45,6 +45,28 @@ def reprice(site: Site, since_s: float) -> None:
         site.event("price", text, launch=lease.launch, lease=lease.id)
 
 
+def exchange(site: Site, observation: Observation) -> None:
+    """Set money aside for the jobs that run, where Slurm started them on each other's nodes: of nodes with one price
+    and one payer the one whose jobs end last has the longest. What is set aside in total stays the same.
+    """
+    groups: dict[tuple[str, float], list[tuple[float, LeaseRow]]] = {}
+    rates = spending.rates(site.ledger, site.now)
+    for lease in site.ledger.leases():
+        ends = [job.end_s for job in observation.on(lease.node)]
+        if lease.state == records.READY and ends and None not in ends:
+            rate = money.rates_of(lease, rates)[-1]
+            end_s = max(end for end in ends if end is not None)
+            groups.setdefault((rate.account, rate.usd_per_hour), []).append((end_s, lease))
+    for group in groups.values():
+        if any(end_s + records.ENDING_S > lease.committed_until_s for end_s, lease in group):
+            until = sorted(lease.committed_until_s for _, lease in group)
+            ordered = sorted(group, key=lambda each: (each[0], each[1].committed_until_s))
+            with site.ledger.transaction():
+                for until_s, (_, lease) in zip(until, ordered, strict=True):
+                    if until_s != lease.committed_until_s:
+                        site.ledger.update([lease], committed_until_s=until_s)
+
+
 def enforce(site: Site, observation: Observation) -> bool:
     """Give up the leases that the budget can't or needn't pay any longer. Whether there were any."""
     ending = _over(site, observation)

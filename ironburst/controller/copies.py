@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import socket
 import sqlite3
 import time
 from collections.abc import Iterator, Mapping
@@ -58,9 +59,11 @@ def newest_s(path: Path) -> float:
         return 0.0
 
 
-def noted(path: Path | None) -> dict[str, float]:
-    """What a tick notes of it for `ironburst status`; nothing where nobody said where copies are put."""
-    return {"copied_s": newest_s(path)} if path else {}
+def noted(path: Path | None) -> dict[str, float | str]:
+    """What a tick notes of it for `ironburst status`: each of two heads has its own copies. Nothing where nobody said
+    where copies are put.
+    """
+    return {"copied_s": newest_s(path), "copied_on": socket.gethostname()} if path else {}
 
 
 def restore(copy: Path, into: Path) -> None:

@@ -49,10 +49,10 @@ def declared_in(cluster: ClusterDocument, path: str, kind: str | None = None) ->
 
 
 def _carbon(cluster: ClusterDocument) -> DeclaredCarbon | None:
-    usd_per_tonne, cloud = cluster.burst.carbon_usd_per_tonne, cluster.monitoring.cloud
-    if not usd_per_tonne or cloud is None or cloud.gco2_per_kwh is None:
-        return None
-    return DeclaredCarbon(usd_per_tonne, cloud.gco2_per_kwh, cluster.monitoring.watts)
+    usd_per_tonne = cluster.burst.carbon_usd_per_tonne
+    clouds = {pool.name: cluster.in_cloud(pool).monitoring.cloud for pool in cluster.pools}
+    grams = {name: its.gco2_per_kwh for name, its in clouds.items() if its and its.gco2_per_kwh is not None}
+    return DeclaredCarbon(usd_per_tonne, grams, cluster.monitoring.watts) if usd_per_tonne and grams else None
 
 
 def chosen(cluster: ClusterDocument, path: str, kind: str | None) -> Scheduler:

@@ -28,7 +28,7 @@ _END = frozenset((State.LEAVING, State.TERMINATED, State.ENDED))  # given up, or
 _FOUND = frozenset((State.JOINED, State.READY))  # an instance that no open lease has answers as its node
 MOVES: Mapping[State, frozenset[State]] = MappingProxyType(
     {
-        State.INTENDED: _END | _FOUND | {State.POWERING},
+        State.INTENDED: _END | _FOUND | {State.POWERING, State.LAUNCHED},  # as the controller before wrote
         State.POWERING: _END | _FOUND | {State.REQUESTED},
         State.REQUESTED: _END | _FOUND | {State.LAUNCHED, State.POWERING},  # back: refused, another zone may be asked
         State.LAUNCHED: _END | {State.JOINED, State.READY},

@@ -202,7 +202,9 @@ def _energy(document: ClusterDocument) -> Iterable[Family]:
     places: list[tuple[Mapping[str, str | None], PlaceEnergy]] = [
         ({"hall": name}, place) for name, place in sorted(declared.halls.items())
     ]
-    places += [({"rented": "true"}, declared.cloud)] if declared.cloud else []
+    clouds = [(each.provider, document.of_provider(each.provider).monitoring.cloud) for each in document.clouds]
+    whose = [{"cloud": provider} if document.other_clouds else {} for provider, _ in clouds]
+    places += [({"rented": "true"} | its, place) for its, (_, place) in zip(whose, clouds, strict=True) if place]
     pues = [(labels, place.pue) for labels, place in places if place.pue is not None]
     grams = [(labels, place.gco2_per_kwh) for labels, place in places if place.gco2_per_kwh is not None]
     yield _gauge("pue_ratio", "Energy of a hall over that of its machines, as declared", pues)

@@ -9,7 +9,9 @@ from __future__ import annotations
 import json
 import secrets
 import socket
+from bisect import bisect_right
 from dataclasses import asdict, dataclass, field, replace
+from itertools import accumulate
 from typing import Any, NamedTuple
 
 from ironburst.controller import money, records, spending
@@ -22,7 +24,7 @@ from ironburst.ports import Claim
 STALE_S = 600.0  # a controller that said nothing for so long is gone: another may take its site over
 _KEY, _SAID, _PLACE = "owner", "said_s", "place"
 _PREDECESSORS = 10
-_MOST_RUNNING = 1000  # what is said is one argument of a command: the kernel takes 128 KiB
+_MOST_RUNNING = 100_000  # characters: what is said is one argument of a command, of which the kernel takes 128 KiB
 
 
 class OwnedElsewhere(LockedError):
@@ -47,6 +49,17 @@ class Running(NamedTuple):
     until_s: float  # money is set aside until then
     launch: str = ""
     asked_s: float | None = None  # a call without an answer: when it was made; that isn't in what was spent
+    # of its lease, for whoever can't see it; an ironburst of before wrote none of these
+    node: str = ""
+    pool: str = ""
+    zone: str = ""
+    market: str = ""
+    instance_type: str = ""
+    from_s: float | None = None
+    state: str = ""
+
+
+_OF_LEASE = ("node", "pool", "zone", "market", "instance_type", "from_s", "state")
 
 
 @dataclass(frozen=True)
@@ -60,6 +73,7 @@ class Said:
     before: tuple[str, ...] = ()
     spent: Spent = field(default_factory=Spent)
     running: tuple[Running, ...] = ()
+    whole: bool = False  # `running` has all, with what their leases were
     stopped: bool = False  # it was told to stop, and does nothing more: another one need not wait
 
     def same_place(self, other: Said) -> bool:
@@ -157,22 +171,27 @@ def elsewhere(site: Site) -> set[str]:
 def _words(site: Site, owner: Owner, *, stopped: bool = False) -> str:
     said = _said(site, owner)
     rates = spending.rates(site.ledger, said.at_s)
-    said = replace(said, spent=spending.spent(site.ledger, rates, said.at_s), running=_running(site, rates))
+    running, whole = _running(site, rates)
+    said = replace(said, spent=spending.spent(site.ledger, rates, said.at_s), running=running, whole=whole)
     site.ledger.note(_SAID, repr(said.at_s))
     words = asdict(said) | {"stopped": True} if stopped else {k: v for k, v in asdict(said).items() if k != "stopped"}
     return json.dumps(words, separators=(",", ":"))  # an ironburst of before knows no `stopped`
 
 
-def _running(site: Site, rates: money.Paid) -> tuple[Running, ...]:
+def _running(site: Site, rates: money.Paid) -> tuple[tuple[Running, ...], bool]:
+    """What runs or may run, as far as there is room for it, and whether that is all."""
     running = []
     for lease in site.ledger.leases():
         rate = money.rates_of(lease, rates)[-1]
         of = (rate.account, rate.usd_per_hour, round(lease.committed_until_s))
+        what: dict[str, Any] = {name: getattr(lease, name) for name in _OF_LEASE}
         if lease.instance_id and lease.to_s is None:
-            running.append(Running(lease.instance_id, *of))
+            running.append(Running(lease.instance_id, *of, **what))
         elif lease.state == records.REQUESTED:
-            running.append(Running("", *of, lease.launch, lease.changed_s))
-    return tuple(running[:_MOST_RUNNING])
+            running.append(Running("", *of, lease.launch, lease.changed_s, **what))
+    lengths = accumulate(len(json.dumps(each)) for each in running)
+    most = bisect_right(list(lengths), _MOST_RUNNING)
+    return tuple(running[:most]), most >= len(running)
 
 
 def _said(site: Site, owner: Owner) -> Said:

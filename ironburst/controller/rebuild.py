@@ -12,7 +12,8 @@ from dataclasses import replace
 
 from ironburst.burst import Job, Launch, Node, drains
 from ironburst.controller import money, ownership, records, sightings, spending
-from ironburst.controller.ownership import Said
+from ironburst.controller.lease_states import State
+from ironburst.controller.ownership import Running, Said
 from ironburst.controller.records import LeaseRow
 from ironburst.controller.site import Site
 from ironburst.document import PoolDocument
@@ -24,10 +25,11 @@ _UNUSED = "no lease"  # why a burst node is drained until it is handed over
 
 def run(site: Site, observation: Observation, heard: Said | None) -> None:
     """Give instances without a lease theirs. `heard`: what was written that the ledger may not know; then its leases
-    are compared with the cloud, and its spending with what was written. Raises CloudError or SchedulerError where that
-    can't be done, without instances or without a scheduler that gives no answer.
+    are compared with the cloud, and its spending with what was written, which counts alone where a cloud is silent.
+    Raises CloudError or SchedulerError where that can't be done: what was written isn't all that runs in a silent
+    cloud, or a scheduler gives no answer.
     """
-    if heard is not None and site.silent:
+    if heard is not None and site.silent and not heard.whole:
         raise CloudError("; ".join(halt.why for halt in site.silent.values()))
     if heard is not None and observation.silent:
         raise SchedulerError(
@@ -53,7 +55,8 @@ def run(site: Site, observation: Observation, heard: Said | None) -> None:
         except CloudError as error:  # about another instance
             site.tell("trouble", f"instance {instance.id} gets no lease yet: {error}")
     if heard is not None:
-        _settle(site, observation)
+        _believe(site, heard, observation)
+        _settle(site, observation, heard)
         _carry(site, heard)
         _ran_on(site, heard)
 
@@ -94,9 +97,7 @@ def _take(site: Site, node: Node, instance: Instance, jobs: list[Job], *, restor
                 _detach(site, lease, instance, restored=restored)
         if own is None:
             own = _add(site, instance, instance.id, node.name, jobs, until_s, f"{instance.id} had no lease")
-        unused = drains.first_words(node.reason) == _UNUSED  # not behind a person's drain
-        waits = node.has("DRAIN") and unused and not jobs
-        state = records.JOINED if waits else records.READY
+        state = _state(node, jobs)
         it = {
             "node": node.name,
             "instance_id": instance.id,
@@ -108,6 +109,12 @@ def _take(site: Site, node: Node, instance: Instance, jobs: list[Job], *, restor
         site.ledger.move([own], state, site.now, worked=bool(jobs), **it, **paid)
         text = f"{node.name} is instance {instance.id}, which had no lease: it has one again, {state}"
         site.event("needs_a_person", text, launch=own.launch, lease=own.id)
+
+
+def _state(node: Node, jobs: list[Job]) -> State:
+    """Of a lease whose node is there: whether it was handed over. Not behind a person's drain."""
+    waits = node.has("DRAIN") and drains.first_words(node.reason) == _UNUSED and not jobs
+    return records.JOINED if waits else records.READY
 
 
 def _revive(site: Site, instance: Instance) -> None:
@@ -182,10 +189,59 @@ def _usd_per_hour(instance: Instance, pool: PoolDocument | None, market: str) ->
 # ---- a ledger that is older than what was said
 
 
-def _settle(site: Site, observation: Observation) -> None:
+def _believe(site: Site, heard: Said, observation: Observation) -> None:
+    """Give the instances of silent clouds the leases that they had when that was written; nobody can see them."""
+    written = [each for each in heard.running if each.instance and site.silent_of(each.pool)]
+    ids = {each.instance for each in written}
+    for each in written:
+        own = site.ledger.lease_of_instance(each.instance, open_only=False)
+        if own is None or own.state == records.ENDED:
+            with site.ledger.transaction():
+                for lease in site.ledger.leases():
+                    if lease.node == each.node and lease.instance_id not in ids and lease.state != records.TERMINATED:
+                        _close(site, lease, f"its node is instance {each.instance} by now", lease.seen_s)
+                _as_written(site, each, own, observation)
+
+
+def _as_written(site: Site, each: Running, own: LeaseRow | None, observation: Observation) -> None:
+    node, jobs = observation.node(each.node), observation.on(each.node)
+    if own is None:
+        instance = Instance(
+            each.instance,
+            0,
+            "running",
+            None,
+            each.zone,
+            launch="",
+            token="",
+            launched_s=each.from_s or 0.0,
+            pool=each.pool,
+            market=each.market,
+            account=each.account,
+            usd_per_hour=each.usd_per_hour,
+            instance_type=each.instance_type,
+        )
+        own = _add(site, instance, each.instance, each.node, jobs, each.until_s, f"{each.instance} had no lease")
+    state = State(each.state)
+    if state not in (records.LAUNCHED, records.LEAVING, records.TERMINATED):
+        state = _state(node, jobs) if node else records.READY
+    elif own.state == records.ENDED:  # it isn't known which of the two is later
+        state = records.TERMINATED
+    why = "it was to end" if state in records.GOING else ""
+    paid = {"from_s": each.from_s, "to_s": None, "committed_until_s": each.until_s}
+    site.ledger.move([own], state, site.now, worked=bool(jobs), seen_s=site.now, end_reason=why, **paid)
+    text = f"{each.node} is instance {each.instance}, as the controller before wrote: it has its lease again, {state}"
+    site.event("needs_a_person", text, launch=own.launch, lease=own.id)
+
+
+def _settle(site: Site, observation: Observation, heard: Said) -> None:
     """End the leases that only the copy still has. What happened since is paid by what was said (`_carry`)."""
-    sightings.ask(site, [lease for lease in site.ledger.leases() if lease.instance_id not in site.instances])
+    written = {each.instance for each in heard.running}
+    unshown = [lease for lease in site.ledger.leases() if lease.instance_id not in site.instances]
+    sightings.ask(site, [lease for lease in unshown if not site.silent_of(lease.pool)])
     for lease in site.ledger.leases():
+        if lease.instance_id in written and site.silent_of(lease.pool):
+            continue  # when it was written it was there
         instance = site.instances.get(lease.instance_id or "")
         up = lease.state in (records.LAUNCHED, records.JOINED, records.READY) and instance is None
         if instance and instance.alive:
@@ -239,7 +295,9 @@ def _ran_on(site: Site, heard: Said) -> None:
     with site.ledger.transaction():
         for each in heard.running:
             from_s = heard.at_s if each.asked_s is None else each.asked_s
-            hours = (min(site.now, each.until_s) - from_s) / 3600
+            # what a silent cloud may have made lives on unseen until it answers
+            to_s = each.until_s if site.silent_of(each.pool) else min(site.now, each.until_s)
+            hours = (to_s - from_s) / 3600
             if each.asked_s is None:
                 counted = each.instance in shown
             else:

@@ -51,14 +51,15 @@ def late(said: dict[str, Any]) -> str:
 
 def _copied(said: dict[str, Any]) -> tuple[str, bool]:
     """When the ledger was copied last, on the head that ticks, as a sentence; and whether a person is to look."""
-    copied_s = (said["last_tick"] or {}).get("copied_s")
+    last = said["last_tick"] or {}
+    copied_s, head = last.get("copied_s"), last.get("copied_on", "the head")
     if copied_s is None:
         return "", False
     if not copied_s:
-        return "there is no copy of the ledger: `systemctl start ironburst-backup` on the head makes one", True
-    text = f"the ledger was copied {explain.duration(max(0.0, said['at_s'] - copied_s))} ago"
+        return f"there is no copy of the ledger on {head}: `systemctl start ironburst-backup` makes one", True
+    text = f"the ledger was copied on {head} {explain.duration(max(0.0, said['at_s'] - copied_s))} ago"
     old = said["at_s"] - copied_s > COPY_OLD_S
-    return text + (": look at `systemctl status ironburst-backup` on the head" if old else ""), old
+    return text + (": look at `systemctl status ironburst-backup` there" if old else ""), old
 
 
 def gather(

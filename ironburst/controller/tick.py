@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -227,9 +227,13 @@ class Controller:
         return self._report(began, mark, snapshot, checked, dropped)
 
     def site(self, document: ClusterDocument) -> Site:
-        """What a tick works with. Raises CloudError."""
-        began = self.clock.now()
-        return self._made(document, began, self.cloud.instances(document.cluster))
+        """What a tick works with; of several clouds some may be `silent`. Raises CloudError."""
+        now = self.clock.now()
+        try:
+            listed, silent = self.cloud.instances(document.cluster), dict[str, str]()
+        except SomeSilent as error:
+            listed, silent = error.answer, error.silent
+        return self._without(silent, self._made(document, now, listed), now)
 
     def _seen(self, document: ClusterDocument) -> Site:
         """`site`; where a cloud gives no list of instances what is known counts on, as long as another one's answer or
@@ -237,17 +241,18 @@ class Controller:
         """
         now, uptime = self.clock.now(), self.clock.uptime()  # of one moment: a call may take a minute
         try:
-            site, silent = self.site(document), dict[str, str]()
-        except SomeSilent as error:
-            site, silent = self._made(document, now, error.answer), error.silent
+            return self.site(document)
         except CloudError as error:
             if not clock_repair.goes_on(self.ledger, now, uptime):
                 raise
             providers = [cloud.provider for cloud in document.clouds] or [""]
-            site, silent = self._made(document, now, []), dict.fromkeys(providers, str(error))
+            return self._without(dict.fromkeys(providers, str(error)), self._made(document, now, []), now)
+
+    def _without(self, silent: Mapping[str, str], site: Site, now: float) -> Site:
+        """The site, in which these clouds are silent since they were first; that is told."""
         self._unlisted = {provider: self._unlisted.get(provider, now) for provider in silent}
         for provider, why in silent.items():
-            who = provider if document.other_clouds else "the cloud"
+            who = provider if site.document.other_clouds else "the cloud"
             since_s, what = self._unlisted[provider], f"{who} doesn't list its instances"
             site.silent[provider] = Halt("ironburst", f"{what}: {why}", since_s)
             told = f"what is rented goes on by what is known, nothing new is rented: {why}"
@@ -265,6 +270,7 @@ class Controller:
     def _enforce(self, site: Site, observation: Observation) -> None:
         """What ends jobs and leases that went well so far: idle GPUs, a state that lasts, a ceiling, an order."""
         ending = False
+        ceilings.exchange(site, observation)
         self.idle_gpus.look(site, observation)
         with self._trouble(site):
             ending |= lasting.look(site, observation)

@@ -8,6 +8,7 @@ from ironburst import catalog
 from ironburst.config.cloud_models import Cloud
 from ironburst.config.energy_models import IdleGpus
 from ironburst.config.models import ClusterConfig
+from ironburst.config.scheduler_models import Slurm
 from ironburst.document.monitoring import (
     CONTROLLER_PORT,
     NODE_OVER_GPUS,
@@ -51,17 +52,19 @@ def emitted(config: ClusterConfig, cloud: Cloud) -> PlaceEnergy | None:
 
 
 def _server(config: ClusterConfig) -> dict[str, Any]:
-    """Of the head it is the loopback: Prometheus has no password and shows what is rented for how much, and who asks it
-    is there. Another host has to be reached from the head, and reaches the controller there.
+    """Of the only head it is the loopback: Prometheus has no password and shows what is rented for how much, and who
+    asks it is there. Another host has to be reached from each head, and reaches the controller there.
     """
     declared = config.monitoring
-    head = next((each.head_node for each in config.schedulers if each.head_node), None)
-    on_head = declared.server == head
-    address = LOOPBACK if on_head else _address(config, str(declared.server))
-    controller = ""
-    if head and config.pools:
-        controller = f"{LOOPBACK if on_head else _address(config, head)}:{CONTROLLER_PORT}"
-    return {"address": address, "url": declared.url or f"http://{address}:{PORT}", "controller": controller}
+    of = next((each for each in config.schedulers if each.head_node), None)
+    second = of.second_head.head if isinstance(of, Slurm) and of.second_head else ""
+    heads = [name for name in (of.head_node if of else "", second) if name]
+    alone = heads == [declared.server]
+    address = LOOPBACK if alone else _address(config, str(declared.server))
+    controllers = [f"{LOOPBACK if alone else _address(config, name)}:{CONTROLLER_PORT}" for name in heads]
+    first, other = [*controllers, "", ""][:2] if config.pools else ("", "")
+    url = declared.url or f"http://{address}:{PORT}"
+    return {"address": address, "url": url, "controller": first, "second_controller": other}
 
 
 def _watts(config: ClusterConfig) -> dict[str, float]:

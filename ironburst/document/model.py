@@ -209,6 +209,11 @@ class ClusterDocument(Part):
         """All of them, the first one first."""
         return [*([self.cloud] if self.cloud else []), *self.other_clouds]
 
+    @property
+    def regions(self) -> dict[str, str]:
+        """Of each cloud, by provider."""
+        return {each.provider: each.region for each in self.clouds}
+
     def in_cloud(self, nodes: Host | PoolDocument) -> ClusterDocument:
         """The document as the cloud of these nodes has it: that cloud alone, and secrets in its store."""
         return self.of_provider(nodes.provider)

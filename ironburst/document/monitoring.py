@@ -84,9 +84,15 @@ class MonitoringDocument(Part):
     controller: str = Field(
         default="", description="host:port where it scrapes the controller, on the head; empty: there is none"
     )
+    second_controller: str = Field(default="", description="the same on the second head; empty: there is none")
     retention: str = Field(default="", description="how long it keeps samples, such as 30d")
     retention_gb: int | None = Field(default=None, description="and how much of its disk they may take")
     relay: RelayDocument | None = None
     tell: list[ToldDocument] = Field(default=[])
     receiver: str = Field(default="", description="address:port that rented nodes push to; empty: they push nothing")
     logs: LogsDocument | None = Field(default=None, description="where journals are sent; null: nowhere")
+
+    @property
+    def controllers(self) -> list[str]:
+        """Where the controller is scraped: the first head's, then the second's."""
+        return [at for at in (self.controller, self.second_controller) if at]

@@ -47,10 +47,11 @@ def of_all(document: Mapping[str, Any]) -> dict[str, Any]:
     """Variables that every host has."""
     small = {f"cluster_{key}": document[key] for key in OF_ALL}
     its = keeper(document)
-    cloud = document["cloud"] or {"provider": None, "region": None}
+    cloud, others = document["cloud"] or {"provider": None, "region": None}, document.get("other_clouds", ())
     names = {"cluster_name": document["cluster"], "cluster_keeper": its or "localhost"}
     names |= {"cluster_provider": cloud["provider"], "cluster_region": cloud["region"]}
-    names["cluster_other_clouds"] = {each["provider"]: _of_cloud(each) for each in document.get("other_clouds", ())}
+    names["cluster_regions"] = {each["provider"]: each["region"] for each in (cloud, *others) if each["provider"]}
+    names["cluster_other_clouds"] = {each["provider"]: _of_cloud(each) for each in others}
     every = schedulers(document)
     # without a host, a play on the machine that runs it (image.yml) reads them there
     whole = {} if its else of_keeper(document) | {"cluster_software": document["software"]}

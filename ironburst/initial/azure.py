@@ -23,6 +23,9 @@ from ironburst.initial.answers import (
 )
 from ironburst.initial.answers import zones as zones_of
 
+OF_ACCOUNT = dict.fromkeys(("subscription", "azure-native:subscriptionId"), "a subscription per environment")
+OF_ACCOUNT |= {"key_vault": "of this subscription", "principal": "this environment's controller"}
+"""of a copied stack file: last key of what nobody but a person can know: why"""
 SMALL = {"x86_64": "Standard_D16s_v5", "aarch64": "Standard_D16ps_v5"}
 """what images are baked on, by the pool's architecture"""
 USER = "ironburst"

@@ -10,11 +10,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from ironburst.config import yaml_file
-from ironburst.config.finding import KEY, ConfigError
+from ironburst.config.finding import KEY, ConfigError, path_of
 from ironburst.config.models import ClusterConfig
 from ironburst.config.stack import load_valid
 from ironburst.config.valid import valid
-from ironburst.initial.aws import OF_ACCOUNT
+from ironburst.initial.rooms import ROOMS
 from ironburst.system import secrets
 from ironburst.system.bad_input import BadInput
 
@@ -38,10 +38,12 @@ STILL = {
     "notify": "the same people?",
     "preview": "subjects of this environment's tokens",
     "ca": "of this environment's controller",
-    **OF_ACCOUNT,
+    **{key: why for room in ROOMS.values() for key, why in room.OF_ACCOUNT.items()},
 }
 """last key of what nobody but a person can know: why"""
 ENCRYPTED = ("encryptionsalt", "encryptedkey", "secretsprovider")
+_KEYS = ("cidr", "fabric_cidr")
+_NETWORK = rf"cloud(s\[\d+\])?\.network\.({'|'.join(_KEYS)})$"
 _REFERENCE = re.compile(f"(?:{'|'.join(secrets.SCHEMES)}):" + r"[^\"'\s,}\]]+")
 
 
@@ -80,7 +82,7 @@ def _text(source: Path, config: ClusterConfig, name: str) -> str:
     for line_of, why in _marks(where):
         marks.setdefault(line_of, []).append(why)
     named = where[f"config.{KEY}.name"]
-    network = _free(config)
+    networks = _free(config, where)
     out = []
     for n, line in enumerate(lines, 1):
         if line.startswith(ENCRYPTED):
@@ -89,8 +91,8 @@ def _text(source: Path, config: ClusterConfig, name: str) -> str:
             raise BadInput(f"{source}:{n} has allowances, which are for its own plans: init --from a copy without them")
         if n == named:
             line = re.sub(rf"(name:\s*)(['\"]?){re.escape(config.name)}\2(?=\s|,|}}|$)", rf"\g<1>{name}", line, count=1)
-        if network and config.cloud and n == where.get(f"config.{KEY}.cloud.network.cidr"):
-            line = line.replace(str(config.cloud.network.cidr), network, 1)
+        for old, new in networks.get(n, ()):
+            line = line.replace(old, new, 1)
         before = line
         line = _REFERENCE.sub(lambda found: re.sub(rf"\b{re.escape(config.name)}\b", name, found[0]), line)
         kept = ["the other environment's secret"] if line == before and _REFERENCE.search(line) else []
@@ -102,23 +104,33 @@ def _text(source: Path, config: ClusterConfig, name: str) -> str:
 
 
 def _marks(where: dict[str, int]) -> Iterator[tuple[int, str]]:
-    """Line -> why it has to be looked at. The cloud's network is chosen again."""
+    """Line -> why it has to be looked at. The clouds' networks are chosen again."""
     for path, line in where.items():
         key = path.rsplit(".", 1)[-1]
-        if key in STILL and not path.endswith("cloud.network.cidr") and path.startswith("config."):
+        if key in STILL and not re.search(_NETWORK, path) and path.startswith("config."):
             yield line, f"{key}: {STILL[key]}"
 
 
-def _free(config: ClusterConfig) -> str | None:
-    """A network for the cloud, as large as the other's and beside it and the halls'; None: it has none of its own."""
-    if not config.cloud or not config.cloud.network.cidr:
-        return None
-    taken = [ipaddress.IPv4Network(config.cloud.network.cidr)]
-    taken += [ipaddress.IPv4Network(cidr) for hall in config.halls for cidr in (hall.cidr, hall.bmc_cidr) if cidr]
-    ours = ipaddress.IPv4Network("10.0.0.0/8")
-    free = (net for net in ours.subnets(new_prefix=max(taken[0].prefixlen, 9)) if net.network_address > taken[0][-1])
-    found = next((net for net in free if not any(net.overlaps(other) for other in taken)), None)
-    return str(found) if found else None
+def _free(config: ClusterConfig, where: dict[str, int]) -> dict[int, list[tuple[str, str]]]:
+    """Line -> (old, new) of each cloud's own networks: new ones are as large, behind the old one and beside all
+    others.
+    """
+    clouds = {path_of("cloud"): config.cloud} if config.cloud else {}
+    clouds |= {path_of("other_clouds", n): cloud for n, cloud in enumerate(config.other_clouds)}
+    olds = {f"{at}.network.{key}": getattr(cloud.network, key, None) for at, cloud in clouds.items() for key in _KEYS}
+    own = {path: str(cidr) for path, cidr in olds.items() if cidr}
+    taken = [ipaddress.IPv4Network(cidr) for hall in config.halls for cidr in (hall.cidr, hall.bmc_cidr) if cidr]
+    taken += map(ipaddress.IPv4Network, own.values())
+    found: dict[int, list[tuple[str, str]]] = {}
+    for path, old in own.items():
+        was = ipaddress.IPv4Network(old)
+        room = ipaddress.IPv4Network("10.0.0.0/8").subnets(new_prefix=max(was.prefixlen, 9))
+        behind = (net for net in room if net.network_address > was[-1])
+        new = next((net for net in behind if not any(net.overlaps(other) for other in taken)), None)
+        if new:
+            taken.append(new)
+            found.setdefault(where[path], []).append((old, str(new)))
+    return found
 
 
 def _inventory(source: Path, old: str, new: str) -> Path | None:

@@ -22,6 +22,10 @@ from ironburst.initial.answers import (
 )
 from ironburst.initial.answers import zones as zones_of
 
+OF_ACCOUNT = dict.fromkeys(("project", "gcp:project"), "a project per environment")
+OF_ACCOUNT |= dict.fromkeys(("reservation", "calendar_reservation"), "bought for the other environment")
+OF_ACCOUNT |= {"interconnects": "of this hall's link", "billing_account": "the same one?"}
+"""of a copied stack file: last key of what nobody but a person can know: why"""
 SMALL = {"x86_64": "n2-standard-16", "aarch64": "c4a-standard-16"}
 """what images are baked on, by the pool's architecture"""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import yaml
@@ -37,8 +37,7 @@ def objects(targets: Mapping[str, Targets], namespace: str, labels: Mapping[str,
         if targets[job]:
             found.append(made("ScrapeConfig", job, _owned(job, targets[job]), "v1alpha1"))
     if targets["ironburst"]:
-        (controller,) = targets["ironburst"]
-        found += _service(controller["targets"][0], namespace)
+        found += _service([each["targets"][0] for each in targets["ironburst"]], namespace)
         spec = {"selector": {"matchLabels": _CONTROLLER}, "endpoints": [_endpoint("metrics", "ironburst")]}
         found.append(made("ServiceMonitor", "controller", spec))
     return found
@@ -88,11 +87,14 @@ def _owned(job: str, targets: Targets) -> Object:
 _CONTROLLER = {"app.kubernetes.io/name": "ironburst-controller"}
 
 
-def _service(controller: str, namespace: str) -> list[Object]:
-    """The controller runs on a host: a Service without pods."""
-    address, _, port = controller.rpartition(":")
+def _service(controllers: Sequence[str], namespace: str) -> list[Object]:
+    """The controller runs on a host, or on one of two: a Service without pods."""
     metadata = {"name": "ironburst-controller", "namespace": namespace, "labels": _CONTROLLER}
-    ports = [{"name": "metrics", "port": int(port), "protocol": "TCP"}]
+    subsets = [
+        {"addresses": [{"ip": address}], "ports": [{"name": "metrics", "port": int(port), "protocol": "TCP"}]}
+        for address, _, port in (controller.rpartition(":") for controller in controllers)
+    ]
+    ports = subsets[0]["ports"]
     return [
         {"apiVersion": "v1", "kind": "Service", "metadata": metadata, "spec": {"clusterIP": "None", "ports": ports}},
         {
@@ -100,6 +102,6 @@ def _service(controller: str, namespace: str) -> list[Object]:
             "apiVersion": "v1",
             "kind": "Endpoints",
             "metadata": metadata,
-            "subsets": [{"addresses": [{"ip": address}], "ports": ports}],
+            "subsets": subsets,
         },
     ]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 import yaml
@@ -17,18 +17,20 @@ ALERTMANAGER = "alertmanager.yml"
 
 @dataclass(frozen=True)
 class PrometheusPlace:
-    """`folder`: where they lie; the rest is host:port, as that Prometheus reaches it. `controller`: empty: none."""
+    """`folder`: where they lie; the rest is host:port, as that Prometheus reaches it. `controllers`: by head, as
+    targets.of has them.
+    """
 
     folder: str
+    controllers: Mapping[str, str]
     alertmanager: str = "localhost:9093"
-    controller: str = targets.CONTROLLER
     itself: str = f"localhost:{PORT}"
     pushed: bool = False  # rented nodes push to it, by the gate
 
 
-def of_prometheus(cluster: str, hosts: Iterable[Host], head: str | None, place: PrometheusPlace) -> dict[str, str]:
+def of_prometheus(cluster: str, hosts: Iterable[Host], place: PrometheusPlace) -> dict[str, str]:
     """{name: text}: rules and targets, then the settings that name them."""
-    found = targets.of(hosts, head, place.controller)
+    found = targets.of(hosts, place.controllers)
     settings = targets.prometheus(cluster, place.folder, place.alertmanager, place.itself, pushed=place.pushed)
     return {
         "ironburst-alerts.yml": rules.text(),

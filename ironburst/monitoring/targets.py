@@ -5,10 +5,10 @@ push (receiving.py).
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from ironburst.document.model import Host
+from ironburst.document.model import Host, Scheduler
 from ironburst.document.monitoring import CONTROLLER_PORT
 
 NODE, DCGM = 9100, 9400
@@ -31,9 +31,21 @@ Targets = list[dict[str, Any]]
 """[{"targets": ["address:port"], "labels": {"node": ..., "hall": ..., "rack": ..., "role": ...}}]"""
 
 
-def of(hosts: Iterable[Host], head: str | None, controller: str) -> dict[str, Targets]:
+def controllers(schedulers: Iterable[Scheduler], at: Sequence[str]) -> dict[str, str]:
+    """{head (empty: there is none): host:port of its controller's metrics}. `at`: the first head's, then the second's;
+    an empty one is none. Raises ValueError for more of them than heads.
+    """
+    of = next((each for each in schedulers if each.head), None)
+    heads = [""] if of is None else [of.head, *([of.second_head.head] if of.second_head else [])]
+    at = [each for each in at if each]
+    if len(at) > len(heads):
+        raise ValueError(f"{', '.join(at)}: the controller runs on {len(heads)} host{'s' * (len(heads) > 1)} here")
+    return dict(zip(heads, at, strict=False))
+
+
+def of(hosts: Iterable[Host], controllers: Mapping[str, str]) -> dict[str, Targets]:
     """{job: its targets}; every job is there, if with none. `role` is head, login or gpu. `hosts`: the document's;
-    `head`: the one where the controller runs; `controller`: host:port of its metrics, empty: nothing is rented.
+    `controllers`: of above; none: nothing is rented.
     """
     found: dict[str, Targets] = {job: [] for job in JOBS}
     for host in hosts:
@@ -44,10 +56,10 @@ def of(hosts: Iterable[Host], head: str | None, controller: str) -> dict[str, Ta
         found["node"].append({"targets": [f"{host.address}:{NODE}"], "labels": labels})
         if host.role == "gpu":
             found["dcgm"].append({"targets": [f"{host.address}:{DCGM}"], "labels": labels})
-        if host.name == head and controller:
-            found["ironburst"].append({"targets": [controller], "labels": labels})
-    if controller and not head:
-        found["ironburst"].append({"targets": [controller], "labels": {}})
+        if host.name in controllers:
+            found["ironburst"].append({"targets": [controllers[host.name]], "labels": labels})
+    if "" in controllers:
+        found["ironburst"].append({"targets": [controllers[""]], "labels": {}})
     return found
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from ironburst.config.models import ClusterConfig
 from ironburst.software.lock import Locked
+from ironburst.system import secrets
 
 ORDER = ("image", "lock", "software", "budget", "cloud", "scheduler", "burst", "nodes")
 """sections, those that change most for a job first; others come behind, in their own order"""
@@ -22,9 +23,10 @@ OWN |= {
     "capacity_reservation",
     "capacity_reservation_group",
     "subnet_managers",
+    *("project", "billing_account", "reservation", "calendar_reservation", "interconnects"),
+    *("subscription", "tenant", "key_vault", "ssh_public_key", "principal", "circuit"),
 }
 """keys whose values are an environment's own"""
-SECRETS = {"munge_key", "password", "join_token", "sudo_password", "bind_password", "admin_kubeconfig"}
 
 
 @dataclass(frozen=True)
@@ -40,7 +42,8 @@ class Difference:
 
 def difference(left: ClusterConfig, right: ClusterConfig) -> list[Difference]:
     """Of two declarations."""
-    return _sorted([_of(*each) for each in _apart(_shaped(left), _shaped(right))])
+    several = len({cloud.provider for config in (left, right) for cloud in config.clouds}) > 1
+    return _sorted([_of(*each) for each in _apart(_shaped(left, several), _shaped(right, several))])
 
 
 def of_locks(left: Mapping[str, Locked] | None, right: Mapping[str, Locked] | None) -> list[Difference]:
@@ -70,9 +73,14 @@ def _sorted(found: list[Difference]) -> list[Difference]:
     return sorted(found, key=lambda each: rank.get(each.section, len(ORDER)))
 
 
-def _shaped(config: ClusterConfig) -> dict[str, Any]:
-    """Plain data, with the owned nodes by role and platform: which there are matters, not where they stand."""
-    said = config.model_dump(mode="json")
+def _shaped(config: ClusterConfig, several: bool) -> dict[str, Any]:
+    """Plain data, with the owned nodes by role and platform: which there are matters, not where they stand, and with
+    `several` the clouds by provider, whichever is first.
+    """
+    said = config.model_dump(mode="json", exclude={"other_clouds", "other_schedulers"})
+    clouds = {each.provider: each.model_dump(mode="json") | {"secrets": len(each.secrets)} for each in config.clouds}
+    said["cloud"] = clouds if several else next(iter(clouds.values()), None)
+    said["other_schedulers"] = {each.kind: each.model_dump(mode="json") for each in config.other_schedulers}
     nodes: dict[str, Any] = {}
     for group in (group for hall in said.pop("halls") for group in hall["nodes"]):
         kind = f"{group['platform'] or group['role']}"
@@ -102,11 +110,15 @@ def _named(value: Any) -> Any:
 
 def _of(path: str, left: Any, right: Any) -> Difference:
     section, _, where = path.partition(".")
-    key = path.rsplit(".", 1)[-1]
-    if key in SECRETS:  # a reference isn't the secret, and still no business of whoever reads this
+    if _refers(left) or _refers(right):  # a reference isn't the secret, and still no business of whoever reads this
         return Difference(section, where, _reference(left), _reference(right), own=True)
     own = bool(OWN & set(path.split(".")))
     return Difference(section, where or section, _short(left), _short(right), own)
+
+
+def _refers(given: Any) -> bool:
+    scheme, colon, _ = str(given).partition(":")
+    return bool(colon) and scheme in secrets.SCHEMES
 
 
 def _reference(given: Any) -> str:

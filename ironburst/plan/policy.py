@@ -108,7 +108,7 @@ def _budget(money: Money) -> Iterator[Refusal]:
         unknown = ", ".join(row.what for row in money.rows if row.after is None)
         why = f"the price of {unknown} isn't known, so nobody can say whether the month stays within"
         yield Refusal(
-            "budget", "", f"{why} {money.ceiling:,.0f} USD: give one under cloud.price, or {_write('budget')}"
+            "budget", "", f"{why} {money.ceiling:,.0f} USD: give one under price of its cloud, or {_write('budget')}"
         )
     elif money.total > money.ceiling:
         why = f"a month may cost {money.total:,.0f} USD at worst, more than budget.total_usd_per_month"
@@ -170,6 +170,15 @@ def _too_wide(network: str) -> bool:
 
 
 def _secrets(config: ClusterConfig, before: ClusterConfig) -> Iterator[Refusal]:
+    """Of the schedulers, and of each cloud's own copies."""
+    yield from _joins(config, before)
+    now = {cloud.provider: cloud for cloud in config.clouds}
+    for cloud in before.clouds:
+        if cloud.secrets and (its := now.get(cloud.provider)):
+            yield from _joins(config.in_cloud(its), before.in_cloud(cloud), f" in {cloud.provider}")
+
+
+def _joins(config: ClusterConfig, before: ClusterConfig, where: str = "") -> Iterator[Refusal]:
     after = {each.kind: each.joins_with for each in config.schedulers}
     for each in before.schedulers:
         if not each.joins_with:
@@ -179,7 +188,7 @@ def _secrets(config: ClusterConfig, before: ClusterConfig) -> Iterator[Refusal]:
         if each.kind not in after:
             why = f"the scheduler {each.kind} goes, and with it {key}"
         elif now is None or now[1] != reference:
-            why = f"{key} of {each.kind} would be {now[1] if now else 'none'} instead of {reference}"
+            why = f"{key} of {each.kind}{where} would be {now[1] if now else 'none'} instead of {reference}"
         else:
             continue
         end = "nodes with the old one can't talk to the head any more"

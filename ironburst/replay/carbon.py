@@ -31,7 +31,7 @@ def gather(trace: Trace, declared: Declared, played: Played, without: Played | N
         return None
     return {
         "usd_per_tonne": carbon.usd_per_tonne,
-        "gco2_per_kwh": carbon.gco2_per_kwh,
+        "gco2_per_kwh": dict(carbon.gco2_per_kwh),
         "with": _figures(trace, declared, carbon, played),
         "without": _figures(trace, declared, carbon, without),
     }
@@ -45,12 +45,15 @@ def _weightless(pool: Pool) -> Pool:
 def _figures(trace: Trace, declared: Declared, carbon: DeclaredCarbon, played: Played) -> dict[str, float]:
     """`kg`: of all leases, as if their nodes had been at work all the time."""
     first = {pool.name: pool.instance_type for pool in declared.cloud.pools}
-    watt_hours = sum(
-        (bill.to_s - bill.from_s) / 3600 * carbon.watts.get(bill.instance_type or first[bill.pool], 0.0)
+    grams = sum(
+        (bill.to_s - bill.from_s)
+        / 3.6e6
+        * carbon.watts.get(bill.instance_type or first[bill.pool], 0.0)
+        * carbon.gco2_per_kwh.get(bill.pool, 0.0)
         for bill in played.bills
     )
     return {
-        "kg": watt_hours / 1000 * carbon.gco2_per_kwh / 1000,
+        "kg": grams / 1000,
         "usd": played.total_usd,
         "mean_h": results.waits(trace, played.start_s).mean_h,
     }

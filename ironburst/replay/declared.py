@@ -12,10 +12,12 @@ from ironburst.replay.provider import SimulatedCloud
 
 @dataclass(frozen=True)
 class DeclaredCarbon:
-    """What a tonne of CO2e weighs, what a kWh in the cloud emits (g), and the power of a node at work (W), by type."""
+    """What a tonne of CO2e weighs, what a kWh emits where a pool is (g), by pool, and the power of a node at work (W),
+    by type.
+    """
 
     usd_per_tonne: float
-    gco2_per_kwh: float
+    gco2_per_kwh: Mapping[str, float]
     watts: Mapping[str, float]
 
 

@@ -68,7 +68,7 @@ class LiveLease:
 
     def seen(self) -> Lease:
         """As the policy sees it; one and the same object while nothing changes: much is remembered by identity."""
-        seen_of = self.state, tuple(self.waiting), self.committed_until_s, self.idle_since_s, self.worked
+        seen_of = (self.state, self.committed_until_s, self.idle_since_s, self.worked, *self.waiting)
         if self._seen is None or seen_of != self._seen_of:
             self._seen_of = seen_of
             self._seen = Lease(

@@ -70,6 +70,7 @@ class Rented:
         self._moved: list[int] = []  # jobs that left on demand for spot, and are back in the queue
         self._seen_pools: dict[str, Pool] = {}
         self._seen: _Shown | None = None  # None: something has changed since
+        self._nodes_seen: tuple[Node, ...] = ()  # one and the same object while nothing changes
         self._off = {name: Node(name, (pool.partition,), pool.each, OFF) for pool in cloud.pools for name in pool.nodes}
 
     # ---- what the play asks
@@ -108,7 +109,9 @@ class Rented:
 
     def view(self) -> RentedView:
         """As the policy sees it now. What hasn't changed is the same object: much is remembered by identity."""
-        seen = self._seen = self._seen or self._look()
+        if self._seen is None:
+            self._seen = self._look()
+        seen = self._seen
         for name, leases in seen.leases_of.items():
             self._idle_logs.tidy(name, leases, self.now_s)
         return RentedView(
@@ -126,9 +129,10 @@ class Rented:
 
     def started_at_home(self, jobs: Iterable[int]) -> None:
         """Nothing rented waits for these jobs any more."""
-        jobs, self._seen = set(jobs), None
+        jobs = set(jobs)
         for lease in self._leases.values():
-            if not jobs.isdisjoint(lease.waiting):
+            if lease.waiting and not jobs.isdisjoint(lease.waiting):
+                self._seen = None
                 lease.waiting = [number for number in lease.waiting if number not in jobs]
                 self._want_decision(self.now_s)
 
@@ -169,13 +173,15 @@ class Rented:
             leases_of[lease.pool.name].append(lease)
         names: dict[str, tuple[str, ...]] = {}
         nodes: list[Node] = []
-        for name, leases in leases_of.items():
+        for name, of_it in leases_of.items():
             unrented = self._unrented[name][: -SHOWN - 1 : -1]
-            names[name] = (*[lease.node for lease in leases], *unrented)
-            nodes += [lease.seen_node() for lease in leases]
+            names[name] = (*[lease.node for lease in of_it], *unrented)
+            nodes += [lease.seen_node() for lease in of_it]
             nodes += [self._off[node] for node in unrented]
-        leases_seen = tuple([lease.seen() for lease in self._leases.values()])
-        return _Shown(leases_of, names, tuple(nodes), leases_seen, tuple([run.seen for run in self._runs.values()]))
+        if self._nodes_seen != (nodes_seen := tuple(nodes)):
+            self._nodes_seen = nodes_seen
+        leases = tuple([lease.seen() for lease in self._leases.values()])
+        return _Shown(leases_of, names, self._nodes_seen, leases, tuple([run.seen for run in self._runs.values()]))
 
     def _seen_pool(self, pool: Pool, nodes: tuple[str, ...]) -> Pool:
         seen, history = self._seen_pools.get(pool.name), self._idle_logs.history(pool.name)

@@ -24,6 +24,7 @@ from ironburst.burst.memory import SpotMarket
 from ironburst.replay.at_once import AtOnce
 from ironburst.replay.home import HOME, Home, HomeNodes, Parts
 from ironburst.replay.jobs import Jobs
+from ironburst.replay.known import Known
 from ironburst.replay.outcome import Fates, Played
 from ironburst.replay.provider import SimulatedCloud
 from ironburst.replay.rented import Rented
@@ -78,7 +79,6 @@ class _Play:
         self.pending: dict[int, Job] = {}  # those in the queue, by number
         self.ends: list[tuple[float, int]] = []  # (moment, job) at home
         self.parts: dict[int, tuple[Parts, float]] = {}  # of a job at home, and the end that it is expected to have
-        self.running: dict[int, tuple[Job, ...]] = {}  # at home
         self.on_leases: dict[int, Job] = {}
         self.came_s = math.inf  # when a job came that had to wait, since the last decision
         self.not_rented: dict[int, str] = {}  # why, of late jobs, as it was said last
@@ -89,6 +89,7 @@ class _Play:
         self.declared = tuple(
             Node(name, (HOME,), whole_node, ("IDLE",), gpu=kinds[n % len(kinds)]) for n, name in enumerate(self.names)
         )
+        self.known = Known(self.declared)
         self.spot: tuple[SpotMarket, ...] = ()  # what was seen of it
         self.most_gpus = max(self.jobs.gpus, default=0)
         self.least_gpus = min(min(self.jobs.gpus, default=0), home.gpus)  # that any job needs on some node
@@ -130,7 +131,7 @@ class _Play:
         while self.ends and self.ends[0][0] <= self.now_s:
             _, number = heapq.heappop(self.ends)
             self.nodes.end(*self.parts.pop(number))
-            self._learn(self.running.pop(number)[0])
+            self._learn(self.known.ends(number))
             freed = True
         return freed
 
@@ -209,7 +210,7 @@ class _Play:
         by_gpus: dict[int, list[str]] = {}
         for node, gpus in parts:
             by_gpus.setdefault(gpus, []).append(self.names[node])
-        self.running[number] = jobs.running(self.pending.pop(number), by_gpus, now_s, expected_end_s)
+        self.known.begins(number, jobs.running(self.pending.pop(number), by_gpus, now_s, expected_end_s))
 
     # ---- the policy
 
@@ -249,15 +250,14 @@ class _Play:
         return bool(rented)
 
     def _snapshot(self) -> Snapshot:
-        view = self.rented.view()
-        jobs = [part for parts in self.running.values() for part in parts]
-        jobs += view.jobs
+        view, known = self.rented.view(), self.known
         # the order of the queue is the scheduler's: the policy is told it by priorities
-        jobs += [_with_priority(self.pending[number], -place) for place, (_, number) in enumerate(self.queue)]
+        waiting = tuple([_with_priority(self.pending[number], -place) for place, (_, number) in enumerate(self.queue)])
+        placed = known.at_home + view.jobs
         snapshot = Snapshot(
             now_s=self.now_s,
-            jobs=tuple(jobs),
-            nodes=self.declared + view.nodes,
+            jobs=placed + waiting,
+            nodes=known.nodes(view),
             pools=view.pools,
             leases=view.leases,
             cool_downs=view.cool_downs,
@@ -267,7 +267,7 @@ class _Play:
         if self.policy and self.policy.deadline_moves:
             self.spot = spot.seen(self.spot, snapshot)
             snapshot = replace(snapshot, spot=self.spot)
-        return snapshot
+        return snapshot.knowing(waiting=waiting, placed=placed, **known.of(view))
 
     def _is_sound(self) -> bool:
         """Whether no snapshot of this play can have anything damaged: all that they are made of is looked at once."""

@@ -47,6 +47,7 @@ def _put(name: str, value: str, region: str | None) -> None:
 
 
 SECRETS_MANAGER = Store(
+    provider="aws",
     scheme="aws-secretsmanager",
     called="AWS Secrets Manager",
     form=r"[A-Za-z0-9/_+=.@:-]+(#\S+)?",

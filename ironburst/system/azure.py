@@ -67,6 +67,7 @@ def _put(name: str, value: str, _: str | None) -> None:
 
 
 KEY_VAULT = Store(
+    provider="azure",
     scheme="azure-keyvault",
     called="Azure's Key Vault",
     form=r"[A-Za-z][A-Za-z0-9-]{1,22}[A-Za-z0-9]/[A-Za-z0-9-]{1,127}(#\S+)?",

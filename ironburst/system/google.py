@@ -74,6 +74,7 @@ def _put(name: str, value: str, _: str | None) -> None:
 
 
 SECRET_MANAGER = Store(
+    provider="google",
     scheme="google-secretmanager",
     called="Google's Secret Manager",
     form=r"([a-z0-9.-]+:)?[a-z0-9-]+/[A-Za-z0-9_-]+(#\S+)?",

@@ -44,7 +44,7 @@ def prices_of(day: date | str | None, today: date | None = None) -> str:
     if day is None:
         return "the stack file"
     days = age_days(day, today)
-    old = " and too old to count on: declare today's under cloud.price" if days > PRICES_OLD_DAYS else ""
+    old = " and too old to count on: declare today's under price of their cloud" if days > PRICES_OLD_DAYS else ""
     return f"{day}, {days} day{'' if days == 1 else 's'} old{old}"
 
 

@@ -12,10 +12,11 @@ class Unanswered(Exception):
 
 @dataclass(frozen=True)
 class Store:
-    """`scheme`: the word before the colon; `form`: of what follows, a regular expression; `hint`: what to write.
-    `get(name, region)` and `put(name, value, region)` raise Unanswered. `called`: for people.
+    """`provider`: of the cloud; `scheme`: the word before the colon; `form`: of what follows, a regular expression;
+    `hint`: what to write. `get(name, region)` and `put(name, value, region)` raise Unanswered. `called`: for people.
     """
 
+    provider: str
     scheme: str
     called: str
     form: str

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Mapping
 from pathlib import Path
 
 from ironburst.system.aws import SECRETS_MANAGER
@@ -56,6 +57,12 @@ def in_a_store(reference: str) -> bool:
     return reference.partition(":")[0] in STORES
 
 
+def region_of(reference: str, regions: Mapping[str, str]) -> str | None:
+    """The region in which a reference's store is asked, of those of clouds by provider; None: the environment's."""
+    store = STORES.get(reference.partition(":")[0])
+    return regions.get(store.provider) if store else None
+
+
 def shown(reference: str) -> str:
     """What may be printed of a reference: all of it if it has a known scheme,
     else nothing (it may be the secret itself).
@@ -81,7 +88,9 @@ def file_of(reference: str, near: Path | None = None) -> Path:
 
 
 def resolve(reference: str, *, region: str | None = None, near: Path | None = None) -> str:
-    """The secret behind `reference`, without a trailing newline; `near`: see file_of. Raises SecretError."""
+    """The secret behind `reference`, without a trailing newline; `region`: of its store (region_of); `near`: see
+    file_of. Raises SecretError.
+    """
     check(reference)
     scheme, _, name = reference.partition(":")
     if scheme == "env":

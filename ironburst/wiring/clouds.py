@@ -2,8 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
+from ironburst import catalog
 from ironburst.adapters.several_clouds import Part, SeveralClouds
+from ironburst.config import checks
+from ironburst.config.checks.common import At
+from ironburst.config.checks.common import clouds as of_config
 from ironburst.config.clouds import DEFAULT
+from ironburst.config.finding import path_of
 from ironburst.config.models import ClusterConfig
 from ironburst.document import CloudDocument, ClusterDocument
 from ironburst.ports import Cloud, CloudError, Refused
@@ -23,11 +30,30 @@ EXAMPLE = next(row.image_ids for row in PROVIDERS.values() if row.image_ids)
 """how a cloud writes images, for the words of help"""
 
 
-def declared(config: ClusterConfig) -> list[tuple[Provider, ClusterConfig]]:
-    """Those of a stack file, each with the declaration as it has it; one row, where there is none."""
+@dataclass(frozen=True)
+class StackCloud:
+    """A cloud of a stack file, or none. `config`: the declaration as this cloud has it; `whose`: its name, where it is
+    one of several, else empty; `at`: its place in the file.
+    """
+
+    provider: Provider
+    config: ClusterConfig
+    whose: str
+    at: At
+
+    def placed(self, text: str) -> str:
+        """A sentence about this cloud, with its keys as they are in the file."""
+        return checks.placed(text, self.at)
+
+
+def declared(config: ClusterConfig) -> list[StackCloud]:
+    """Those of a stack file; one row, where there is none."""
     if not config.clouds:
-        return [(PROVIDERS[None], config)]
-    return [(PROVIDERS[cloud.provider], config.in_cloud(cloud)) for cloud in config.clouds]
+        return [StackCloud(PROVIDERS[None], config, "", path_of)]
+    return [
+        StackCloud(PROVIDERS[cloud.provider], config.in_cloud(cloud), cloud.provider if config.other_clouds else "", at)
+        for at, cloud in of_config(config)
+    ]
 
 
 def image_ids(document: ClusterDocument) -> ImageIds | None:
@@ -95,8 +121,8 @@ def _whose(document: ClusterDocument) -> dict[str, str]:
     named = {
         name: pool.provider for pool in document.pools for name in (pool.image, pool.notices, *pool.prices) if name
     }
-    first = document.cloud.provider if document.cloud else ""
-    return named | {pool.instance_type: first for pool in document.karpenter if pool.instance_type not in named}
+    others = [pool.instance_type for pool in document.karpenter if pool.instance_type not in named]
+    return named | {name: catalog.instance_type(name).provider for name in others}
 
 
 def _row(cloud: CloudDocument | None) -> Provider:

@@ -58,10 +58,10 @@ def secrets_of(document: ClusterDocument) -> Callable[[str], str]:
     """The secret behind a reference; raises ValueError."""
 
     def secret(reference: str) -> str:
-        from ironburst.system.secrets import SecretError, resolve
+        from ironburst.system.secrets import SecretError, region_of, resolve
 
         try:
-            return resolve(reference, region=document.region)
+            return resolve(reference, region=region_of(reference, document.regions))
         except SecretError as error:
             raise ValueError(str(error)) from None
 

@@ -54,13 +54,12 @@ class OwnedNode:
 
 def declared(config: ClusterConfig, drivers: Mapping[str, str] | None = None) -> dict[str, OwnedNode]:
     """By name, in the order of the file; `drivers`: the lock's."""
-    region = config.cloud.region if config.cloud else None
     allowed = allowed_mismatches(config.allow)
     return {
         given["name"]: OwnedNode(config, hall, nodes, NodeInputs.model_validate(given))
         for hall in config.halls
         for nodes in hall.nodes
-        for given in node_inputs(nodes, region, config.ssh.user, allowed=allowed, drivers=drivers)
+        for given in node_inputs(nodes, config.regions, config.ssh.user, allowed=allowed, drivers=drivers)
     }
 
 

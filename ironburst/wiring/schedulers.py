@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import os
 import shlex
+from collections.abc import Mapping
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
@@ -106,7 +107,7 @@ class SchedulerConnection:
             self._cluster.close()
             self._cluster = self.karpenter = None
         if self._cluster is None:
-            access = _access(declared, document.region, self._ways.kubeconfig)
+            access = _access(declared, document.regions, self._ways.kubeconfig)
             self._cluster = kubernetes.connect(access, site_of(document), self._deliver)
             self.karpenter = kubernetes.Karpenter(kubernetes.Client(access))
             self._connected = wanted
@@ -119,7 +120,7 @@ class SchedulerConnection:
 
         wanted = declared.kubeconfig, "slurm-bridge"
         if self._bridged is None or self._connected != wanted:
-            client = kubernetes.Client(_access(declared, document.region, self._ways.kubeconfig))
+            client = kubernetes.Client(_access(declared, document.regions, self._ways.kubeconfig))
             cluster = kubernetes.BridgedNodes(client, site_of(document), self._deliver)
             queue = SlurmQueue(slurm_prefix(self._ways.slurm_prefix))
             self._bridged, self._connected = Bridged(queue, cluster), wanted
@@ -148,17 +149,17 @@ def _fitting(ways: Ways, document: ClusterDocument) -> None:
 
 def nodes_of(document: ClusterDocument) -> kubernetes.KubernetesNodes:
     """The nodes of a cluster, for a converge. Raises SchedulerError."""
-    return _nodes(site_of(document), _access(_cluster_of(document), document.region, None))
+    return _nodes(site_of(document), _access(_cluster_of(document), document.regions, None))
 
 
-def home_nodes(cluster: str, declared: Declared, region: str | None) -> kubernetes.KubernetesNodes:
+def home_nodes(cluster: str, declared: Declared, regions: Mapping[str, str]) -> kubernetes.KubernetesNodes:
     """The same by the document's part that names only the cluster, for Ansible: its rented nodes aren't known for
     such. Raises SchedulerError.
     """
     from ironburst.adapters import kubernetes
 
     site = kubernetes.KubernetesSite(cluster, namespace=declared.namespace, home_partition=declared.home_partition)
-    return _nodes(site, _access(declared, region, None))
+    return _nodes(site, _access(declared, regions, None))
 
 
 def _nodes(site: kubernetes.KubernetesSite, access: kubernetes.Access) -> kubernetes.KubernetesNodes:
@@ -172,14 +173,14 @@ def _cluster_of(document: ClusterDocument) -> Declared | Bridge:
     return document.scheduler_of_kind("kubernetes") or document.scheduler.bridge or document.scheduler
 
 
-def _access(declared: Declared | Bridge, region: str | None, given: Path | None) -> kubernetes.Access:
+def _access(declared: Declared | Bridge, regions: Mapping[str, str], given: Path | None) -> kubernetes.Access:
     from ironburst.adapters import kubernetes
 
     reference = declared.kubeconfig
     path = given or os.environ.get("IRONBURST_KUBECONFIG")
 
     def read() -> str:
-        return _resolved(reference, region)
+        return _resolved(reference, regions)
 
     if path or reference.startswith("file:"):
         return kubernetes.Access(Path(path).expanduser() if path else _file_of(reference))
@@ -193,9 +194,9 @@ def _file_of(reference: str) -> Path:
         raise SchedulerError(str(error)) from None
 
 
-def _resolved(reference: str, region: str | None) -> str:
+def _resolved(reference: str, regions: Mapping[str, str]) -> str:
     try:
-        return secrets.resolve(reference, region=region)
+        return secrets.resolve(reference, region=secrets.region_of(reference, regions))
     except secrets.SecretError as error:
         raise SchedulerError(str(error)) from None
 

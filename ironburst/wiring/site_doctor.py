@@ -32,7 +32,7 @@ def examine_hosts(
         return
 
     def resolve(reference: str) -> str:
-        return secrets.resolve(reference, region=document.region)
+        return secrets.resolve(reference, region=secrets.region_of(reference, document.regions))
 
     said = site_doctor.ask_hosts(asked, ansible.connections(list(asked)), resolve)
     seen = hosts.Hosts(document, said, _munge_digest(document, salt), _links(config), time.time())
@@ -47,18 +47,18 @@ def examine_bmcs(config: ClusterConfig) -> Iterator[CheckResult]:
 
 def accesses(config: ClusterConfig, timeout_s: float = 30.0) -> dict[str, BmcAccess | str]:
     """How each managed node's BMC is reached, by node; a sentence where its password can't be had."""
-    region = config.cloud.region if config.cloud else None
     access: dict[str, BmcAccess | str] = {}
     for hall in config.halls:
         for nodes in hall.nodes:
             if nodes.bmc is None or not nodes.managed:
                 continue
             try:
+                region = secrets.region_of(nodes.bmc.password, config.regions)
                 password = secrets.resolve(nodes.bmc.password, region=region)
             except secrets.SecretError as error:
                 access |= dict.fromkeys(nodes.names, str(error))
                 continue
-            for given in node_inputs(nodes, region):
+            for given in node_inputs(nodes, config.regions):
                 how = redfish.access_of(NodeInputs.model_validate(given), password)
                 access[how.node] = replace(how, timeout_s=timeout_s)
     return access
@@ -73,7 +73,8 @@ def _munge_digest(document: ClusterDocument, salt: str) -> str | None:
     if slurm is None or not slurm.munge_key:
         return None
     try:
-        return hosts.digest(secrets.resolve(slurm.munge_key, region=document.region).encode(), salt)
+        region = secrets.region_of(slurm.munge_key, document.regions)
+        return hosts.digest(secrets.resolve(slurm.munge_key, region=region).encode(), salt)
     except secrets.SecretError:
         return None
 

@@ -260,7 +260,7 @@ BROKEN = {
         None,
         capacity,
         "fail",
-        "no price as spot",
+        "sold as spot",
         "leave spot out",
     ),
     "spot above its ceiling": (

@@ -85,9 +85,11 @@ def test_the_locks_driver_reaches_its_node(run, value):
 
 def test_a_password_in_secrets_manager_is_asked_for_where_the_cloud_is():
     kept = Nodes.model_validate(BASE | {"bmc": BMC | {"password": "aws-secretsmanager:hall/bmc"}})
-    assert [each.get("secretsRegion") for each in node_inputs(kept, "eu-west-1")] == ["eu-west-1"] * 2
+    assert [each.get("secretsRegion") for each in node_inputs(kept, {"aws": "eu-west-1", "google": "x"})] == [
+        "eu-west-1"
+    ] * 2
     assert not any(
-        "secretsRegion" in each for each in [*node_inputs(kept), *node_inputs(Nodes.model_validate(BASE), "x")]
+        "secretsRegion" in each for each in [*node_inputs(kept), *node_inputs(Nodes.model_validate(BASE), {"aws": "x"})]
     )
 
 

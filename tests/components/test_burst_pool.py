@@ -180,7 +180,7 @@ def test_it_holds_no_instance(pool):
         ),
         ({"markets": ["spot"]}, "at worst 165.12 USD an hour"),  # spot rises up to the on-demand price
         ({"markets": ["spot"], "price": {"spot_max": 20}}, "at worst 60.00 USD an hour"),
-        ({"instance_type": "p5e.48xlarge"}, "price unknown, so no estimate; give one under cloud.price"),
+        ({"instance_type": "p5e.48xlarge"}, "price unknown, so no estimate; give one under price of its cloud"),
     ],
 )
 def test_the_worst_case_is_said(pool, changes, sentence):

@@ -56,7 +56,7 @@ def test_what_only_pulumi_knows_is_refused(value, tmp_path, capsys, kept):
     if kept == ["groups"]:
         value["cloud"].pop("images"), value.pop("budget")
     code, out, err = said(tmp_path, capsys, value)
-    name = {"groups": "cloud.groups fixed", "pools": "cloud.pools p5"}[kept[0]]
+    name = {"groups": "group fixed", "pools": "pool p5"}[kept[0]]
     assert code == 2 and not out and err.count("\n") == 1, err
     assert f"declares {name}, whose ids and addresses only Pulumi knows: run `pulumi up`" in err
 

@@ -32,7 +32,7 @@ from ironburst.config.karpenter_models import KarpenterPool
 from ironburst.config.scheduler_models import Kubernetes
 
 declared = Kubernetes.model_validate(json.loads(os.environ["DECLARED"]))
-kubeconfig = resolved(declared, None)
+kubeconfig = resolved(declared, {})
 cluster_kinds.check(declared, kubeconfig)
 pools = [KarpenterPool.model_validate(each) for each in json.loads(os.environ["KARPENTER"])]
 teams = json.loads(os.environ["TEAMS"])

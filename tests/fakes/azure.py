@@ -12,6 +12,7 @@ from ironburst.adapters.azure.instances import instance
 from lab.azure.server import Cloud
 from lab.azure.world import Size
 from tests.contract.cloud_benches import AnyToken
+from tests.fakes import dead_man
 from tests.fakes.cloud import FakeCloud
 from tests.fakes.google import PORT, Gone
 
@@ -39,6 +40,7 @@ class AzureCloud(FakeCloud):
         self.place = {"vm_size": self.kind, "subnet_id": subnet, "infiniband": True, "os_disk_type": "Premium_LRS"}
         self.place |= {"os_disk_gb": 200, "ssh_public_key": "ssh-ed25519 AAAAC3Nz ironburst"}
         self.nodes = {}  # name of a machine -> its node
+        self.switches = {}  # and its dead man's switch
         self.connect()
 
     def connect(self):
@@ -59,8 +61,10 @@ class AzureCloud(FakeCloud):
     def launch_all(self, requests):
         asked = [replace(each, place=self.place, zone=self.zones[each.zone]) for each in requests]
         for request in asked:
-            names = launching.of(request, self.lab.subscription).names
-            self.nodes |= dict(zip(names, json.loads(request.user_data)["nodes"], strict=True))
+            said = json.loads(request.user_data)
+            its = dict(zip(launching.of(request, self.lab.subscription).names, said["nodes"], strict=True))
+            self.nodes |= its
+            self.switches |= {name: dead_man.switch_of(said, node) for name, node in its.items()}
         ours = {azures: said for said, azures in self.zones.items()}
         return [
             [replace(each, zone=ours[each.zone]) for each in answer] if isinstance(answer, list) else answer
@@ -79,12 +83,13 @@ class AzureCloud(FakeCloud):
                 return replace(instance(vm.raw, self.lab.view(vm)), address=address)
         return instance(vm.raw, self.lab.view(vm))
 
+    def _up(self, vm):
+        up = vm.power == "running" and self.clock.at >= vm.made_s + self.boot_s
+        return up and vm.properties["provisioningState"] == "Succeeded"
+
     def booted(self, node):
-        for vm, shown in self._machines().values():
-            up = vm.power == "running" and self.clock.at >= vm.made_s + self.boot_s
-            if up and self.nodes.get(vm.name) == node and vm.properties["provisioningState"] == "Succeeded":
-                return shown
-        return None
+        machines = self._machines().values()
+        return next((shown for vm, shown in machines if self.nodes.get(vm.name) == node and self._up(vm)), None)
 
     def alive(self):
         return [shown for _, shown in self._machines().values()]
@@ -92,9 +97,15 @@ class AzureCloud(FakeCloud):
     def at(self, address):
         """A machine that is gone answers no more."""
         for vm, shown in self._machines().values():
-            if shown.address == address and vm.properties["provisioningState"] in ("Creating", "Succeeded"):
+            there = vm.properties["provisioningState"] in ("Creating", "Succeeded") and vm.power != "stopped"
+            if shown.address == address and there:
                 return None
         return Gone(self.lab, address, self.clock) if address else None
 
     def nodes_live(self):
+        """A node that ends itself is off, and paid for until somebody deletes it."""
         self.lab.settle()
+        for vm in list(self.lab.vms.values()):
+            switch = self.switches.get(vm.name)
+            if switch and self._up(vm) and switch.ends(self.clock.at, self.slurm):
+                self.lab.stops(vm)

@@ -10,7 +10,9 @@ from ironburst.adapters.google import launching
 from ironburst.adapters.google.api import Api
 from ironburst.adapters.google.cloud import Google
 from ironburst.adapters.google.instances import instance
+from lab.google.description import ROOT
 from lab.google.server import Cloud
+from tests.fakes import dead_man
 from tests.fakes.cloud import FakeCloud
 
 IMAGE = "projects/lab-project/global/images/ib-1"
@@ -41,6 +43,7 @@ class GoogleCloud(FakeCloud):
         self.lab.images["ib-1"], self.lab.spot_usd[self.place["machine_type"]] = "ironburst-lab-p5", self.spot
         self.lab.delays.insert_s, self.lab.delays.roll_back_s, self.lab.delays.delete_s = 90.0, 40.0, 60.0
         self.nodes = {}  # name of a machine -> its node
+        self.switches = {}  # and its dead man's switch
         self.connect()
 
     def connect(self):
@@ -61,20 +64,23 @@ class GoogleCloud(FakeCloud):
     def launch_all(self, requests):
         asked = [replace(request, place=self.place) for request in requests]
         for request in asked:
-            names = launching.of(request).names
-            self.nodes |= dict(zip(names, launching.json.loads(request.user_data)["nodes"], strict=True))
+            said = launching.json.loads(request.user_data)
+            its = dict(zip(launching.of(request).names, said["nodes"], strict=True))
+            self.nodes |= its
+            self.switches |= {name: dead_man.switch_of(said, node) for name, node in its.items()}
         return self.port.launch_all(asked)
 
     def _machines(self):
         self.lab.settle()
         return list(self.lab.vms.values())
 
+    def _up(self):
+        return [
+            vm for vm in self._machines() if vm.raw["status"] == "RUNNING" and self.clock.at >= vm.made_s + self.boot_s
+        ]
+
     def booted(self, node):
-        for vm in self._machines():
-            up = vm.raw["status"] == "RUNNING" and self.clock.at >= vm.made_s + self.boot_s
-            if up and self.nodes.get(vm.name) == node:
-                return instance(vm.raw)
-        return None
+        return next((instance(vm.raw) for vm in self._up() if self.nodes.get(vm.name) == node), None)
 
     def alive(self):
         return [instance(vm.raw) for vm in self._machines()]
@@ -87,7 +93,16 @@ class GoogleCloud(FakeCloud):
         return Gone(self.lab, address, self.clock) if address else None
 
     def nodes_live(self):
-        self.lab.settle()
+        """A node that ends itself asks for it three times, and is off whatever the answer."""
+        for vm in self._up():
+            switch = self.switches.get(vm.name)
+            if switch and switch.ends(self.clock.at, self.slurm) and not any(self._deleted(vm) for _ in range(3)):
+                self.lab.stops(vm)
+
+    def _deleted(self, vm):
+        url = f"{ROOT}projects/{self.lab.project}/zones/{vm.zone}/instances/{vm.name}"
+        answer = self.lab.handle("DELETE", url, b"")
+        return answer is not None and (answer[0] < 400 or b"resourceNotReady" in answer[1])
 
 
 class Gone:

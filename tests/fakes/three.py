@@ -5,6 +5,7 @@ from itertools import count, product
 from ironburst.document import OtherCloud, PoolZone
 from ironburst.document.azure import AzurePlace
 from ironburst.document.google import GooglePlace
+from tests.fakes import direct
 from tests.fakes.azure import AzureCloud
 from tests.fakes.cloud import FakeCloud
 from tests.fakes.google import PLACE, GoogleCloud
@@ -28,6 +29,10 @@ class OnGoogle(GoogleCloud):
         "network_interfaces": [{"subnetwork": "regions/us-central1/subnetworks/nodes"}]
     }  # fmt: skip
 
+    def connect(self):
+        super().connect()
+        direct.google(self.port._api, self.lab)
+
     def storm(self):
         """Spot takes all that runs."""
         taken = [vm for vm in self.lab.vms.values() if vm.model == "SPOT" and vm.raw["status"] == "RUNNING"]
@@ -47,6 +52,10 @@ class OnAzure(AzureCloud):
 
     region, kind, spot = "eastus", TYPES["azure"], USD["azure"]["spot"]
     zones = {zone: zone for zone in ("eastus-1", "eastus-2")}  # noqa: RUF012 nobody changes it
+
+    def connect(self):
+        super().connect()
+        direct.azure(self.port._api, self.lab)
 
     def storm(self):
         taken = [vm for vm in self.lab.vms.values() if vm.priority == "Spot" and vm.power == "running"]

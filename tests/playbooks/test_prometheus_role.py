@@ -42,8 +42,8 @@ def site(tmp_path_factory):
 
 def test_it_is_what_the_verb_writes(site):
     document, made = site
-    place = site_files.PrometheusPlace(FOLDER, "127.0.0.1:9093", "127.0.0.1:8643", "127.0.0.1:9090")
-    wanted = site_files.of_prometheus("lab", document.hosts, "head", place)
+    place = site_files.PrometheusPlace(FOLDER, {"head": "127.0.0.1:8643"}, "127.0.0.1:9093", "127.0.0.1:9090")
+    wanted = site_files.of_prometheus("lab", document.hosts, place)
     written = {each["path"].removeprefix(f"{FOLDER}/"): each["content"] for each in made["prometheus_site_files"]}
     assert written == wanted
     assert list(written)[-1] == "prometheus.yml", "last: it names the others"

@@ -112,7 +112,7 @@ class Site:
             "ansible_python_interpreter": sys.executable,
             "cluster_name": "t",
             "node_kind": "bare_metal",
-            "cluster_region": None,
+            "cluster_regions": {},
             "node_object": "",
             "cluster_schedulers": [{"head": ""}],
             "cluster_scheduler": {

@@ -8,7 +8,6 @@ from ironburst.config.azure.models import AzureCloud
 from ironburst.config.estimate import HOURS_PER_MONTH, Estimate, NetworkPart, of_network
 from ironburst.config.models import ClusterConfig
 
-GATEWAY: dict[str, NetworkItem] = {"vpn": "vpn-gateway", "expressroute": "expressroute-gateway"}
 WAY_OUT: dict[str, NetworkItem] = {"vpn": "vpn-out", "expressroute": "expressroute-out"}
 
 
@@ -26,8 +25,12 @@ def network(cloud: AzureCloud) -> Estimate:
     if cloud.network.egress == "nat" and (cloud.groups or cloud.pools):
         parts += [("NAT gateway", 1, "nat-gateway"), ("", 1, "public-address")]
         data.append(("through NAT", "nat-gateway-data"))
+    gateway: dict[str, NetworkItem] = {
+        "vpn": cloud.network.vpn_gateway,
+        "expressroute": cloud.network.expressroute_gateway,
+    }
     for kind in dict.fromkeys(link.kind for link in links):
-        parts += [(f"{kind} gateway", 1, GATEWAY[kind]), ("", 1, "public-address")]
+        parts += [(f"{kind} gateway", 1, gateway[kind]), ("", 1, "public-address")]
     for link in links:
         if link.gb_per_month:
             said = f"{link.gb_per_month:,g} GB a month to {link.hall}"

@@ -41,7 +41,7 @@ from ironburst.config.checks.azure import network as third_network
 from ironburst.config.checks.common import At, Findings, clouds
 from ironburst.config.checks.google import cloud as second
 from ironburst.config.checks.google import network as second_network
-from ironburst.config.cloud_models import Cloud
+from ironburst.config.clouds import CLASSES
 from ironburst.config.finding import Finding, path_of
 from ironburst.config.models import ClusterConfig
 
@@ -125,7 +125,7 @@ OF_EACH_CLOUD: frozenset[Callable[..., Findings]] = frozenset(
     )
 )
 """those that look at `cloud` alone: they see each as if it were the only one"""
-_KEYS = "|".join(Cloud.model_fields)
+_KEYS = "|".join({key for each in CLASSES.values() for key in each.model_fields})
 _OF_CLOUD = re.compile(rf"(?<![\w.])cloud\b(?=\.(?:{_KEYS})\b)")
 """a key of `cloud`, as messages name it"""
 
@@ -155,4 +155,9 @@ def _moved(finding: Finding, at: At) -> Finding:
         return finding
     if path == here or path.startswith((f"{here}.", f"{here}[")):
         path = there + path.removeprefix(here)
-    return replace(finding, path=path, message=_OF_CLOUD.sub(there.removeprefix(f"{path_of()}."), finding.message))
+    return replace(finding, path=path, message=placed(finding.message, at))
+
+
+def placed(text: str, at: At) -> str:
+    """A sentence about one cloud, with its keys as they are in the file."""
+    return _OF_CLOUD.sub(at().removeprefix(f"{path_of()}."), text)

@@ -49,7 +49,8 @@ def _prices(cloud: Cloud, at: At) -> Findings:
     if not lacking:
         return
     lines = ", ".join(_line(name, markets) for name, markets in lacking.items())
-    where = f"under cloud.price: `{lines}`" if cloud.price else f"under cloud: `price: {{{lines}}}`"
+    place = at().removeprefix(f"{path_of()}.")
+    where = f"under {place}.price: `{lines}`" if cloud.price else f"under {place}: `price: {{{lines}}}`"
     known = "; ".join(hint for name, markets in lacking.items() for hint in _hints(name, markets, cloud.region))
     unknown = f"the catalogue has no price of {' and '.join(lacking)} in {cloud.region}"
     message = f"{unknown}; write USD per hour of one instance {where}"

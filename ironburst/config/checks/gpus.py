@@ -52,7 +52,7 @@ def untyped(config: ClusterConfig) -> Findings:
     named = config.burst.untyped_jobs_may_use
     for n, name in enumerate(named or []):
         if name not in (known := [pool.name for pool in config.pools]):
-            message = f"there is no pool {name!r}; cloud.pools has {', '.join(known) or 'none'}"
+            message = f"there is no pool {name!r}; the pools are {', '.join(known) or 'none'}"
             yield Finding(path_of("burst", "untyped_jobs_may_use", n), name, "unknown-pool", message)
     if named is not None:
         return

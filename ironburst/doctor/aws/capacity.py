@@ -6,8 +6,9 @@ from collections.abc import Iterator
 
 from ironburst.config.aws.models import AwsGroup, AwsPool
 from ironburst.doctor.aws.account import IamQuestion, Reservation
-from ironburst.doctor.aws.site import PUBLISH, AwsSite, Reserved, markets_of, most, reserved, zones_of
+from ironburst.doctor.aws.site import PUBLISH, AwsSite, Reserved, markets_of, reserved
 from ironburst.doctor.checks import CheckResult, State, answered
+from ironburst.doctor.rented import most, zones_of
 
 CHECK = "capacity"
 SPOT_ROLE, SCALING_ROLE = "AWSServiceRoleForEC2Spot", "AWSServiceRoleForAutoScaling"

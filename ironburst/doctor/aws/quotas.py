@@ -11,8 +11,9 @@ from typing import NamedTuple
 from ironburst import catalog
 from ironburst.config.aws import subnets
 from ironburst.config.aws.models import AwsGroup, AwsPool
-from ironburst.doctor.aws.site import AwsSite, markets_of, most
+from ironburst.doctor.aws.site import AwsSite, markets_of
 from ironburst.doctor.checks import CheckResult, answered
+from ironburst.doctor.rented import most
 
 CHECK = "quotas"
 

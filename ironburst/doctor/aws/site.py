@@ -11,6 +11,7 @@ from datetime import datetime
 
 from ironburst.config.aws.models import AwsCloud, AwsGroup, AwsPool
 from ironburst.config.models import ClusterConfig
+from ironburst.doctor import rented
 from ironburst.doctor.aws.account import Account
 from ironburst.document import ClusterDocument
 from ironburst.nodes.naming import node_role
@@ -38,18 +39,7 @@ class AwsSite:
     @property
     def nodes(self) -> list[tuple[str, AwsGroup | AwsPool]]:
         """Fixed groups and pools, each with what people call it."""
-        groups = [(f"group {group.name}", group) for group in self.cloud.groups]
-        return [*groups, *((f"pool {pool.name}", pool) for pool in self.cloud.pools)]
-
-
-def zones_of(nodes: AwsGroup | AwsPool) -> list[str]:
-    """The zones that they may lie in."""
-    return [nodes.zone] if isinstance(nodes, AwsGroup) else list(nodes.zones)
-
-
-def most(nodes: AwsGroup | AwsPool) -> int:
-    """How many there may be at once."""
-    return nodes.count if isinstance(nodes, AwsGroup) else nodes.max_nodes
+        return rented.named(self.cloud.groups, self.cloud.pools)
 
 
 def markets_of(nodes: AwsGroup | AwsPool) -> list[str]:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ironburst.doctor.aws.site import AwsSite, zones_of
+from ironburst.doctor.aws.site import AwsSite
 from ironburst.doctor.checks import CheckResult, answered
+from ironburst.doctor.rented import zones_of
 
 CHECK = "zones"
 

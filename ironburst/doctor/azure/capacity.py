@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ironburst.config.prices import spot_max
-from ironburst.doctor.azure.site import AzureSite, Nodes, markets_of, most, zones_of
+from ironburst.doctor.azure.site import AzureSite, Nodes, zones_of
 from ironburst.doctor.checks import CheckResult, State, answered
+from ironburst.doctor.rented import markets_of, most, spot
 
 CHECK = "capacity"
 
@@ -18,7 +18,9 @@ def check(site: AzureSite) -> Iterator[CheckResult]:
         for group, _ in nodes.reserved:
             yield from answered(CHECK, f"reservations of {who}", _reservation(site, who, nodes, group))
         if "spot" in markets_of(nodes):
-            yield from answered(CHECK, f"spot of {who}", _spot(site, who, nodes))
+            yield from answered(
+                CHECK, f"spot of {who}", spot(CHECK, who, nodes, site.cloud, site.subscription.spot_usd)
+            )
 
 
 def _offered(site: AzureSite, who: str, nodes: Nodes) -> Iterator[CheckResult]:
@@ -67,17 +69,3 @@ def _reservation(site: AzureSite, who: str, nodes: Nodes, group: str) -> Iterato
         yield CheckResult(CHECK, what, state, seen, todo)
     if not wrong:
         yield CheckResult(CHECK, what, "ok", f"{count} places, {held.taken} in use")
-
-
-def _spot(site: AzureSite, who: str, nodes: Nodes) -> Iterator[CheckResult]:
-    for name in nodes.types:
-        usd, most_usd = site.subscription.spot_usd(name), spot_max(site.cloud, name)
-        what = f"spot of {who}"
-        if usd is None:
-            todo = f"leave spot out at {who}, or declare another size"
-            yield CheckResult(CHECK, what, "fail", f"{name} has no price as spot in {site.cloud.region}", todo)
-        elif most_usd is not None and usd > most_usd:
-            todo = f"nothing is rented as long as that is so: raise cloud.price.{name}.spot_max, or wait"
-            yield CheckResult(CHECK, what, "warn", f"{name} costs {usd:g} an hour now, above {most_usd:g}", todo)
-        else:
-            yield CheckResult(CHECK, what, "ok", f"{name} costs {usd:g} an hour now")

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from ironburst.doctor.azure.site import AzureSite, Nodes, kinds, markets_of, most
+from ironburst.doctor.azure.site import AzureSite, Nodes, kinds
 from ironburst.doctor.azure.subscription import CoreQuota, SizeFacts
 from ironburst.doctor.checks import CheckResult, answered
+from ironburst.doctor.rented import markets_of, most
 
 CHECK = "quotas"
 ALL, SPOT = "cores", "lowprioritycores"

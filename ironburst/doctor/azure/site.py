@@ -10,6 +10,7 @@ from ironburst import catalog
 from ironburst.catalog.azure.sizes import Size, size
 from ironburst.config.azure.models import AzureCloud, AzureGroup, AzurePool
 from ironburst.config.models import ClusterConfig
+from ironburst.doctor import rented
 from ironburst.doctor.azure.subscription import Subscription
 from ironburst.document import ClusterDocument
 
@@ -29,24 +30,13 @@ class AzureSite:
     @property
     def nodes(self) -> list[tuple[str, Nodes]]:
         """Fixed groups and pools, each with what people call it."""
-        groups = [(f"group {group.name}", group) for group in self.cloud.groups]
-        return [*groups, *((f"pool {pool.name}", pool) for pool in self.cloud.pools)]
+        return rented.named(self.cloud.groups, self.cloud.pools)
 
 
 def zones_of(nodes: Nodes) -> list[str]:
     """The numbers of the zones that they may be in; empty: in none."""
     zones = [nodes.zone] if isinstance(nodes, AzureGroup) else list(nodes.zones)
     return [zone.rpartition("-")[2] if "-" in zone else "" for zone in zones]
-
-
-def most(nodes: Nodes) -> int:
-    """How many there may be at once."""
-    return nodes.count if isinstance(nodes, AzureGroup) else nodes.max_nodes
-
-
-def markets_of(nodes: Nodes) -> list[str]:
-    """on-demand, spot, capacity-block."""
-    return ["on-demand"] if isinstance(nodes, AzureGroup) else list(nodes.markets)
 
 
 def kinds(nodes: Nodes) -> Iterator[Size]:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ironburst.config.prices import spot_max
 from ironburst.doctor.checks import CheckResult, State, answered
-from ironburst.doctor.google.site import GoogleSite, Nodes, markets_of, most, zones_of
+from ironburst.doctor.google.site import GoogleSite, Nodes
+from ironburst.doctor.rented import markets_of, most, spot, zones_of
 
 CHECK = "capacity"
 
@@ -19,7 +19,7 @@ def check(site: GoogleSite) -> Iterator[CheckResult]:
         for name, _ in nodes.reserved:
             yield from answered(CHECK, f"{name} of {who}", _reservation(site, who, nodes, name))
         if "spot" in markets_of(nodes):
-            yield from answered(CHECK, f"spot of {who}", _spot(site, who, nodes))
+            yield from answered(CHECK, f"spot of {who}", spot(CHECK, who, nodes, site.cloud, site.project.spot_usd))
 
 
 def _zones(site: GoogleSite) -> Iterator[CheckResult]:
@@ -66,17 +66,3 @@ def _reservation(site: GoogleSite, who: str, nodes: Nodes, name: str) -> Iterato
         yield CheckResult(CHECK, what, state, seen, todo)
     if not wrong:
         yield CheckResult(CHECK, what, "ok", f"{held.count} x {held.machine_type}, {held.in_use} in use")
-
-
-def _spot(site: GoogleSite, who: str, nodes: Nodes) -> Iterator[CheckResult]:
-    for kind in nodes.types:
-        usd, most_usd = site.project.spot_usd(kind), spot_max(site.cloud, kind)
-        what = f"spot of {who}"
-        if usd is None:
-            todo = f"leave spot out at {who}, or declare another type"
-            yield CheckResult(CHECK, what, "fail", f"{kind} isn't sold as spot in {site.cloud.region}", todo)
-        elif most_usd is not None and usd > most_usd:
-            todo = f"nothing is rented as long as that is so: raise cloud.price.{kind}.spot_max, or wait"
-            yield CheckResult(CHECK, what, "warn", f"{kind} costs {usd:g} an hour now, above {most_usd:g}", todo)
-        else:
-            yield CheckResult(CHECK, what, "ok", f"{kind} costs {usd:g} an hour now")

@@ -13,7 +13,8 @@ from ironburst import catalog
 from ironburst.catalog.google.machine_types import MachineType, machine_type
 from ironburst.doctor.checks import CheckResult, answered
 from ironburst.doctor.google.project import Quota
-from ironburst.doctor.google.site import GoogleSite, Nodes, markets_of, most
+from ironburst.doctor.google.site import GoogleSite, Nodes
+from ironburst.doctor.rented import markets_of, most
 
 CHECK = "quotas"
 METRICS = {

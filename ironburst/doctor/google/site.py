@@ -7,6 +7,7 @@ from datetime import datetime
 
 from ironburst.config.google.models import GoogleCloud, GoogleGroup, GooglePool
 from ironburst.config.models import ClusterConfig
+from ironburst.doctor import rented
 from ironburst.doctor.google.project import Project
 from ironburst.document import ClusterDocument
 
@@ -26,20 +27,4 @@ class GoogleSite:
     @property
     def nodes(self) -> list[tuple[str, Nodes]]:
         """Fixed groups and pools, each with what people call it."""
-        groups = [(f"group {group.name}", group) for group in self.cloud.groups]
-        return [*groups, *((f"pool {pool.name}", pool) for pool in self.cloud.pools)]
-
-
-def zones_of(nodes: Nodes) -> list[str]:
-    """The zones that they may be in."""
-    return [nodes.zone] if isinstance(nodes, GoogleGroup) else list(nodes.zones)
-
-
-def most(nodes: Nodes) -> int:
-    """How many there may be at once."""
-    return nodes.count if isinstance(nodes, GoogleGroup) else nodes.max_nodes
-
-
-def markets_of(nodes: Nodes) -> list[str]:
-    """on-demand, spot, capacity-block."""
-    return ["on-demand"] if isinstance(nodes, GoogleGroup) else list(nodes.markets)
+        return rented.named(self.cloud.groups, self.cloud.pools)

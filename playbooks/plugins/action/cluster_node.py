@@ -28,7 +28,7 @@ options:
   node: {description: name of its Node object, type: str, required: true}
   cluster: {description: name of the cluster in the document, type: str, required: true}
   scheduler: {description: the document's part of it, type: dict, required: true}
-  region: {description: "of a cloud's store of secrets", type: str}
+  regions: {description: "of clouds, whose stores of secrets are asked there, by provider", type: dict}
   state:
     description:
       - drained, waits until no pod of a workload is there; in_service, lifts our own cordon and no one else's
@@ -46,7 +46,7 @@ SPEC = {
     "node": {"type": "str", "required": True},
     "cluster": {"type": "str", "required": True},
     "scheduler": {"type": "dict", "required": True},
-    "region": {"type": "str"},
+    "regions": {"type": "dict", "default": {}},
     "state": {"type": "str", "choices": ["drained", "in_service", "unused"], "required": True},
     "reason": {"type": "str", "default": "playbooks/upgrade.yml"},
     "new": {"type": "bool", "default": False},
@@ -67,7 +67,7 @@ class ActionModule(ActionBase):
         service = None
         try:
             declared = Scheduler.model_validate(given["scheduler"])
-            service = home_nodes(given["cluster"], declared, given["region"])
+            service = home_nodes(given["cluster"], declared, given["regions"])
             change = {"drained": drained, "in_service": in_service, "unused": unused}[given["state"]]
             return {"changed": change(service, given, self._task.check_mode)}
         except SchedulerError as error:

@@ -7,8 +7,9 @@ import sys
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[3]))  # ansible's own process does not know the repository
-from ironburst.document.model import Host
-from ironburst.monitoring import site_files
+from ironburst.document.model import Host, Scheduler
+from ironburst.document.monitoring import MonitoringDocument
+from ironburst.monitoring import site_files, targets
 
 CHECKS = {"ironburst-alerts.yml": "rules", "prometheus.yml": "config"}
 
@@ -16,24 +17,27 @@ CHECKS = {"ironburst-alerts.yml": "rules", "prometheus.yml": "config"}
 def monitoring_files(
     hosts: list[dict],
     cluster: str,
-    head: str,
+    schedulers: list[dict],
+    monitoring: dict,
     folder: str,
     alertmanager: str,
-    controller: str,
     itself: str,
     pushed: bool = False,
 ) -> list[dict]:
-    """Of Prometheus. `hosts`: the document's; `alertmanager`, `itself`, `controller` (empty: there is none): host:port;
+    """Of Prometheus. `hosts`, `schedulers`, `monitoring`: the document's; `alertmanager`, `itself`: host:port;
     `pushed`: rented nodes push.
     """
     # Ansible's own kinds of text are none that YAML's writer knows
-    hosts, cluster, head, *place = json.loads(
-        json.dumps([hosts, cluster, head, folder, alertmanager, controller, itself, pushed])
+    hosts, cluster, schedulers, monitoring, folder, *rest = json.loads(
+        json.dumps([hosts, cluster, schedulers, monitoring, folder, alertmanager, itself, pushed])
     )
-    known = [Host.model_validate(host) for host in hosts]
-    made = site_files.of_prometheus(cluster, known, head, site_files.PrometheusPlace(*place))
+    known, heads = (
+        [kind.model_validate(each) for each in its] for kind, its in ((Host, hosts), (Scheduler, schedulers))
+    )
+    controllers = targets.controllers(heads, MonitoringDocument.model_validate(monitoring).controllers)
+    made = site_files.of_prometheus(cluster, known, site_files.PrometheusPlace(folder, controllers, *rest))
     checks = {name: {"validate": ["promtool", "check", what, "%s"]} for name, what in CHECKS.items()}
-    return [{"path": f"{place[0]}/{name}", "content": text} | checks.get(name, {}) for name, text in made.items()]
+    return [{"path": f"{folder}/{name}", "content": text} | checks.get(name, {}) for name, text in made.items()]
 
 
 def monitoring_dashboards(folder: str) -> list[dict]:

@@ -12,7 +12,7 @@ from ansible.plugins.lookup import LookupBase
 sys.path.insert(0, str(Path(__file__).resolve().parents[3]))  # ansible's own process does not know the repository
 from ironburst.document.monitoring import MonitoringDocument
 from ironburst.monitoring import site_files
-from ironburst.system.secrets import SecretError, resolve
+from ironburst.system.secrets import SecretError, region_of, resolve
 
 DOCUMENTATION = """
 name: alertmanager
@@ -24,9 +24,9 @@ options:
   _terms:
     description: the document's part C(monitoring)
     required: true
-  region:
-    description: region of a cloud's store of secrets
-    type: str
+  regions:
+    description: regions of clouds, whose stores of secrets are asked there, by provider
+    type: dict
 """
 
 
@@ -36,12 +36,12 @@ class LookupModule(LookupBase):
     def run(self, terms, variables=None, **kwargs):
         """A text for each term. Raises AnsibleLookupError with a sentence that holds no secret."""
         self.set_options(var_options=variables, direct=kwargs)
-        region = self.get_option("region")
+        regions = self.get_option("regions") or {}
         try:
             return [
                 site_files.of_alertmanager(
                     MonitoringDocument.model_validate_json(json.dumps(term)),
-                    lambda reference: resolve(reference, region=region).strip(),
+                    lambda reference: resolve(reference, region=region_of(reference, regions)).strip(),
                 )
                 for term in terms
             ]

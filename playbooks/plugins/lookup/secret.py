@@ -9,7 +9,7 @@ from ansible.errors import AnsibleLookupError
 from ansible.plugins.lookup import LookupBase
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[3]))  # ansible's own process does not know the repository
-from ironburst.system.secrets import SecretError, resolve
+from ironburst.system.secrets import SecretError, region_of, resolve
 
 DOCUMENTATION = """
 name: secret
@@ -22,9 +22,9 @@ options:
   _terms:
     description: references
     required: true
-  region:
-    description: region of a cloud's store of secrets
-    type: str
+  regions:
+    description: regions of clouds, whose stores of secrets are asked there, by provider
+    type: dict
 """
 
 
@@ -35,6 +35,7 @@ class LookupModule(LookupBase):
         """The secret of each reference. Raises AnsibleLookupError with a sentence that holds no secret."""
         self.set_options(var_options=variables, direct=kwargs)
         try:
-            return [resolve(term, region=self.get_option("region")) for term in terms]
+            regions = self.get_option("regions") or {}
+            return [resolve(term, region=region_of(term, regions)) for term in terms]
         except SecretError as error:
             raise AnsibleLookupError(str(error)) from None

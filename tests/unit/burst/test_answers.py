@@ -8,8 +8,8 @@ import pytest
 
 from ironburst.burst import Lease, decide
 from ironburst.burst.answers import Answers
-from ironburst.burst.lateness import Late, LateCode, Limit, NotYet, NotYetCode
-from ironburst.burst.limits import Limits, WaitTarget
+from ironburst.burst.lateness import Late, LateCode, NotYet, NotYetCode
+from ironburst.burst.limits import Limit, Limits, WaitTarget
 from ironburst.burst.renting import Renting
 from ironburst.burst.spot import Choice
 from tests.fakes.snapshots import BUSY, NOW, POLICY, home, job, running, snapshot

@@ -6,8 +6,8 @@ from dataclasses import replace
 import pytest
 
 from ironburst.burst import Resources, decide, lateness
-from ironburst.burst.lateness import Late, Lateness, Limit, NotYet
-from ironburst.burst.limits import REFERENCE, Limits
+from ironburst.burst.lateness import Late, Lateness, NotYet
+from ironburst.burst.limits import REFERENCE, Limit, Limits
 from tests.fakes.snapshots import BUSY, NOW, POLICY, code_of, home, job, pool, running, snapshot
 
 HOUR = 3600.0

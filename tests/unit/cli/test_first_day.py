@@ -11,7 +11,7 @@ import pytest
 from ironburst import cli
 from ironburst.burst import Job, Resources
 from ironburst.cli import reap, run, status, tick
-from ironburst.controller import lock
+from ironburst.controller import copies, lock
 from ironburst.controller.ledger import Ledger
 from ironburst.controller.tick import Controller
 from ironburst.nodes import naming
@@ -157,12 +157,13 @@ def test_status_says_that_the_controller_is_silent(site, capsys):
 @pytest.mark.parametrize(
     ("age_s", "said", "first"),
     [
-        (9 * 3600, "the ledger was copied 9 h ago", False),
-        (3 * 86400, "the ledger was copied 3 d ago: look at `systemctl status ironburst-backup` on the head", True),
-        (None, "there is no copy of the ledger: `systemctl start ironburst-backup` on the head makes one", True),
+        (9 * 3600, "the ledger was copied on head2 9 h ago", False),
+        (3 * 86400, "the ledger was copied on head2 3 d ago: look at `systemctl status ironburst-backup` there", True),
+        (None, "there is no copy of the ledger on head2: `systemctl start ironburst-backup` makes one", True),
     ],
 )
-def test_status_says_how_old_the_newest_copy_is(site, tmp_path, capsys, age_s, said, first):
+def test_status_says_how_old_the_newest_copy_is(site, tmp_path, capsys, monkeypatch, age_s, said, first):
+    monkeypatch.setattr(copies.socket, "gethostname", lambda: "head2")
     (folder := tmp_path / "copies").mkdir()
     if age_s is not None:
         (copy := folder / "ledger-20261128T020000Z.sqlite").touch()

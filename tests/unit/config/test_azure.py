@@ -314,7 +314,10 @@ def test_the_worst_case_is_arithmetic_by_the_catalogue(declared):
     assert estimates.pool(config.cloud, h100).usd_per_hour == 2 * 98.32
     assert estimates.pool(config.cloud, t4).usd_per_hour == 2 * 4.352
     group, network = estimates.fixed(config)
-    assert group.usd_per_hour == 4.352 and str(network).endswith("the catalogue has no price of vpn-gateway")
+    assert group.usd_per_hour == 4.352 and network.usd_per_hour == pytest.approx(0.045 + 0.21 + 2 * 0.005)
+    declared["cloud"]["network"]["vpn_gateway"] = "VpnGw2AZ"
+    _, network = estimates.fixed(from_value(declared))
+    assert network.usd_per_hour is None and str(network).endswith("the catalogue has no price of VpnGw2AZ")
     declared["cloud"]["network"]["hall_link"] = None
     _, network = estimates.fixed(from_value(declared))
     assert network.usd_per_hour == pytest.approx(0.045 + 0.005) and "0.045 USD a GB through NAT" in str(network)

@@ -90,8 +90,8 @@ def test_a_pool_s_prices_have_one_date_wherever_it_is_said(path):
     """The preview prints the estimate's, `simulate`, `size`, `status` and the page the document's."""
     config, published = load.load(path), of_stack.document(path)
     said = {
-        each.name: str(day) if (day := estimates.pool(config.cloud, each).as_of) else None
-        for each in config.cloud.pools
+        each.name: str(day) if (day := estimates.pool(config.cloud_of(each), each).as_of) else None
+        for each in config.pools
     }
     assert said == {pool.name: pool.price_as_of for pool in published.pools}
 

@@ -340,7 +340,8 @@ def test_the_worst_case_is_arithmetic_by_the_catalogue(declared):
     assert estimates.pool(config.cloud, h100).usd_per_hour == 2 * 88.49  # spot rises to on demand
     assert estimates.pool(config.cloud, l4).usd_per_hour == 2 * 4.0017
     group, network = estimates.fixed(config)
-    assert group.usd_per_hour == 4.0017 and str(network).endswith("the catalogue has no price of vpn-tunnel")
+    assert group.usd_per_hour == 4.0017 and network.usd_per_hour == pytest.approx(0.044 + 0.005 + 2 * 0.05)
+    assert "0.12 USD a GB to hall-a" in str(network)
     declared["cloud"]["network"]["hall_link"] = {
         "kind": "interconnect", "hall": "hall-a", "peer_asn": 65010, "interconnects": ["a", "b"], "gb_per_month": 7300
     }  # fmt: skip

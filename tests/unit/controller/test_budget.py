@@ -372,3 +372,28 @@ def test_what_a_month_counts_begins_as_far_before_it_as_clocks_differ():
     start_s = month(NOW)[0]
     assert counts_from_s(NOW) == start_s - records.CLOCK_S
     assert counts_from_s(start_s + 1) == month(start_s - 1)[0] - records.CLOCK_S  # maybe it is the month before
+
+
+def test_money_is_set_aside_for_the_jobs_that_run_though_slurm_started_them_on_each_others_nodes(tmp_path):
+    """Two nodes join in one tick, and Slurm gives the shorter job the longer node (day 26 of three clouds)."""
+    world = World(tmp_path, usd_per_month=1e6)
+    world.fill_home()
+    short = world.slurm.submit(limit_s=2 * HOUR, runs_s=2 * HOUR - 60)
+    long = world.slurm.submit(limit_s=6 * HOUR, runs_s=6 * HOUR - 60)
+    world.until(lambda: world.slurm.state(short) == world.slurm.state(long) == "RUNNING", 900)
+    of = {job: world.slurm.jobs[job].job.on[0] for job in (short, long)}
+    leases = {lease.node: lease for lease in world.ledger.leases()}
+    until = {job: leases[of[job]].committed_until_s for job in of}
+    assert until[short] < until[long]
+    world.ledger.update([leases[of[short]]], committed_until_s=until[long])
+    world.ledger.update([leases[of[long]]], committed_until_s=until[short])
+    before = spending.budget(world.ledger, MONTHLY, world.clock.now()).committed_usd
+    aside = MONTHLY.model_copy(
+        update={"usd_per_month": before + world.ledger.leases()[0].usd(world.clock.now()) * 2 + 9}
+    )
+    world.document = world.document.model_copy(update={"budget": aside})
+    world.tick()
+    now = {lease.node: lease.committed_until_s for lease in world.ledger.leases()}
+    assert {job: now[of[job]] for job in of} == until
+    world.until(lambda: world.slurm.state(long) == "COMPLETED", 7 * HOUR, 60.0)
+    assert all(len(world.slurm.jobs[job].started) == 1 for job in of)

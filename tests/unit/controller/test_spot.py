@@ -207,7 +207,7 @@ def test_without_a_new_answer_the_last_one_counts_with_its_day(world):
     said = shown(world)
     money = next(line for line in status_report.lines(said) if line.startswith("money"))
     day = f"{datetime.fromtimestamp(asked_s, UTC):%Y-%m-%d}"
-    assert f"prices of {day}, 40 days old and too old to count on: declare today's under cloud.price)" in money
+    assert f"prices of {day}, 40 days old and too old to count on: declare today's under price of their cloud)" in money
     assert said["money"]["prices_age_days"] == 40
 
 

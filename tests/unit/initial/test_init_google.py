@@ -1,9 +1,14 @@
 """`ironburst init` in Google Cloud: the region says which cloud."""
 
+from datetime import UTC, datetime
+from pathlib import Path
+
 import pytest
 
 from ironburst import cli
 from ironburst.config import load
+from ironburst.config.checks import check
+from ironburst.config.load import from_value, read_value
 
 OWNED = ["--nodes", "1", "--platform", "dgx-h100", "--addresses", "10.4.0.11", "--head", "10.4.0.10"]
 ASKED = ["init", "--yes", "--name", "hall1", *OWNED, "--region", "us-central1", "--budget", "9000"]
@@ -54,3 +59,14 @@ def test_a_kubernetes_of_the_clouds_own_is_made_in_the_first_cloud_only(tmp_path
     asked = ["init", "--yes", "--name", "x", *hosted, "--output", str(tmp_path / "Pulumi.x.yaml")]
     assert cli.main(asked) == 2
     assert "where no Kubernetes of the cloud's own is made: name one of aws" in capsys.readouterr().err
+
+
+def test_what_it_writes_is_a_second_cloud_of_another_stack(tmp_path):
+    """As docs/how-to/several-clouds.md says."""
+    asked = [*ASKED, "--project", "gpu-prod-4711", "--output", str(tmp_path / "Pulumi.hall1.yaml")]
+    assert cli.main(asked) == 0
+    draft, stack = read_value(tmp_path / "Pulumi.hall1.yaml"), read_value(Path("stacks/Pulumi.staging.yaml"))
+    copies = {stack["scheduler"]["munge_key"]: draft["scheduler"]["munge_key"]}
+    config = from_value(stack | {"other_clouds": [draft["cloud"] | {"secrets": copies}]})
+    assert [each.path for each in check(config, datetime.now(UTC)) if each.severity == "error"] == []
+    assert {config.cloud_of(pool).provider for pool in config.pools} == {"aws", "google"}

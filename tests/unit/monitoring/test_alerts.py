@@ -42,7 +42,7 @@ def promtools_test(name, about, series, at, alerts):
 
 
 def cases_of(name):
-    """Of one rule: it fires, also where its target is gone, and is quiet."""
+    """Of one rule: it fires, also where its target is gone, and is quiet, also where it has none."""
     if name == ALWAYS:
         alert = expected(name, {"labels": {}, "summary": RULES[name]["annotations"]["summary"]})
         return [promtools_test(name, "fires", {"up": "0x10"}, "5m", [alert])]
@@ -50,7 +50,8 @@ def cases_of(name):
     found = [promtools_test(name, "fires", case["fires"], case["at"], [expected(name, case)])]
     if gone := case.get("gone"):
         found.append(promtools_test(name, "fires", gone["fires"], "30m", [expected(name, gone)]))
-    return [*found, promtools_test(name, "is quiet", case["quiet"], case["at"], [])]
+    quiet = [case[its] for its in ("quiet", "none") if its in case]
+    return [*found, *(promtools_test(name, "is quiet", each, case["at"], []) for each in quiet)]
 
 
 def run(promtool, folder, tests, names):

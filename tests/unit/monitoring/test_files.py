@@ -29,7 +29,7 @@ def declared(**changed):
 def of(value, controller=targets.CONTROLLER):
     """The targets of a declaration."""
     site = build(from_value(value), OBSERVED)
-    return targets.of(site.hosts, site.scheduler.head, controller if site.pools else "")
+    return targets.of(site.hosts, targets.controllers(site.schedulers, [controller]) if site.pools else {})
 
 
 def test_targets_are_the_declared_nodes_owned_and_fixed():

@@ -65,6 +65,12 @@ def test_what_a_cluster_gets(tmp_path, change):
     ]
 
 
+def test_of_two_heads_both_controllers_are_the_services():
+    two = {**NO_TARGETS, "ironburst": [{"targets": [at]} for at in (CONTROLLER, "10.78.0.9:8643")]}
+    endpoints = named(kubernetes.objects(two, "monitoring", {}))["Endpoints/ironburst-controller"]
+    assert [each["addresses"] for each in endpoints["subsets"]] == [[{"ip": "10.78.0.20"}], [{"ip": "10.78.0.9"}]]
+
+
 def test_a_controller_that_no_pod_reaches_is_left_out_and_named(tmp_path, capsys):
     code, objects = written(tmp_path, on_kubernetes)
     assert code == 0 and not [name for name in named(objects) if "controller" in name]
@@ -75,6 +81,7 @@ def test_a_controller_that_no_pod_reaches_is_left_out_and_named(tmp_path, capsys
     ("options", "words"),
     [
         (["--controller", "head.example.org:8643"], "a cluster's Service wants an IP address"),
+        (["--controller", "10.0.0.1:1", "--controller", "10.0.0.2:1"], "the controller runs on 1 host here"),
         (["--label", "release"], "write KEY=VALUE, as release=kube-prometheus-stack"),
     ],
 )

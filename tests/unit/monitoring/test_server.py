@@ -12,6 +12,8 @@ from ironburst.config.load import from_value
 from ironburst.convergence.inputs import Sources
 from ironburst.document import variables
 from ironburst.document.build import CloudInstance, Observed, build
+from ironburst.monitoring import targets
+from tests.unit.config.test_second_head import second_head
 
 STACK = Path(__file__).parents[3] / "stacks/Pulumi.lab.yaml"
 OBSERVED = Observed(instances={"fixed-1": CloudInstance(id="i-0", address="10.90.0.9")}, pool_zones={"p5": []})
@@ -54,6 +56,26 @@ def test_another_host_and_the_head_reach_each_other_by_their_own_addresses():
     assert of_it.controller == "10.78.0.10:8643", "and there the controller listens"
     assert run._metrics_at(arguments(), site) == ("10.78.0.10", 8643)
     assert (of_it.retention, of_it.retention_gb) == ("90d", 200)
+
+
+def test_of_two_heads_both_are_scraped_and_each_listens_at_its_own_address(monkeypatch):
+    """And either one has to reach Prometheus, on whichever of them it runs."""
+    monkeypatch.delenv("IRONBURST_METRICS", raising=False)
+    value = yaml.safe_load(STACK.read_text())["config"]["ironburst:cluster"]
+    for server, address in (("head", "10.78.0.10"), ("head2", "10.78.0.9"), ("dgx02", "10.78.0.12")):
+        site = build(from_value(second_head(copy.deepcopy(value) | {"monitoring": {"server": server}})), OBSERVED)
+        of_it = site.monitoring
+        assert (of_it.address, of_it.url) == (address, f"http://{address}:9090")
+        assert of_it.controllers == ["10.78.0.10:8643", "10.78.0.9:8643"]
+        found = targets.of(site.hosts, targets.controllers(site.schedulers, of_it.controllers))["ironburst"]
+        scraped = {each["labels"]["node"]: each["targets"] for each in found}
+        assert scraped == {"head": ["10.78.0.10:8643"], "head2": ["10.78.0.9:8643"]}
+    ours = {
+        "controller": "192.0.2.1:8643",
+        "second_controller": "127.0.0.1:8643",
+    }  # RFC 5737: no host's; this one's
+    here = site.model_copy(update={"monitoring": of_it.model_copy(update=ours)})
+    assert run._metrics_at(arguments(), here) == ("127.0.0.1", 8643)
 
 
 def arguments(metrics=None, shadow=False):

@@ -11,6 +11,7 @@ import yaml
 from ironburst.cli import main
 from ironburst.plan.comment import MOST
 from ironburst.plan.preview import UNKNOWN, read_preview, read_refresh
+from tests import google_stack
 from tests.unit.plan.steps import preview, step
 
 STACKS = Path(__file__).parents[3] / "stacks"
@@ -265,6 +266,22 @@ def test_another_munge_key_is_refused_and_may_be_answered_for(plan):
 
     assert plan(preview(), allowed, before=lambda declared: None)[0] == 0
     assert plan(preview(), before=lambda declared: None)[0] == 0
+
+
+def test_another_copy_of_it_in_a_second_cloud_is_refused(plan):
+    def with_copy(name):
+        def change(declared):
+            cloud = google_stack.cloud()
+            network, key = {"cidr": "10.93.0.0/16", "zones": ["us-central1-a"]}, declared["scheduler"]["munge_key"]
+            copies = {key: f"google-secretmanager:lab-project/{name}"}
+            kept = {name: cloud[name] for name in ("provider", "project", "region")}
+            declared["other_clouds"] = [kept | {"network": network, "secrets": copies}]
+
+        return change
+
+    code, _, err = plan(preview(), with_copy("new"), before=with_copy("old"))
+    assert code == 3 and "munge_key of slurm in google would be google-secretmanager:lab-project/new instead of" in err
+    assert plan(preview(), with_copy("old"), before=with_copy("old"))[0] == 0
 
 
 @pytest.mark.parametrize("op", ["delete", "replace"])

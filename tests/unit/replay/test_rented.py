@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from ironburst.burst import Policy, Pool, Resources
+from ironburst.burst import Policy, Pool, Resources, decide
 from ironburst.burst.cost import billed_s
 from ironburst.replay.home import Home
 from ironburst.replay.provider import Capacity, Shortage, SimulatedCloud
@@ -197,3 +197,19 @@ def test_what_the_policy_sees_is_as_it_is_also_where_it_was_kept(monkeypatch):
     jobs, cloud = full_cloud(5, count=400)
     play(jobs, Home(2), fixed(0.5), cloud)
     assert 0 < sum(kept) < len(kept)
+
+
+def test_what_a_play_knows_of_its_snapshots_is_what_would_be_found():
+    jobs, cloud = full_cloud(5, count=300)
+    policy, kept = fixed(0.5), []
+
+    def shown(snapshot):
+        fresh = replace(snapshot)  # knows nothing
+        for name in ("waiting", "placed", "jobs_on", "node_of", "launchable"):
+            assert vars(snapshot)[name] == getattr(fresh, name)
+        kept.append(len(snapshot.kept))
+        assert decide(snapshot, policy) == decide(fresh, policy)
+        return snapshot
+
+    play(jobs, Home(2), policy, cloud, shown=shown)
+    assert kept[0] == 0 and all(kept[1:])

@@ -11,6 +11,7 @@ from ironburst.cli import doctor, rights
 from ironburst.config.load import KEY
 from ironburst.doctor.checks import CheckResult
 from ironburst.ports import LaunchRequest, OutcomeUnknown, Refused
+from ironburst.system.bad_input import BadInput
 from ironburst.wiring import clouds
 from ironburst.wiring.google import GOOGLE
 from tests import several_clouds
@@ -128,6 +129,36 @@ def test_the_doctor_asks_each_and_says_whose_a_line_is(connected, stack, monkeyp
         "aws quota: us-east-1: there",
         "google quota: us-central1: there",
     ]
+
+
+def test_the_doctor_shows_what_is_broken_in_the_second_cloud_alone_with_its_place(
+    connected, stack, monkeypatch, capsys
+):
+    def sound(site):
+        yield CheckResult("quota", site.config.cloud.region, "ok", "there")
+
+    def broken(site):
+        yield CheckResult("quota", "p5", "fail", "cloud.pools is too much", "lower max_nodes of cloud.pools")
+
+    monkeypatch.setitem(clouds.PROVIDERS, "aws", replace(clouds.PROVIDERS["aws"], doctor=sound))
+    monkeypatch.setitem(clouds.PROVIDERS, "google", replace(clouds.PROVIDERS["google"], doctor=broken))
+    asked = argparse.Namespace(stack_file=stack, cloud=True, slurm=False, place=None, document=None, json=False)
+    assert doctor.run(asked) == 3
+    assert capsys.readouterr().out.splitlines()[1:] == [
+        "fail     google quota: p5: other_clouds[0].pools is too much",
+        "         -> lower max_nodes of other_clouds[0].pools",
+        "1 ok, 1 fail",
+    ]
+
+
+def test_rights_that_cant_be_written_in_the_second_cloud_have_its_place(connected, stack, monkeypatch, capsys):
+    def refused(wanted):
+        raise BadInput("cloud.labels aren't declared")
+
+    for name, its in (("aws", lambda wanted: {"up": {}}), ("google", refused)):
+        monkeypatch.setitem(clouds.PROVIDERS, name, replace(clouds.PROVIDERS[name], rights=its))
+    assert rights.run(argparse.Namespace(stack_file=stack, account=None, out=None)) == 2
+    assert capsys.readouterr().err == "ironburst: other_clouds[0].labels aren't declared\n"
 
 
 def test_rights_are_those_of_each(connected, stack, monkeypatch, capsys):
