@@ -169,6 +169,8 @@ def not_in_pool(job: Job, pool: Pool, at_home: tuple[NodeGpu, ...], however_long
 
 def until_their_ends(snapshot: Snapshot) -> Snapshot:
     """The snapshot with a `max_run_s` of each pool that is as long as its capacity still leaves after a boot."""
+    if not [pool for pool in snapshot.pools if pool.ends_s is not None]:
+        return snapshot
     pools = tuple(_until_its_end(pool, snapshot.now_s) for pool in snapshot.pools)
     unchanged = all(map(is_, pools, snapshot.pools))
     return snapshot if unchanged else replace(snapshot, pools=pools)

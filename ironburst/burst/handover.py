@@ -101,7 +101,7 @@ class Handover:
         # of one that is larger than home, which Slurm would hold in home alone; looked at last
         waiting = [name for name in own if name == naming.WAITING_PARTITION]
         partitions = (*(name for name in own if name not in waiting), rented.partition, *waiting)
-        excluded = tuple(sorted({*self._own_exclusions(job), *(name for name in rented.nodes if name not in nodes)}))
+        excluded = tuple(sorted({*self._own_exclusions(job), *set(rented.nodes).difference(nodes)}))
         drained = any(node.has("DRAIN") for name in nodes if (node := self._nodes.get(name)))
         if set(job.partitions) != set(partitions) or set(job.excluded) != set(excluded) or drained:
             reason = f"rented {'node' if len(nodes) == 1 else 'nodes'} {explain.listed(nodes)} passed the gate"

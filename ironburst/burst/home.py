@@ -24,9 +24,8 @@ class Home:
         at_home = [job for job in snapshot.waiting if policy.home_partition in job.partitions]
         rented = {pool.partition for pool in snapshot.pools} | {naming.WAITING_PARTITION}
         self.partitions = {name for job in at_home for name in job.partitions} - rented | {policy.home_partition}
-        self.nodes, up = self._nodes(snapshot)
+        self.nodes, up, names = self._nodes(snapshot)
         self.staying: list[tuple[Job, Placement]] = []
-        names = frozenset(node.name for node in self.nodes)
         barring = (job for job in at_home if job.excluded or job.passed_over)
         barred = {names & {*job.excluded, *job.passed_over} for job in barring} - {frozenset()}
         on, kept = snapshot.jobs_on, snapshot.kept
@@ -34,16 +33,17 @@ class Home:
         self._plan = self._new_plan()
         self._laid_anew = 0
 
-    def _nodes(self, snapshot: Snapshot) -> tuple[list[Node], list[Node]]:
-        """Home's, and those of them that are up."""
+    def _nodes(self, snapshot: Snapshot) -> tuple[list[Node], list[Node], frozenset[str]]:
+        """Home's, those of them that are up, and the names of all."""
         nodes, partitions = snapshot.nodes, self.partitions
         before = snapshot.kept.get("nodes")
         if before is None or before[0] is not nodes or before[1] != partitions:
             owned = _owned(snapshot, partitions)
-            before = nodes, partitions, (owned, [node for node in owned if node.open])
+            up, names = [node for node in owned if node.open], frozenset([node.name for node in owned])
+            before = nodes, partitions, (owned, up, names)
             if len(partitions) == 1:  # of several it depends on the pools, too
                 snapshot.kept["nodes"] = before
-        of_home: tuple[list[Node], list[Node]] = before[2]
+        of_home: tuple[list[Node], list[Node], frozenset[str]] = before[2]
         return of_home
 
     @cached_property

@@ -10,6 +10,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from operator import is_
 from typing import NamedTuple
 
 from ironburst.burst.cost import boot_s, to_completion_usd, weight_usd
@@ -135,9 +136,10 @@ class Offers:
         """`expected_s`: run times by job id, where more is known than the limit."""
         self._snapshot, self._policy, self._expected_s = snapshot, policy, expected_s
         self._owners = frozenset(pool.account for pool in snapshot.pools if pool.account)
-        self._known = [node for node in snapshot.nodes if node.gpu] if any(pool.gpu for pool in snapshot.pools) else []
+        of_known_gpus = [pool for pool in snapshot.pools if pool.gpu]
+        self._known = [node for node in snapshot.nodes if node.gpu] if of_known_gpus else []
         self._meant: dict[tuple[object, ...], tuple[NodeGpu, ...]] = {}
-        self._alike: dict[tuple[object, ...], AlikeOffers] = {}
+        self._alike = _alike_of(snapshot, policy)
         self._of_job: dict[int, tuple[Job, JobOffers]] = {}  # by its id: they are asked for again and again
         self._spot: dict[int, bool] = {}  # by job id: spot alone, or none of it
 
@@ -215,6 +217,18 @@ class Offers:
         if (spot := self._spot.get(job.id)) is not None:
             fitting = [offer for offer in fitting if (offer.market == "spot") == spot]
         return JobOffers(alike, ranked, fitting)
+
+
+def _alike_of(snapshot: Snapshot, policy: Policy) -> dict[tuple[object, ...], AlikeOffers]:
+    """By shape: those of the last decision on the very same pools (`Snapshot.kept`), with nothing tried; else none."""
+    pools, before = snapshot.pools, snapshot.kept.get("offers")
+    if before is None or before[0] is not policy or len(before[1]) != len(pools) or not all(map(is_, before[1], pools)):
+        before = snapshot.kept["offers"] = policy, pools, {}
+    alike: dict[tuple[object, ...], AlikeOffers] = before[2]
+    for each in alike.values():
+        for ranked in each.ranked.values():
+            ranked.open, ranked.refused = ranked.offers, None
+    return alike
 
 
 def _sorted(offers: Sequence[Offer], usd: Sequence[float]) -> list[Offer]:

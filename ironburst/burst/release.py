@@ -117,7 +117,7 @@ def _idle(snapshot: Snapshot, pool: Pool, lease: Lease, history: IdleHistory, ne
         boot = f"a boot of {explain.duration(terms.buy_s)} at its price"
         reason = f"{for_long}, which has cost as much as having it again: {boot}"
     else:
-        longer, known = sum(gap > keep_s for gap in history.gaps_s), explain.plural(len(history.gaps_s), "idle time")
+        longer, known = sum([gap > keep_s for gap in history.gaps_s]), explain.plural(len(history.gaps_s), "idle time")
         often = f"{longer} of the pool's last {known} were longer than {explain.duration(keep_s)}"
         boot = f"{explain.duration(terms.buy_s)} of boot at its price"
         reason = f"{for_long}: {often}, so having it again ({boot}) is cheaper than waiting"

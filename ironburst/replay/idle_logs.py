@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from ironburst.burst import CoolDown, Pool, idle, idle_log, release
 from ironburst.burst.idle import Terms
@@ -43,12 +43,12 @@ class IdleLogs:
         """This number of nodes is rented again."""
         self._logs[pool] = idle_log.launched(self._logs[pool], nodes, now_s)
 
-    def tidy(self, pool: str, leases: Iterable[LiveLease], now_s: float) -> None:
-        """Drop what makes no difference any more. `leases`: all of the pool."""
-        log = self._logs[pool]
-        if log.idle or log.away:
-            ready = {lease.id for lease in leases if lease.state == "ready"}
-            self._logs[pool] = idle_log.tidied(log, ready, now_s)
+    def tidy(self, leases_of: Mapping[str, Iterable[LiveLease]], now_s: float) -> None:
+        """Drop what makes no difference any more. `leases_of`: all of each pool."""
+        for pool, log in self._logs.items():
+            if log.idle or log.away:
+                ready = {lease.id for lease in leases_of[pool] if lease.state == "ready"}
+                self._logs[pool] = idle_log.tidied(log, ready, now_s)
 
     def look_again_s(self, lease: LiveLease, cool_downs: Sequence[CoolDown]) -> float:
         """When an idle lease is worth giving back."""

@@ -112,8 +112,7 @@ class Rented:
         if self._seen is None:
             self._seen = self._look()
         seen = self._seen
-        for name, leases in seen.leases_of.items():
-            self._idle_logs.tidy(name, leases, self.now_s)
+        self._idle_logs.tidy(seen.leases_of, self.now_s)
         return RentedView(
             pools=tuple([self._seen_pool(pool, seen.names[pool.name]) for pool in self.cloud.pools]),
             nodes=seen.nodes,

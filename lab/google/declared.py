@@ -133,6 +133,10 @@ class Declared:
         self.held: dict[str, dict[str, Json]] = {token: {} for token in KINDS}
         self._lock = threading.Lock()  # who asks without a server holds none
 
+    def ids(self) -> set[str]:
+        """Of all that is there."""
+        return {its_id for resources in self.held.values() for its_id in resources}
+
     def handle(self, verb: str, path: str, body: bytes) -> tuple[int, bytes]:
         """/lab/declared/TYPE[?id]: POST makes, PUT changes, GET shows, DELETE takes away."""
         token, _, its_id = path.removeprefix(ROOT + "/").partition("?")

@@ -6,7 +6,7 @@ import xml.etree.ElementTree as ET
 import pytest
 
 from benchmarks import all as bench
-from benchmarks import days, full_days, mix, report, share_table
+from benchmarks import days, full_days, mix, plays, report, share_table
 from benchmarks.figures import WAITS
 
 
@@ -44,7 +44,7 @@ def lines(*results):
 
 def test_without_results_every_line_says_not_measured():
     text = report.page([])
-    assert text.count(report.NOT_MEASURED) == sum(len(each) for each in lines().values()) and text.count("\n## ") == 23
+    assert text.count(report.NOT_MEASURED) == sum(len(each) for each in lines().values()) and text.count("\n## ") == 24
 
 
 @pytest.mark.parametrize(
@@ -81,6 +81,12 @@ def test_the_whole_trace_and_more_seeds_come_first():
     assert [one.reached for one in only["1"]] == [None, None, None, 0.5, None, None]
     assert "last quarter" in only["1"][3].note
     assert "last quarter" in only["2"][0].note and only["8"][0].reached is None
+
+
+def test_a_million_jobs_are_seconds_and_how_many_were_played_is_beside_them():
+    played = {"jobs": 12_000, "of a million, minutes": 20.5, "decisions": 14_292, plays.MEMORY: 130}
+    line = lines(played)["8"][1]
+    assert line.reached == 1230 and line.asked == 900 and line.note == "12,000 were played, 14,292 decisions, 130 MB"
 
 
 def test_other_traces_are_held_against_the_best_peer():
@@ -137,6 +143,7 @@ def test_every_result_has_a_command_that_its_benchmark_understands():
             "budget",
             "days",
             "kube_days",
+            "cloud_days",
             "full_days",
             "mix",
             "pending_pods",
@@ -187,6 +194,13 @@ def test_what_states_that_last_cost_beyond_the_table_is_shown(kubernetes, first)
     assert [line.reached for line in shown["20"]][first : first + 6] == [0.25, 1.0, 0.0, 0.0, 0.0, 0.0]
     assert shown["20"][first].note == "9 days, 8 states, 12.50 USD paid for them"
     assert all(line.reached is None for line in shown["11"]), "those have other accidents"
+
+
+def test_days_of_three_clouds_are_shown_with_what_was_lost():
+    none = {days.LOST: [], days.AGAIN: [], days.IDLE: [], days.BEYOND: {}, days.LEFT: ["day 3: a disk"]}
+    kept = lines({"days": 900, "hours": 6.0, "jobs": 4000, "launches": 9} | none)["24"]
+    assert [line.reached for line in kept] == [0.0, 0.0, 0.0, 0.0, 1.0]
+    assert kept[0].note == "900 days of 6 hours, 4,000 jobs, 9 launches"
 
 
 def test_full_days_are_shown_with_what_was_lost():

@@ -13,6 +13,7 @@ from ironburst.adapters.slurm.accounting import COLUMNS
 from ironburst.cli import reap, run, status, tick
 from ironburst.config.load import KEY, read_value
 from ironburst.config.valid import valid
+from ironburst.doctor.checks import CheckResult
 from ironburst.document import of_stack, variables
 from ironburst.system import secrets
 from ironburst.wiring import clouds, convergence, owned_nodes, site_doctor
@@ -86,6 +87,13 @@ def stack(first):
 @pytest.fixture
 def ask(tmp_path, monkeypatch, capsys):
     """`ask(words)` -> what a verb answers with the pool in the first cloud, and with it in the second."""
+
+    def asked(site):
+        pools = ", ".join(pool.name for pool in site.config.pools) or "none"
+        yield CheckResult("pools", pools, "warn", f"cloud.region is {site.config.cloud.region}", "look at cloud.pools")
+
+    for name in ("aws", "google"):  # what each asks of its own cloud: tests/adapters/test_*_doctor.py
+        monkeypatch.setitem(clouds.PROVIDERS, name, replace(clouds.PROVIDERS[name], doctor=asked))
     folders = {first: tmp_path / ("first" if first else "second") for first in (True, False)}
     for first, folder in folders.items():
         folder.mkdir()
