@@ -395,7 +395,6 @@ def test_spot_that_was_evicted_is_shown_as_ended_by_the_cloud_at_the_next_list_a
     assert bench.ended([two.id]) == {two.id}
     assert [each.taken for each in bench.port.described([two.id])] == [False]
     assert bench.cloud.left_over() == {"groups": ["ib-1"]}
-    bench.cloud.passes(600)
     bench.port.instances("lab")
     bench.cloud.passes(10)
     assert bench.cloud.left_over() == {}
@@ -416,7 +415,6 @@ def test_what_a_machine_leaves_behind_though_it_was_to_go_is_gone_with_its_group
     vm.properties["storageProfile"]["osDisk"]["deleteOption"] = "Detach"
     bench.cloud.remove(vm)
     assert bench.cloud.left_over().keys() == {"disks", "groups"}
-    bench.cloud.passes(700)
     bench.connected().instances("lab")
     bench.cloud.passes(10)
     assert bench.cloud.left_over() == {}

@@ -38,7 +38,7 @@ from ironburst.ports import (
 _THREADS = 8
 _MISSED = 20  # of a list: so many are asked for by their ids at once, the others at the next list
 _SHOWN_S = 3600.0  # an ended one is shown for so long, as by EC2
-_EMPTY_S = 600.0  # a group of a launch is looked at for what is left in it from then on
+_EMPTY_S = 600.0  # a group of a launch that failed is looked at for what is left in it from then on
 _EMPTY_GROUPS = 5  # at a list
 _AHEAD_S = 300.0  # a group's end is put off by so much more at once, for it costs a call
 _LIST = "virtual_machines.list_all"
@@ -172,9 +172,9 @@ class Azure:
         age_s, tags = self._launches.age_s(group), tags_of(group)
         if launching.COUNT not in tags:
             return False  # the stack's own
-        mine = launching.LAUNCHED in tags or launching.FAILED in tags or age_s > YOUNG_S
+        mine = launching.LAUNCHED in tags or age_s > (_EMPTY_S if launching.FAILED in tags else YOUNG_S)
         here = str(group.get("location", "")).lower() == self._region
-        return mine and here and age_s > _EMPTY_S and not deleting(group) and str(group["name"]).lower() not in lived_in
+        return mine and here and not deleting(group) and str(group["name"]).lower() not in lived_in
 
     def described(self, ids: Sequence[str]) -> list[Instance]:
         """By their names, if they are still those."""
