@@ -46,6 +46,7 @@ def benchmarks(full: bool) -> dict[str, list[str]]:
         "days": ["benchmarks.days", "--days", "1000" if full else "50"],
         "days-dead": ["benchmarks.days", "--days", "1000" if full else "50", "--dead"],
         "days-lasting": ["benchmarks.days", "--days", "200" if full else "50", "--only", "a state lasts"],
+        "cloud-days": ["benchmarks.cloud_days", "--days", "1000" if full else "10", "--hours", "24" if full else "6"],
         "kube-days": ["benchmarks.kube_days", "--days", "100" if full else "10"],
         "kube-never": ["benchmarks.kube_days", "--days", "100" if full else "10", "--only", "a pod that never starts"],
         "full-days": ["benchmarks.full_days", "--days", "20" if full else "6", "--processes", "2"],

@@ -27,7 +27,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks import days
-from benchmarks.days import AGAIN, BEYOND, DAY_S, HOUR_S, IDLE, LOST, Outcome
+from benchmarks.days import AGAIN, BEYOND, DAY_S, HOUR_S, IDLE, LEFT, LOST, Outcome
 from benchmarks.mishaps import MIN_BILL_S, Skewed
 from components.azure import reaper
 from ironburst.adapters.azure.launching import UNTIL
@@ -43,7 +43,6 @@ from tests.fakes.three import POOLS, USD, Trio, burst, in_three
 
 NODES = 3  # of each pool
 CLOUDS = tuple(POOLS)
-LEFT = "left in a cloud (0)"
 ZONES = ("us-east-1a", "us-east-1b")
 OFF = "USD for machines that are off in Azure until their declared time"
 REAPER_S = 60.0 * reaper.EVERY_MIN
@@ -350,6 +349,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     found = days.figures(outcomes)
     kept = ("days", "accidents", "jobs", "launches", "usd", LOST, AGAIN, IDLE, BEYOND)
     results = {name: found[name] for name in kept} | {LEFT: found[days.SILENT]}
+    results["hours"] = arguments.hours
     results[OFF] = found["paid for states that last, USD"]
     results["wall_s"] = round(time.perf_counter() - begun, 1)
     print(json.dumps(results, indent=1))

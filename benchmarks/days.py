@@ -45,6 +45,7 @@ DAY_S, HOUR_S = 86400.0, 3600.0
 DEAD_MAN_S, MAX_BOOT_S, MAX_TICK_S = 1800, 240.0, 180.0
 LOST, AGAIN = "jobs lost (0)", "jobs started again without a cause (0)"
 IDLE, BEYOND = "instances alive an hour after they were needed (0)", "days with USD beyond a ceiling (0)"
+LEFT = "left in a cloud (0)"  # of cloud_days
 LASTING = "USD for states that last, beyond what the table allows (0)"
 SILENT = "states that lasted without an event (0)"
 OUTLIVED = "longest that a node outlived a dead controller and its job, s"

@@ -108,6 +108,7 @@ TITLES = (
     "Watching 60 nodes of 8 GPUs: GB of Prometheus a day",
     "What `ironburst fit` says of a third of a trace, on the other thirds, over not fitted: at worst",
     "Jobs with a deadline, on spot and on demand (120 windows of real probes): cost over that of uniform progress",
+    "Random days of a site that rents in three clouds at once, with accidents: what was lost",
 )
 
 
@@ -138,6 +139,7 @@ def rows(results: list[dict[str, Any]]) -> Iterator[tuple[str, list[Line]]]:
         _watch(_with(results, watch.WATCHED)),
         _fit(_with(results, "fit", "dearest")),
         _spot(_with(results, "seen_before", "parts")),
+        _cloud_days(_with(results, days.LEFT)),
     )
     for number, (title, lines) in enumerate(zip(TITLES, lines_of_rows, strict=True), 1):
         yield f"{number}. {title}", list(lines)
@@ -212,6 +214,15 @@ def _days(results: list[dict[str, Any]], *, dead: bool) -> Iterator[Line]:
         allowed = result and result["allowed of that, s"]
         note = f"of {allowed:g} that it may: {days.DEAD_MAN_S:g} declared, a boot and a look" if result else ""
         yield Line(days.OUTLIVED.removesuffix(", s"), allowed, None, result and result[days.OUTLIVED], note, result)
+
+
+def _cloud_days(result: Result | None) -> Iterator[Line]:
+    note = ""
+    if result:
+        note = f"{result['days']:,} days of {result['hours']:g} hours, {result['jobs']:,} jobs, "
+        note += f"{result['launches']:,} launches"
+    for case in (days.LOST, days.AGAIN, days.IDLE, days.BEYOND, days.LEFT):
+        yield Line(case.removesuffix(" (0)"), 0.0, None, result and float(len(result[case])), note, result)
 
 
 def _full_days(result: Result | None) -> Iterator[Line]:

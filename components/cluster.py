@@ -11,6 +11,8 @@ import pulumi
 from components import cluster_kinds
 from components.bare_metal import BareMetalNodes
 from components.kubernetes_cluster import KubernetesCluster, resolved
+from ironburst.config.checks import placed
+from ironburst.config.checks.common import clouds
 from ironburst.config.clouds import DEFAULT
 from ironburst.config.models import ClusterConfig
 from ironburst.document.build import Observed, build
@@ -37,8 +39,11 @@ class Cluster(pulumi.ComponentResource):
         self._name, self._child = name, pulumi.ResourceOptions(parent=self)
         providers: list[str] = [cloud.provider for cloud in config.clouds]
         rooms = {provider: _room(provider) for provider in providers or [DEFAULT]}
-        for cloud in config.clouds:
-            rooms[cloud.provider].check(cloud)
+        for at, cloud in clouds(config):
+            try:
+                rooms[cloud.provider].check(cloud)
+            except pulumi.RunError as error:
+                raise pulumi.RunError(placed(str(error), at)) from None
         for hall in config.halls:
             BareMetalNodes(
                 hall.name,

@@ -2,7 +2,8 @@
 
 It needs less than a tick: what the cloud and the scheduler show, and the leases as they were read last. It ends first
 and writes afterwards, if the ledger takes it. What is idle for its pool's longest idle time goes, what is past its own
-time, and what a ceiling can't pay. Jobs of instances that the provider takes back are put back into the queue.
+time, what a ceiling can't pay, and machines that are off and paid for, of whatever lease. Jobs of instances that the
+provider takes back are put back into the queue.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from ironburst.burst.drains import PREFIX
-from ironburst.controller import ceilings, going, notices, records
+from ironburst.controller import ceilings, going, notices, ownership, records
 from ironburst.controller.ledger import LedgerError
 from ironburst.controller.records import LeaseRow
 from ironburst.controller.site import Site
@@ -56,6 +57,7 @@ class Brake:
             idle = self._idle(site, open_leases, observation)
             self._idle_ended(site, {id: item for id, item in idle.items() if id not in ending}, said)
         _ended(site, ending, observation, said)
+        _off(site, said)
 
     def _open(self, site: Site, said: list[str]) -> list[LeaseRow]:
         try:
@@ -150,6 +152,20 @@ def _terminated(site: Site, ending: _Ending, said: list[str]) -> _Ending:
         except CloudError as error:
             said.append(f"{', '.join(ids)}: {error}")
     return done
+
+
+def _off(site: Site, said: list[str]) -> None:
+    """Machines that powered off themselves, for no heartbeat came, and that their cloud keeps: also those of a launch
+    whose answer couldn't be written down.
+    """
+    others = ownership.elsewhere(site)
+    off = [each.id for each in site.instances.values() if each.state == "stopped" and each.owner not in others]
+    for id in off:
+        try:
+            site.cloud.terminate([id])
+            said.append(f"ended: {id}: off, and paid for")
+        except CloudError as error:
+            said.append(f"{id}: {error}")
 
 
 def _ended(site: Site, ending: _Ending, observation: Observation | None, said: list[str]) -> None:

@@ -208,7 +208,7 @@ def _cheapest_at_home(problem: Problem, prices: Prices) -> tuple[Floats, Floats]
 
 def _reach(problem: Problem, least: Floats, slope: Floats, steps: Steps) -> Floats:
     """The longest wait of each job that could be cheaper than `least`, by what waiting alone costs."""
-    with np.errstate(divide="ignore", invalid="ignore"):
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         reach = np.where(least > 0, np.minimum(problem.most_wait, least / slope), 0.0)
         for count in range(1, len(steps) + 1):  # beyond the tail limits there is less left to win
             passed = sorted(steps)[:count]

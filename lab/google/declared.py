@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 from lab.google.iam import Binding
-from lab.google.machines import Json, Vm
+from lab.google.vm import Json, Vm
 from lab.google.world import GOOGLE, Refusal, World
 
 ROOT = "/lab/declared"
@@ -132,6 +132,10 @@ class Declared:
         self.world = world
         self.held: dict[str, dict[str, Json]] = {token: {} for token in KINDS}
         self._lock = threading.Lock()  # who asks without a server holds none
+
+    def ids(self) -> set[str]:
+        """Of all that is there."""
+        return {its_id for resources in self.held.values() for its_id in resources}
 
     def handle(self, verb: str, path: str, body: bytes) -> tuple[int, bytes]:
         """/lab/declared/TYPE[?id]: POST makes, PUT changes, GET shows, DELETE takes away."""

@@ -72,7 +72,7 @@ def test_a_node_that_does_not_end_itself_is_noticed(tmp_path, whose, monkeypatch
 def test_it_prints_what_it_found(capsys):
     assert cloud_days.main(["--days", "1", "--seed", "106", "--hours", "1"]) == 0
     found = json.loads(capsys.readouterr().out)
-    assert found["days"] == 1 and {days.LOST, days.AGAIN, days.IDLE, days.BEYOND, cloud_days.LEFT} <= found.keys()
+    assert found["days"] == 1 and {days.LOST, days.AGAIN, days.IDLE, days.BEYOND, days.LEFT} <= found.keys()
     with pytest.raises(SystemExit):
         cloud_days.main(["--days", "0"])
     assert "must be 1 or more" in capsys.readouterr().err

@@ -44,7 +44,7 @@ def lines(*results):
 
 def test_without_results_every_line_says_not_measured():
     text = report.page([])
-    assert text.count(report.NOT_MEASURED) == sum(len(each) for each in lines().values()) and text.count("\n## ") == 23
+    assert text.count(report.NOT_MEASURED) == sum(len(each) for each in lines().values()) and text.count("\n## ") == 24
 
 
 @pytest.mark.parametrize(
@@ -143,6 +143,7 @@ def test_every_result_has_a_command_that_its_benchmark_understands():
             "budget",
             "days",
             "kube_days",
+            "cloud_days",
             "full_days",
             "mix",
             "pending_pods",
@@ -194,6 +195,13 @@ def test_what_states_that_last_cost_beyond_the_table_is_shown(kubernetes, first)
     assert [line.reached for line in shown["20"]][first : first + 6] == [0.25, 1.0, 0.0, 0.0, 0.0, 0.0]
     assert shown["20"][first].note == "9 days, 8 states, 12.50 USD paid for them"
     assert all(line.reached is None for line in shown["11"]), "those have other accidents"
+
+
+def test_days_of_three_clouds_are_shown_with_what_was_lost():
+    none = {days.LOST: [], days.AGAIN: [], days.IDLE: [], days.BEYOND: {}, days.LEFT: ["day 3: a disk"]}
+    kept = lines({"days": 900, "hours": 6.0, "jobs": 4000, "launches": 9} | none)["24"]
+    assert [line.reached for line in kept] == [0.0, 0.0, 0.0, 0.0, 1.0]
+    assert kept[0].note == "900 days of 6 hours, 4,000 jobs, 9 launches"
 
 
 def test_full_days_are_shown_with_what_was_lost():

@@ -63,10 +63,6 @@ def launch(world, engine, token="t1", pool="l4"):
     return made
 
 
-def held(world):
-    return {its_id for resources in world.declared.held.values() for its_id in resources}
-
-
 def worst_cases(preview):
     """{pool or group: dollars an hour at worst}, as a preview says them."""
     said = re.findall(r"(?:burst pool|fixed group) (\S+), .*?: at worst ([\d,.]+) USD an hour", preview)
@@ -92,10 +88,10 @@ def by_the_catalogue():
 def test_a_stack_is_declared_launched_into_and_taken_away(engine, world):
     done(engine("stack", "init"))
     preview = done(engine("preview"))
-    assert "HaVpnGateway" in preview and held(world) == set()
+    assert "HaVpnGateway" in preview and world.declared.ids() == set()
     assert worst_cases(preview) == by_the_catalogue() and len(by_the_catalogue()) == 3
     done(engine("up", "--yes", "--skip-preview"))
-    made = held(world)
+    made = world.declared.ids()
     assert f"projects/{PROJECT}/regions/{REGION}/subnetworks/ib-lab-nodes" in made and len(world.vms) == 2
     done(engine("preview", "--expect-no-changes"))
     done(engine("refresh", "--yes", "--expect-no-changes"))
@@ -112,7 +108,7 @@ def test_a_stack_is_declared_launched_into_and_taken_away(engine, world):
     port(world).terminate([node.id for node in nodes])
     world.passes(1)
     done(engine("destroy", "--yes", "--skip-preview"))
-    assert held(world) == set() and world.vms == {} == world.disks
+    assert world.declared.ids() == set() and world.vms == {} == world.disks
 
 
 @pytest.mark.slow
@@ -120,11 +116,11 @@ def test_what_somebody_takes_away_is_made_again_and_a_new_pool_moves_nothing(eng
     engine.declare(groups=[])
     done(engine("stack", "init"))
     done(engine("up", "--yes", "--skip-preview"))
-    before = held(world)
+    before = world.declared.ids()
     firewalls = world.declared.held["gcp:compute/firewall:Firewall"]
     del firewalls[f"projects/{PROJECT}/global/firewalls/ib-lab-from-hall-a"]
     done(engine("up", "--yes", "--skip-preview", "--refresh"))
-    assert held(world) == before
+    assert world.declared.ids() == before
     more = {"name": "more", "instance_type": "g2-standard-96", "zones": ZONES, "max_nodes": 1, "markets": ["on-demand"]}
     engine.declare(pools=[*cloud()["pools"], more])
     said = done(engine("preview", "--diff"))

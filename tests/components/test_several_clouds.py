@@ -1,5 +1,7 @@
 """A stack in AWS and Google Cloud under Pulumi's mocks: each room makes what it makes alone, for one document."""
 
+import re
+
 import pulumi
 import pytest
 
@@ -60,3 +62,18 @@ def test_what_both_give_out_is_one_output(run, both):
     assert len(outputs["hall_tunnels"]) == 4 and outputs["controller_account"] and outputs["controller_role_arn"]
     assert any(told.startswith("google: burst pool l4") for told in outputs["estimates"])
     assert any(told.startswith("aws: burst pool p5") for told in outputs["estimates"])
+
+
+def test_what_the_account_of_a_second_cloud_lacks_has_its_place(run, both, monkeypatch):
+    """Of a key in a sentence, and of a finding."""
+    stack, path = valid(both), "config.ironburst:cluster.cloud.pools[0].zones"
+
+    def lacking(cloud):
+        raise pulumi.RunError(f"gcp:project and cloud.project ({cloud.project}) differ; {path}: no such zone")
+
+    monkeypatch.setattr("components.google.cloud.check", lacking)
+    there = path.replace("cloud", "other_clouds[0]")
+    with pytest.raises(
+        pulumi.RunError, match=re.escape(f"and other_clouds[0].project (gpu-prod-4711) differ; {there}:")
+    ):
+        run(lambda: Cluster("lab", stack.config, stack.software))

@@ -108,4 +108,5 @@ class AzureCloud(FakeCloud):
         for vm in list(self.lab.vms.values()):
             switch = self.switches.get(vm.name)
             if switch and self._up(vm) and switch.ends(self.clock.at, self.slurm):
+                dead_man.close(self.slurm, self.nodes[vm.name])
                 self.lab.stops(vm)

@@ -48,6 +48,13 @@ class Switch:
         return bool(program.verdict(self.known, now_s, busy, self.settings))
 
 
+def close(slurm: Any, node: str) -> None:
+    """What the program asks of Slurm before: no job is to start there any more."""
+    if not slurm.down:
+        slurm.nodes[node].states |= {"DRAIN"}
+        slurm.nodes[node].reason, slurm.nodes[node].reason_by = "ironburst: it ends itself", "root"
+
+
 def switch_of(user_data: dict[str, Any], node: str) -> Switch | None:
     """As ironburst-join sets it up; None: the launch declares none."""
     if not user_data.get("dead_man_s"):

@@ -96,8 +96,10 @@ class GoogleCloud(FakeCloud):
         """A node that ends itself asks for it three times, and is off whatever the answer."""
         for vm in self._up():
             switch = self.switches.get(vm.name)
-            if switch and switch.ends(self.clock.at, self.slurm) and not any(self._deleted(vm) for _ in range(3)):
-                self.lab.stops(vm)
+            if switch and switch.ends(self.clock.at, self.slurm):
+                dead_man.close(self.slurm, self.nodes[vm.name])
+                if not any(self._deleted(vm) for _ in range(3)):
+                    self.lab.stops(vm)
 
     def _deleted(self, vm):
         url = f"{ROOT}projects/{self.lab.project}/zones/{vm.zone}/instances/{vm.name}"

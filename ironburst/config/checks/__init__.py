@@ -160,4 +160,4 @@ def _moved(finding: Finding, at: At) -> Finding:
 
 def placed(text: str, at: At) -> str:
     """A sentence about one cloud, with its keys as they are in the file."""
-    return _OF_CLOUD.sub(at().removeprefix(f"{path_of()}."), text)
+    return _OF_CLOUD.sub(at().removeprefix(f"{path_of()}."), text.replace(path_of("cloud"), at()))

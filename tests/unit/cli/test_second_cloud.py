@@ -13,7 +13,9 @@ from ironburst.adapters.slurm.accounting import COLUMNS
 from ironburst.cli import reap, run, status, tick
 from ironburst.config.load import KEY, read_value
 from ironburst.config.valid import valid
+from ironburst.doctor.checks import CheckResult
 from ironburst.document import of_stack, variables
+from ironburst.page import source
 from ironburst.system import secrets
 from ironburst.wiring import clouds, convergence, owned_nodes, site_doctor
 from playbooks.plugins.lookup.secret import LookupModule
@@ -86,6 +88,13 @@ def stack(first):
 @pytest.fixture
 def ask(tmp_path, monkeypatch, capsys):
     """`ask(words)` -> what a verb answers with the pool in the first cloud, and with it in the second."""
+
+    def asked(site):
+        pools = ", ".join(pool.name for pool in site.config.pools) or "none"
+        yield CheckResult("pools", pools, "warn", f"cloud.region is {site.config.cloud.region}", "look at cloud.pools")
+
+    for name in ("aws", "google"):  # what each asks of its own cloud: tests/adapters/test_*_doctor.py
+        monkeypatch.setitem(clouds.PROVIDERS, name, replace(clouds.PROVIDERS[name], doctor=asked))
     folders = {first: tmp_path / ("first" if first else "second") for first in (True, False)}
     for first, folder in folders.items():
         folder.mkdir()
@@ -144,6 +153,7 @@ def live(ask, monkeypatch):
             monkeypatch.setattr(module, "SystemClock", lambda: clock)
         monkeypatch.setattr(status.schedulers, "Slurm", lambda prefix, jobs=0: slurm)
         monkeypatch.setattr("time.time", clock.now)
+        monkeypatch.setattr(source.Source.__init__, "__defaults__", (clock.now,))  # it is bound before that
         document = folder / "lab.json"
         document.write_text(of_stack.document(folder / "Pulumi.lab.yaml").model_dump_json())
         monkeypatch.setenv("IRONBURST_DOCUMENT", str(document))

@@ -137,7 +137,7 @@ MISTAKES = {
     "a password where a reference belongs": ("aws-secretsmanager:prod/munge-key", "hunter2", "scheduler.munge_key", "not a secret reference"),
     "rented GPUs with less memory": ("platform: dgx-h100\n            rack: r02", "platform: dgx-a100-640gb\n            rack: r02", "cloud.pools[1].less_gpu_memory", "p4d.24xlarge has A100 SXM4 40GB, and home has A100 SXM4 80GB: to Slurm both are a100"),
     "rented GPUs that are less than home's": ("      untyped_jobs_may_use: [] # p4d is for jobs that name it: --gres=gpu:a100:8\n", "", "cloud.pools[1]", "jobs that ask for GPUs without a type mean at least home's H100 SXM5 80GB, and this pool has A100 SXM4 40GB: it is rented only for jobs that say --gres=gpu:a100", "warning"),
-    "a pool that untyped jobs may use, and that isn't there": ("untyped_jobs_may_use: []", "untyped_jobs_may_use: [g6e]", "burst.untyped_jobs_may_use[0]", "there is no pool 'g6e'; cloud.pools has p5, p4d"),
+    "a pool that untyped jobs may use, and that isn't there": ("untyped_jobs_may_use: []", "untyped_jobs_may_use: [g6e]", "burst.untyped_jobs_may_use[0]", "there is no pool 'g6e'; the pools are p5, p4d"),
     # regions and zones
     "a region that isn't there": ("region: us-east-1\n      network", "region: us-est-1\n      network", "cloud.region", "did you mean 'us-west-1' or 'us-east-1'?"),
     "a zone as region": ("region: us-east-1\n      network", "region: us-east-1a\n      network", "cloud.region", "is a zone; write us-east-1"),

@@ -1,13 +1,14 @@
 """A full disk, a damaged ledger, a fault of ours: rented nodes are given back all the same, and people are told."""
 
 import sqlite3
+from dataclasses import replace
 
 import pytest
 
 from ironburst.burst import Job
-from ironburst.controller import loop, records, retention
+from ironburst.controller import loop, ownership, records, retention
 from ironburst.controller.loop import SystemClock
-from ironburst.ports import OutcomeUnknown, SchedulerError
+from ironburst.ports import LaunchRequest, OutcomeUnknown, SchedulerError
 from tests.fakes.world import World
 
 IDLE_S = 60  # the longest idle time of the fakes' pool
@@ -225,3 +226,20 @@ def test_nothing_is_forgotten_before_the_cloud_has_answered(world):
     world.cloud.instances = instances
     world.tick()
     assert world.ledger.job(99) is None
+
+
+def test_a_machine_that_is_off_and_paid_for_is_ended_though_the_ledger_never_learnt_of_it(world):
+    """In Azure a node that powers off is paid for until somebody deletes it (day 60 of three clouds)."""
+    fill_the_disk(world)
+    told = '{"nodes": ["p5-3"]}'
+    launches = [
+        LaunchRequest(f"ib-{owner}", owner, "lab", "p5", "us-east-1a", "spot", 1, {}, "ami-1", told, owner)
+        for owner in (ownership.owner_of(world.ledger).id, "another site's")
+    ]
+    world.clock.at += 600
+    off, theirs = (world.cloud.launch(each)[0].id for each in launches)
+    for id in (off, theirs):
+        world.cloud.all[id].instance = replace(world.cloud.all[id].instance, state="stopped")
+    assert tick_badly(world, 30)
+    assert not world.cloud.all[off].instance.alive
+    assert {each.id for each in world.cloud.alive()} == {"i-1", theirs}

@@ -4,10 +4,12 @@ it.
 
 import itertools
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
+from ironburst.replay import bound
 from ironburst.replay.bound import Choices, Prices, Problem, WaitLimits, gpu_hours_used
 from ironburst.replay.bound_search import lower_bound
 from ironburst.replay.traces import Trace, in_order
@@ -208,3 +210,10 @@ def test_what_cannot_be_is_refused():
         Prices(1.0, np.array([0.1, -0.1]))
     with pytest.raises(ValueError, match="no such limit"):
         Problem(trace, POOL, WaitLimits(max_h=1.0)).value(Prices(1.0, np.zeros(3), mean=0.1))
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_wait_that_costs_next_to_nothing_is_the_longest_without_a_warning():
+    problem = SimpleNamespace(most_wait=np.array([7.0, 7.0]))
+    reach = bound._reach(problem, np.array([1e5, 0.0]), np.array([5e-324, 5e-324]), [(1.0, 3.0)])
+    assert reach.tolist() == [7.0, 0.0]
