@@ -10,6 +10,7 @@ pays, when what is left is just enough to end them.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Iterable
 
 from ironburst.burst.budget import Budget, Ceiling
@@ -49,22 +50,31 @@ def exchange(site: Site, observation: Observation) -> None:
     """Set money aside for the jobs that run, where Slurm started them on each other's nodes: of nodes with one price
     and one payer the one whose jobs end last has the longest. What is set aside in total stays the same.
     """
-    groups: dict[tuple[str, float], list[tuple[float, LeaseRow]]] = {}
-    rates = spending.rates(site.ledger, site.now)
+    busy: list[tuple[float, LeaseRow]] = []
     for lease in site.ledger.leases():
-        ends = [job.end_s for job in observation.on(lease.node)]
-        if lease.state == records.READY and ends and None not in ends:
+        ends = [math.inf if job.end_s is None else job.end_s for job in observation.on(lease.node)]
+        if lease.state == records.READY and ends and max(ends) < math.inf:
+            busy.append((max(ends), lease))
+    if not any(map(_short, busy)):
+        return
+    rates, groups = spending.rates(site.ledger, site.now), dict[tuple[str, float], list[tuple[float, LeaseRow]]]()
+    for end_s, lease in busy:
+        if not any((job := observation.job(id)) and job.pending for id in site.ledger.jobs_of(lease.id)):
             rate = money.rates_of(lease, rates)[-1]
-            end_s = max(end for end in ends if end is not None)
             groups.setdefault((rate.account, rate.usd_per_hour), []).append((end_s, lease))
-    for group in groups.values():
-        if any(end_s + records.ENDING_S > lease.committed_until_s for end_s, lease in group):
-            until = sorted(lease.committed_until_s for _, lease in group)
-            ordered = sorted(group, key=lambda each: (each[0], each[1].committed_until_s))
-            with site.ledger.transaction():
-                for until_s, (_, lease) in zip(until, ordered, strict=True):
-                    if until_s != lease.committed_until_s:
-                        site.ledger.update([lease], committed_until_s=until_s)
+    for group in (group for group in groups.values() if any(map(_short, group))):
+        until = sorted(lease.committed_until_s for _, lease in group)
+        ordered = sorted(group, key=lambda each: (each[0], each[1].committed_until_s))
+        with site.ledger.transaction():
+            for until_s, (_, lease) in zip(until, ordered, strict=True):
+                if until_s != lease.committed_until_s:
+                    site.ledger.update([lease], committed_until_s=until_s)
+
+
+def _short(busy: tuple[float, LeaseRow]) -> bool:
+    """Its jobs end later than its money."""
+    end_s, lease = busy
+    return end_s + records.ENDING_S > lease.committed_until_s
 
 
 def enforce(site: Site, observation: Observation) -> bool:
