@@ -4,11 +4,11 @@
 |---|---|
 | system, names | what all rooms use: LabError, commands, locks; fixed names and addresses |
 | go | programs built from Go modules |
-| timeline | the clock of a cloud's stand-in |
+| timeline, machines, switchboard | of a cloud's stand-in: its clock, what is behind its machines, what a demo asks it |
 | bmc, aws, azure, google | stand-ins for BMCs, AWS, Azure and Google Compute Engine: they know no hosts |
 | ci | a stand-in for GitHub and its runner: runs .github/workflows |
 | aws_plugin, azure_plugin, google_plugin, kubernetes_plugin, provider | stand-ins for Pulumi's plugins, their base |
-| hosts | the box (one lab); its hosts' disks, hardware, fabric, power; `bmcs` and `instances` join stand-ins to them |
+| hosts | the box (one lab); its hosts' disks, hardware, fabric, power; what joins stand-ins to them |
 | pulumi | the real pulumi CLI, built once, and our language host for Python |
 | kubernetes | a real Kubernetes control plane with stand-in nodes, beside the box |
 | logs | log centres: VictoriaLogs, built once, and OpenSearch |

@@ -21,6 +21,13 @@ GOOGLE_VARIABLES = {
     "CLOUDSDK_API_ENDPOINT_OVERRIDES_CLOUDRESOURCEMANAGER": f"{GOOGLE_ENDPOINT}/",
     "CLOUDSDK_API_ENDPOINT_OVERRIDES_SECRETMANAGER": f"http://{HALL_GATEWAY}:{GOOGLE_PORT + 1}/",
 }
+AZURE_PORT = 5004
+WIRE_SERVER = "168.63.129.16"  # of Azure: who listens there is the lab's
+AZURE_VARIABLES = {
+    "AZURE_RESOURCE_MANAGER_URL": f"http://{HALL_GATEWAY}:{AZURE_PORT}",
+    "AZURE_RETAIL_PRICES_URL": f"http://{HALL_GATEWAY}:{AZURE_PORT}/api/retail/prices",
+    "AZURE_KEYVAULT_URL": f"http://{HALL_GATEWAY}:{AZURE_PORT + 1}",
+}
 REPOSITORY_URL = f"http://{HALL_GATEWAY}"
 BMC_GATEWAY = "10.78.8.1"
 
@@ -29,8 +36,8 @@ BMC_ADDRESSES = {"head": "10.78.8.10", "dgx01": "10.78.8.11", "dgx02": "10.78.8.
 
 
 def is_instance(name: str) -> bool:
-    """True for a cloud instance's host (EC2's id, i-0123..., or Google's name), False for a bare-metal one."""
-    return re.fullmatch(r"i-[0-9a-f]{8,17}|(ib|fixed)-.+", name) is not None
+    """True for a cloud instance's host (EC2's id, i-0123..., or another cloud's name), False for a bare-metal one."""
+    return re.fullmatch(r"i-[0-9a-f]{8,17}|(ib|fixed|image)-.+", name) is not None
 
 
 def mac_of(name: str) -> str:

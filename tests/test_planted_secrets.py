@@ -31,7 +31,6 @@ from pydantic import AfterValidator, BaseModel
 from ironburst import cli, document
 from ironburst.cli import reap, run, status, tick
 from ironburst.config import load, types
-from ironburst.config.azure.models import AzureCloud
 from ironburst.config.models import ClusterConfig
 from ironburst.system import secrets
 from lab.aws.cloud import Cloud
@@ -319,9 +318,8 @@ def google_store(monkeypatch):
 
 @pytest.fixture
 def vaults(monkeypatch):
-    """Key Vault; the door of its cloud is open here (tests/contract/test_clouds.py)."""
+    """Key Vault."""
     store = KeyVault(lambda token: token == "token")
-    monkeypatch.setattr(AzureCloud, "closed", "")
     monkeypatch.setenv("AZURE_KEYVAULT_URL", f"http://127.0.0.1:{store.server_port}")
     signed_in = SimpleNamespace(get_token=lambda scope: SimpleNamespace(token="token"))
     monkeypatch.setattr(azure.identity, "DefaultAzureCredential", lambda: signed_in)

@@ -5,7 +5,7 @@
 
 - snapshot (with memory) and policy go in, decision comes out; codec: all three as JSON
 - decide: the passes of one decision, in order; sanitize: what in a snapshot can't be right; sides: two schedulers
-- home: the queue placed on home's nodes (packing); lateness: which jobs are late, by limits and runtimes (learned)
+- home: the queue placed on home's nodes (packing, holes); lateness: late jobs, by limits and runtimes (learned)
 - eligibility: jobs that can't be rented for; offers: where a job can go, by expected cost; slots: what is rented
 - renting: where a late job goes: reuse or launches, as refusals, headroom and commitments (the money: budget) allow
 - handover: a job's way to rented nodes and back; unstarted: jobs that don't start there; drains: who drained a node

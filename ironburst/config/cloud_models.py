@@ -270,8 +270,6 @@ class Cloud(Strict):
 
     store: ClassVar[str] = ""
     """scheme of references to its store of secrets, which its nodes can read"""
-    closed: ClassVar[str] = ""
-    """why nothing can be declared of it yet; empty: it can"""
 
     provider: str
     region: str

@@ -5,7 +5,6 @@ from __future__ import annotations
 from types import ModuleType
 
 from ironburst import catalog
-from ironburst.config.clouds import CLASSES
 from ironburst.initial import aws, azure, google
 from ironburst.initial.answers import Given, Question, Wrong, known, rents
 
@@ -25,8 +24,6 @@ def _region(text: str, given: Given) -> str | None:
         return None
     name, (first, *_) = known(catalog.region)(text, given), ROOMS
     provider = catalog.region(name).provider
-    if closed := CLASSES[provider].closed:
-        raise Wrong(f"{name} is of {provider}, which can't be rented in yet: {closed}")
     if given["hosted"] and provider != first:
         raise Wrong(f"{name} is of {provider}, where no Kubernetes of the cloud's own is made: name one of {first}")
     return name

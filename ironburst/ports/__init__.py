@@ -318,7 +318,7 @@ class Cloud(Protocol):
 
     def by_token(self, token: str) -> list[Instance]:
         """The instances that a launch with this token started, as far as they are shown. Raises UnderWay while the
-        cloud works at that launch.
+        cloud works at that launch, and what ended it where it is known that it failed and nothing of it is left.
         """
 
     def console(self, instance_id: str) -> str:

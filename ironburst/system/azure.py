@@ -5,6 +5,7 @@ asked.
 from __future__ import annotations
 
 import json
+import logging
 import os
 from typing import Any
 
@@ -14,6 +15,7 @@ _SCOPE = "https://vault.azure.net/.default"
 _VERSION = "7.4"
 _ENDPOINT = "AZURE_KEYVAULT_URL"
 """for a stand-in, which has each vault under its name; none: the vault's own address"""
+logging.getLogger("azure").addHandler(logging.NullHandler())  # else each way to sign in that fails is a line on stderr
 
 
 def _asked(name: str, verb: str, body: dict[str, str] | None = None) -> Any:

@@ -9,7 +9,7 @@ from ironburst.adapters.several_clouds import Part, SeveralClouds
 from ironburst.config import checks
 from ironburst.config.checks.common import At
 from ironburst.config.checks.common import clouds as of_config
-from ironburst.config.clouds import CLASSES, DEFAULT
+from ironburst.config.clouds import DEFAULT
 from ironburst.config.finding import path_of
 from ironburst.config.models import ClusterConfig
 from ironburst.document import CloudDocument, ClusterDocument
@@ -21,8 +21,7 @@ from ironburst.wiring.google import GOOGLE
 from ironburst.wiring.none import NONE
 from ironburst.wiring.provider import ImageIds, Provider
 
-_ROWS: dict[str | None, Provider] = {None: NONE, "aws": AWS, "google": GOOGLE, "azure": AZURE}
-PROVIDERS = {name: row for name, row in _ROWS.items() if name is None or not CLASSES[name].closed}
+PROVIDERS: dict[str | None, Provider] = {None: NONE, "aws": AWS, "google": GOOGLE, "azure": AZURE}
 """what can be rented in"""
 _NONE = CloudDocument(provider="", region="")
 FLAGS = tuple(f"--{name}" for name in PROVIDERS if name)
@@ -127,8 +126,8 @@ def _whose(document: ClusterDocument) -> dict[str, str]:
 
 
 def _row(cloud: CloudDocument | None) -> Provider:
-    """Raises CloudError where there is none: the reader of documents knows more clouds than can be used."""
+    """Raises CloudError where there is none: a document may be another ironburst's."""
     name = cloud.provider if cloud else None
     if name not in PROVIDERS:
-        raise Refused(f"the document is of the cloud {name!r}, which this ironburst can't rent in yet", "NoRow")
+        raise Refused(f"the document is of the cloud {name!r}, which this ironburst can't rent in", "NoRow")
     return PROVIDERS[name]

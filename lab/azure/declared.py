@@ -9,7 +9,7 @@ import json
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
-from lab.azure.world import Json, Refusal, Vm, World
+from lab.azure.world import Json, Refusal, Vm, World, image_name
 
 ROOT = "/lab/declared"
 
@@ -43,7 +43,8 @@ def _workflow(_world: World, said: Json, _id: str) -> Json:
 
 
 def _interface(world: World, said: Json, its_id: str) -> Json:
-    shown = [{**each, "privateIPAddress": world.address()} for each in said["ipConfigurations"]]
+    asked = said["ipConfigurations"]
+    shown = [{**each, "privateIPAddress": world.address(each.get("subnet", {}).get("id", ""))} for each in asked]
     raw = [{"name": each["name"], "properties": {"privateIPAddress": each["privateIPAddress"]}} for each in shown]
     properties = {"ipConfigurations": raw, "provisioningState": "Succeeded"}
     name = said["networkInterfaceName"]
@@ -64,11 +65,12 @@ def _machine(world: World, said: Json, its_id: str) -> Json:
     raw: Json = {"id": its_id, "name": name, "type": "Microsoft.Compute/virtualMachines", "location": said["location"]}
     raw |= {"tags": said.get("tags", {}), "properties": properties}
     raw |= {"zones": said["zones"]} if "zones" in said else {}
-    world.vms[its_id.lower()] = Vm(raw, group, world.now(), power="running", allocated=True)
+    vm = world.vms[its_id.lower()] = Vm(raw, group, world.now(), power="running", allocated=True)
     world.made.append(name)
     world.disks[f"{its_id}/osDisk"] = its_id.lower()
     for each in interfaces:
         world.nics[each["id"]]["properties"]["virtualMachine"] = {"id": its_id}
+    world.machines.launch(vm, image_name(said["storageProfile"]["imageReference"]))
     return {"vmId": number}
 
 
@@ -133,7 +135,7 @@ KINDS = {
         "{scope}/providers/Microsoft.Consumption/budgets/{budgetName}", "budgetName"
     ),
 }
-GROUP = "azure-native:resources:ResourceGroup"
+GROUP, SUBNET = "azure-native:resources:ResourceGroup", "azure-native:network:Subnet"
 ROLE, GIVEN = "azure-native:authorization:RoleDefinition", "azure-native:authorization:RoleAssignment"
 
 
@@ -158,6 +160,11 @@ class Declared:
     def ids(self) -> set[str]:
         """Of all that is there."""
         return {its_id for resources in self.held.values() for its_id in resources}
+
+    def cidr(self, subnet: str) -> str:
+        """Of a subnet that is declared, by its id; empty: it isn't."""
+        said = self.held[SUBNET].get(subnet, {})
+        return str(said.get("addressPrefix") or next(iter(said.get("addressPrefixes", ())), ""))
 
     def allowed(self, principal: str, action: str, scope: str) -> bool:
         """Whether somebody may do that there, by the roles that are declared."""
@@ -209,6 +216,9 @@ class Declared:
         self.world.nics.pop(its_id, None)
         if token == GROUP:
             self.world.groups.pop(its_id.rpartition("/")[2].lower(), None)
+            within = f"{its_id}/".lower()
+            for image in [each for each in self.world.images if each.startswith(within)]:
+                del self.world.images[image]
         return {}
 
     def _refers(self, its_id: str, said: Json) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from lab.azure.description import Call
-from lab.azure.world import Json, Refusal, Vm, World
+from lab.azure.world import Json, Refusal, Vm, World, image_name
 
 PATH = ("resourceGroupName", "galleryName", "galleryImageName", "galleryImageVersionName")
 
@@ -77,7 +77,12 @@ class Images:
         raw["properties"] = properties | {"provisioningState": "Creating", "publishingProfile": profile}
         raw["properties"]["storageProfile"] = properties["storageProfile"] | {"osDiskImage": size}
         self.world.images[id.lower()] = raw
-        self._until(self.world.delays.image_s, raw)
+        name = image_name({"id": id})
+
+        def ready(well: bool) -> None:
+            raw["properties"]["provisioningState"] = "Succeeded" if well else "Failed"
+
+        self.world.after(self.world.delays.image_s, lambda: self.world.machines.bake(vm, name, ready))
         return raw
 
     def _patch(self, call: Call) -> Json:
@@ -105,8 +110,7 @@ class Images:
         return self.world.vm(call.path["resourceGroupName"], call.path["vmName"])
 
     def _deallocate(self, call: Call) -> None:
-        vm = self._vm(call)
-        vm.power, vm.allocated = "deallocated", False
+        self.world.deallocates(self._vm(call))
 
     def _generalize(self, call: Call) -> None:
         vm = self._vm(call)

@@ -16,21 +16,26 @@ _GET = re.compile(r"/([a-z0-9-]+)/secrets/([A-Za-z0-9-]+)\?api-version=7\.\d")
 
 class KeyVault(ThreadingHTTPServer):
     """`held`: VAULT/NAME -> value, or (value, tags). `known`: whether a token is one for vaults. `refusals`: so many
-    calls more are refused.
+    calls more are refused. `allowed`: whether whoever has a token may read VAULT/NAME.
     """
 
     daemon_threads = True
 
-    def __init__(self, known: Callable[[str], bool], address: tuple[str, int] = ("127.0.0.1", 0)):
-        self.known, self.refusals = known, 0
+    def __init__(
+        self,
+        known: Callable[[str], bool],
+        address: tuple[str, int] = ("127.0.0.1", 0),
+        allowed: Callable[[str, str, str], bool] = lambda _token, _vault, _name: True,
+    ):
+        self.known, self.allowed, self.refusals = known, allowed, 0
         self.held: dict[str, str | tuple[str, dict[str, str]]] = {}
         super().__init__(address, _Handler)
         threading.Thread(target=self.serve_forever, args=(0.02,), daemon=True).start()
 
     @property
     def url(self) -> str:
-        """Of a vault: `url.format(VAULT)`."""
-        return f"http://127.0.0.1:{self.server_port}/{{}}"
+        """Of all vaults; one is under it by its name."""
+        return f"http://127.0.0.1:{self.server_port}"
 
     def answer(self, path: str, token: str) -> tuple[int, dict[str, Any]]:
         asked = _GET.fullmatch(path)
@@ -38,10 +43,10 @@ class KeyVault(ThreadingHTTPServer):
             return _error(401, "Unauthorized", "AKV10000: Request is missing a Bearer or PoP token.")
         if not asked:
             return _error(400, "BadParameter", f"there is no call {path}")
-        if self.refusals:
-            self.refusals -= 1
-            return _error(403, "Forbidden", "Caller is not authorized to perform action on resource.")
         vault, name = asked.groups()
+        if self.refusals or not self.allowed(token, vault, name):
+            self.refusals = max(0, self.refusals - 1)
+            return _error(403, "Forbidden", "Caller is not authorized to perform action on resource.")
         if f"{vault}/{name}" not in self.held:
             text = f"A secret with (name/id) {name} was not found in this key vault."
             return _error(404, "SecretNotFound", text)

@@ -196,8 +196,9 @@ def _begun(world: World, group: str, name: str, body: Json) -> Vm:
     for nic in wanted:
         nic_id = world.id("resourceGroups", group, "providers", "Microsoft.Network", "networkInterfaces", nic["name"])
         (asked,) = nic["properties"]["ipConfigurations"]
-        address = {"name": "ip", "properties": {"privateIPAddress": world.address(), "primary": True}}
-        address["properties"]["subnet"] = {"id": asked["properties"]["subnet"]["id"]}
+        subnet = asked["properties"]["subnet"]["id"]
+        address = {"name": "ip", "properties": {"privateIPAddress": world.address(subnet), "primary": True}}
+        address["properties"]["subnet"] = {"id": subnet}
         said = {"virtualMachine": {"id": id}, "ipConfigurations": [address], "provisioningState": "Succeeded"}
         world.nics[nic_id] = {"id": nic_id, "name": nic["name"], "location": raw["location"], "properties": said}
         option = nic["properties"].get("deleteOption", "Detach")
@@ -214,7 +215,7 @@ def _judged(world: World, vm: Vm, operation: Json) -> None:
     """It comes up, or has failed."""
     if world.vms.get(vm.raw["id"].lower()) is not vm or vm.properties["provisioningState"] != "Creating":
         world.done(operation, ("OperationPreempted", "The operation has been preempted by a more recent operation."))
-        return
+        return None
     error = None if world.assumed.quota_at_once else _late_quota(world, vm)
     name, reservation = _reservation(world, vm)
     if error is None and reservation is not None:
@@ -225,9 +226,15 @@ def _judged(world: World, vm: Vm, operation: Json) -> None:
             error = ("AllocationFailed", "Allocation failed. The block has no place left.")
     if error is None and not vm.reserved and not _room(world, vm.size, vm.zone, vm.priority, vm.scale_set):
         error = _no_room(vm.size, vm.zone, vm.priority)
+    if error is None:
+        return world.boots(vm, lambda late: _comes_up(world, vm, operation, late))
+    return _comes_up(world, vm, operation, error)
+
+
+def _comes_up(world: World, vm: Vm, operation: Json, error: tuple[str, str] | None) -> None:
+    """Or not."""
     world.done(operation, error)
     if error is None:
-        vm.allocated, vm.power = True, "running"
         vm.properties["provisioningState"] = "Succeeded"
         return
     vm.error = error

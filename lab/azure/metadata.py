@@ -16,7 +16,7 @@ from lab.azure.world import Json, Vm, World
 
 # path below /metadata/: versions that this stand-in answers
 VERSIONS = {
-    "instance": {"2021-02-01", "2021-12-13"},
+    "instance": {"2021-02-01", "2021-08-01", "2021-12-13"},
     "scheduledevents": {"2020-07-01"},
     "identity/oauth2/token": {"2018-02-01"},
 }
@@ -24,10 +24,14 @@ VERSIONS = {
 
 def tree(world: World, vm: Vm) -> Json:
     """What the service says of a machine (a part of it)."""
+    system = vm.properties.get("osProfile", {})
+    keys = system.get("linuxConfiguration", {}).get("ssh", {}).get("publicKeys", [])
     compute = {
         "azEnvironment": "AzurePublicCloud",
         "location": world.region,
         "name": vm.name,
+        "osProfile": {"adminUsername": system.get("adminUsername", ""), "computerName": system.get("computerName", "")},
+        "publicKeys": keys,
         "resourceGroupName": vm.group,
         "resourceId": vm.raw["id"],
         "subscriptionId": world.subscription,
@@ -39,7 +43,7 @@ def tree(world: World, vm: Vm) -> Json:
     }
     addresses = [
         {"privateIpAddress": each["properties"]["privateIPAddress"], "publicIpAddress": ""}
-        for nic in world.nics.values()
+        for nic in list(world.nics.values())
         if nic["properties"].get("virtualMachine", {}).get("id", "").lower() == vm.raw["id"].lower()
         for each in nic["properties"]["ipConfigurations"]
     ]
@@ -48,7 +52,7 @@ def tree(world: World, vm: Vm) -> Json:
 
 class Metadata(ThreadingHTTPServer):
     """`who`: source address -> machine; None: by its interface's address. `events`: what is scheduled, as all
-    machines are shown it. `tokens`: those given, by what they are for and whose identity.
+    machines are shown it. `tokens`: those given, by what they are for and whose identity. `given`: what gives one.
     """
 
     daemon_threads = True
@@ -57,6 +61,7 @@ class Metadata(ThreadingHTTPServer):
         self, world: World, address: tuple[str, int] = ("127.0.0.1", 0), who: Callable[[str], Vm | None] | None = None
     ):
         self.world, self.who = world, who or self._by_address
+        self.given: Callable[[str, str], str] = lambda _resource, _identity: secrets.token_urlsafe(20)
         self.events: list[Json] = []
         self.asked_for_events = 0
         self.tokens: dict[str, tuple[str, str]] = {}  # token -> (resource, identity's id in lower case)
@@ -68,7 +73,8 @@ class Metadata(ThreadingHTTPServer):
         return f"http://127.0.0.1:{self.server_port}"
 
     def _by_address(self, address: str) -> Vm | None:
-        return next((vm for vm in self.world.vms.values() if address in json.dumps(tree(self.world, vm))), None)
+        its = f'"{address}"'
+        return next((vm for vm in list(self.world.vms.values()) if its in json.dumps(tree(self.world, vm))), None)
 
     def schedule(self, kind: str, vm: Vm, not_before: str = "", status: str = "Scheduled") -> None:
         """An event of a machine. `not_before`: as in HTTP's dates; empty: it has begun."""
@@ -92,7 +98,7 @@ class Metadata(ThreadingHTTPServer):
         if len(given) != 1:
             why = "Identity not found" if not given else "Multiple user assigned identities exist, please specify one"
             return 400, {"error": "invalid_request", "error_description": why}
-        token = secrets.token_urlsafe(20)
+        token = self.given(asked["resource"], given[0])
         self.tokens[token] = asked["resource"], given[0]
         return 200, {
             "access_token": token,

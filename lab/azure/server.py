@@ -6,16 +6,19 @@ import contextlib
 import json
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, NamedTuple
 from urllib.parse import parse_qs, unquote, urlsplit
 
-from lab.azure import declared
+from lab.azure import declared, identities
 from lab.azure.calls import Answer, Calls
 from lab.azure.description import Call, Wrong, call, check_answer
+from lab.azure.identities import Identities
 from lab.azure.world import Json, Refusal, World
+
+ARM = "https://management.azure.com"
 
 
 class Http(NamedTuple):
@@ -45,23 +48,31 @@ class Fault:
 class Cloud(World):
     """A subscription of Azure on the loopback."""
 
-    def __init__(self, **world: Any):
+    def __init__(self, address: tuple[str, int] = ("127.0.0.1", 0), **world: Any):
         super().__init__(**world)
         self.calls: list[Call] = []  # in order, refused ones too
         self.faults: list[Fault] = []
         self.wrong: list[str] = []  # answers of ours that the SDK's models don't have: none may be
         self.declared = declared.Declared(self)
+        self.identities = Identities(self.declared)
         self._answers, self._lock = Calls(self, lambda: self.url), threading.Lock()
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), _Handler)
+        self._server = ThreadingHTTPServer(address, _Handler)
         self._server.daemon_threads = True
         self._server.cloud = self  # type: ignore[attr-defined]
-        self.url = f"http://127.0.0.1:{self._server.server_port}"
+        self.url = f"http://{address[0]}:{self._server.server_port}"
         self.url_of_prices = f"{self.url}/api/retail/prices"
         threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
 
     def close(self) -> None:
         self._server.shutdown()
         self._server.server_close()
+
+    @contextlib.contextmanager
+    def settled(self) -> Iterator[None]:
+        """What is due is done; nobody else changes anything meanwhile."""
+        with self._lock:
+            self.settle()
+            yield
 
     def fault(self, name: str, status: int = 0, **more: Any) -> Fault:
         self.faults.append(Fault(name, status, **more))
@@ -73,20 +84,22 @@ class Cloud(World):
 
     def handle(self, verb: str, url: str, body: bytes, headers: Mapping[str, str]) -> Http | None:
         """An answer; None: the connection is lost."""
-        with self._lock:
-            self.settle()
+        with self.settled():
             if url.startswith(declared.ROOT):
                 return Http(*self.declared.handle(verb, unquote(url), body))
+            if url.startswith(identities.ENDPOINT):
+                return Http(*self.identities.answer(url, headers))
             if other := self._beside(verb, url):
                 return other
             try:
                 asked = _call(verb, url, body, headers)
                 if asked is None:
                     raise Refusal(404, "InvalidResourceType", f"there is no call {verb} {url}")
-                if not headers.get("Authorization", "").startswith("Bearer "):
-                    raise Refusal(
-                        401, "AuthenticationFailed", "Authentication failed. The 'Authorization' header is missing."
-                    )
+                kind, _, token = headers.get("Authorization", "").partition(" ")
+                if kind != "Bearer" or not self.identities.knows(token, ARM):
+                    raise Refusal(401, "AuthenticationFailed", "Authentication failed: no token, or none of ours.")
+                if refused := self.identities.refusal(token, asked):
+                    raise Refusal(403, "AuthorizationFailed", refused)
             except Wrong as error:
                 return _said(Refusal(400, error.code, str(error)))
             except Refusal as error:
@@ -101,7 +114,7 @@ class Cloud(World):
         split = urlsplit(url)
         if verb == "GET" and split.path.startswith("/blob/"):
             number = split.path.rpartition("/")[2]
-            found = [vm.console for vm in self.vms.values() if vm.properties["vmId"] == number]
+            found = [self.machines.console(vm) for vm in self.vms.values() if vm.properties["vmId"] == number]
             return Http(200, found[0].encode()) if found and found[0] else Http(404, b"<Error>BlobNotFound</Error>")
         if verb == "GET" and split.path == "/api/retail/prices":
             wanted = parse_qs(split.query)["$filter"][0]

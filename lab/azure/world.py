@@ -4,6 +4,7 @@ things happen.
 
 from __future__ import annotations
 
+import ipaddress
 import itertools
 import random
 import re
@@ -13,9 +14,11 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from lab.machines import Machines
 from lab.timeline import Timeline
 
 Json = dict[str, Any]
+_PROVISIONING_S = 1200.0  # in which a machine has to report that it is up: "20 minutes"
 
 
 class Refusal(Exception):
@@ -122,8 +125,19 @@ class Vm:
 class World(Timeline):
     """One subscription with one region. Things happen when their time has come: at `passes`, or at the next request."""
 
-    def __init__(self, region: str = "eastus", seed: int = 1, clock: Callable[[], float] = time.time):
+    def __init__(
+        self,
+        region: str = "eastus",
+        seed: int = 1,
+        clock: Callable[[], float] = time.time,
+        machines: Machines | None = None,
+    ):
+        """`machines`: what stands behind those here, and reports to the wire server that it is up; None: nothing, and
+        each is up at once.
+        """
         super().__init__(clock)
+        self.machines, self._report = machines or Machines(), machines is not None
+        self._booting: dict[str, Callable[[tuple[str, str] | None], None]] = {}  # by id, with what waits for them
         self.subscription, self.region = str(uuid.UUID(int=seed)), region
         self.assumed, self.delays = Assumptions(), Delays()
         self.sizes: dict[str, Size] = {}
@@ -162,8 +176,11 @@ class World(Timeline):
     def number(self) -> str:
         return str(uuid.UUID(int=self._random.getrandbits(128)))
 
-    def address(self) -> str:
-        n = next(self._addresses)
+    def address(self, subnet: str = "") -> str:
+        """In a subnet that was declared, by its id; else in some other."""
+        n, declared = next(self._addresses), getattr(self, "declared", None)
+        if cidr := declared.cidr(subnet) if declared and subnet else "":
+            return str(ipaddress.ip_network(cidr)[n])
         return f"10.20.{n // 250}.{n % 250}"
 
     # ---- operations
@@ -213,11 +230,29 @@ class World(Timeline):
         """Those whose names fit."""
         return [vm for vm in self.vms.values() if re.search(pattern, vm.name)]
 
+    # ---- its beginning
+    def boots(self, vm: Vm, up: Callable[[tuple[str, str] | None], None]) -> None:
+        """It has its place, and boots. `up`: it is, or why not."""
+        id = vm.raw["id"].lower()
+        vm.allocated, vm.power, self._booting[id] = True, "running", up
+        self.machines.launch(vm, image_name(vm.properties["storageProfile"]["imageReference"]))
+        if not self._report:
+            return self.reported(vm)
+        text = f"OS Provisioning for VM '{vm.name}' did not finish in the allotted time."
+        return self.after(_PROVISIONING_S, lambda: self.reported(vm, ("OSProvisioningTimedOut", text)))
+
+    def reported(self, vm: Vm, error: tuple[str, str] | None = None) -> None:
+        """Its agent says that it is up, or nothing in time."""
+        if up := self._booting.pop(vm.raw["id"].lower(), None):
+            up(error)
+
     # ---- the end of things
     def remove(self, vm: Vm) -> None:
         """It is gone; what was to stay stays."""
         id = vm.raw["id"].lower()
         self.vms.pop(id, None)
+        self.machines.end(vm)
+        self.reported(vm, ("OperationPreempted", "The operation has been preempted by a more recent operation."))
         for nic, raw in list(self.nics.items()):
             if raw["properties"].get("virtualMachine", {}).get("id", "").lower() == id:
                 kept = vm.properties["networkProfile"]["networkInterfaces"][0]["properties"].get("deleteOption")
@@ -237,7 +272,7 @@ class World(Timeline):
         self.after(seconds, lambda: self.remove(vm))
 
     def ends_group(self, name: str) -> None:
-        """A group goes with all that is in it."""
+        """A group goes with all that is in it, in some time."""
         group = self.group(name)
         group["properties"]["provisioningState"] = "Deleting"
         key = group["name"].lower()
@@ -247,7 +282,9 @@ class World(Timeline):
                 vm.properties["provisioningState"] = "Deleting"
 
         def gone() -> None:
-            for store in (self.vms, self.nics, self.disks, self.scale_sets):
+            for vm in [each for each in self.vms.values() if each.group.lower() == key]:
+                self.remove(vm)
+            for store in (self.nics, self.disks, self.scale_sets):
                 for id in [each for each in store if inside in each.lower()]:
                     del store[id]  # type: ignore[attr-defined]
             self.groups.pop(key, None)
@@ -260,11 +297,17 @@ class World(Timeline):
         if vm.properties.get("evictionPolicy") == "Delete":
             self.ends(vm, self.delays.evict_s)
         else:
-            vm.power, vm.allocated = "deallocated", False
+            self.deallocates(vm)
 
     def stops(self, vm: Vm) -> None:
         """From inside: it stays, and is paid for."""
+        self.machines.off(vm)
         vm.power = "stopped"
+
+    def deallocates(self, vm: Vm) -> None:
+        """It is off, and only its disk is paid for."""
+        self.machines.off(vm)
+        vm.power, vm.allocated = "deallocated", False
 
     def service(self, vm: Vm, begins: str) -> None:
         planned = {"isCustomerInitiatedMaintenanceAllowed": True, "maintenanceWindowStartTime": begins}
@@ -274,3 +317,11 @@ class World(Timeline):
         """What costs money or stands in the way: nothing, at the end."""
         found = {"machines": self.vms, "interfaces": self.nics, "disks": self.disks, "groups": self.groups}
         return {what: sorted(there) for what, there in found.items() if there}
+
+
+def image_name(reference: Json) -> str:
+    """What an image reference names, in short: IMAGE-VERSION of a gallery, or publisher:offer:sku:version."""
+    if "id" not in reference:
+        return ":".join(reference[key] for key in ("publisher", "offer", "sku", "version"))
+    _, _, within = reference["id"].partition("/images/")
+    return within.replace("/versions/", "-")

@@ -31,6 +31,7 @@ from lab.demo import (
     watch,
 )
 from lab.demo.aws import AWS
+from lab.demo.azure import AZURE
 from lab.demo.cloud import DemoCloud
 from lab.demo.frame import Stage, play
 from lab.demo.google import GOOGLE
@@ -44,7 +45,7 @@ from lab.system import LabError
 TITLE = "ironburst: the main job on the lab"
 
 
-CLOUDS: dict[str, DemoCloud] = {"aws": AWS, "google": GOOGLE}
+CLOUDS: dict[str, DemoCloud] = {"aws": AWS, "google": GOOGLE, "azure": AZURE}
 
 
 def demo(prefix: str, keep: bool = False, cloud: DemoCloud = AWS) -> int:

@@ -13,7 +13,7 @@ from lab import names
 from lab.demo.cloud import Commands, control
 from lab.google import sign_in
 from lab.hosts import rootfs
-from lab.packages import google_client
+from lab.packages import cloud_clients
 from lab.system import wait_for
 
 PROJECT, USER = "lab-project", "admin"
@@ -89,7 +89,7 @@ class Google:
 
     def libraries(self, folder: Path, root: Path) -> str:
         """As pip would install them; Debian's are too old."""
-        google_client.put(folder / "opt/ironburst/google", root)
+        cloud_clients.put("google", folder / "opt/ironburst/google", root)
         return "/opt/ironburst/google"
 
     def take_away(self, inside: Commands) -> None:

@@ -35,9 +35,7 @@ LEDGER = "/shared/ironburst/ledger.sqlite"
 INSTALL = f"""set -e
 apt-get install -y -qq --no-install-recommends {" ".join(NEEDS)} > /dev/null
 cp --recursive --preserve=mode --no-target-directory /shared/install /
-chown --recursive ironburst: {{credentials}}
-chmod 0700 {{credentials}}
-install -d -o ironburst -g ironburst -m 0750 {Path(LEDGER).parent}
+{{credentials}}install -d -o ironburst -g ironburst -m 0750 {Path(LEDGER).parent}
 systemctl daemon-reload
 """
 
@@ -68,7 +66,8 @@ def install(inside: Inside) -> None:
         path.write_text(text)
         path.chmod(mode)
     try:
-        own = " ".join(sorted({f"/{Path(name).parent}" for name in inside.cloud.on_head(inside)}))
+        folders = sorted({f"/{Path(name).parent}" for name in inside.cloud.on_head(inside)})
+        own = "".join(f"chown --recursive ironburst: {folder}\nchmod 0700 {folder}\n" for folder in folders)
         inside.run([*inside.head_prefix(), INSTALL.format(credentials=own)])
     finally:
         shutil.rmtree(folder)

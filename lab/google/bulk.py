@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from lab.google.machines import Json, Vm
+from lab.google.vm import Json, Vm
 from lab.google.world import Refusal, World
 
 _GPUS = re.compile(r"(a2|a3|a4|a4x|g2|g4)-")

@@ -10,8 +10,8 @@ from lab.google import bulk
 from lab.google.description import Call, Wrong
 from lab.google.filters import holds
 from lab.google.images import Images
-from lab.google.machines import Json
 from lab.google.project import Project
+from lab.google.vm import Json
 from lab.google.world import Refusal, World
 
 _PAGE = 500

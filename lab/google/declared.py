@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 from lab.google.iam import Binding
-from lab.google.machines import Json, Vm
+from lab.google.vm import Json, Vm
 from lab.google.world import GOOGLE, Refusal, World
 
 ROOT = "/lab/declared"

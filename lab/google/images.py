@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from lab.google.description import Call
-from lab.google.machines import Json
+from lab.google.vm import Json
 from lab.google.world import Refusal, World
 
 Zonal = Iterable[tuple[str, Json]]

@@ -13,7 +13,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
-from lab.google.machines import Vm
+from lab.google.vm import Vm
 from lab.google.world import World
 
 PREFIX = "/computeMetadata/v1/"

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from lab.google.description import Call
-from lab.google.machines import Json
+from lab.google.vm import Json
 from lab.google.world import Refusal, World
 
 Page = Callable[[Call, list[Any]], tuple[list[Any], Json]]

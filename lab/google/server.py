@@ -15,7 +15,7 @@ from urllib.parse import unquote
 from lab.google import declared, project, sign_in
 from lab.google.calls import Calls
 from lab.google.description import ROOT, Call, Wrong, call, check
-from lab.google.machines import Json
+from lab.google.vm import Json
 from lab.google.world import Refusal, World
 
 

@@ -12,7 +12,7 @@ from typing import Any
 from urllib.parse import parse_qs
 
 from lab.google.iam import Iam
-from lab.google.machines import Json
+from lab.google.vm import Json
 from lab.google.world import Refusal
 
 STS = "/sts/v1/token"

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from lab.google.iam import Iam
-from lab.google.machines import Json, Machines, Vm
+from lab.google.vm import Json, Vm
+from lab.machines import Machines
 from lab.timeline import Timeline
 
 GOOGLE = "https://www.googleapis.com/compute/v1/"

@@ -282,6 +282,7 @@ def _bridge() -> list[str]:
         f"{names.BMC_GATEWAY}/24",
         f"{names.VPC_GATEWAY}/16",
         f"{names.METADATA_ADDRESS}/32",
+        f"{names.WIRE_SERVER}/32",
         *(f"{address}/24" for address in names.BMC_ADDRESSES.values()),
     ]
     return [

@@ -15,6 +15,8 @@ from pathlib import Path
 
 NVIDIA, MELLANOX, AMAZON = 0x10DE, 0x15B3, 0x1D0F
 H100, NVSWITCH, CONNECTX7, EFA = 0x2330, 0x22A3, 0x1021, 0xEFA2
+MICROSOFT = "Microsoft Corporation"
+AZURE_CHASSIS = "7783-7084-3265-9085-8269-3286-77"  # by which cloud-init's ds-identify knows a machine of Azure's
 CLASS_3D, CLASS_BRIDGE, CLASS_INFINIBAND, CLASS_ETHERNET = 0x030200, 0x068000, 0x020700, 0x020000
 
 
@@ -39,6 +41,7 @@ INSTANCE_TYPES = {  # only what the lab's stacks rent; any other type is a machi
     "p5.4xlarge": Hardware("p5.4xlarge", vendor="Amazon EC2", gpus=1, efa=1),
     # DMI as of every machine there, whatever its type
     "a3-highgpu-8g": Hardware("Google Compute Engine", vendor="Google", gpus=8, nvswitches=4, gvnics=4),
+    "Standard_ND96isr_H100_v5": Hardware("Virtual Machine", vendor=MICROSOFT, gpus=8, nvswitches=4, mlx5=8),
 }
 
 
@@ -48,7 +51,11 @@ def bare_metal(name: str) -> Hardware:
 
 
 def instance(instance_type: str) -> Hardware:
-    """Hardware of a cloud instance of this type: EC2's have a dot in their names, Google's a hyphen."""
+    """Hardware of a cloud instance of this type: EC2's have a dot in their names, Azure's an underscore, Google's a
+    hyphen.
+    """
+    if "_" in instance_type:
+        return INSTANCE_TYPES.get(instance_type, Hardware("Virtual Machine", vendor=MICROSOFT))
     if "." not in instance_type:
         return INSTANCE_TYPES.get(instance_type, Hardware("Google Compute Engine", vendor="Google"))
     return INSTANCE_TYPES.get(instance_type, Hardware(instance_type, vendor="Amazon EC2"))
@@ -202,7 +209,7 @@ def plan(hardware: Hardware, name: str, serial: str, system_uuid: str, address: 
         "chassis_vendor": hardware.vendor,
         "chassis_type": "23",
         "chassis_serial": f"C-{serial}",
-        "chassis_asset_tag": name,
+        "chassis_asset_tag": AZURE_CHASSIS if hardware.vendor == MICROSOFT else name,
         "bios_vendor": hardware.vendor,
         "bios_version": "1.0",
         "bios_date": "01/01/2026",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import uuid
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
@@ -85,6 +86,27 @@ def google(name: str, address: str, machine_type: str, image: str | None = None)
         hardware=hardware.instance(machine_type),
         image=image,
         environment=names.GOOGLE_VARIABLES,
+    )
+
+
+def azure(name: str, address: str, size: str, vm_id: str, key: str, image: str | None = None) -> HostSpec:
+    """Spec of a machine of the lab's Azure, which has its name as its hostname, and its vmId as SMBIOS has it. A stock
+    image lets `key` in, as an organization's own may, beside the one that the machine was made with.
+    """
+    organization = json.dumps({"ssh_authorized_keys": [key]})
+    return HostSpec(
+        name=name,
+        address=address,
+        kind="cloud",
+        hostname=name,
+        mac=names.mac_of(name),
+        serial="-".join(f"{number % 10_000:04}" for number in uuid.UUID(vm_id).fields),
+        uuid=vm_id,
+        gateway=names.VPC_GATEWAY,
+        hardware=hardware.instance(size),
+        image=image,
+        environment=names.AZURE_VARIABLES,
+        files={} if image else {"etc/cloud/cloud.cfg.d/90-organization.cfg": organization},
     )
 
 

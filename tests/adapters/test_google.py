@@ -67,9 +67,13 @@ def test_a_launch_that_is_rolled_back_is_no_capacity_or_a_quota_by_its_single_op
     cloud.passes(30)
     (shown,) = bench.port.instances("lab")
     assert shown.state == ports.LAUNCHING, "one was made, and will be taken back"
+    cloud.passes(60)
+    (shown,) = bench.port.instances("lab")
+    assert shown.state == ports.LAUNCHING, "it is on its way out, and would be taken for launched"
     answer = over(bench, count=2)
     assert type(answer) is (ports.QuotaReached if code == "quota" else ports.InsufficientCapacity)
     assert "VM_MIN_COUNT" not in str(answer)
+    assert bench.port.instances("lab") == [], "one that has ended would be taken for launched, too"
     assert cloud.vms == {} == cloud.disks and bench.port.by_token("ib-1") == []
 
 

@@ -147,6 +147,7 @@ def test_every_result_has_a_command_that_its_benchmark_understands():
             "full_days",
             "mix",
             "pending_pods",
+            "plays",
             "schedulers",
             "hosts",
             "burst",

@@ -30,8 +30,6 @@ def project(folder: Path, stack: str, **more: str):
 
 CLOUD_ALONE = """import runpy
 import components.cluster
-from ironburst.config.azure.models import AzureCloud
-AzureCloud.closed = ""
 components.cluster.BareMetalNodes = lambda *_, **__: None
 runpy.run_path(__file__.replace("__main__", "the_program"), run_name="__main__")
 """

@@ -8,7 +8,6 @@ from pulumi import RunError
 from ironburst import document
 from ironburst.adapters.azure import launching
 from ironburst.config.azure import rights
-from ironburst.config.azure.models import AzureCloud
 from ironburst.document.azure import AzurePlace
 from ironburst.nodes import azure as names
 from lab.provider.schema import args_class, problems
@@ -20,9 +19,7 @@ SUBNET = f"{GROUP}/providers/Microsoft.Network/virtualNetworks/nodes/subnets/nod
 
 
 @pytest.fixture(autouse=True)
-def _open(monkeypatch):
-    """The door is closed until all of it is there (tests/contract/test_clouds.py)."""
-    monkeypatch.setattr(AzureCloud, "closed", "")
+def _secret(monkeypatch):
     monkeypatch.setenv("VPN_SECRET", "k3y-of-the-hall")
 
 

@@ -1,6 +1,5 @@
 """The program on a stack in Azure through the pulumi CLI and the stand-in of its azure-native plugin, on loopback: up,
-a preview without a change, a launch into what was made, drift, destroy. The owned nodes are left out, and the door is
-opened (ironburst/config/checks/provider.py), in this test's program alone.
+a preview without a change, a launch into what was made, drift, destroy. The owned nodes are left out.
 """
 
 import json

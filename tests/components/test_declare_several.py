@@ -1,6 +1,6 @@
 """The program on the example of several clouds, with Azure as a third, through the pulumi CLI and the stand-ins of
 three plugins, on loopback: what a preview says it costs, up, a preview without a change, a launch into each cloud, a
-destroy that leaves nothing. The owned nodes are left out, and Azure's door is open in this test alone.
+destroy that leaves nothing. The owned nodes are left out.
 """
 
 import csv
@@ -10,7 +10,6 @@ import pytest
 import yaml
 
 from ironburst import cli, document
-from ironburst.config.azure.models import AzureCloud
 from ironburst.config.load import read_value
 from lab.aws import leftovers
 from lab.aws.cloud import Cloud as Aws
@@ -89,10 +88,7 @@ SLOW = [pytest.param(name, marks=pytest.mark.slow) for name in ("aws", "azure")]
 
 
 @pytest.mark.parametrize("first", ["google", *SLOW])
-def test_a_stack_in_three_clouds_is_declared_launched_into_and_taken_away(
-    engine, aws, google, azure, first, monkeypatch, capsys
-):
-    monkeypatch.setattr(AzureCloud, "closed", "")
+def test_a_stack_in_three_clouds_is_declared_launched_into_and_taken_away(engine, aws, google, azure, first, capsys):
     run = engine(first)
     done(run("stack", "init"))
     before = leftovers.leftovers(aws.url)

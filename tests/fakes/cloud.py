@@ -215,6 +215,8 @@ class FakeCloud:
         self._lists()
         if token in self.works:
             raise ports.UnderWay("the cloud works at it")
+        if token in self.refused:
+            raise self.refused[token]
         shown = {id: fake.instance for id, fake in self.all.items() if id not in self.hidden and self._known(id)}
         return [instance for instance in shown.values() if instance.token == token]
 

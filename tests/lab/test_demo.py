@@ -44,10 +44,12 @@ def test_two_side_by_side_do_the_main_job():
             did_the_main_job(prefix)
 
 
-def test_in_google_cloud_it_does_the_same():
-    with demo("t-demo-g", cloud="google") as (process, says):
+@pytest.mark.parametrize("cloud", ["google", "azure"])
+def test_in_another_cloud_it_does_the_same(cloud):
+    prefix = f"t-demo-{cloud}"
+    with demo(prefix, cloud=cloud) as (process, says):
         assert process.wait(DEMO_S) == 0, says.read_text()
-        did_the_main_job("t-demo-g")
+        did_the_main_job(prefix)
 
 
 @pytest.mark.parametrize("step", STEPS[:4])

@@ -83,7 +83,7 @@ class Node:
         self.vaults.held["ib-lab/munge-key"] = f"{KEY}\n"
         self.environment = {
             "AZURE_POD_IDENTITY_AUTHORITY_HOST": self.metadata.url,
-            "IRONBURST_KEY_VAULTS": self.vaults.url,
+            "AZURE_KEYVAULT_URL": self.vaults.url,
             "IRONBURST_JOIN_ROOT": str(root),
             "IRONBURST_JOIN_DEADLINE": "2",
             "IRONBURST_NOTICE_ROOT": str(root),

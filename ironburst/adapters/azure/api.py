@@ -6,6 +6,7 @@ call that Azure slowed down isn't made again before the time that it gave.
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -19,6 +20,8 @@ from azure.mgmt.resource.resources import ResourceManagementClient
 from ironburst.adapters.azure import errors
 from ironburst.ports import OutcomeUnknown, Refused, Throttled
 
+ENDPOINT = "AZURE_RESOURCE_MANAGER_URL"
+"""for a stand-in; none: Azure's own"""
 _SCOPE = "https://management.azure.com/.default"
 
 Json = Mapping[str, Any]
@@ -36,10 +39,11 @@ class Api:
         timeout_s: float = 30.0,
         now: Callable[[], float] = time.time,
     ):
-        """`endpoint`: http://127.0.0.1:8080; None: Azure's. `credential`: None: as azure-identity finds one (the
-        environment's, workload identity, the machine's). `now`: for tests.
+        """`endpoint`: http://127.0.0.1:8080; None: that of ENDPOINT. `credential`: None: as azure-identity finds one
+        (the environment's, workload identity, the machine's). `now`: for tests.
         """
         self.subscription, self._now = subscription, now
+        endpoint = endpoint or os.environ.get(ENDPOINT)
         # of a stand-in on the loopback: the client sends a token in plain text only if it is told so with each call
         self._options = {"enforce_https": False} if (endpoint or "").startswith("http://") else {}
         more: dict[str, Any] = {"retry_total": 0, "connection_timeout": timeout_s, "read_timeout": timeout_s}

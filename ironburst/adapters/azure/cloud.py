@@ -38,7 +38,7 @@ from ironburst.ports import (
 _THREADS = 8
 _MISSED = 20  # of a list: so many are asked for by their ids at once, the others at the next list
 _SHOWN_S = 3600.0  # an ended one is shown for so long, as by EC2
-_EMPTY_S = 600.0  # a group of a launch is looked at for what is left in it from then on
+_EMPTY_S = 600.0  # a group of a launch that failed is looked at for what is left in it from then on
 _EMPTY_GROUPS = 5  # at a list
 _AHEAD_S = 300.0  # a group's end is put off by so much more at once, for it costs a call
 _LIST = "virtual_machines.list_all"
@@ -131,17 +131,14 @@ class Azure:
         return dict(read(_LIST, of, each) for each in found)
 
     def _as_they_are(self, shown: Sequence[Instance]) -> list[Instance]:
-        """With their addresses. Those whose launch isn't over may be taken back; a launch is looked at once."""
+        """With their addresses. Those whose launch isn't over may be taken back, or are; a launch is looked at once."""
         young = {Id.of(each.id).group for each in shown if self._now() - each.launched_s < YOUNG_S}
         works = {group for group in young if not self._launches.over(group)}
         with contextlib.suppress(CloudError):  # then at the next look
             self._find_addresses([each for each in shown if each.id not in self._addresses])
-        return [
-            replace(each, state=LAUNCHING)
-            if Id.of(each.id).group in works and each.state in ("pending", "running")
-            else each
-            for each in self._with_addresses(shown)
-        ]
+        return self._with_addresses(
+            replace(each, state=LAUNCHING) if Id.of(each.id).group in works else each for each in shown
+        )
 
     def _with_addresses(self, shown: Iterable[Instance]) -> list[Instance]:
         found = [replace(each, address=self._addresses.get(each.id)) for each in shown]
@@ -175,9 +172,9 @@ class Azure:
         age_s, tags = self._launches.age_s(group), tags_of(group)
         if launching.COUNT not in tags:
             return False  # the stack's own
-        mine = launching.LAUNCHED in tags or launching.FAILED in tags or age_s > YOUNG_S
+        mine = launching.LAUNCHED in tags or age_s > (_EMPTY_S if launching.FAILED in tags else YOUNG_S)
         here = str(group.get("location", "")).lower() == self._region
-        return mine and here and age_s > _EMPTY_S and not deleting(group) and str(group["name"]).lower() not in lived_in
+        return mine and here and not deleting(group) and str(group["name"]).lower() not in lived_in
 
     def described(self, ids: Sequence[str]) -> list[Instance]:
         """By their names, if they are still those."""
@@ -193,9 +190,9 @@ class Azure:
         return self._gone(id)
 
     def _gone(self, id: Id) -> Instance | None:
-        """One that isn't there, as this process knew it."""
+        """One that isn't there, as this process knew it. Of a launch that failed it never was one of ours."""
         was = self._seen.pop(str(id), None)
-        if was is not None:
+        if was is not None and (was.state != LAUNCHING or self._launches.over(id.group)):
             self._ended[str(id)] = _Ended(gone(was, ours=str(id) in self._ours), self._now())
         ended = self._ended.get(str(id))
         return ended.instance if ended else None

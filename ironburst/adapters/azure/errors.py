@@ -130,7 +130,9 @@ def of(error: Exception, what: str) -> CloudError:
     """The port's error for a call that raised. `what` names the call in the text."""
     status, causes = _answer(error)
     if isinstance(error, ClientAuthenticationError) and status is None:
-        return Refused(f"{what}: {type(error).__name__}: {error}", type(error).__name__)
+        why = str(error).partition("\n")[0].rstrip(".")  # then a line for each way that was tried
+        hint = "sign in (`az login`), or set what azure-identity reads (AZURE_CLIENT_ID, ...)"
+        return Refused(f"{what}: {why}: {hint}", type(error).__name__)
     if status is None or status < 400:
         return OutcomeUnknown(f"{what}: no answer ({type(error).__name__}: {error})")
     if causes:

@@ -299,8 +299,12 @@ class GroupLaunches:
                 raise
 
     def begun(self, token: str) -> None:
-        """Raises UnderWay while a launch with this token isn't over. One that nobody works at is brought to its end."""
+        """Raises UnderWay while a launch with this token isn't over, and then what ended it. One that nobody works at
+        is brought to its end.
+        """
         group = self.group(launching.group_of(token))
+        if group is None and token in self._failures:
+            raise self._failures[token]
         if group is None or LAUNCHED in tags_of(group) or self.age_s(group) > YOUNG_S:
             return
         if FAILED in tags_of(group) or deleting(group):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -9,7 +10,8 @@ import requests
 
 from ironburst.ports import OutcomeUnknown
 
-URL = "https://prices.azure.com/api/retail/prices"
+URL = os.environ.get("AZURE_RETAIL_PRICES_URL", "https://prices.azure.com/api/retail/prices")
+"""another of a stand-in's"""
 _WHAT = "retail prices"
 
 

@@ -113,13 +113,17 @@ class Google:
                 continue
             if found is not None and found.alive:
                 shown[id] = found  # a list is only in the end right
-            elif found is not None:
+            elif found is not None and not self._taken_back(seen.alive[id]):
                 was = replace(seen.alive[id], state=found.state, reason=found.reason, taken=found.taken)
                 seen.ended[id] = was, self._now()
         seen.alive = {id: seen.alive[id] for id in later} | {id: each for id, each in shown.items() if each.alive}
         old_s = self._now() - _SHOWN_S
         seen.ended = {id: each for id, each in seen.ended.items() if each[1] > old_s and id not in shown}
         return [*shown.values(), *(each for each, _ in seen.ended.values())]
+
+    def _taken_back(self, was: Instance) -> bool:
+        """Whether its launch failed: then it never was one of ours."""
+        return was.state == LAUNCHING and not self._launches.over(was)
 
     def _listed(self, query: str) -> list[Instance]:
         found = self._api.listed_everywhere("instances", "instances", self._region, query)

@@ -133,7 +133,6 @@ class AzureCloud(Cloud):
     """Cloud nodes, fixed and rented."""
 
     store: ClassVar[str] = "azure-keyvault"
-    closed: ClassVar[str] = "what its nodes boot with was never tried on a host"
 
     provider: Literal["azure"]
     subscription: str = Field(

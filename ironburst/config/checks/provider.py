@@ -1,4 +1,4 @@
-"""Which clouds a stack may have beside each other, and whether they can be rented in yet."""
+"""Which clouds a stack may have beside each other."""
 
 from __future__ import annotations
 
@@ -8,17 +8,12 @@ from ironburst.config.models import ClusterConfig
 
 
 def provider(config: ClusterConfig) -> Findings:
-    """Each is of another provider, for an instance's id tells whose it is; a launch that never joins would be paid
-    for.
-    """
+    """Each is of another provider, for an instance's id tells whose it is."""
     if config.other_clouds and config.cloud is None:
         message = "are beside `cloud`, which is absent: declare the first of them there"
         yield Finding(path_of("other_clouds"), None, "missing", message)
     before = set[str]()
     for at, cloud in clouds(config):
-        if cloud.closed:
-            message = f"{cloud.provider} can't be rented in yet: {cloud.closed}"
-            yield Finding(at("provider"), cloud.provider, "closed", message)
         if cloud.provider in before:
             message = f"{cloud.provider} is declared already, and a stack has one cloud of each provider: put the "
             message += "groups and pools into that one, or make two stacks"

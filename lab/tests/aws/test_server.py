@@ -49,7 +49,7 @@ else:
     clients().terminate_instances(InstanceIds=sys.argv[2:])
 """.replace("{trusts}", TRUSTS_EC2)
 
-# slow: make test has the same of Google's (tests/lab/test_google_node.py)
+# slow: make test has the same of Google's (tests/lab/test_other_clouds_node.py)
 pytestmark = [
     pytest.mark.lab,
     pytest.mark.slow,

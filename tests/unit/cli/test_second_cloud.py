@@ -15,6 +15,7 @@ from ironburst.config.load import KEY, read_value
 from ironburst.config.valid import valid
 from ironburst.doctor.checks import CheckResult
 from ironburst.document import of_stack, variables
+from ironburst.page import source
 from ironburst.system import secrets
 from ironburst.wiring import clouds, convergence, owned_nodes, site_doctor
 from playbooks.plugins.lookup.secret import LookupModule
@@ -152,6 +153,7 @@ def live(ask, monkeypatch):
             monkeypatch.setattr(module, "SystemClock", lambda: clock)
         monkeypatch.setattr(status.schedulers, "Slurm", lambda prefix, jobs=0: slurm)
         monkeypatch.setattr("time.time", clock.now)
+        monkeypatch.setattr(source.Source.__init__, "__defaults__", (clock.now,))  # it is bound before that
         document = folder / "lab.json"
         document.write_text(of_stack.document(folder / "Pulumi.lab.yaml").model_dump_json())
         monkeypatch.setenv("IRONBURST_DOCUMENT", str(document))

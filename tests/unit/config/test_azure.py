@@ -14,7 +14,6 @@ from ironburst.catalog.azure.sizes import sizes
 from ironburst.catalog.tables import table
 from ironburst.config import estimates, prices
 from ironburst.config.azure import rights, subnets, up_role
-from ironburst.config.azure.models import AzureCloud
 from ironburst.config.checks import check
 from ironburst.config.load import ConfigError, from_value
 from ironburst.document import PoolZone, parse
@@ -33,11 +32,6 @@ CIRCUIT = f"{GROUP}/Microsoft.Network/expressRouteCircuits/hall-a"
 BLOCK = {"group": RESERVATION, "ends": SOON}
 
 
-@pytest.fixture(autouse=True)
-def opened(monkeypatch):
-    monkeypatch.setattr(AzureCloud, "closed", "")
-
-
 @pytest.fixture
 def declared():
     return azure_stack.value()
@@ -51,11 +45,6 @@ def said(value, severity="error"):
 
 def test_a_stack_in_azure_is_valid(declared):
     assert said(declared) == []
-
-
-def test_the_door_is_one_sentence(declared, monkeypatch):
-    monkeypatch.setattr(AzureCloud, "closed", "not yet")
-    assert said(declared) == [("provider", "azure can't be rented in yet: not yet")]
 
 
 def refused(value):

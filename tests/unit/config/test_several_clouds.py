@@ -7,7 +7,6 @@ import pytest
 
 from ironburst.config import estimates
 from ironburst.config.checks import check
-from ironburst.config.google.models import GoogleCloud
 from ironburst.config.load import ConfigError, from_value
 from ironburst.plan.money import money
 from tests import several_clouds
@@ -89,11 +88,6 @@ def test_a_cloud_twice_and_a_second_one_alone_are_refused(declared):
     twice = declared | {"other_clouds": [declared["other_clouds"][0], declared["other_clouds"][0]]}
     assert f"{OTHER[:-3]}[1].provider" in [path for path, _ in wrong(twice)]
     assert next(path for path, _ in wrong(declared | {"cloud": None})) == OTHER[:-3]
-
-
-def test_the_door_of_a_second_cloud(declared, monkeypatch):
-    monkeypatch.setattr(GoogleCloud, "closed", "not yet")
-    assert wrong(declared) == [(f"{OTHER}.provider", "google can't be rented in yet: not yet")]
 
 
 def test_what_is_not_known_to_cost_is_no_0(declared, monkeypatch):

@@ -66,12 +66,16 @@ def test_one_that_nobody_needs_any_more_is_ended_when_it_is_there(world):
     assert world.cloud.alive() == [] and len(world.cloud.requests) >= 1
 
 
-def test_one_that_nobody_needs_and_that_fails_leaves_nothing(world):
+@pytest.mark.parametrize("error", [InsufficientCapacity("none", "POOL"), LaunchFailed("no right", "FORBIDDEN")])
+def test_one_that_nobody_needs_and_that_fails_leaves_nothing_and_its_place_is_known_to_be_full(world, error):
     job = asked(world)
-    world.cloud.taken_back = [InsufficientCapacity("none", "POOL")]
+    launch = world.ledger.leases()[0].launch
+    world.cloud.taken_back = [error]
     world.slurm.cancel(job)
-    world.until(lambda: not world.ledger.leases(), 900)
+    world.until(lambda: not world.ledger.leases(), SLOW_S + 60)  # and not after ten minutes
     assert world.cloud.all == {}
+    assert [intent.code for intent in world.ledger.intents(launch)] == [error.code]
+    assert "refused" in kinds(world)
 
 
 def test_a_controller_that_died_over_it_asks_for_the_same(world):

@@ -1,28 +1,15 @@
-"""`ironburst init` in Azure: the region says which cloud; the file is valid once the door is open."""
+"""`ironburst init` in Azure: the region says which cloud."""
 
 import pytest
 
 from ironburst import cli
 from ironburst.config import load
-from ironburst.config.azure.models import AzureCloud
 from tests import azure_stack
 
 OWNED = ["--nodes", "1", "--platform", "dgx-h100", "--addresses", "10.4.0.11", "--head", "10.4.0.10"]
 ASKED = ["init", "--yes", "--name", "hall1", *OWNED, "--region", "eastus", "--budget", "9000"]
 KEY = azure_stack.cloud()["ssh_public_key"]
 OURS = ["--subscription", azure_stack.SUBSCRIPTION, "--key-vault", azure_stack.VAULT, "--ssh-public-key", KEY]
-
-
-@pytest.fixture
-def opened(monkeypatch):
-    monkeypatch.setattr(AzureCloud, "closed", "")
-
-
-def test_as_long_as_the_door_is_closed_its_regions_are_refused(monkeypatch, tmp_path, capsys):
-    monkeypatch.setattr(AzureCloud, "closed", "not yet")
-    output = tmp_path / "Pulumi.hall1.yaml"
-    assert cli.main([*ASKED, "--output", str(output)]) == 2 and not output.exists()
-    assert "eastus is of azure, which can't be rented in yet" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -32,7 +19,7 @@ def test_as_long_as_the_door_is_closed_its_regions_are_refused(monkeypatch, tmp_
         (["--rent", "Standard_NC64as_T4_v3=4", "--zones", "eastus-1,eastus-2"], "Standard_NC64as_T4_v3", None),
     ],
 )
-def test_a_region_of_azure_makes_a_valid_file(opened, tmp_path, capsys, more, kind, zones):
+def test_a_region_of_azure_makes_a_valid_file(tmp_path, capsys, more, kind, zones):
     output = tmp_path / "Pulumi.hall1.yaml"
     assert cli.main([*ASKED, *OURS, *more, "--output", str(output)]) == 0, capsys.readouterr().err
     config = load.load(output)
@@ -43,7 +30,7 @@ def test_a_region_of_azure_makes_a_valid_file(opened, tmp_path, capsys, more, ki
     assert f"azure-native:subscriptionId: {azure_stack.SUBSCRIPTION}" in output.read_text()
 
 
-def test_a_public_key_may_be_a_file(opened, tmp_path, capsys):
+def test_a_public_key_may_be_a_file(tmp_path, capsys):
     key, output = tmp_path / "key.pub", tmp_path / "Pulumi.hall1.yaml"
     key.write_text(f"{KEY}\n")
     assert cli.main([*ASKED, *OURS[:-1], str(key), "--output", str(output)]) == 0, capsys.readouterr().err
@@ -62,7 +49,7 @@ def test_a_public_key_may_be_a_file(opened, tmp_path, capsys):
         ([*OURS, "--zones", "eastus2-1"], "is not a zone of eastus"),
     ],
 )
-def test_answers_that_do_not_fit_are_one_sentence(opened, tmp_path, capsys, more, said):
+def test_answers_that_do_not_fit_are_one_sentence(tmp_path, capsys, more, said):
     assert cli.main([*ASKED, *more, "--output", str(tmp_path / "Pulumi.x.yaml")]) == 2
     assert said in capsys.readouterr().err
 

@@ -13,7 +13,7 @@ import urllib.parse
 import urllib.request
 
 SERVICE = os.environ.get("AZURE_POD_IDENTITY_AUTHORITY_HOST", "http://169.254.169.254").rstrip("/")
-VAULTS = os.environ.get("IRONBURST_KEY_VAULTS", "https://{}.vault.azure.net")  # another in tests
+VAULTS = os.environ.get("AZURE_KEYVAULT_URL")  # of a stand-in, which has each vault under its name
 SCHEME = "azure-keyvault"
 TIMEOUT_S = 5.0
 FIRST_S = 150.0  # the first question for scheduled events switches them on, which takes up to two minutes
@@ -71,7 +71,8 @@ def secret(name, region):
     """
     del region  # of no account: a vault's name is the world's
     vault, _, its_name = name.partition("/")
-    url = f"{VAULTS.format(vault)}/secrets/{its_name}?api-version=7.4"
+    address = f"{VAULTS}/{vault}" if VAULTS else f"https://{vault}.vault.azure.net"
+    url = f"{address}/secrets/{its_name}?api-version=7.4"
     token = metadata("identity/oauth2/token", TOKEN, resource="https://vault.azure.net")["access_token"]
     request = urllib.request.Request(url, headers={"Authorization": f"Bearer {token}"})
     try:

@@ -1,17 +1,21 @@
-"""What `pip install 'ironburst[google]'` adds on a head: Google's client for the base image's Python, from the pinned,
-hashed requirements. Cached as .lab/cache/google-<hash of the recipe>/.
+"""What `pip install 'ironburst[google]'` or `[azure]` adds on a head: a cloud's clients for the base image's Python,
+from the pinned, hashed requirements. Cached as .lab/cache/google-<hash of the recipe>/.
 """
 
 import re
 import shutil
 import sys
+from functools import partial
 from importlib.metadata import requires
 from pathlib import Path
 
 from lab.hosts import cache
 from lab.system import CHECKOUT, LAB_ROOT, run
 
-WANTED = ("google-api-python-client", "google-auth", "google-auth-httplib2", "requests")
+WANTED = {
+    "google": ("google-api-python-client", "google-auth", "google-auth-httplib2", "requests"),
+    "azure": ("azure-identity", "azure-mgmt-compute", "azure-mgmt-network", "azure-mgmt-resource", "requests"),
+}
 PYTHON = "3.13"  # Debian 13's
 PLATFORMS = ("manylinux_2_28_x86_64", "manylinux_2_17_x86_64", "manylinux2014_x86_64")
 APIS = ("compute.v1.json", "secretmanager.v1.json")  # of hundreds, 100 MB
@@ -30,26 +34,26 @@ def _closure(names: tuple[str, ...]) -> set[str]:
     return found
 
 
-def pinned() -> str:
+def pinned(cloud: str) -> str:
     """The lines of the requirements that are about them."""
-    wanted = _closure(WANTED)
+    wanted = _closure(WANTED[cloud])
     parts = re.split(r"(?m)^(?=\S+==)", PINNED.read_text())
     return "".join(each for each in parts if each.partition("==")[0] in wanted)
 
 
-def path(root: Path = LAB_ROOT) -> Path:
+def path(cloud: str, root: Path = LAB_ROOT) -> Path:
     """Where it lies (or will lie)."""
-    return cache.path_of("google", root, pinned(), PYTHON, PLATFORMS, APIS, cache.code_of(_make))
+    return cache.path_of(cloud, root, pinned(cloud), PYTHON, PLATFORMS, APIS, cache.code_of(_make))
 
 
-def put(folder: Path, root: Path = LAB_ROOT) -> None:
+def put(cloud: str, folder: Path, root: Path = LAB_ROOT) -> None:
     """Make it `folder`; installed now (40 MB from PyPI) if it isn't in the cache."""
-    shutil.copytree(cache.made(root, path(root), _make), folder)
+    shutil.copytree(cache.made(root, path(cloud, root), partial(_make, cloud)), folder)
 
 
-def _make(aside: Path) -> None:
+def _make(cloud: str, aside: Path) -> None:
     needed = aside.with_suffix(".txt")
-    needed.write_text(pinned())
+    needed.write_text(pinned(cloud))
     pip = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps"]
     where = ["--target", str(aside), "--python-version", PYTHON, "--only-binary=:all:", "--implementation", "cp"]
     platforms = [word for name in PLATFORMS for word in ("--platform", name)]
