@@ -219,8 +219,9 @@ def _days(results: list[dict[str, Any]], *, dead: bool) -> Iterator[Line]:
 def _cloud_days(result: Result | None) -> Iterator[Line]:
     note = ""
     if result:
-        note = f"{result['days']:,} days of {result['hours']:g} hours, {result['jobs']:,} jobs, "
-        note += f"{result['launches']:,} launches"
+        short = "" if result["days"] >= 1000 else " (1,000 are asked)"
+        note = f"{result['days']:,} days of {result['hours']:g} hours{short}, "
+        note += f"{result['jobs']:,} jobs, {result['launches']:,} launches"
     for case in (days.LOST, days.AGAIN, days.IDLE, days.BEYOND, days.LEFT):
         yield Line(case.removesuffix(" (0)"), 0.0, None, result and float(len(result[case])), note, result)
 

@@ -201,7 +201,7 @@ def test_days_of_three_clouds_are_shown_with_what_was_lost():
     none = {days.LOST: [], days.AGAIN: [], days.IDLE: [], days.BEYOND: {}, days.LEFT: ["day 3: a disk"]}
     kept = lines({"days": 900, "hours": 6.0, "jobs": 4000, "launches": 9} | none)["24"]
     assert [line.reached for line in kept] == [0.0, 0.0, 0.0, 0.0, 1.0]
-    assert kept[0].note == "900 days of 6 hours, 4,000 jobs, 9 launches"
+    assert kept[0].note == "900 days of 6 hours (1,000 are asked), 4,000 jobs, 9 launches"
 
 
 def test_full_days_are_shown_with_what_was_lost():
