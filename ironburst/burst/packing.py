@@ -201,7 +201,7 @@ class Plan:
             for row, name in enumerate(kind.names):
                 if not (there := on.get(name)):
                     continue
-                before = kept.get(name)
+                before = None if self._run_s else kept.get(name)  # learned run times change
                 if before and before[0] is there and before[1] is total and before[2][0] > soon_s:
                     ends = before[2]
                 else:

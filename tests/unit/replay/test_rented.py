@@ -199,8 +199,10 @@ def test_what_the_policy_sees_is_as_it_is_also_where_it_was_kept(monkeypatch):
     assert 0 < sum(kept) < len(kept)
 
 
-def test_what_a_play_knows_of_its_snapshots_is_what_would_be_found():
+@pytest.mark.parametrize("learns", [False, True])
+def test_what_a_play_knows_of_its_snapshots_is_what_would_be_found(learns):
     jobs, cloud = full_cloud(5, count=300)
+    jobs = replace(jobs, limit_s=3 * jobs.duration_s) if learns else jobs
     policy, kept = fixed(0.5), []
 
     def shown(snapshot):
