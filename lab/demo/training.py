@@ -67,7 +67,7 @@ def run(inside: Inside, ledger: Ledger, say: Callable[[str], None]) -> Training:
     environment.put(shared / "env", inside.box.root)
     for file in JOBS.iterdir():
         shutil.copy(file, shared / "alice")
-    room = inside.cloud.rooms[-1]
+    room = next(room for room in inside.cloud.rooms if any(room.capacity.values()))  # one may sell nothing
     place = {"instance_type": room.instance_type, "zone": max(room.capacity)[0], "market": "spot"}
     room.control(inside, "POST", "/lab/capacity", **place, count=4)
     head = Head(inside)
