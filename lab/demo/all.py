@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from lab import names
-from lab.demo.aws import Aws
+from lab.demo.aws import KEY_PAIR, MUNGE_SECRET, Aws
 from lab.demo.azure import Azure
 from lab.demo.cloud import Commands
 from lab.demo.google import Google
@@ -42,7 +42,7 @@ class All:
     name, stack = "three clouds", "lab-all"
 
     def __init__(self) -> None:
-        self.rooms = (_Aws(), _Azure(), _Google())
+        self.rooms = (_Aws((MUNGE_SECRET, self.stack, KEY_PAIR)), _Azure(), _Google())
         self.stand_in = ", ".join(room.stand_in for room in self.rooms)
 
     def environment(self, run: Path) -> dict[str, str]:
