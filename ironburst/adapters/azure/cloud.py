@@ -174,7 +174,8 @@ class Azure:
             return False  # the stack's own
         mine = launching.LAUNCHED in tags or age_s > (_EMPTY_S if launching.FAILED in tags else YOUNG_S)
         here = str(group.get("location", "")).lower() == self._region
-        return mine and here and not deleting(group) and str(group["name"]).lower() not in lived_in
+        name = read("resource_groups.list", lambda raw: str(raw["name"]).lower(), group)
+        return mine and here and not deleting(group) and name not in lived_in
 
     def described(self, ids: Sequence[str]) -> list[Instance]:
         """By their names, if they are still those."""
