@@ -40,7 +40,7 @@ kubernetes: setup ## build the lab's Kubernetes control plane from Go modules, o
 browser: lab-packages
 	@sh lab/packages.sh chromium chromium-driver || echo "no Chromium: its tests are skipped"
 
-demo: setup lab-packages pulumi ## the main job on the lab, end to end (root, 3 GB of disk); KEEP=1: the lab stays, to play with; CLOUD=google, CLOUD=azure: in Google Cloud, in Azure
+demo: setup lab-packages pulumi ## the main job on the lab, end to end (root, 3 GB of disk); KEEP=1: the lab stays, to play with; CLOUD=google, CLOUD=azure, CLOUD=all: in Google Cloud, in Azure, in all three clouds
 	$(PY) -m lab.demo $(if $(KEEP),--keep)
 
 demo-kubernetes: setup lab-packages pulumi kubernetes ## the same with pods on a real Kubernetes control plane (root, 4 minutes; before the first one it builds Kubernetes, as `make kubernetes` does)

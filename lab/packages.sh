@@ -2,7 +2,7 @@
 # Debian packages that the lab needs on the machine itself, and those named as arguments; installs only what is missing.
 set -eu
 missing=
-for package in systemd-container mmdebstrap iproute2 apt-utils openssh-client gpg gpg-agent procps util-linux dpkg-dev xz-utils "$@"; do
+for package in systemd-container mmdebstrap iproute2 apt-utils openssh-client gpg gpg-agent procps util-linux dpkg-dev xz-utils nftables "$@"; do
   dpkg-query -W -f '${Status}' "$package" 2>/dev/null | grep -q 'install ok installed' || missing="$missing $package"
 done
 [ -n "$missing" ] || exit 0

@@ -9,6 +9,7 @@ import json
 import sys
 import time
 import urllib.error
+import urllib.parse
 import urllib.request
 from typing import Any
 
@@ -20,8 +21,9 @@ class ControlFailed(Exception):
 
 
 def call(verb: str, path: str, body: dict[str, Any] | None = None, url: str = URL, timeout: float = 30.0) -> Any:
-    """One call of lab/aws/control.py; returns its JSON answer or raises ControlFailed."""
-    request = urllib.request.Request(url + path, method=verb, data=None if body is None else json.dumps(body).encode())
+    """One call of lab/aws/control.py; returns its JSON answer or raises ControlFailed. `path`: or a whole URL."""
+    data = None if body is None else json.dumps(body).encode()
+    request = urllib.request.Request(urllib.parse.urljoin(url, path), method=verb, data=data)
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))  # loopback: never through a proxy
     try:
         with opener.open(request, timeout=timeout) as reply:

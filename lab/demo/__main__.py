@@ -30,6 +30,7 @@ from lab.demo import (
     training,
     watch,
 )
+from lab.demo.all import ALL
 from lab.demo.aws import AWS
 from lab.demo.azure import AZURE
 from lab.demo.cloud import DemoCloud
@@ -45,7 +46,7 @@ from lab.system import LabError
 TITLE = "ironburst: the main job on the lab"
 
 
-CLOUDS: dict[str, DemoCloud] = {"aws": AWS, "google": GOOGLE, "azure": AZURE}
+CLOUDS: dict[str, DemoCloud] = {"aws": AWS, "google": GOOGLE, "azure": AZURE, "all": ALL}
 
 
 def demo(prefix: str, keep: bool = False, cloud: DemoCloud = AWS) -> int:

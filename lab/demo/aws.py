@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import secrets
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -11,7 +9,7 @@ from typing import ClassVar
 
 from lab import names
 from lab.demo import rights
-from lab.demo.cloud import Commands, control
+from lab.demo.cloud import MUNGE_KEY, Commands, Room
 from lab.hosts import rootfs
 
 FIXED_IMAGE = "ami-0ba5e0000000000a1"  # of the fixed node in stacks/Pulumi.lab.yaml
@@ -39,7 +37,7 @@ PREPARED = (
 )
 
 
-class Aws:
+class Aws(Room):
     """`prepared`: by the operator, as arguments of PREPARED."""
 
     name, stack, instance_type = "AWS", "lab", "p5.48xlarge"
@@ -51,7 +49,7 @@ class Aws:
     }
     no_capacity = "InsufficientInstanceCapacity"
     notice_s = 5.0  # EC2 gives 120
-    base_image, stand_in = FIXED_IMAGE, "AWS (moto)"
+    base_image, login, stand_in = FIXED_IMAGE, "admin", "AWS (moto)"
 
     def __init__(self, prepared: tuple[str, ...] = (MUNGE_SECRET, "lab", KEY_PAIR)):
         self.prepared = prepared
@@ -67,13 +65,10 @@ class Aws:
 
     def start(self, inside: Commands) -> str:
         """The API; spot is allowed, a stock image, the munge key, a key pair."""
-        prefix = inside.box.prefix
-        inside.spawn([sys.executable, "-m", "lab.aws", "--prefix", prefix], "aws")
-        inside.run([sys.executable, "-c", "from lab.aws.client import wait_ready; wait_ready(60)"])
+        self.serve(inside, "aws")
         inside.run([sys.executable, "-c", ALLOW_SPOT])
-        control(inside, "POST", "/lab/images", image_id=FIXED_IMAGE, name="debian-13")
-        key = base64.b64encode(secrets.token_bytes(96)).decode()
-        inside.run([sys.executable, "-c", CREATE_SECRET, MUNGE_SECRET], stdin=key)
+        self.control(inside, "POST", "/lab/images", image_id=FIXED_IMAGE, name="debian-13")
+        inside.run([sys.executable, "-c", CREATE_SECRET, MUNGE_SECRET], stdin=MUNGE_KEY)
         public = rootfs.ssh_key(inside.box.root).with_suffix(".pub").read_text()
         inside.run([sys.executable, "-c", IMPORT_KEY, KEY_PAIR], stdin=public)
         return "the AWS API (moto, a stand-in) answers; the munge key lies in Secrets Manager"

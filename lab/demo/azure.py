@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-import base64
 import secrets
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import ClassVar
 
 from lab import names
-from lab.demo.cloud import Commands, control
+from lab.demo.cloud import MUNGE_KEY, Commands, Room
 from lab.packages import cloud_clients
-from lab.system import wait_for
 
 MUNGE_SECRET, OPERATOR = "lab-vault/munge-key", "8f0e8a1c-53c2-4a0e-8d0e-2f6c9a7b1d22"
 HEAD = "4a5d1c1e-7a52-4d6e-9a53-0f3c4b1f2a11"  # cloud.controller.principal of the stack
 _IDENTITY = {"IDENTITY_ENDPOINT": f"{names.AZURE_VARIABLES['AZURE_RESOURCE_MANAGER_URL']}/lab/identity"}
 
 
-class Azure:
+class Azure(Room):
     """Its operator signs in as an owner of the subscription, the head as the principal that has the controller's role:
     each by a managed identity's endpoint, with a header of its own.
     """
@@ -33,7 +30,8 @@ class Azure:
     }
     no_capacity = "SkuNotAvailable"
     notice_s = 10.0  # 30 at most there; a node looks every 5
-    base_image = "Debian:debian-13:13-gen2:latest"
+    base_image, login = "Debian:debian-13:13-gen2:latest", "ironburst"
+    control_port = 5012
     stand_in = "Azure (its API by its SDK's models)"
 
     def __init__(self) -> None:
@@ -45,17 +43,15 @@ class Azure:
 
     def start(self, inside: Commands) -> str:
         """The APIs; who signs in, a stock image, the munge key."""
-        inside.spawn([sys.executable, "-m", "lab.azure", "--prefix", inside.box.prefix], "azure")
-        inside.run([sys.executable, "-c", "from lab.aws.client import wait_ready; wait_ready(60)"])
-        control(inside, "POST", "/lab/identities", header=self._operator, principal=OPERATOR, owner=True)
-        control(inside, "POST", "/lab/images", name=self.base_image)
-        key = base64.b64encode(secrets.token_bytes(96)).decode()
-        control(inside, "POST", "/lab/secrets", name=MUNGE_SECRET, value=key)
+        self.serve(inside, "azure")
+        self.control(inside, "POST", "/lab/identities", header=self._operator, principal=OPERATOR, owner=True)
+        self.control(inside, "POST", "/lab/images", name=self.base_image)
+        self.control(inside, "POST", "/lab/secrets", name=MUNGE_SECRET, value=MUNGE_KEY)
         return "Azure's APIs (a stand-in) answer; the munge key lies in Key Vault"
 
     def sign_in(self, inside: Commands, _outputs: Mapping[str, str]) -> None:
         """The head is the principal that the stack names."""
-        control(inside, "POST", "/lab/identities", header=self._head, principal=HEAD)
+        self.control(inside, "POST", "/lab/identities", header=self._head, principal=HEAD)
 
     def on_head(self, _inside: Commands) -> dict[str, tuple[str, int]]:
         """Nothing: what it signs in with is in its service's environment."""
@@ -72,8 +68,8 @@ class Azure:
 
     def take_away(self, inside: Commands) -> None:
         """The secret; the head's right went with its assignment."""
-        control(inside, "POST", "/lab/secrets", name=MUNGE_SECRET, value=None)
-        wait_for(lambda: not control(inside, "GET", "/lab/instances"), 60, "the end of the last instance", pause=0.2)
+        self.control(inside, "POST", "/lab/secrets", name=MUNGE_SECRET, value=None)
+        self.wait_for_end(inside)
 
 
 AZURE = Azure()

@@ -9,9 +9,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from ironburst.controller.ledger import Ledger, LedgerError
+from ironburst.controller.records import LeaseRow
 from ironburst.nodes import naming
 from lab.demo import boot, service, trace
-from lab.demo.cloud import control
+from lab.demo.cloud import room_of
 from lab.demo.inside import Boxed, Inside
 from lab.system import LabError, wait_for
 
@@ -94,22 +95,24 @@ def run(inside: Inside, say: Callable[[str], None]) -> tuple[Submitted, Faults, 
 
 def sell(inside: Boxed) -> None:
     """What the world of this cloud has."""
-    kind = inside.cloud.instance_type
-    for (zone, market), count in inside.cloud.capacity.items():
-        control(inside, "POST", "/lab/capacity", instance_type=kind, zone=zone, market=market, count=count)
+    for room in inside.cloud.rooms:
+        kind = room.instance_type
+        for (zone, market), count in room.capacity.items():
+            room.control(inside, "POST", "/lab/capacity", instance_type=kind, zone=zone, market=market, count=count)
 
 
 def refused_first(inside: Boxed) -> Faults:
     """What the capacity leads to."""
-    zone, market = next(place for place, count in inside.cloud.capacity.items() if not count)
-    return Faults(f"{inside.cloud.no_capacity} for {market} in {zone}")
+    room = inside.cloud.rooms[0]
+    zone, market = next(place for place, count in room.capacity.items() if not count)
+    return Faults(f"{room.no_capacity} for {market} in {zone}")
 
 
-def take_back(inside: Boxed, instance_id: str, node: str, meanwhile: str, say: Callable[[str], None]) -> None:
+def take_back(inside: Boxed, lease: LeaseRow, meanwhile: str, say: Callable[[str], None]) -> None:
     """The cloud ends a spot instance, after its notice."""
-    seconds = inside.cloud.notice_s
-    control(inside, "POST", "/lab/interrupt", instance_id=instance_id, notice_s=seconds)
-    say(f"{inside.cloud.name} takes {node} back (spot interruption, {seconds:g} s notice) {meanwhile}")
+    room = room_of(inside.cloud, lease.instance_type)
+    room.control(inside, "POST", "/lab/interrupt", instance_id=lease.instance_id, notice_s=room.notice_s)
+    say(f"{room.name} takes {lease.node} back (spot interruption, {room.notice_s:g} s notice) {meanwhile}")
 
 
 def open_ledger(inside: Boxed) -> Ledger | None:
@@ -134,7 +137,7 @@ def _interrupt_one(inside: Inside, head: Head, ledger: Ledger, say: Callable[[st
         if lease.market == "spot" and lease.state == "ready" and lease.instance_id:
             on_it = head.root(f"squeue -h -t running -w {lease.node} -o %j").split()
             if on_it:
-                take_back(inside, lease.instance_id, lease.node, f"while {', '.join(on_it)} runs on it", say)
+                take_back(inside, lease, f"while {', '.join(on_it)} runs on it", say)
                 return lease.instance_id
     return None
 

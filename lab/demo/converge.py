@@ -11,6 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from ironburst import document
+from lab.demo.cloud import Room, room_of
 from lab.demo.inside import Inside
 from lab.system import LabError
 
@@ -22,10 +23,10 @@ def converge(inside: Inside, say: Say) -> dict[str, dict[str, Any]]:
     """{"first", "second"}: host -> {"changed", "failed"}."""
     first = once(inside, "first", say)
     say(f"converged {', '.join(first)}; now once more, and beside it the image of the rented nodes")
-    pools = [pool.name for pool in document.read(inside.document).pools]
+    pools = [(pool.name, room_of(inside.cloud, pool.instance_type)) for pool in document.read(inside.document).pools]
     both = ThreadPoolExecutor(1 + len(pools))
     try:
-        baked = [both.submit(bake, inside, pool, say) for pool in pools]
+        baked = [both.submit(bake, inside, pool, room, say) for pool, room in pools]
         second = once(inside, "second", lambda _line: None, "--always")
         for image in baked:
             image.result()
@@ -48,10 +49,10 @@ def once(inside: Inside, name: str, say: Say, *options: str) -> dict[str, Any]:
     return hosts
 
 
-def bake(inside: Inside, pool: str, say: Say) -> None:
+def bake(inside: Inside, pool: str, room: Room, say: Say) -> None:
     """`ironburst image`: an instance of the pool, playbooks/image.yml on it, its image, its parameter."""
     where = ("--document", str(inside.document), "--inventory", INVENTORY)
-    command = inside.ironburst("image", pool, *where, "--base-image", inside.cloud.base_image, "--json")
+    command = inside.ironburst("image", pool, *where, "--base-image", room.base_image, "--user", room.login, "--json")
     said = json.loads(_follow(inside, command, "image", lambda _line: None))
     say(f"image of pool {pool}: {said['image']}")
 

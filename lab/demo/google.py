@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import base64
 import secrets
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import ClassVar
 
 from lab import names
-from lab.demo.cloud import Commands, control
+from lab.demo.cloud import MUNGE_KEY, Commands, Room
 from lab.google import sign_in
 from lab.hosts import rootfs
 from lab.packages import cloud_clients
-from lab.system import wait_for
 
 PROJECT, USER = "lab-project", "admin"
 STOCK = "debian-13"
@@ -23,7 +20,7 @@ MUNGE_SECRET = f"projects/{PROJECT}/secrets/munge-key"
 OPERATOR, HEAD = f"operator@{PROJECT}.iam.gserviceaccount.com", f"ironburst-head@{PROJECT}.iam.gserviceaccount.com"
 
 
-class Google:
+class Google(Room):
     """Its operator signs in as an owner of the project, the head as an account that may be the controller's."""
 
     name, stack, instance_type = "Google", "lab-google", "a3-highgpu-8g"
@@ -35,7 +32,8 @@ class Google:
     }
     no_capacity = "ZONE_RESOURCE_POOL_EXHAUSTED"
     notice_s = 5.0  # 120 are asked for; then the power button, and the end within half a minute
-    base_image = f"projects/{PROJECT}/global/images/{STOCK}"
+    base_image, login = f"projects/{PROJECT}/global/images/{STOCK}", USER
+    control_port = 5011
     stand_in = "Google Cloud (its API by its own description)"
 
     def environment(self, run: Path) -> dict[str, str]:
@@ -44,29 +42,26 @@ class Google:
 
     def start(self, inside: Commands) -> str:
         """The APIs; who signs in, a stock image, the munge key, the key of fixed nodes in the project's metadata."""
-        inside.spawn([sys.executable, "-m", "lab.google", "--prefix", inside.box.prefix], "google")
-        inside.run([sys.executable, "-c", "from lab.aws.client import wait_ready; wait_ready(60)"])
+        self.serve(inside, "google")
         run, token = inside.document.parent, secrets.token_urlsafe(20)
-        control(inside, "POST", "/lab/subjects", token=token, email=OPERATOR, owner=True)
+        self.control(inside, "POST", "/lab/subjects", token=token, email=OPERATOR, owner=True)
         for name, text in {
             "operator.token": token,
             "operator.json": sign_in.credentials(names.GOOGLE_ENDPOINT, str(run / "operator.token")),
         }.items():
             (run / name).touch(0o600)
             (run / name).write_text(text)
-        control(inside, "POST", "/lab/images", name=STOCK)
-        control(
-            inside, "POST", "/lab/secrets", name=MUNGE_SECRET, value=base64.b64encode(secrets.token_bytes(96)).decode()
-        )
+        self.control(inside, "POST", "/lab/images", name=STOCK)
+        self.control(inside, "POST", "/lab/secrets", name=MUNGE_SECRET, value=MUNGE_KEY)
         public = rootfs.ssh_key(inside.box.root).with_suffix(".pub").read_text()
-        control(inside, "POST", "/lab/metadata", key="ssh-keys", value=f"{USER}:{public}")
+        self.control(inside, "POST", "/lab/metadata", key="ssh-keys", value=f"{USER}:{public}")
         return "Google's APIs (a stand-in) answer; the munge key lies in Secret Manager"
 
     def sign_in(self, inside: Commands, outputs: Mapping[str, str]) -> None:
         """The head's token, and whom it may be."""
         account, token = outputs["controller_account"], secrets.token_urlsafe(20)
-        control(inside, "POST", "/lab/subjects", token=token, email=HEAD)
-        control(inside, "POST", "/lab/impersonators", email=HEAD, account=account)
+        self.control(inside, "POST", "/lab/subjects", token=token, email=HEAD)
+        self.control(inside, "POST", "/lab/impersonators", email=HEAD, account=account)
         run = inside.document.parent
         (run / "head.token").touch(0o600)
         (run / "head.token").write_text(token)
@@ -94,9 +89,9 @@ class Google:
 
     def take_away(self, inside: Commands) -> None:
         """The secret and the key of fixed nodes; the head's right went with the controller's account."""
-        control(inside, "POST", "/lab/secrets", name=MUNGE_SECRET, value=None)
-        control(inside, "POST", "/lab/metadata", key="ssh-keys", value=None)
-        wait_for(lambda: not control(inside, "GET", "/lab/instances"), 60, "the end of the last instance", pause=0.2)
+        self.control(inside, "POST", "/lab/secrets", name=MUNGE_SECRET, value=None)
+        self.control(inside, "POST", "/lab/metadata", key="ssh-keys", value=None)
+        self.wait_for_end(inside)
 
 
 GOOGLE = Google()

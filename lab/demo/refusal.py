@@ -16,7 +16,7 @@ from ironburst.controller.records import EventRow
 from ironburst.document import ClusterDocument
 from ironburst.ports import Node
 from lab.demo.burst import Head, over
-from lab.demo.cloud import control
+from lab.demo.cloud import room_of
 from lab.demo.inside import Boxed, Inside
 from lab.system import LabError
 
@@ -81,9 +81,9 @@ def script(name: str, minutes: int) -> str:
     return f"#!/bin/bash\n#SBATCH --job-name={name} {size} --requeue --output=/dev/null\nsleep {minutes * 60}\n"
 
 
-def refused(events: Iterable[EventRow], code: str) -> frozenset[str]:
-    """The zones of which these events say that the cloud had no capacity there. `code`: as it says so."""
-    said = [event.text for event in events if event.kind == "refused" and code in event.text]
+def refused(events: Iterable[EventRow], codes: Iterable[str]) -> frozenset[str]:
+    """The zones of which these events say that the cloud had no capacity there. `codes`: as it says so."""
+    said = [event.text for event in events if event.kind == "refused" and any(code in event.text for code in codes)]
     return frozenset(text.split(":")[0].split(" in ")[1] for text in said)
 
 
@@ -104,6 +104,7 @@ def run(inside: Inside, ledger: Ledger, say: Callable[[str], None]) -> Refusal:
     zones = frozenset(place.zone for pool in published.pools for place in pool.zones)
     result, head = Refusal(zones), Head(inside)
     before, began = instances(inside), time.time()
+    codes = [room.no_capacity for room in inside.cloud.rooms]
     sell_nothing(inside, published)
     full = int(head.alice("sbatch --parsable", stdin=script("full-hall", 60)))
     _until(result, head, lambda: head.queue().get(full) == "RUNNING", "job full-hall runs")
@@ -111,7 +112,7 @@ def run(inside: Inside, ledger: Ledger, say: Callable[[str], None]) -> Refusal:
     say(f"job {full} fills the hall; job {gang} is a gang of {NODES}, and no zone has capacity for it")
 
     def everywhere() -> bool:
-        result.refused = refused(ledger.events(began), inside.cloud.no_capacity)
+        result.refused = refused(ledger.events(began), codes)
         return result.refused >= result.zones
 
     _until(result, head, everywhere, "the cloud refused the gang in every zone")
@@ -139,7 +140,7 @@ def sell_nothing(inside: Boxed, published: ClusterDocument) -> None:
         for place in pool.zones:
             for market in pool.markets:
                 none = {"instance_type": pool.instance_type, "zone": place.zone, "market": market, "count": 0}
-                control(inside, "POST", "/lab/capacity", **none)
+                room_of(inside.cloud, pool.instance_type).control(inside, "POST", "/lab/capacity", **none)
 
 
 def _until(result: Refusal, head: Head, seen: Callable[[], bool], what: str) -> None:
@@ -156,5 +157,5 @@ def _until(result: Refusal, head: Head, seen: Callable[[], bool], what: str) -> 
 
 def instances(inside: Boxed) -> set[str]:
     """Ids of all instances, ended ones too."""
-    shown: Any = control(inside, "GET", "/lab/instances")
-    return {view["instance_id"] for view in shown}
+    shown: list[Any] = [room.control(inside, "GET", "/lab/instances") for room in inside.cloud.rooms]
+    return {view["instance_id"] for views in shown for view in views}

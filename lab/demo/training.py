@@ -13,7 +13,6 @@ from typing import Any
 from ironburst.controller.ledger import Ledger
 from lab.demo import refusal
 from lab.demo.burst import SUBMIT_FOLDER, Head, take_back
-from lab.demo.cloud import control
 from lab.demo.inside import Inside
 from lab.packages import environment
 from lab.system import CHECKOUT, wait_for
@@ -68,9 +67,9 @@ def run(inside: Inside, ledger: Ledger, say: Callable[[str], None]) -> Training:
     environment.put(shared / "env", inside.box.root)
     for file in JOBS.iterdir():
         shutil.copy(file, shared / "alice")
-    zone = max(inside.cloud.capacity)[0]
-    kind = inside.cloud.instance_type
-    control(inside, "POST", "/lab/capacity", instance_type=kind, zone=zone, market="spot", count=4)
+    room = next(room for room in inside.cloud.rooms if any(room.capacity.values()))  # one may sell nothing
+    place = {"instance_type": room.instance_type, "zone": max(room.capacity)[0], "market": "spot"}
+    room.control(inside, "POST", "/lab/capacity", **place, count=4)
     head = Head(inside)
     full = int(head.alice("sbatch --parsable", stdin=refusal.script("full-hall", 60)))
     wait_for(lambda: head.queue().get(full) == "RUNNING", LIMIT_S, "a job that fills the hall", pause=0.2)
@@ -85,8 +84,7 @@ def run(inside: Inside, ledger: Ledger, say: Callable[[str], None]) -> Training:
     first = seen(text(), "")
     say(f"it trains on {first.starts[0][0]}")
     lease = next(lease for lease in ledger.leases() if lease.market == "spot" and lease.state == "ready")
-    assert lease.instance_id
-    take_back(inside, lease.instance_id, lease.node, "while it trains", say)
+    take_back(inside, lease, "while it trains", say)
     wait_for(lambda: head.queue().get(job) == "PENDING", LIMIT_S, f"job {job} back in the queue", pause=0.2)
     head.alice(f"scontrol update jobid={job} starttime=now")  # Slurm lets a requeued job wait two minutes
     wait_for(lambda: DONE.search(text()), LIMIT_S, f"job {job} ends (see {output})", pause=0.2)

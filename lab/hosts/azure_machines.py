@@ -30,7 +30,7 @@ SPOT = 0.25  # of the price on demand, as the stand-in's price list has it
 log = logging.getLogger("lab.azure")
 
 
-def serve(box: Box, control_port: int, stop: threading.Event) -> None:
+def serve(box: Box, ports: rented.Ports, stop: threading.Event) -> None:
     """Until `stop` is set. OSError if an address can't be listened on."""
 
     def host(vm: Vm, image: str | None) -> spec.HostSpec:
@@ -49,7 +49,7 @@ def serve(box: Box, control_port: int, stop: threading.Event) -> None:
     cloud.sizes["Standard_D16s_v5"] = Size("standardDSv5Family", 16)
     cloud.delays.create_s, cloud.delays.delete_s, cloud.delays.evict_s = CREATE_S, DELETE_S, EVICT_S
     its = cloud.identities
-    metadata = Metadata(cloud, (names.METADATA_ADDRESS, 80))
+    metadata = Metadata(cloud, (names.METADATA_ADDRESS, ports.metadata))
     metadata.given = lambda resource, identity: its.token(resource, its.principal_of(identity))
     vaults = KeyVault(
         lambda token: its.knows(token, "https://vault.azure.net"),
@@ -57,7 +57,7 @@ def serve(box: Box, control_port: int, stop: threading.Event) -> None:
         lambda token, vault, name: its.may(token, READING_SECRET, f"{VAULT.format(vault)}/secrets/{name}"),
     )
     wire = WireServer(cloud, metadata, (names.WIRE_SERVER, 80))
-    servers = [metadata, vaults, wire, AzureControl(("127.0.0.1", control_port), cloud, metadata, vaults)]
+    servers = [metadata, vaults, wire, AzureControl(("127.0.0.1", ports.control), cloud, metadata, vaults)]
     log.info("ready: %s", cloud.url)
     rented.watch(cloud, machines, lambda: [vm for vm in cloud.vms.values() if vm.power == "running"], stop)
     for server in servers:

@@ -29,6 +29,7 @@ COMMANDS = (
     "dpkg-deb",
     "apt-get",
     "chroot",
+    "nft",
 )
 
 

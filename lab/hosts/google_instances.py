@@ -31,7 +31,7 @@ def _host(vm: Vm, image: str | None) -> spec.HostSpec:
     return spec.google(vm.name, vm.raw["networkInterfaces"][0]["networkIP"], vm.machine_type, image=image)
 
 
-def serve(box: Box, control_port: int, stop: threading.Event) -> None:
+def serve(box: Box, ports: rented.Ports, stop: threading.Event) -> None:
     """Until `stop` is set. OSError if an address can't be listened on."""
     machines, zones = rented.RentedHosts(box, log, _host), [f"{REGION}-{letter}" for letter in "abc"]
     address = (names.HALL_GATEWAY, names.GOOGLE_PORT)
@@ -40,9 +40,9 @@ def serve(box: Box, control_port: int, stop: threading.Event) -> None:
     cloud.spot_usd = {kind.name: usd for kind in machine_types().values() if (usd := kind.spot_usd_per_hour)}
     cloud.delays.insert_s, cloud.delays.roll_back_s, cloud.delays.delete_s = INSERT_S, ROLL_BACK_S, DELETE_S
     servers = [
-        Metadata(cloud, (names.METADATA_ADDRESS, 80)),
+        Metadata(cloud, (names.METADATA_ADDRESS, ports.metadata)),
         SecretManager(cloud.iam, (names.HALL_GATEWAY, names.GOOGLE_PORT + 1), cloud.secrets),
-        Control(("127.0.0.1", control_port), cloud),
+        Control(("127.0.0.1", ports.control), cloud),
     ]
     log.info("ready: %s", cloud.at)
     rented.watch(cloud, machines, lambda: [vm for vm in cloud.vms.values() if vm.raw["status"] == "RUNNING"], stop)

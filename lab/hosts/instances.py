@@ -103,7 +103,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--imds-host", default=names.METADATA_ADDRESS, help="address of the metadata service (%(default)s)"
     )
-    parser.add_argument("--imds-port", type=int, default=80, help="port of the metadata service (%(default)s)")
+    parser.add_argument("--metadata-port", type=int, default=80, help="port of the metadata service (%(default)s)")
     parser.add_argument(
         "--control-port", type=int, default=DEFAULT_PORT, help="port of the control endpoint on loopback (%(default)s)"
     )
@@ -120,7 +120,7 @@ def main(argv: list[str] | None = None) -> int:
         signal.signal(number, lambda *_: stop.set())
     listen = Listen(
         api=(arguments.host, arguments.port),
-        metadata=(arguments.imds_host, arguments.imds_port),
+        metadata=(arguments.imds_host, arguments.metadata_port),
         control=("127.0.0.1", arguments.control_port),
     )
     try:

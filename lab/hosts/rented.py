@@ -11,7 +11,7 @@ import threading
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from lab.hosts import layers
 from lab.hosts.bake import bake
@@ -22,6 +22,13 @@ from lab.machines import Machine, Machines
 from lab.system import LAB_ROOT, LabError
 
 LOOK_S = 0.3  # between two looks whether a machine has powered itself off
+
+
+class Ports(NamedTuple):
+    """Where a daemon listens: its switchboard on loopback, its metadata service at that address."""
+
+    control: int
+    metadata: int
 
 
 class RentedHosts(Machines):
@@ -106,10 +113,10 @@ def watch(cloud: Any, machines: RentedHosts, running: Callable[[], Iterable[Any]
 
 
 def main(
-    program: str, description: str, serve: Callable[[Box, int, threading.Event], None], argv: Sequence[str]
+    program: str, description: str, serve: Callable[[Box, Ports, threading.Event], None], argv: Sequence[str]
 ) -> int:
     """Serve until a signal comes. Exit codes: 0 ended by a signal, 1 the lab is at fault, 2 bad arguments. `serve`:
-    (box, port of the switchboard, ends when it is set); raises OSError if an address can't be listened on.
+    (box, where it listens, ends when it is set); raises OSError if an address can't be listened on.
     """
     parser = argparse.ArgumentParser(
         prog=f"python -m {program}", description=description, epilog=f"example: python -m {program} --prefix demo"
@@ -118,6 +125,7 @@ def main(
     parser.add_argument("--root", type=Path, default=LAB_ROOT, help="folder of all labs")
     told = "port of the control endpoint on loopback (%(default)s)"
     parser.add_argument("--control-port", type=int, default=5001, help=told)
+    parser.add_argument("--metadata-port", type=int, default=80, help="port of the metadata service (%(default)s)")
     arguments = parser.parse_args(argv)
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(name)s %(message)s", stream=sys.stdout)
     stop = threading.Event()
@@ -125,7 +133,7 @@ def main(
         signal.signal(number, lambda *_: stop.set())
     with contextlib.suppress(KeyboardInterrupt):
         try:
-            serve(Box(arguments.prefix, arguments.root), arguments.control_port, stop)
+            serve(Box(arguments.prefix, arguments.root), Ports(arguments.control_port, arguments.metadata_port), stop)
         except OSError as error:
             print(f"the lab's cloud can't listen ({error}): run it inside the box, once", file=sys.stderr)
             return 1

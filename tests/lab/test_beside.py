@@ -209,7 +209,7 @@ def test_the_snippet_is_enough(campus, inside, tmp_path):
     wait_for(lambda: site.ssh("head", drain, check=False).returncode == 0, 30, "slurmctld", pause=0.5)
 
     print(inside.run(inside.ironburst(*looked)))
-    converge.bake(inside, "p5", print)
+    converge.bake(inside, "p5", aws.AWS, print)
     for market in ("spot", "on-demand"):
         place = {"instance_type": burst.TYPE, "zone": "us-east-1a", "market": market}
         control(inside, "POST", "/lab/capacity", **place, count=2)

@@ -20,14 +20,14 @@ def machine():
     need_lab()
 
 
-def did_the_main_job(prefix):
+def did_the_main_job(prefix, zones=2):
     told = summary(prefix)
     assert told["jobs"]["lost"] == told["jobs"]["run_twice"] == 0
     assert all(told["jobs"][fate]["jobs"] > 0 for fate in ("home", "waited", "rented"))
     assert all(fault["survived"] for fault in told["faults"].values()) and len(told["faults"]) == 2
     assert told["training"]["survived"] and len(told["training"]["starts"]) == 2
     assert told["watched"]["good"], told["watched"]
-    assert told["refused"]["survived"] and len(told["refused"]["zones"]) == 2
+    assert told["refused"]["survived"] and len(told["refused"]["zones"]) == zones
     assert {host["changed"] for host in told["converge"]["second"].values()} == {0}
     assert len(told["converge"]["second"]) == 4
     assert not any(told["leftovers"].values()) and not leftovers(prefix)
@@ -50,6 +50,15 @@ def test_in_another_cloud_it_does_the_same(cloud):
     with demo(prefix, cloud=cloud) as (process, says):
         assert process.wait(DEMO_S) == 0, says.read_text()
         did_the_main_job(prefix)
+
+
+def test_in_three_clouds_at_once_it_does_the_same():
+    with demo("t-demo-all", cloud="all") as (process, says):
+        assert process.wait(2 * DEMO_S) == 0, says.read_text()
+        did_the_main_job("t-demo-all", zones=6)
+        told = summary("t-demo-all")
+        kinds = {lease["type"] for lease in told["leases"]}
+        assert kinds == {"Standard_ND96isr_H100_v5", "a3-highgpu-8g"}  # for the first cloud sells nothing
 
 
 @pytest.mark.parametrize("step", STEPS[:4])

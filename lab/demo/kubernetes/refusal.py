@@ -37,7 +37,7 @@ def run(inside: Boxed, cluster: Cluster, ledger: Ledger, say: Callable[[str], No
     say(f"{FULL} fills home; {GANG} is a gang of {NODES}, and no zone has capacity for it")
 
     def everywhere() -> bool:
-        result.refused = refused(ledger.events(began), inside.cloud.no_capacity)
+        result.refused = refused(ledger.events(began), [room.no_capacity for room in inside.cloud.rooms])
         return result.refused >= result.zones
 
     _until(result, cluster, everywhere, "the cloud refused the gang in every zone")

@@ -61,7 +61,7 @@ def test_only_a_lack_of_capacity_counts_as_refused():
         event("refused", "on-demand in us-east-1c: (VcpuLimitExceeded) too many"),
         event("requested", "2 spot in us-east-1b, attempt 2"),
     ]
-    assert refusal.refused(events, "InsufficientInstanceCapacity") == {"us-east-1a"}
+    assert refusal.refused(events, ["InsufficientInstanceCapacity"]) == {"us-east-1a"}
 
 
 def test_a_rentable_node_is_off_for_good_and_a_node_of_the_hall_takes_jobs():
