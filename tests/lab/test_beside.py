@@ -211,7 +211,7 @@ def test_the_snippet_is_enough(campus, inside, tmp_path):
     print(inside.run(inside.ironburst(*looked)))
     converge.bake(inside, "p5", aws.AWS, print)
     for market in ("spot", "on-demand"):
-        place = {"instance_type": burst.TYPE, "zone": "us-east-1a", "market": market}
+        place = {"instance_type": aws.AWS.instance_type, "zone": "us-east-1a", "market": market}
         control(inside, "POST", "/lab/capacity", **place, count=2)
     service.install(inside)
     service.start(inside, "controller")
