@@ -245,8 +245,7 @@ def resolved(scheduler: Kubernetes | Bridge, regions: Mapping[str, str]) -> str:
     """The contents of the kubeconfig that Pulumi signs in with. Raises pulumi.RunError."""
     assert scheduler.admin_kubeconfig
     try:
-        region = secrets.region_of(scheduler.admin_kubeconfig, regions)
-        return secrets.resolve(scheduler.admin_kubeconfig, region=region)
+        return secrets.resolve_in(scheduler.admin_kubeconfig, regions)
     except secrets.SecretError as error:
         raise pulumi.RunError(f"scheduler.admin_kubeconfig: {error}") from None
 

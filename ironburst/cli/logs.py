@@ -96,8 +96,7 @@ def _asked(document: ClusterDocument, queries: list[LogQuery], count: int) -> li
     away = "the document has no monitoring.logs"
     if declared := document.monitoring.logs:
         try:
-            region = secrets.region_of(declared.password, document.regions) if declared.password else None
-            word = secrets.resolve(declared.password, region=region) if declared.password else ""
+            word = secrets.resolve_in(declared.password, document.regions) if declared.password else ""
         except secrets.SecretError as error:
             raise BadInput(f"monitoring.logs.password: {error}") from None
         way = log_centre.way(declared.url, declared.user or "", word.strip(), declared.ca or "")

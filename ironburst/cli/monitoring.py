@@ -76,8 +76,7 @@ def run(arguments: argparse.Namespace) -> int:
     if site.monitoring.tell:
 
         def secret(reference: str) -> str:
-            region = secrets.region_of(reference, site.regions)
-            return secrets.resolve(reference, near=arguments.stack_file, region=region).strip()
+            return secrets.resolve_in(reference, site.regions, arguments.stack_file).strip()
 
         try:
             its[site_files.ALERTMANAGER] = site_files.of_alertmanager(site.monitoring, secret)

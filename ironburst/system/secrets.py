@@ -87,6 +87,11 @@ def file_of(reference: str, near: Path | None = None) -> Path:
     )
 
 
+def resolve_in(reference: str, regions: Mapping[str, str], near: Path | None = None) -> str:
+    """As `resolve`, in the region of its store's cloud (region_of)."""
+    return resolve(reference, region=region_of(reference, regions), near=near)
+
+
 def resolve(reference: str, *, region: str | None = None, near: Path | None = None) -> str:
     """The secret behind `reference`, without a trailing newline; `region`: of its store (region_of); `near`: see
     file_of. Raises SecretError.

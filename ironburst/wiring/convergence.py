@@ -58,10 +58,10 @@ def secrets_of(document: ClusterDocument) -> Callable[[str], str]:
     """The secret behind a reference; raises ValueError."""
 
     def secret(reference: str) -> str:
-        from ironburst.system.secrets import SecretError, region_of, resolve
+        from ironburst.system.secrets import SecretError, resolve_in
 
         try:
-            return resolve(reference, region=region_of(reference, document.regions))
+            return resolve_in(reference, document.regions)
         except SecretError as error:
             raise ValueError(str(error)) from None
 

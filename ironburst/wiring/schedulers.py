@@ -196,7 +196,7 @@ def _file_of(reference: str) -> Path:
 
 def _resolved(reference: str, regions: Mapping[str, str]) -> str:
     try:
-        return secrets.resolve(reference, region=secrets.region_of(reference, regions))
+        return secrets.resolve_in(reference, regions)
     except secrets.SecretError as error:
         raise SchedulerError(str(error)) from None
 

@@ -32,7 +32,7 @@ def examine_hosts(
         return
 
     def resolve(reference: str) -> str:
-        return secrets.resolve(reference, region=secrets.region_of(reference, document.regions))
+        return secrets.resolve_in(reference, document.regions)
 
     said = site_doctor.ask_hosts(asked, ansible.connections(list(asked)), resolve)
     seen = hosts.Hosts(document, said, _munge_digest(document, salt), _links(config), time.time())
@@ -53,8 +53,7 @@ def accesses(config: ClusterConfig, timeout_s: float = 30.0) -> dict[str, BmcAcc
             if nodes.bmc is None or not nodes.managed:
                 continue
             try:
-                region = secrets.region_of(nodes.bmc.password, config.regions)
-                password = secrets.resolve(nodes.bmc.password, region=region)
+                password = secrets.resolve_in(nodes.bmc.password, config.regions)
             except secrets.SecretError as error:
                 access |= dict.fromkeys(nodes.names, str(error))
                 continue
@@ -73,8 +72,7 @@ def _munge_digest(document: ClusterDocument, salt: str) -> str | None:
     if slurm is None or not slurm.munge_key:
         return None
     try:
-        region = secrets.region_of(slurm.munge_key, document.regions)
-        return hosts.digest(secrets.resolve(slurm.munge_key, region=region).encode(), salt)
+        return hosts.digest(secrets.resolve_in(slurm.munge_key, document.regions).encode(), salt)
     except secrets.SecretError:
         return None
 

@@ -12,7 +12,7 @@ from ansible.plugins.lookup import LookupBase
 sys.path.insert(0, str(Path(__file__).resolve().parents[3]))  # ansible's own process does not know the repository
 from ironburst.document.monitoring import MonitoringDocument
 from ironburst.monitoring import site_files
-from ironburst.system.secrets import SecretError, region_of, resolve
+from ironburst.system.secrets import SecretError, resolve_in
 
 DOCUMENTATION = """
 name: alertmanager
@@ -41,7 +41,7 @@ class LookupModule(LookupBase):
             return [
                 site_files.of_alertmanager(
                     MonitoringDocument.model_validate_json(json.dumps(term)),
-                    lambda reference: resolve(reference, region=region_of(reference, regions)).strip(),
+                    lambda reference: resolve_in(reference, regions).strip(),
                 )
                 for term in terms
             ]

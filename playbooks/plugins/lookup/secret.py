@@ -9,7 +9,7 @@ from ansible.errors import AnsibleLookupError
 from ansible.plugins.lookup import LookupBase
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[3]))  # ansible's own process does not know the repository
-from ironburst.system.secrets import SecretError, region_of, resolve
+from ironburst.system.secrets import SecretError, resolve_in
 
 DOCUMENTATION = """
 name: secret
@@ -36,6 +36,6 @@ class LookupModule(LookupBase):
         self.set_options(var_options=variables, direct=kwargs)
         try:
             regions = self.get_option("regions") or {}
-            return [resolve(term, region=region_of(term, regions)) for term in terms]
+            return [resolve_in(term, regions) for term in terms]
         except SecretError as error:
             raise AnsibleLookupError(str(error)) from None
