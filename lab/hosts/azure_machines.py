@@ -60,10 +60,7 @@ def serve(box: Box, ports: rented.Ports, stop: threading.Event) -> None:
     servers = [metadata, vaults, wire, AzureControl(("127.0.0.1", ports.control), cloud, metadata, vaults)]
     log.info("ready: %s", cloud.url)
     rented.watch(cloud, machines, lambda: [vm for vm in cloud.vms.values() if vm.power == "running"], stop)
-    for server in servers:
-        server.shutdown()
-        server.server_close()
-    cloud.close()
+    rented.close(cloud, servers)
 
 
 def main() -> int:

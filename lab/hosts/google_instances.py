@@ -46,10 +46,7 @@ def serve(box: Box, ports: rented.Ports, stop: threading.Event) -> None:
     ]
     log.info("ready: %s", cloud.at)
     rented.watch(cloud, machines, lambda: [vm for vm in cloud.vms.values() if vm.raw["status"] == "RUNNING"], stop)
-    for server in servers:
-        server.shutdown()
-        server.server_close()
-    cloud.close()
+    rented.close(cloud, servers)
 
 
 def main() -> int:

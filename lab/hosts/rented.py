@@ -11,6 +11,7 @@ import threading
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
+from socketserver import BaseServer
 from typing import Any, NamedTuple
 
 from lab.hosts import layers
@@ -110,6 +111,14 @@ def watch(cloud: Any, machines: RentedHosts, running: Callable[[], Iterable[Any]
             for machine in [each for each in running() if machines.powered_off(each)]:
                 logging.info("%s: it has powered itself off", machine.name)
                 cloud.stops(machine)
+
+
+def close(cloud: Any, servers: Iterable[BaseServer]) -> None:
+    """End a daemon's servers, and its cloud."""
+    for server in servers:
+        server.shutdown()
+        server.server_close()
+    cloud.close()
 
 
 def main(
