@@ -124,8 +124,7 @@ class Job:
     @property
     def since_s(self) -> float:
         """From when on it counts as waiting."""
-        eligible_s = self.eligible_s or 0.0
-        return max(self.submit_s, eligible_s)  # `max` is a call
+        return max(self.submit_s, self.eligible_s or 0.0)
 
     @property
     def least_limit_s(self) -> float:

@@ -9,9 +9,7 @@ from __future__ import annotations
 import json
 import secrets
 import socket
-from bisect import bisect_right
 from dataclasses import asdict, dataclass, field, replace
-from itertools import accumulate
 from typing import Any, NamedTuple
 
 from ironburst.controller import money, records, spending
@@ -180,18 +178,22 @@ def _words(site: Site, owner: Owner, *, stopped: bool = False) -> str:
 
 def _running(site: Site, rates: money.Paid) -> tuple[tuple[Running, ...], bool]:
     """What runs or may run, as far as there is room for it, and whether that is all."""
-    running = []
+    running, room = list[Running](), _MOST_RUNNING
     for lease in site.ledger.leases():
         rate = money.rates_of(lease, rates)[-1]
         of = (rate.account, rate.usd_per_hour, round(lease.committed_until_s))
         what: dict[str, Any] = {name: getattr(lease, name) for name in _OF_LEASE}
         if lease.instance_id and lease.to_s is None:
-            running.append(Running(lease.instance_id, *of, **what))
+            each = Running(lease.instance_id, *of, **what)
         elif lease.state == records.REQUESTED:
-            running.append(Running("", *of, lease.launch, lease.changed_s, **what))
-    lengths = accumulate(len(json.dumps(each)) for each in running)
-    most = bisect_right(list(lengths), _MOST_RUNNING)
-    return tuple(running[:most]), most >= len(running)
+            each = Running("", *of, lease.launch, lease.changed_s, **what)
+        else:
+            continue
+        room -= len(json.dumps(each))
+        if room < 0:
+            return tuple(running), False
+        running.append(each)
+    return tuple(running), True
 
 
 def _said(site: Site, owner: Owner) -> Said:
