@@ -6,8 +6,8 @@ The arithmetic is in money.py.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from types import MappingProxyType
 from dataclasses import replace
+from types import MappingProxyType
 
 from ironburst.burst import Budget
 from ironburst.controller import karpenter_store, money, order_book, records
@@ -16,7 +16,6 @@ from ironburst.controller.money import Spent
 from ironburst.controller.records import LeaseRow, Rate
 from ironburst.controller.site import Site
 from ironburst.document import BudgetDocument as DeclaredBudget
-
 
 NONE: Mapping[str, float] = MappingProxyType({})
 
