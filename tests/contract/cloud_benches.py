@@ -156,7 +156,7 @@ class OfGoogle(Bench):
         return self.port.terminate(ids)
 
     def capacity(self, count):
-        """Of launches that take a moment it is looked at before anything is made: one that is taken back has what others
+        """Of launches that take a moment it is looked at before they begin: one that is taken back has what others
         want meanwhile.
         """
         self.cloud.capacity[self.kind, self.zone, "STANDARD"] = count
