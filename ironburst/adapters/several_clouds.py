@@ -77,13 +77,14 @@ class SeveralClouds:
         _raise(silent)
         return [instance for each in found.values() for instance in each]
 
-    def by_token(self, token: str) -> list[Instance]:
-        """A token tells nothing, so all are asked; what one has, it has, whoever else is silent."""
+    def by_token(self, token: str) -> list[Instance] | CloudError:
+        """A token tells nothing, so all are asked; what one knows of it is so, whoever else is silent."""
         found, silent = self._asked(dict.fromkeys(self._parts), lambda cloud, _: cloud.by_token(token))
-        instances = [instance for each in found.values() for instance in each]
-        if not instances:
-            _raise({whose: error for whose, error in silent.items() if isinstance(error, UnderWay)} or silent)
-        return instances
+        _raise({whose: error for whose, error in silent.items() if isinstance(error, UnderWay)})
+        known: list[Instance] | CloudError = next((each for each in found.values() if each), [])
+        if not known:
+            _raise(silent)
+        return known
 
     def console(self, instance_id: str) -> str:
         """By its own cloud."""

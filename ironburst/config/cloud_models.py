@@ -270,6 +270,8 @@ class Cloud(Strict):
 
     store: ClassVar[str] = ""
     """scheme of references to its store of secrets, which its nodes can read"""
+    spot_notice_s: ClassVar[int]
+    """so long before its end a spot node is told at least, as ironburst launches it"""
 
     provider: str
     region: str

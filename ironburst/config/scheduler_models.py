@@ -130,7 +130,7 @@ class Slurm(Strict):
     kill_wait: Duration | None = Field(
         default=None,
         description="KillWait: so long after SIGTERM a job that is ended, put back or out of time may save; none: what "
-        "the cloud's notice leaves beside a turn of the controller, 90s with a tick of 10s",
+        "the shortest notice of its spot pools' clouds leaves beside a turn of the controller, from 30s to 90s",
         examples=["90s"],
     )
     mail: SlurmMail | None = Field(

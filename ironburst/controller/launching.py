@@ -17,11 +17,9 @@ from ironburst.controller.site import Site
 from ironburst.nodes import states as node_states
 from ironburst.ports import (
     LAUNCHING,
-    CapacityError,
     CloudError,
     Instance,
     InsufficientCapacity,
-    LaunchFailed,
     LaunchRequest,
     Malformed,
     Node,
@@ -346,8 +344,8 @@ def _look(site: Site, launch: LaunchRow, leases: list[LeaseRow], intent: IntentR
         instances = site.cloud.by_token(intent.token)
     except UnderWay:  # a launch can't be called off: what it makes is ended when it is there
         return
-    except (CapacityError, LaunchFailed) as error:
-        _answered(site, launch, leases, intent, error)
+    if isinstance(instances, CloudError):
+        _answered(site, launch, leases, intent, instances)
         return
     complete = len(instances) == len(launch.nodes)
     if complete and any(instance.alive for instance in instances):

@@ -91,8 +91,10 @@ def _settings(cluster: ClusterDocument, head: SlurmHead) -> Iterator[CheckResult
             yield CheckResult("slurm.conf", key, "ok", seen)
     yield _release(cluster, config.get("SLURM_VERSION", ""))
     yield _mpi(config.get("MpiDefault", ""))
-    if any("spot" in pool.markets for pool in snippet.its_pools(cluster)):
-        yield _kill_wait(cluster, config.get("KillWait", ""))
+    if notice_s := spot_notice.shortest_s(
+        pool.provider for pool in snippet.its_pools(cluster) if "spot" in pool.markets
+    ):
+        yield _kill_wait(cluster.burst.tick_s, notice_s, config.get("KillWait", ""))
 
 
 def _mpi(default: str) -> CheckResult:
@@ -104,17 +106,17 @@ def _mpi(default: str) -> CheckResult:
     return CheckResult("slurm.conf", "MpiDefault", "ok", default)
 
 
-def _kill_wait(cluster: ClusterDocument, said: str) -> CheckResult:
-    """What a job has to save in, when EC2 takes its node back."""
+def _kill_wait(tick_s: int, notice_s: int, said: str) -> CheckResult:
+    """What a job has to save in, when a cloud takes its node back."""
     number = said.split()[0] if said else ""
     if not number.isdigit():
         return CheckResult("slurm.conf", "KillWait", "unknown", said or "not set", "look at `scontrol show config`")
-    given_s, most_s = int(number), spot_notice.most_s(cluster.burst.tick_s)
-    wanted_s = spot_notice.kill_wait_s(cluster.burst.tick_s)
+    given_s, most_s = int(number), spot_notice.most_s(tick_s, notice_s)
+    wanted_s = spot_notice.kill_wait_s(tick_s, notice_s)
     if given_s < wanted_s:
-        seen = f"is {given_s} s: so long a job of a spot node may save, of the {spot_notice.NOTICE_S} s of notice"
+        seen = f"is {given_s} s: so long a job of a spot node may save, of the {notice_s} s of notice"
     elif given_s > most_s:
-        seen = f"is {given_s} s, longer than the cloud's notice of {spot_notice.NOTICE_S} s leaves: it ends before"
+        seen = f"is {given_s} s, longer than the cloud's notice of {notice_s} s leaves: it ends before"
     else:
         return CheckResult("slurm.conf", "KillWait", "ok", said)
     return CheckResult("slurm.conf", "KillWait", "warn", seen, f"write KillWait={wanted_s}, and `scontrol reconfigure`")

@@ -33,7 +33,8 @@ def scheduler(
         assert hosted  # Pulumi made it
         known |= declared.hosted.in_document(config.name) | hosted.model_dump()
     if isinstance(declared, Slurm):
-        known["kill_wait_s"] = declared.kill_wait or spot_notice.kill_wait_s(config.burst.tick)
+        notice_s = spot_notice.declared_s(config, declared)
+        known["kill_wait_s"] = declared.kill_wait or spot_notice.kill_wait_s(config.burst.tick, notice_s)
         known["head_address"] = address if declared.managed else declared.head
         if second := declared.second_head:
             at = next((host.address for host in hosts if host.name == second.head), "")

@@ -316,9 +316,9 @@ class Cloud(Protocol):
     def described(self, ids: Sequence[str]) -> list[Instance]:
         """Those of these instances that the provider knows, asked for by their ids."""
 
-    def by_token(self, token: str) -> list[Instance]:
-        """The instances that a launch with this token started, as far as they are shown. Raises UnderWay while the
-        cloud works at that launch, and what ended it where it is known that it failed and nothing of it is left.
+    def by_token(self, token: str) -> list[Instance] | CloudError:
+        """The instances that a launch with this token started, as far as they are shown; or what ended it, where it is
+        known that it failed and nothing of it is left. Raises UnderWay while the cloud works at that launch.
         """
 
     def console(self, instance_id: str) -> str:

@@ -156,9 +156,11 @@ class OfGoogle(Bench):
         return self.port.terminate(ids)
 
     def capacity(self, count):
-        """Looked at before anything is made: a launch that is made and taken back has what others want meanwhile."""
+        """Of launches that take a moment it is looked at before they begin: one that is taken back has what others
+        want meanwhile.
+        """
         self.cloud.capacity[self.kind, self.zone, "STANDARD"] = count
-        self.cloud.assumed.capacity_at_once = True
+        self.cloud.assumed.capacity_at_once = self.cloud.delays.insert_s < 1
 
     def throttles_a_launch(self):
         self.cloud.fault("instances.bulkInsert", 403, reason="rateLimitExceeded")

@@ -216,7 +216,7 @@ class FakeCloud:
         if token in self.works:
             raise ports.UnderWay("the cloud works at it")
         if token in self.refused:
-            raise self.refused[token]
+            return self.refused[token]
         shown = {id: fake.instance for id, fake in self.all.items() if id not in self.hidden and self._known(id)}
         return [instance for instance in shown.values() if instance.token == token]
 

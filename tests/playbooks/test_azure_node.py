@@ -197,7 +197,7 @@ def notice(node, tmp_path):
     (tmp_path / "run/ironburst").mkdir(parents=True)
     (tmp_path / "run/ironburst/dead-man.json").write_text(json.dumps({"node": "nd-1", "scheduler": "slurm"}))
     (tmp_path / "ironburst_cloud.py").write_text(  # as it is, but for its pause
-        (FILES / "azure/ironburst_cloud.py").read_text().replace("LOOK_S = 5.0", "LOOK_S = 0.1")
+        (FILES / "azure/ironburst_cloud.py").read_text().replace("LOOK_S = 1.0", "LOOK_S = 0.1")
     )
     path = os.pathsep.join((str(tmp_path), *sys.path))
     environment = {**os.environ, "PATH": f"{tools}:{os.environ['PATH']}", "PYTHONPATH": path}

@@ -15,10 +15,12 @@ import yaml
 from pydantic import BaseModel
 
 from ironburst import document
+from ironburst.adapters.google import launching
 from ironburst.burst import unstarted
 from ironburst.config import spot_notice
 from ironburst.config.burst_models import Burst
 from ironburst.config.cloud_models import Images
+from ironburst.config.google.models import GoogleCloud
 from ironburst.config.hall_models import Breaker
 from ironburst.config.scheduler_models import Slurm
 from ironburst.controller import records
@@ -118,11 +120,12 @@ SAME = {
     "dead man's switch": (Burst().dead_man, MODEL["Burst.dead_man_s"], dead_man.program.UNDECLARED["dead_man_s"]),
     "its look": (ROLE["cloud_node_dead_man_look"], dead_man.LOOK_S),
     "KillWait": (
-        spot_notice.kill_wait_s(10),
+        spot_notice.kill_wait_s(10, 120),
         MODEL["Scheduler.kill_wait_s"],
         PLAY["roles/slurm_head/templates/slurm.conf.j2", "slurm_head_scheduler.kill_wait_s"],
     ),
-    "a spot notice": (records.STOP_S, spot_notice.NOTICE_S),
+    "jobs of a node that is given up": (records.STOP_S, spot_notice.GIVEN_UP_S),
+    "Google's notice": (launching.LEAD_S, GoogleCloud.spot_notice_s),
     "a reboot": (
         ROLE["base_reboot_timeout"],
         ROLE["nvidia_driver_reboot_timeout"],

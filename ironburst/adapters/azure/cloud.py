@@ -198,9 +198,10 @@ class Azure:
         ended = self._ended.get(str(id))
         return ended.instance if ended else None
 
-    def by_token(self, token: str) -> list[Instance]:
+    def by_token(self, token: str) -> list[Instance] | CloudError:
         """What is in the group of their launch."""
-        self._launches.begun(token)
+        if failure := self._launches.begun(token):
+            return failure
         found = self._launches.listed(launching.group_of(token)).values()
         return self._as_they_are([read(_LIST, instance, raw) for raw in found])
 

@@ -125,6 +125,8 @@ class AzureImages:
     def instance(self, token: str) -> Instance | None:
         """The build machine of a token; None: it isn't shown."""
         found = self._cloud.by_token(token)  # of a list, which doesn't show its power
+        if isinstance(found, CloudError):
+            raise found
         return next(iter(self._cloud.described([each.id for each in found])), None)
 
     def builds(self, cluster: str) -> list[Instance]:

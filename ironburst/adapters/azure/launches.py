@@ -8,6 +8,7 @@ a group that failed says why until it is gone.
 from __future__ import annotations
 
 import contextlib
+import itertools
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -121,7 +122,6 @@ class GroupLaunches:
         if LAUNCHED in tags_of(group):
             return self._launched(launch, group)
         if FAILED in tags_of(group) or deleting(group):
-            self._failures.setdefault(launch.token, _written(tags_of(group)))
             self.take_back(group)
         self._fabric(launch, group)
         listed = self.listed(launch.group)
@@ -136,7 +136,7 @@ class GroupLaunches:
             answers = list(threads.map(one, range(len(launch.names))))
         failed = [each.cause for each in answers if isinstance(each, _Failed)]
         if failed:
-            self._fail(launch, group, failed)
+            self._fail(group, failed, launch)
         unknown = [each for each in answers if isinstance(each, CloudError)]
         if unknown:
             raise next((each for each in unknown if not isinstance(each, UnderWay)), unknown[0])
@@ -180,10 +180,10 @@ class GroupLaunches:
             except CloudError as refusal:
                 if isinstance(refusal, OutcomeUnknown) or refusal.code in errors.THERE:
                     raise
-                self._fail(launch, group, [refusal])
+                self._fail(group, [refusal])
         state = read(room, lambda raw: raw["properties"]["provisioningState"], there)
         if state == "Failed":
-            self._fail(launch, group, [LaunchFailed(f"{room}: the scale set of {launch.group} failed", state)])
+            self._fail(group, [LaunchFailed(f"{room}: the scale set of {launch.group} failed", state)])
         if state != "Succeeded":
             raise UnderWay(f"{room}: the scale set of {launch.group} is {state.lower()}")
 
@@ -196,7 +196,7 @@ class GroupLaunches:
             raise TokenMismatch(f"{_PUT}: {name} is somebody else's", "OtherParameters")
         state = read(_PUT, lambda each: each["properties"]["provisioningState"], raw)
         if state == "Failed":
-            raise _Failed(self._cause(launch, name))
+            raise _Failed(self._cause(launch.group, name))
         if state != "Succeeded":
             raise UnderWay(f"{_PUT}: {name} is {state.lower()}")
         self._operations.pop(name, None)
@@ -238,7 +238,7 @@ class GroupLaunches:
             raise UnderWay(f"{_PUT}: {str(status).lower()}")
         return None
 
-    def _cause(self, launch: GroupLaunch, name: str) -> CloudError:
+    def _cause(self, group: str, name: str) -> CloudError:
         """Why a machine has failed: by what went on, or its own status."""
         url = self._operations.get(name)
         if url:
@@ -246,21 +246,21 @@ class GroupLaunches:
                 error = self._of_operation(url)
                 if error and error.code not in _BARE:
                     return error
-        view = self._api.get("virtual_machines.instance_view", launch.group, name)
+        view = self._api.get("virtual_machines.instance_view", group, name)
         codes = statuses(view, "ProvisioningState/failed/")
         texts = [str(each.get("message", "")) for each in view.get("statuses") or [] if each.get("message")]
         return errors.gravest([errors.ErrorInfo(codes[0] if codes else "Failed", "; ".join(texts))], _PUT)
 
-    def _fail(self, launch: GroupLaunch, group: Json, causes: Sequence[CloudError]) -> NoReturn:
+    def _fail(self, group: Json, causes: Sequence[CloudError], launch: GroupLaunch | None = None) -> NoReturn:
         """Take all of it back. Raises UnderWay: it is over when its group is gone."""
         error = errors.failed(errors.gravest_of(causes))
-        if isinstance(error, InsufficientCapacity) and error.code != reservations.FULL:
+        if launch and isinstance(error, InsufficientCapacity) and error.code != reservations.FULL:
             with contextlib.suppress(CloudError):  # then it is what Azure says
                 if why := self._sizes.never(launch.size, launch.zone):
                     error = LaunchFailed(f"{why} ({error})", error.code)
-        self._failures[launch.token] = error
+        self._failures[_token(group)] = error
         with contextlib.suppress(CloudError):  # who comes after us asks once more, then
-            self.tag(launch.group, FAILED, launching.failure(f"{error.code}: {error}"))
+            self.tag(group["name"], FAILED, launching.failure(f"{error.code}: {error}"))
         self.take_back(group)
 
     def finish(self, group: Json, machines: Sequence[Json]) -> None:
@@ -268,7 +268,7 @@ class GroupLaunches:
         outside = reservations.beside(self._api, machines)
         if outside:
             text = f"{_PUT}: {', '.join(outside)} would run beside the reservation"
-            self._failures[tags_of(group).get(launching.TOKEN, "")] = InsufficientCapacity(text, reservations.FULL)
+            self._failures[_token(group)] = InsufficientCapacity(text, reservations.FULL)
             self.take_back(group)
         self.tag(group["name"], LAUNCHED, "yes")
         self._over.add(group["name"])
@@ -287,7 +287,7 @@ class GroupLaunches:
                 self.delete(name)
             except CloudError as error:
                 text = f"and what it made can't be deleted yet: {error}"
-        why = tags_of(group).get(FAILED) or self._failures.get(tags_of(group).get(launching.TOKEN, "")) or "not whole"
+        why = self._failures.setdefault(_token(group), _written(tags_of(group)))
         raise UnderWay(f"{_PUT}: the launch {name} failed ({why}), {text}")
 
     def delete(self, group: str) -> None:
@@ -298,28 +298,37 @@ class GroupLaunches:
             if error.code != "ResourceGroupBeingDeleted" and not errors.is_missing(error, group):
                 raise
 
-    def begun(self, token: str) -> None:
-        """Raises UnderWay while a launch with this token isn't over, and then what ended it. One that nobody works at
-        is brought to its end.
+    def begun(self, token: str) -> CloudError | None:
+        """What ended a launch with this token, if it failed. Raises UnderWay while it isn't over. One that nobody works
+        at is brought to its end.
         """
         group = self.group(launching.group_of(token))
-        if group is None and token in self._failures:
-            raise self._failures[token]
-        if group is None or LAUNCHED in tags_of(group) or self.age_s(group) > YOUNG_S:
-            return
+        if group is None:
+            return self._failures.get(token)
+        if LAUNCHED in tags_of(group) or self.age_s(group) > YOUNG_S:
+            return None
         if FAILED in tags_of(group) or deleting(group):
             self.take_back(group)
         name = group["name"]
         names = launching.names_of(name, read("resource_groups.get", lambda raw: int(raw["tags"][COUNT]), group))
         listed = self.listed(name)
         found = [listed.get(each) or self.machine(name, each) for each in names]
-        states = [(each or {}).get("properties", {}).get("provisioningState", "not there") for each in found]
+        states = [_state(each) for each in found]
         if set(states) == {"Succeeded"}:
             self.finish(group, [each for each in found if each])
-            return
+            return None
+        if causes := list(filter(None, map(self._why_not, itertools.repeat(name), names, found))):
+            self._fail(group, causes)
         if "Creating" not in states and self.age_s(group) > _LEFT_S:
             self.take_back(group)
         raise UnderWay(f"{_PUT}: {', '.join(states).lower()}")
+
+    def _why_not(self, group: str, name: str, raw: Json | None) -> CloudError | None:
+        """Why a machine of a launch has failed, if it has. Raises UnderWay."""
+        if raw is None:
+            url = self._operations.get(name)
+            return self._of_operation(url) if url else None
+        return self._cause(group, name) if _state(raw) == "Failed" else None
 
     def over(self, group: str) -> bool:
         """Whether the launch of a group has ended well: until then all of it may be taken back."""
@@ -351,6 +360,14 @@ def deleting(group: Json) -> bool:
     return bool((group.get("properties") or {}).get("provisioningState") in ("Deleting", "Deprovisioning"))
 
 
+def _token(group: Json) -> str:
+    return tags_of(group).get(launching.TOKEN, "")
+
+
+def _state(machine: Json | None) -> str:
+    return str((machine or {}).get("properties", {}).get("provisioningState", "not there"))
+
+
 def _same(launch: GroupLaunch, group: Json) -> None:
     if tags_of(group).get(launching.ASKED) != launch.asked:
         raise TokenMismatch(f"{_PUT}: the token of this launch was used before, for something else", "OtherParameters")
@@ -359,4 +376,4 @@ def _same(launch: GroupLaunch, group: Json) -> None:
 def _written(tags: Mapping[str, str]) -> CloudError:
     """The failure that a process before us wrote down."""
     code, _, text = tags.get(FAILED, "").partition(": ")
-    return errors.failed(errors.gravest([errors.ErrorInfo(code or "Deleted", text or "its group was deleted")], _PUT))
+    return errors.failed(errors.gravest([errors.ErrorInfo(code or "NotWhole", text or "not whole")], _PUT))

@@ -13,7 +13,7 @@ from typing import Any
 
 from ironburst.adapters.answers import read
 from ironburst.adapters.google import errors, launching
-from ironburst.adapters.google.api import Api, refused
+from ironburst.adapters.google.api import Api, Json, refused
 from ironburst.adapters.google.instances import Id, ended, instance, provisional, time_s
 from ironburst.adapters.google.launches import Launches, under_way
 from ironburst.adapters.google.spot import SpotPrices
@@ -32,6 +32,7 @@ from ironburst.ports import (
 )
 
 _THREADS = 8
+_LIST = "instances.aggregatedList"
 _YOUNG_S = 3600.0  # an operation of a launch is over by then, and its state is asked for no more
 _MISSED = 20  # of a list: so many are asked for by their ids at once, the others at the next list
 _SHOWN_S = 3600.0  # an ended one is shown for so long, as by EC2
@@ -101,7 +102,8 @@ class Google:
     def instances(self, cluster: str) -> list[Instance]:
         """By the labels that every launch sets; then those that a list before had shown, and this one doesn't."""
         query = f'(labels.{launching.CLUSTER} = "{launching.label_value(cluster)}") (labels.{launching.LEASE}:*)'
-        shown = {each.id: each for each in self._listed(query)}
+        listed = self._as_they_are([read(_LIST, instance, raw) for raw in self._raw(query)])
+        shown = {each.id: each for each in listed}
         seen = self._seen.setdefault(cluster, _Seen({}, {}))
         missed = [id for id in seen.alive if id not in shown]
         later = missed[_MISSED:]
@@ -125,9 +127,8 @@ class Google:
         """Whether its launch failed: then it never was one of ours."""
         return was.state == LAUNCHING and not self._launches.over(was)
 
-    def _listed(self, query: str) -> list[Instance]:
-        found = self._api.listed_everywhere("instances", "instances", self._region, query)
-        return self._as_they_are([read("instances.aggregatedList", instance, raw) for raw in found])
+    def _raw(self, query: str) -> list[Json]:
+        return self._api.listed_everywhere("instances", "instances", self._region, query)
 
     def _as_they_are(self, shown: Sequence[Instance]) -> list[Instance]:
         """Those whose launch isn't over may be taken back. A launch is looked at once, however many it has."""
@@ -161,11 +162,15 @@ class Google:
         last = next((each for each in why if each.startswith("compute.instances.")), why[-1] if why else "gone")
         return ended(id, last, time_s(mine[0]["insertTime"]))
 
-    def by_token(self, token: str) -> list[Instance]:
+    def by_token(self, token: str) -> list[Instance] | CloudError:
         """By the label of their launch."""
-        if works := under_way(self._launches.begun(self._region, token)):
+        begun = self._launches.begun(self._region, token)
+        if works := under_way(begun):
             raise works
-        return self._listed(f'labels.{launching.TOKEN} = "{launching.label_value(token)}"')
+        found = self._raw(f'labels.{launching.TOKEN} = "{launching.label_value(token)}"')
+        if begun and begun.get("error") and (failure := self._launches.failure(begun, found)):
+            return failure
+        return self._as_they_are([read(_LIST, instance, raw) for raw in found])
 
     def console(self, instance_id: str) -> str:
         """The last MiB of its first serial port."""

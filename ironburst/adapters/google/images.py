@@ -56,6 +56,8 @@ class GoogleImages:
     def instance(self, token: str) -> Instance | None:
         """The build instance of a token; None: it isn't shown."""
         found = self._google.by_token(token)
+        if isinstance(found, CloudError):
+            raise found
         return found[0] if found else None
 
     def builds(self, cluster: str) -> list[Instance]:

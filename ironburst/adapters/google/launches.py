@@ -119,17 +119,30 @@ class Launches:
             raise _other(f"{planned} instances")
         if not operation.get("error"):
             return self._these(launch, self._with_token(launch), operation)
-        group = self._group(launch, operation)
         left = self._with_token(launch)
         _same(launch, left)
+        failure = self.failure(operation, left, count=launch_count(launch), spot=launch.spot)
+        if failure is None:
+            return self._these(launch, left)
+        raise failure
+
+    def failure(
+        self, operation: Json, left: Sequence[Json], *, count: int | None = None, spot: bool = False
+    ) -> CloudError | None:
+        """What ended a launch whose operation has an error. Raises UnderWay as long as some of it is left. None: what
+        is there is all of a launch before this one, which both nets had forgotten. `count`, `spot`: where they are
+        known; it says its count itself, as a rule.
+        """
+        zone = tail(operation["zone"])
+        group = self._group(zone, operation)
         codes = {errors.canonical(str(code)) for each in (operation, *group) for code in _codes(each)}
-        if left and "RESOURCE_ALREADY_EXISTS" in codes and len(left) == launch_count(launch):
-            return self._these(launch, left)  # of a launch before this one, which both nets had forgotten
+        if left and "RESOURCE_ALREADY_EXISTS" in codes and len(left) == (count or _planned(operation, zone)):
+            return None
         if left:
             self._take_back(left)
-            what = f"{_BULK}: it failed in {launch.zone}, and {len(left)} of its instances are still there"
+            what = f"{_BULK}: it failed in {zone}, and {len(left)} of its instances are still there"
             raise UnderWay(f"{what}: they are deleted")
-        raise errors.of_operation((operation, *group), _BULK, spot=launch.spot)
+        return errors.of_operation((operation, *group), _BULK, spot=spot)
 
     def _take_back(self, left: Sequence[Json]) -> None:
         """What a launch that failed left behind. What can't be deleted now is tried again at the next look."""
@@ -140,12 +153,12 @@ class Launches:
                 except CloudError:
                     continue
 
-    def _group(self, launch: Launch, operation: Json) -> list[Json]:
+    def _group(self, zone: str, operation: Json) -> list[Json]:
         """The operations on its single instances."""
         id = operation.get("operationGroupId")
         if not id:
             return []
-        found = self._api.listed("zoneOperations", launch.zone, f'operationGroupId = "{id}"')
+        found = self._api.listed("zoneOperations", zone, f'operationGroupId = "{id}"')
         return [each for each in found if each.get("operationGroupId") == id and each["name"] != operation["name"]]
 
     def _with_token(self, launch: Launch) -> list[Json]:
@@ -188,7 +201,7 @@ class Launches:
         """By the operations that made them, which know their numbers."""
         made = {
             tail(str(each.get("targetLink", ""))): each
-            for each in (self._group(launch, operation) if operation else [])
+            for each in (self._group(launch.zone, operation) if operation else [])
             if each.get("operationType") == "insert" and not each.get("error") and each.get("targetId")
         }
         return [

@@ -199,6 +199,7 @@ class AwsCloud(Cloud):
     """Cloud nodes, fixed and rented."""
 
     store: ClassVar[str] = "aws-secretsmanager"
+    spot_notice_s: ClassVar[int] = 120  # EC2 User Guide, "Spot Instance interruption notices"
 
     provider: Literal["aws"] = "aws"
     network: CloudNetwork

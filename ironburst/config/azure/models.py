@@ -133,6 +133,7 @@ class AzureCloud(Cloud):
     """Cloud nodes, fixed and rented."""
 
     store: ClassVar[str] = "azure-keyvault"
+    spot_notice_s: ClassVar[int] = 30  # "Scheduled Events for Linux VMs", minimum notice of Preempt
 
     provider: Literal["azure"]
     subscription: str = Field(

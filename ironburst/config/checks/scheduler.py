@@ -70,15 +70,17 @@ def _kill_wait(config: ClusterConfig) -> Findings:
     for at, each in schedulers(config):
         if each.kind != "slurm" or each.kill_wait is None:
             continue
-        given, most_s = duration_text(each.kill_wait), spot_notice.most_s(config.burst.tick)
+        notice_s = spot_notice.declared_s(config, each)
+        given, most_s = duration_text(each.kill_wait), spot_notice.most_s(config.burst.tick, notice_s)
         if not each.managed:
             message = f"{given} is a line of a slurm.conf that isn't managed: leave it out, and see `ironburst doctor`"
             yield Finding(at("kill_wait"), given, "unmanaged-slurm", message)
         elif each.kill_wait > most_s:
-            message = (
-                f"{given} is longer than what the cloud's notice of {spot_notice.NOTICE_S}s leaves a job beside a tick "
-                f"of {duration_text(config.burst.tick)}: write {most_s}s or less"
-            )
+            message = f"{given} is longer than a node that is given up waits for its jobs: write {most_s}s or less"
+            if notice_s:
+                leaves = f"the cloud's notice of {notice_s}s leaves a job beside a tick of"
+                message = f"{given} is longer than what {leaves} {duration_text(config.burst.tick)}: "
+                message += f"write {most_s}s or less"
             yield Finding(at("kill_wait"), given, "kill-wait", message)
 
 

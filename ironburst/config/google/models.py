@@ -139,6 +139,8 @@ class GoogleCloud(Cloud):
     """Cloud nodes, fixed and rented."""
 
     store: ClassVar[str] = "google-secretmanager"
+    # a launch asks for it: "Create and use Spot VMs" and gcloud's --preemption-notice-duration have this value alone
+    spot_notice_s: ClassVar[int] = 120
 
     provider: Literal["google"]
     project: str = Field(pattern=PROJECT, examples=["gpu-prod-4711"], description="id of the project, no number")

@@ -3,10 +3,11 @@
 import pytest
 
 from ironburst.controller import records
-from ironburst.ports import LAUNCHING, InsufficientCapacity, LaunchFailed
+from ironburst.ports import LAUNCHING, InsufficientCapacity, LaunchFailed, Malformed
 from tests.fakes.world import World
 
 SLOW_S = 60.0
+ENDS = [InsufficientCapacity("none", "POOL"), LaunchFailed("no right", "FORBIDDEN")]
 
 
 @pytest.fixture
@@ -46,7 +47,7 @@ def test_it_costs_from_when_it_was_asked_for(world):
     assert {lease.from_s for lease in world.ledger.leases()} == {made}
 
 
-@pytest.mark.parametrize("error", [InsufficientCapacity("none", "POOL"), LaunchFailed("no right", "FORBIDDEN")])
+@pytest.mark.parametrize("error", ENDS)
 def test_one_that_is_taken_back_is_asked_for_in_the_next_zone(world, error):
     """Also where it is a refusal that would say nothing of a call without an answer: it is the launch's own."""
     job = asked(world)
@@ -66,7 +67,7 @@ def test_one_that_nobody_needs_any_more_is_ended_when_it_is_there(world):
     assert world.cloud.alive() == [] and len(world.cloud.requests) >= 1
 
 
-@pytest.mark.parametrize("error", [InsufficientCapacity("none", "POOL"), LaunchFailed("no right", "FORBIDDEN")])
+@pytest.mark.parametrize("error", [*ENDS, Malformed("no such field", "INVALID")])
 def test_one_that_nobody_needs_and_that_fails_leaves_nothing_and_its_place_is_known_to_be_full(world, error):
     job = asked(world)
     launch = world.ledger.leases()[0].launch

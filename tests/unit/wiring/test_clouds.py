@@ -10,7 +10,7 @@ from ironburst.adapters.several_clouds import SeveralClouds
 from ironburst.cli import doctor, rights
 from ironburst.config.load import KEY
 from ironburst.doctor.checks import CheckResult
-from ironburst.ports import LaunchRequest, OutcomeUnknown, Refused
+from ironburst.ports import InsufficientCapacity, LaunchRequest, OutcomeUnknown, Refused
 from ironburst.system.bad_input import BadInput
 from ironburst.wiring import clouds
 from ironburst.wiring.google import GOOGLE
@@ -51,6 +51,15 @@ def test_both_are_connected_once_and_again_where_one_moves(connected):
     assert connected.calls == [("aws", "us-east-1"), ("google", "us-central1")]
     connection.follow(moved(both, "us-west-2"))
     assert connected.calls[2:] == [("aws", "us-west-2")]
+
+
+def test_what_one_cloud_says_of_a_launch_is_so_whoever_else_is_silent(connected):
+    both = clouds.CloudConnection().follow(in_two(document()))
+    connected.aws.unlisted = OutcomeUnknown("no answer")
+    with pytest.raises(OutcomeUnknown):
+        both.by_token("ib-1")
+    connected.google.refused["ib-1"] = InsufficientCapacity("none", "POOL")
+    assert both.by_token("ib-1") is connected.google.refused["ib-1"]
 
 
 def test_one_alone_is_asked_itself(connected):

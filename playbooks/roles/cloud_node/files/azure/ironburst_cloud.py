@@ -17,7 +17,7 @@ VAULTS = os.environ.get("AZURE_KEYVAULT_URL")  # of a stand-in, which has each v
 SCHEME = "azure-keyvault"
 TIMEOUT_S = 5.0
 FIRST_S = 150.0  # the first question for scheduled events switches them on, which takes up to two minutes
-LOOK_S = 5.0  # between two of them: a notice of spot is half a minute
+LOOK_S = 1.0  # between two of them, as its page advises: a notice of spot is half a minute
 BEFORE_S = 900.0  # an event that is further off is no notice yet: some come days ahead
 INSTANCE, TOKEN, EVENTS = "2021-02-01", "2018-02-01", "2020-07-01"  # versions
 TAKEN = {"Preempt": "preempted", "Terminate": "terminated", "Redeploy": "redeploy", "Reboot": "reboot"}
@@ -93,7 +93,8 @@ def end():
 
 def notice(seen):
     """(why Azure takes this instance back, or empty; for the next call), after some seconds if `seen`. An event of a
-    scale set may be of another machine; one that freezes it for some seconds is none. Raises OSError.
+    scale set may be of another machine; one that freezes it for some seconds is none. None is acknowledged: that is so
+    for all machines of an event, and this one is deleted as soon as its jobs are off it. Raises OSError.
     """
     if seen:
         time.sleep(LOOK_S)
