@@ -10,7 +10,17 @@ import json
 from dataclasses import asdict, replace
 
 from ironburst.burst import backoff
-from ironburst.controller import broken_pool, cool_downs, deadline_moves, lease_table, money, ownership, records, sightings, spending
+from ironburst.controller import (
+    broken_pool,
+    cool_downs,
+    deadline_moves,
+    lease_table,
+    money,
+    ownership,
+    records,
+    sightings,
+    spending,
+)
 from ironburst.controller.launch_request import launch_request
 from ironburst.controller.lease_table import OfLaunch
 from ironburst.controller.records import CoolDownRow, IntentRow, LaunchRow, LeaseRow, Place
@@ -309,7 +319,7 @@ def _refused(
         site.ledger.move(leases, records.POWERING, now)
         text = f"{launch.market} {launch.instance_type} in {intent.zone}: {error}"
         site.event("refused", text, launch=launch.id)
-        if not isinstance(error, InsufficientCapacity | Malformed) and _stays(before, why):
+        if not isinstance(error, InsufficientCapacity | Malformed | NeverUp) and _stays(before, why):
             what = f"pool {launch.pool} ({launch.market}, {launch.instance_type})"
             site.tell(
                 "needs_a_person",

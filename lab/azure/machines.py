@@ -234,9 +234,7 @@ def _judged(world: World, vm: Vm, operation: Json) -> None:
     return _comes_up(world, vm, operation, error)
 
 
-def _comes_up(
-    world: World, vm: Vm, operation: Json, error: tuple[str, str] | None, whole: Json | None = None
-) -> None:
+def _comes_up(world: World, vm: Vm, operation: Json, error: tuple[str, str] | None, whole: Json | None = None) -> None:
     """Or not. `whole`: the error as its operation has it."""
     world.done(operation, whole or error)
     if error is None:

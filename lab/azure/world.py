@@ -287,7 +287,9 @@ class World(Timeline):
 
         def gone() -> None:
             now = self.now()
-            held = {id: nic for id, nic in self.nics.items() if inside in id.lower() and self.reserved_s.get(id, 0) > now}
+            held = {
+                id: nic for id, nic in self.nics.items() if inside in id.lower() and self.reserved_s.get(id, 0) > now
+            }
             for vm in [each for each in self.vms.values() if each.group.lower() == key]:
                 self.remove(vm)
             for store in (self.nics, self.disks, self.scale_sets):

@@ -237,7 +237,11 @@ class _Bulk:
         n = len(self.names)
         text = f"Requested minimum count of {n} VMs could not be created."
         summary = {"code": "VM_MIN_COUNT_NOT_REACHED", "message": text}
-        causes = [each for m, each in enumerate(self.failed) if each not in self.failed[:m]] if self.world.assumed.cause_in_bulk else []
+        causes = (
+            [each for m, each in enumerate(self.failed) if each not in self.failed[:m]]
+            if self.world.assumed.cause_in_bulk
+            else []
+        )
         self._over(summary, *causes)
 
     def _over(self, *errors: Json) -> None:

@@ -4,10 +4,10 @@ the real controller: for an hour in which the hall is full, and then no more.
 
 import pytest
 
-from ironburst.adapters.azure import errors as azure_errors
 from tests.fakes import direct
 from tests.faults import test_azure, test_google
-from tests.faults.reported import AZURE, GOOGLE, Reported
+from tests.faults.reported import GOOGLE, Reported
+from tests.faults.reported_azure import AZURE
 from tests.faults.story import HOUR
 
 HALL_S = 4800.0
@@ -37,7 +37,9 @@ class OnGoogle(test_google.OnGoogle):
             fault = lab.fault("instances.bulkInsert", row.status, reason=row.code, message=row.text, times=-1)
             return lambda: lab.faults.remove(fault)
         said, model = {"code": row.code, "message": row.text} | row.more, {"spot": "SPOT", "": None}[row.market]
-        lab.fails = lambda _, properties: said if model in (None, properties["scheduling"]["provisioningModel"]) else None
+        lab.fails = lambda _, properties: (
+            said if model in (None, properties["scheduling"]["provisioningModel"]) else None
+        )
         return lambda: setattr(lab, "fails", lambda *_: None)
 
     def asked(self):
@@ -80,7 +82,9 @@ class OnAzure(test_azure.OnAzure):
         return len(self.launches())
 
 
-@pytest.fixture(params=[*((OnGoogle, row) for row in GOOGLE), *((OnAzure, row) for row in AZURE)], ids=lambda p: p[1].id)
+@pytest.fixture(
+    params=[*((OnGoogle, row) for row in GOOGLE), *((OnAzure, row) for row in AZURE)], ids=lambda p: p[1].id
+)
 def case(request, tmp_path):
     cls, row = request.param
     story = cls(tmp_path / "site")
@@ -88,27 +92,78 @@ def case(request, tmp_path):
     story.cloud.lab.close()
 
 
+# how often a launch is asked for in the first hour (two jobs, two markets, two zones), at most; for how many seconds a
+# place is closed, at least (None: until a person opens it; 0: it isn't); whether a person is called
+KINDS = {
+    "no capacity": (18, 600, False),
+    "quota": (4, 3600, False),  # of a market and its zones together: never each tick
+    "refused": (24, 60, True),
+    "failed": (14, 240, True),
+    "never up": (2, 3600, False),
+    "shut": (2, None, True),
+    "again": (2, 0, False),  # the same launch is repeated
+}
+
+
 def test_for_an_hour(case):
     story, row = case
-    over = story.says(row)
-    began = story.clock.at
+    over, began = story.says(row), story.clock.at
     while story.clock.at < began + HOUR:
         story.tick()
-    rows = story.ledger.all_cool_downs()
-    events = [(e.kind, e.text[:400]) for e in story.ledger.events()]
-    import collections, functools
-    print = functools.partial(__builtins__["print"], file=open("/tmp/threads/out/" + row.id.replace("/", "_"), "w"), flush=True)
-    print("\nASKED", story.asked(), row.kind, collections.Counter(k for k, _ in events))
-    for r in rows:
-        print("  COOL", r.market, r.zone, r.nodes, None if r.until_s is None else round(r.until_s - r.at_s), r.strikes, r.reason[:50])
-    print("  JOBS", story.jobs(), {j: [e for e in events if e[0] == "launched"][:2] for j in (1,)})
-    for e in [e for e in events if e[0] in ("needs_a_person", "unknown", "trouble", "orphan")][:4]:
-        print("  ", e)
-    missing = [w for w in row.says if not any(w in e.text for e in story.ledger.events())]
-    print("  MISSING", missing, "LONGEST", max(len(e.text) for e in story.ledger.events()))
+    most, closed_s, called = KINDS[row.kind]
+    assert story.asked() <= most + (2 if row.market else 0)
+    events = list(story.ledger.events())
+    texts = [each.text for each in events]
+    for part in row.says:
+        assert any(part in text for text in texts), (part, texts[-4:])
+    assert max(map(len, texts)) < 2000
+    assert any(each.kind == "needs_a_person" for each in events) == called
+    rows = [each for each in story.ledger.all_cool_downs() if each.until_s is None or each.until_s > story.clock.at]
+    if row.market:  # the other market has machines: nobody waits
+        done = [story.slurm.state(job) for job in (story.gang, story.single)]
+        assert done == ["COMPLETED", "COMPLETED"]
+        assert {each.market for each in story.ledger.all_cool_downs()} <= {"spot"}
+    elif closed_s == 0:
+        assert rows == []
+    else:
+        assert {each.market for each in rows} == {"spot", "on-demand"}
+        lasts = [each.until_s and each.until_s - each.at_s for each in rows]
+        assert set(lasts) == {None} if closed_s is None else min(lasts) >= closed_s
     over()
-    try:
-        story.end(); story.check(again=(story.gang, story.single))
-        print("  END ok", [f.started for f in story.slurm.jobs.values()])
-    except AssertionError as e:
-        print("  END BAD", str(e)[:1500])
+    story.end()
+    story.check(again=(story.gang, story.single))
+
+
+class ForADay(OnAzure):
+    runs_s, tick_s = (20 * HOUR, 600.0, 400.0), 60.0
+
+
+def test_an_image_that_never_reports_is_given_up(tmp_path):
+    """https://github.com/Azure/aks-engine/issues/3694: each launch is paid for until Azure gives it up."""
+    story = ForADay(tmp_path / "site")
+    story.says(next(row for row in AZURE if row.kind == "never up"))
+    asked = []
+    for _ in range(8):
+        end = story.clock.at + HOUR
+        while story.clock.at < end:
+            story.tick()
+        asked.append(story.asked())
+    (said,) = {each.text for each in story.ledger.events() if each.kind == "needs_a_person"}
+    assert "didn't join" in said and "OSProvisioningTimedOut" in said and "ironburst open p5" in said
+    assert asked[-1] == asked[3] <= 4
+    story.cloud.lab.close()
+
+
+@pytest.mark.parametrize("text", ["standardNDSH100v5Family Cores", "LowPriorityCores"])
+def test_an_interface_that_is_kept_is_deleted_later(tmp_path, text):
+    """NicReservedForAnotherVm: https://github.com/cloudfoundry/bosh-azure-cpi-release/issues/366"""
+    story = OnAzure(tmp_path / "site")
+    story.cloud.lab.assumed.nic_reserved_s = 180.0
+    market = "Spot" if text == "LowPriorityCores" else ""
+    over = story.says(Reported("", "OperationNotAllowed", f"exceeding approved {text} quota", "quota", market=market))
+    for _ in range(30):
+        story.tick()
+    over()
+    story.end()
+    story.check()
+    story.cloud.lab.close()
