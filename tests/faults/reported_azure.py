@@ -7,8 +7,7 @@ _MORE_AT += "specifying parameters listed in the 'Details' section for deploymen
 _OVER = "Operation could not be completed as it results in exceeding approved"
 _NARROW = "Allocation failed. VM(s) with the following constraints cannot be allocated, because the condition is too "
 _NARROW += (
-    "restrictive. Please remove some constraints and try again. Constraints applied are:\n"
-_NARROW += "  - Availability Zone\n"
+    "restrictive. Please remove some constraints and try again. Constraints applied are:\n  - Availability Zone\n"
 )
 _FAILED = "The resource operation completed with terminal provisioning state 'Failed'."
 AZURE = [
@@ -196,8 +195,8 @@ AZURE = [
         "Azure-Samples/azuresandbox/issues/196",
         "RequestDisallowedByPolicy",
         "Resource 'sql-sand-dev-l8qtydir' was disallowed by policy. Reasons: 'To learn more about the MCAPS deny "
-        "policies and ensure compliance, please refer to the following wiki: https://aka.ms/AzPolicyWiki.'. See error details "
-        "for policy resource IDs.",
+        "policies and ensure compliance, please refer to the following wiki: https://aka.ms/AzPolicyWiki.'. See "
+        "error details for policy resource IDs.",
         "refused",
         status=403,
         says=("was disallowed by policy", "aka.ms/AzPolicyWiki"),
