@@ -106,8 +106,8 @@ _FULL_TEXT = re.compile(r"existing allocation unit|not available in the cluster 
 _MALFORMED_TEXT = re.compile(
     r"cannot boot Hypervisor Generation|not supported for creation of VMs|requires Plan information in the request"
 )
-NEVER_UP = "OSProvisioning"
-"""begins the codes of a machine that ran, and didn't report that it was up"""
+NEVER_UP = {"OSProvisioningClientError", "OSProvisioningTimedOut"}
+"""of a machine that ran, and didn't report that it was up"""
 _WHICH = {
     "LowPriorityCores": "spot cores",
     "Total Regional": "all cores of the region",
@@ -233,7 +233,7 @@ def _kind(cause: ErrorInfo, status: int) -> type[CloudError]:
 
 def failed(error: CloudError) -> CloudError:
     """The same of a launch that had begun and of which nothing is left: it isn't repeated, whatever the cause."""
-    if error.code.startswith(NEVER_UP):
+    if error.code in NEVER_UP:
         return NeverUp(str(error), error.code)
     if isinstance(error, OutcomeUnknown) or type(error) is Refused:
         return LaunchFailed(str(error), error.code)
