@@ -123,6 +123,7 @@ def test_for_an_hour(case):
         done = [story.slurm.state(job) for job in (story.gang, story.single)]
         assert done == ["COMPLETED", "COMPLETED"]
         assert {each.market for each in story.ledger.all_cool_downs()} <= {"spot"}
+        assert not any(each.kind == "launched" and "(spot" in each.text for each in events)
     elif closed_s == 0:
         assert rows == []
     else:

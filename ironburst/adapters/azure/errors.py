@@ -106,7 +106,7 @@ _FULL_TEXT = re.compile(r"existing allocation unit|not available in the cluster 
 _MALFORMED_TEXT = re.compile(
     r"cannot boot Hypervisor Generation|not supported for creation of VMs|requires Plan information in the request"
 )
-NEVER_UP = {"OSProvisioningClientError", "OSProvisioningTimedOut"}
+NEVER_UP = ("OSProvisioningClientError", "OSProvisioningTimedOut")
 """of a machine that ran, and didn't report that it was up"""
 _WHICH = {
     "LowPriorityCores": "spot cores",
