@@ -7,6 +7,8 @@ from typing import Any
 
 from ironburst.ports import OutcomeUnknown
 
+_LONGEST = 1500  # characters: Azure's on a quota, with the link where more is asked for, have some 1,000
+
 
 def read(what: str, parse: Callable[[Mapping[str, Any]], Any], raw: Mapping[str, Any]) -> Any:
     """`parse(raw)`; an answer of another shape is none: OutcomeUnknown. `what`: the call."""
@@ -16,3 +18,8 @@ def read(what: str, parse: Callable[[Mapping[str, Any]], Any], raw: Mapping[str,
         raise OutcomeUnknown(
             f"{what}: an answer of a shape that isn't known ({type(error).__name__}: {error})"
         ) from None
+
+
+def shortened(text: str) -> str:
+    """The beginning of a cloud's message: some list all that there would be instead."""
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]} ..."

@@ -76,6 +76,8 @@ def _places(site: Site, lease: LeaseRow) -> list[Place]:
 
 
 def _console(site: Site, lease: LeaseRow) -> str:
+    if not lease.instance_id:
+        return "it was taken back with its console"
     try:
         words = last_words(site.cloud.console(lease.instance_id or ""))
     except CloudError as error:

@@ -9,7 +9,18 @@ from __future__ import annotations
 import json
 from dataclasses import asdict, replace
 
-from ironburst.controller import cool_downs, deadline_moves, lease_table, money, ownership, records, sightings, spending
+from ironburst.burst import backoff
+from ironburst.controller import (
+    broken_pool,
+    cool_downs,
+    deadline_moves,
+    lease_table,
+    money,
+    ownership,
+    records,
+    sightings,
+    spending,
+)
 from ironburst.controller.launch_request import launch_request
 from ironburst.controller.lease_table import OfLaunch
 from ironburst.controller.records import CoolDownRow, IntentRow, LaunchRow, LeaseRow, Place
@@ -22,6 +33,7 @@ from ironburst.ports import (
     InsufficientCapacity,
     LaunchRequest,
     Malformed,
+    NeverUp,
     Node,
     Observation,
     OutcomeUnknown,
@@ -38,6 +50,7 @@ _LONGEST_RETRY_S = 60.0
 _WORKS_S = 10.0  # a launch at which the cloud works is looked at so often
 _QUOTA_S = 3600.0
 _REFUSED_S = 60.0  # rights are known everywhere within seconds; twice as long each time, up to an hour (burst.backoff)
+_TOOK = 4.0  # a refusal that took long to come is asked for so many times later: others are asked for till then
 _Wanted = tuple[list[LeaseRow], list[Node]]  # the leases of a launch, and which of its nodes are to be powered up
 _UNNEEDED = "its jobs need it no more"
 AT_ONCE = 6  # RunInstances calls side by side: at 3 s each as many as EC2 lets one account make (2 a second)
@@ -223,6 +236,10 @@ def _answered(
         site.event("needs_a_person", text, launch=launch.id)
         everything = [Place(launch.pool, zone, launch.market, 1, launch.instance_type) for zone in launch.zones]
         _refused(site, launch, leases, intent, error, everything, None)
+    except NeverUp as error:
+        broken_pool.did_not_join(site, leases[0], str(error))
+        everywhere = [Place(launch.pool, zone, launch.market, 1, launch.instance_type) for zone in launch.zones]
+        _refused(site, launch, leases, intent, error, everywhere, _REFUSED_S)
     except Refused as error:
         here = Place(launch.pool, intent.zone, launch.market, 1, launch.instance_type)
         _refused(site, launch, leases, intent, error, [here], _REFUSED_S)
@@ -291,6 +308,7 @@ def _refused(
     Close the places (None: until somebody reopens them), and go on with the zones that are left.
     """
     now, why = site.now, error.code or str(error)
+    seconds = None if seconds is None else max(seconds, min(_TOOK * (now - intent.made_s), backoff.LONGEST_S))
     before = site.ledger.cool_down_of(places[0])
     with site.ledger.transaction():
         site.ledger.answer_intent(intent.token, "refused", now, code=error.code, error=str(error))
@@ -299,7 +317,7 @@ def _refused(
         site.ledger.move(leases, records.POWERING, now)
         text = f"{launch.market} {launch.instance_type} in {intent.zone}: {error}"
         site.event("refused", text, launch=launch.id)
-        if not isinstance(error, InsufficientCapacity | Malformed) and _stays(before, why):
+        if not isinstance(error, InsufficientCapacity | Malformed | NeverUp) and _stays(before, why):
             what = f"pool {launch.pool} ({launch.market}, {launch.instance_type})"
             site.tell(
                 "needs_a_person",

@@ -42,6 +42,12 @@ class LaunchFailed(Refused):
     """
 
 
+class NeverUp(LaunchFailed):
+    """Its machines ran, for minutes that are paid for, and didn't report that they were up: as nodes that don't join,
+    their image may be the cause, wherever it is asked for.
+    """
+
+
 class Malformed(Refused):
     """Our request itself is wrong, and the same one always will be: close the pool, report it."""
 

@@ -216,6 +216,9 @@ def _judged(world: World, vm: Vm, operation: Json) -> None:
     if world.vms.get(vm.raw["id"].lower()) is not vm or vm.properties["provisioningState"] != "Creating":
         world.done(operation, ("OperationPreempted", "The operation has been preempted by a more recent operation."))
         return None
+    if said := world.fails(vm):
+        inner = (said.get("details") or [said])[0]
+        return _comes_up(world, vm, operation, (inner["code"], inner["message"]), said)
     error = None if world.assumed.quota_at_once else _late_quota(world, vm)
     name, reservation = _reservation(world, vm)
     if error is None and reservation is not None:
@@ -231,13 +234,15 @@ def _judged(world: World, vm: Vm, operation: Json) -> None:
     return _comes_up(world, vm, operation, error)
 
 
-def _comes_up(world: World, vm: Vm, operation: Json, error: tuple[str, str] | None) -> None:
-    """Or not."""
-    world.done(operation, error)
+def _comes_up(world: World, vm: Vm, operation: Json, error: tuple[str, str] | None, whole: Json | None = None) -> None:
+    """Or not. `whole`: the error as its operation has it."""
+    world.done(operation, whole or error)
     if error is None:
         vm.properties["provisioningState"] = "Succeeded"
         return
     vm.error = error
+    for nic in vm.properties["networkProfile"]["networkInterfaces"]:
+        world.reserved_s[nic["id"]] = world.now() + world.assumed.nic_reserved_s
     vm.properties["provisioningState"] = "Failed"
     if not world.assumed.failed_stays:
         world.remove(vm)

@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from types import MappingProxyType
 from typing import Any, NamedTuple
 from urllib.parse import parse_qs, unquote, urlsplit
 
@@ -42,6 +43,7 @@ class Fault:
     rewrite: Callable[[Json], Any] | None = None  # of the answer; bytes are sent as they are
     when: Callable[[Call], bool] = lambda _: True
     headers: dict[str, str] = field(default_factory=dict)
+    more: Json = field(default_factory=dict)  # of the error: details, innererror
     hits: int = 0
 
 
@@ -161,7 +163,7 @@ class Cloud(World):
         if fault.drop:
             return None
         if fault.status:
-            return _said(Refusal(fault.status, fault.reason, fault.message, **fault.headers))
+            return _said(Refusal(fault.status, fault.reason, fault.message, **fault.headers), fault.more)
         if true is None:
             with self._lock:
                 true = self._true(asked)
@@ -193,8 +195,8 @@ def _prices(size: str, usd: float) -> list[Json]:
     return [linux | {"skuName": size, "unitPrice": usd * 4}, windows, spot]
 
 
-def _said(error: Refusal) -> Http:
-    said = {"error": {"code": error.code, "message": str(error)}}
+def _said(error: Refusal, more: Mapping[str, Any] = MappingProxyType({})) -> Http:
+    said = {"error": {"code": error.code, "message": str(error), **more}}
     return Http(error.status, json.dumps(said).encode(), error.headers)
 
 

@@ -40,6 +40,7 @@ class Assumptions:
     cause_in_view: bool = True  # the code of a failure is in its instance view
     cause_in_operation: bool = True  # and in its operation
     power_missing: int = 0  # of the next statusOnly list: so many lack ("may be missing")
+    nic_reserved_s: float = 0.0  # an interface of a machine that failed can't be deleted for so long (180 s were seen)
     deleted_twice: str = "accepted"  # what a second delete gets while the first works; or "conflict"
 
 
@@ -156,8 +157,10 @@ class World(Timeline):
         self.market: dict[str, list[str]] = {}  # publisher:offer:sku -> versions
         self.groups: dict[str, Json] = {}  # by name in lower case
         self.scale_sets: dict[str, Json] = {}  # by id in lower case
+        self.fails: Callable[[Vm], Json | None] = lambda _: None  # why a machine fails: {code, message, details?}
         self.vms: dict[str, Vm] = {}  # by id in lower case
         self.nics: dict[str, Json] = {}  # by id
+        self.reserved_s: dict[str, float] = {}  # id of an interface -> until when it is kept for a machine that failed
         self.disks: dict[str, str] = {}  # id -> its machine's id in lower case; empty: of none
         self.made: list[str] = []  # names of all machines that there ever were
         self.operations: dict[str, Json] = {}
@@ -189,10 +192,11 @@ class World(Timeline):
         self.operations[name] = {"name": name, "status": "InProgress", "startTime": self.stamp()}
         return name, self.operations[name]
 
-    def done(self, operation: Json, error: tuple[str, str] | None = None) -> None:
+    def done(self, operation: Json, error: tuple[str, str] | Json | None = None) -> None:
         operation |= {"status": "Failed" if error else "Succeeded", "endTime": self.stamp()}
         if error and self.assumed.cause_in_operation:
-            operation["error"] = {"code": error[0], "message": error[1]}
+            whole = {"code": error[0], "message": error[1]} if isinstance(error, tuple) else error
+            operation["error"] = whole
 
     # ---- what there is
     def group(self, name: str) -> Json:
@@ -282,12 +286,20 @@ class World(Timeline):
                 vm.properties["provisioningState"] = "Deleting"
 
         def gone() -> None:
+            now = self.now()
+            held = {
+                id: nic for id, nic in self.nics.items() if inside in id.lower() and self.reserved_s.get(id, 0) > now
+            }
             for vm in [each for each in self.vms.values() if each.group.lower() == key]:
                 self.remove(vm)
             for store in (self.nics, self.disks, self.scale_sets):
                 for id in [each for each in store if inside in each.lower()]:
                     del store[id]  # type: ignore[attr-defined]
-            self.groups.pop(key, None)
+            if held:  # a group with something that can't be deleted is there again, without the rest
+                self.nics |= held
+                group["properties"]["provisioningState"] = "Succeeded"
+            else:
+                self.groups.pop(key, None)
 
         self.after(self.delays.delete_s, gone)
 

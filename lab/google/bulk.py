@@ -110,7 +110,7 @@ class _Bulk:
 
     def __init__(self, world: World, zone: str, body: Json, names: list[str], request_id: str | None):
         self.world, self.zone, self.body, self.names = world, zone, body, names
-        self.group, self.made, self.failed = world.number(), list[Vm](), list[tuple[str, str]]()
+        self.group, self.made, self.failed = world.number(), list[Vm](), list[Json]()
         self.status: Json = {"status": "CREATING", "targetVmCount": len(names), "createdVmCount": 0}
         where = {"perLocationStatus": {f"zones/{zone}": self.status}}
         more: Json = {"operationGroupId": self.group, "instancesBulkInsertOperationMetadata": where}
@@ -135,7 +135,11 @@ class _Bulk:
         held = self._reserved(affinity, kind)
         model = properties.get("scheduling", {}).get("provisioningModel", "STANDARD")
         in_use = sum(vm.machine_type == kind for vm in world.vms.values())
-        if in_use >= world.quota.get(kind, in_use + 1):
+        if said := world.fails(self.zone, properties):
+            if world.assumed.failed_stays:
+                self._starts(name, properties, held or "").raw["status"] = world.assumed.failed_stays
+            self._failed(name, said)
+        elif in_use >= world.quota.get(kind, in_use + 1):
             self._fails(name, "QUOTA_EXCEEDED", f"Quota for {kind} exceeded. Limit: {world.quota[kind]}.0 in region")
         elif held is None:
             text = "Specified reservation 'it' does not have available resources for the request."
@@ -144,7 +148,10 @@ class _Bulk:
             text = f"The zone '{self.zone}' does not have enough resources available to fulfill the request."
             self._fails(name, _POOL, text)
         else:
-            self._starts(name, properties, held)
+            vm = self._starts(name, properties, held)
+            self.made.append(vm)
+            self.status["createdVmCount"] = len(self.made)
+            self.inserts.append(world.operation("insert", self.zone, vm, operationGroupId=self.group))
 
     def _reserved(self, affinity: Json, kind: str) -> str | None:
         """The reservation that it runs in; empty: in none. None: the one that it must run in is full."""
@@ -159,13 +166,16 @@ class _Bulk:
         return None if consumed == "SPECIFIC_RESERVATION" else ""
 
     def _fails(self, name: str, code: str, text: str) -> None:
-        self.failed.append((code, text))
+        self._failed(name, {"code": code, "message": text})
+
+    def _failed(self, name: str, error: Json) -> None:
+        self.failed.append(error)
         self.status["failedToCreateVmCount"] = len(self.failed)
         one = self.world.operation("insert", self.zone, operationGroupId=self.group)
         one["targetLink"] = self.world.url("zones", self.zone, "instances", name)
-        self.world.done(one, (code, text))
+        self.world.done(one, error)
 
-    def _starts(self, name: str, properties: Json, reservation: str) -> None:
+    def _starts(self, name: str, properties: Json, reservation: str) -> Vm:
         world, number = self.world, self.world.number()
         disks = []
         for n, disk in enumerate(properties["disks"]):
@@ -196,11 +206,9 @@ class _Bulk:
         vm = Vm(raw, self.zone, world.now(), reservation=reservation)
         boots = next(disk["initializeParams"]["sourceImage"] for disk in properties["disks"] if disk.get("boot"))
         world.add(vm, boots.rpartition("/")[2])
-        self.made.append(vm)
-        self.status["createdVmCount"] = len(self.made)
-        self.inserts.append(world.operation("insert", self.zone, vm, operationGroupId=self.group))
         if longest := raw["scheduling"].get("maxRunDuration"):
             world.after(float(longest["seconds"]), lambda: self._ran_long(vm))
+        return vm
 
     def _ran_long(self, vm: Vm) -> None:
         if vm.raw["id"] in self.world.vms:
@@ -227,10 +235,15 @@ class _Bulk:
                 self.world.remove(vm)
         self.status["deletedVmCount"] = len(self.made)
         n = len(self.names)
-        summary = ("VM_MIN_COUNT_NOT_REACHED", f"Requested minimum count of {n} VMs could not be created.")
-        causes = list(dict.fromkeys(self.failed)) if self.world.assumed.cause_in_bulk else []
+        text = f"Requested minimum count of {n} VMs could not be created."
+        summary = {"code": "VM_MIN_COUNT_NOT_REACHED", "message": text}
+        causes = (
+            [each for m, each in enumerate(self.failed) if each not in self.failed[:m]]
+            if self.world.assumed.cause_in_bulk
+            else []
+        )
         self._over(summary, *causes)
 
-    def _over(self, *errors: tuple[str, str]) -> None:
+    def _over(self, *errors: Json) -> None:
         self.status["status"] = "DONE"
         self.world.done(self.operation, *errors)

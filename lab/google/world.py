@@ -9,6 +9,7 @@ import re
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from http import HTTPStatus
 from typing import Any
 
 from lab.google.iam import Iam
@@ -18,6 +19,7 @@ from lab.timeline import Timeline
 
 GOOGLE = "https://www.googleapis.com/compute/v1/"
 PREEMPTED = "compute.instances.preempted"
+_HTTP = {"POOL_EXHAUSTED": 503, "QUOTA": 403, "NOT_FOUND": 404}  # of an operation's error, by a part of its code
 
 
 class Refusal(Exception):
@@ -43,6 +45,7 @@ class Assumptions:
     condition_sees: str = "name"  # of an instance that a call names by its number; or "number"
     notices_s: Sequence[int] = (0, 120)  # values of preemptionNoticeDuration that are taken; none: an unknown field
     bulk_at_once: int = 10  # operations that run side by side; one more: rateLimitExceeded (documented)
+    failed_stays: str = ""  # status of an instance that is there though its insert failed (seen); empty: it isn't there
 
 
 @dataclass
@@ -89,6 +92,7 @@ class World(Timeline):
         self.refused: set[str] = set()  # permissions that a caller lacks in the project
         self.spot_usd: dict[str, float] = {}  # by machine type
         self.silent: set[str] = set()  # zones that give no answer
+        self.fails: Callable[[str, Json], Json | None] = lambda *_: None  # zone, properties -> why an insert fails
         self.vms: dict[str, Vm] = {}  # by number
         self.iam = Iam()
         self.secrets: dict[str, bytes] = {}  # projects/P/secrets/NAME
@@ -131,11 +135,13 @@ class World(Timeline):
         self._shown_s[name] = self.now() + self.delays.operations_s
         return self.operations[-1]
 
-    def done(self, operation: Json, *errors: tuple[str, str]) -> None:
+    def done(self, operation: Json, *errors: Json) -> None:
+        """`errors`: {code, message, errorDetails?}"""
         operation |= {"status": "DONE", "progress": 100, "endTime": self.stamp()}
         if errors:
-            operation["error"] = {"errors": [{"code": code, "message": text} for code, text in errors]}
-            operation |= {"httpErrorStatusCode": 400, "httpErrorMessage": "BAD REQUEST"}
+            operation["error"] = {"errors": list(errors)}
+            status = next((_HTTP[word] for word in _HTTP if word in errors[-1]["code"]), 400)
+            operation |= {"httpErrorStatusCode": status, "httpErrorMessage": HTTPStatus(status).phrase.upper()}
         self.after(self.assumed.operations_kept_s, lambda: self.operations.remove(operation))
 
     def shown_operations(self) -> Iterator[tuple[str, Json]]:

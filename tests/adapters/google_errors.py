@@ -33,6 +33,7 @@ CLASSES = {
         ("IP_SPACE_EXHAUSTED", 0),
         ("IP_SPACE_EXHAUSTED_WITH_DETAILS", 0),
         ("UNSUPPORTED_OPERATION", 0),
+        ("PREEMPTED", 0),
     ],
     QuotaReached: [
         ("QUOTA_EXCEEDED", 0),

@@ -580,7 +580,8 @@ def test_they_are_the_same_over_http_and_in_a_wrapper(bench, kind, code, text, s
 def test_a_launch_that_failed_is_never_to_be_repeated(kind, code, text, status):
     error = errors.failed(errors.gravest([errors.ErrorInfo(code, text)], PUT))
     assert error.code == code and not isinstance(error, ports.OutcomeUnknown)
-    assert type(error) is (ports.LaunchFailed if kind in (ports.Refused, ports.OutcomeUnknown) else kind)
+    undone = ports.NeverUp if code in errors.NEVER_UP else ports.LaunchFailed
+    assert type(error) is (undone if kind in (ports.Refused, ports.OutcomeUnknown) else kind)
 
 
 def test_of_several_causes_the_one_that_lasts_longest_counts():

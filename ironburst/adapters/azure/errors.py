@@ -15,11 +15,13 @@ from typing import Any, NamedTuple
 
 from azure.core.exceptions import AzureError, ClientAuthenticationError, HttpResponseError
 
+from ironburst.adapters.answers import shortened
 from ironburst.ports import (
     CloudError,
     InsufficientCapacity,
     LaunchFailed,
     Malformed,
+    NeverUp,
     OutcomeUnknown,
     QuotaReached,
     Refused,
@@ -82,7 +84,13 @@ MALFORMED = {
     "ReservedResourceName",
 }
 # say that something failed, never what
-NEUTRAL = {"InvalidTemplateDeployment", "DeploymentFailed", "MultipleErrorsOccurred", "ResourceDeploymentFailure"}
+NEUTRAL = {
+    "DeploymentFailed",
+    "InvalidTemplateDeployment",
+    "MultipleErrorsOccurred",
+    "ResourceDeploymentFailure",
+    "ResourceOperationFailure",
+}
 MISSING = {"ResourceNotFound", "ResourceGroupNotFound", "NotFound"}
 THERE = {"PreconditionFailed", "ConditionNotMet", "PropertyChangeNotAllowed"}
 """of a machine that was to be made and is there already"""
@@ -94,6 +102,12 @@ _NOT_NOW = re.compile(
 )
 # of a placement that is bound to one cluster, such as a scale set's: OperationNotAllowed and InvalidParameter
 _FULL_TEXT = re.compile(r"existing allocation unit|not available in the cluster where", re.IGNORECASE)
+# of an image or a size that doesn't go with the request, mostly as BadRequest
+_MALFORMED_TEXT = re.compile(
+    r"cannot boot Hypervisor Generation|not supported for creation of VMs|requires Plan information in the request"
+)
+NEVER_UP = ("OSProvisioningClientError", "OSProvisioningTimedOut")
+"""of a machine that ran, and didn't report that it was up"""
 _WHICH = {
     "LowPriorityCores": "spot cores",
     "Total Regional": "all cores of the region",
@@ -189,7 +203,7 @@ def gravest(said: Iterable[ErrorInfo], what: str, status: int = 0) -> CloudError
     kinds = {cause: _kind(cause, status) for cause in known}
     kind = next(kind for kind in _GRAVEST if kind in kinds.values())
     first = next(cause for cause in known if kinds[cause] is kind)
-    text = "; ".join(dict.fromkeys(f"{cause.code}: {cause.text}".rstrip(": ") for cause in known))
+    text = "; ".join(dict.fromkeys(f"{cause.code}: {shortened(cause.text)}".rstrip(": ") for cause in known))
     which = next((f" ({text})" for key, text in _WHICH.items() if key in first.text), "")
     return kind(f"{what}: {text}{which if kind is QuotaReached else ''}", first.code)
 
@@ -202,6 +216,8 @@ def gravest_of(found: Iterable[CloudError]) -> CloudError:
 
 def _kind(cause: ErrorInfo, status: int) -> type[CloudError]:
     code, text = cause
+    if _MALFORMED_TEXT.search(text):
+        return Malformed
     if kind := _BY_CODE.get(code.lower()):
         return kind
     if code in ("OperationNotAllowed", "InvalidParameter") and _FULL_TEXT.search(text):
@@ -217,6 +233,8 @@ def _kind(cause: ErrorInfo, status: int) -> type[CloudError]:
 
 def failed(error: CloudError) -> CloudError:
     """The same of a launch that had begun and of which nothing is left: it isn't repeated, whatever the cause."""
+    if error.code in NEVER_UP:
+        return NeverUp(str(error), error.code)
     if isinstance(error, OutcomeUnknown) or type(error) is Refused:
         return LaunchFailed(str(error), error.code)
     return error

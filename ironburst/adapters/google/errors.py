@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from google.auth.exceptions import GoogleAuthError, TransportError
@@ -18,6 +18,7 @@ from googleapiclient.errors import Error as ApiError
 from googleapiclient.errors import HttpError
 from httplib2 import HttpLib2Error
 
+from ironburst.adapters.answers import shortened
 from ironburst.ports import (
     CloudError,
     InsufficientCapacity,
@@ -38,7 +39,9 @@ ELSEWHERE = {
     "INSUFFICIENT_CAPACITY",
     "IP_SPACE_EXHAUSTED",
     "IP_SPACE_EXHAUSTED_WITH_DETAILS",
-    "UNSUPPORTED_OPERATION",  # a spot instance that was taken back while it was made
+    # a spot instance that was taken back while it was made
+    "PREEMPTED",
+    "UNSUPPORTED_OPERATION",
 }
 # the project's; beside them whatever says QUOTA
 QUOTA = {
@@ -85,8 +88,12 @@ SAME = {
 MALFORMED = {"FIELD_SIZE_TOO_LARGE", "MISSING_REQUIRED_FIELD", "PARSE_ERROR", "REQUIRED"}
 # says that not all could be made, never why
 NEUTRAL = {"VM_MIN_COUNT_NOT_REACHED"}
-# a full reservation has no code of its own; the one text that is judged (it is the autoscaler's of Kubernetes, too)
-FULL_RESERVATION = re.compile(r"Specified reservation .* does not have available resources for the request")
+# Texts that are judged, because what they say has no code of its own: a full reservation (as the Kubernetes autoscaler
+# does), a spot instance that was taken back, and a disk or GPU that the machine type doesn't take
+_ELSEWHERE_TEXT = re.compile(
+    r"Specified reservation .* does not have available resources for the request|failed to start due to preemption"
+)
+_MALFORMED_TEXT = re.compile(r"not compatible for creating instance")
 
 # of several causes the one that lasts longest: as long as it is there, the others don't matter
 _GRAVEST = (Malformed, QuotaReached, InsufficientCapacity, Refused, Throttled, OutcomeUnknown)
@@ -152,13 +159,15 @@ def gravest(causes: Iterable[Cause], what: str, status: int = 0) -> CloudError:
     kinds = {cause: _kind(cause, status) for cause in known}
     kind = next(kind for kind in _GRAVEST if kind in kinds.values())
     first = next(cause for cause in known if kinds[cause] is kind)
-    said = "; ".join(dict.fromkeys(f"{cause.code}: {cause.text}".rstrip(": ") for cause in known))
+    said = "; ".join(dict.fromkeys(f"{cause.code}: {shortened(cause.text)}".rstrip(": ") for cause in known))
     return kind(f"{what}: {said}", first.code)
 
 
 def _kind(cause: Cause, status: int) -> type[CloudError]:
     code = canonical(cause.code)
-    if code in ELSEWHERE or FULL_RESERVATION.search(cause.text):
+    if _MALFORMED_TEXT.search(cause.text):
+        return Malformed
+    if code in ELSEWHERE or _ELSEWHERE_TEXT.search(cause.text):
         return InsufficientCapacity
     if code in SLOWED:
         return Throttled
@@ -178,7 +187,7 @@ def of_operation(operations: Iterable[Mapping[str, Any]], what: str, *, spot: bo
     back: nothing of it is to be repeated, whatever the cause.
     """
     causes = [
-        Cause(str(each.get("code", "")), str(each.get("message", "")))
+        Cause(str(each.get("code", "")), "; ".join((str(each.get("message", "")), *_details(each))))
         for operation in operations
         for each in (operation.get("error") or {}).get("errors", [])
     ]
@@ -189,3 +198,13 @@ def of_operation(operations: Iterable[Mapping[str, Any]], what: str, *, spot: bo
     if isinstance(error, OutcomeUnknown) or type(error) is Refused:
         return LaunchFailed(str(error), error.code)
     return error
+
+
+def _details(error: Mapping[str, Any]) -> Iterator[str]:
+    """What an operation's error says beside its message: which quota it is, and which zones have such machines."""
+    for each in error.get("errorDetails") or []:
+        if quota := each.get("quotaInfo"):
+            of = ", ".join(f"{key} {value}" for key, value in sorted((quota.get("dimensions") or {}).items()))
+            yield f"quota {quota.get('metricName', '')} ({quota.get('limitName', '')}; {of}): {quota.get('limit', '?')}"
+        if zones := ((each.get("errorInfo") or {}).get("metadatas") or {}).get("zonesAvailable"):
+            yield f"there is capacity in {zones}"

@@ -102,4 +102,4 @@ def ended(id: Id, reason: str, began_s: float) -> Instance:
 
 def provisional(shown: Instance) -> bool:
     """Whether it may be one whose launch isn't over."""
-    return shown.state in (LAUNCHING, "pending", "running", "stopping")
+    return shown.state in (LAUNCHING, "pending", "running", "stopping", "stopped")
