@@ -39,13 +39,13 @@ class Holes:
         self._gpus: NDArray[np.int64] = np.zeros(32, dtype=np.int64)
         self._of: list[_Hole | None] = []
         self._unused: list[int] = []
-        self._longest = 0.0  # none is longer
+        self._longest: list[float] = []  # by GPUs, less one: no hole that has so many is longer
 
     def copy(self) -> Holes:
         """As they are now, to be changed apart."""
         apart = copy(self)
         apart._begin, apart._until, apart._gpus = self._begin.copy(), self._until.copy(), self._gpus.copy()
-        apart._of, apart._unused = self._of.copy(), self._unused.copy()
+        apart._of, apart._unused, apart._longest = self._of.copy(), self._unused.copy(), self._longest.copy()
         return apart
 
     def add(self, row: int, begins: Sequence[float], until: float) -> None:
@@ -54,8 +54,11 @@ class Holes:
             return
         entries: list[int] = []
         hole, count = _Hole(row, begins, until, entries), len(begins)
+        self._longest += [0.0] * (count - len(self._longest))
         for gpus in range(1, count + 1):
             begin = begins[gpus - 1]
+            if until - begin > self._longest[gpus - 1]:
+                self._longest[gpus - 1] = until - begin
             if gpus < count and begins[gpus] == begin:
                 continue
             if until - begin < LEAST_HOLE_S:
@@ -71,11 +74,10 @@ class Holes:
                         column.resize(2 * len(column), refcheck=False)
             self._begin[entry], self._until[entry], self._gpus[entry] = begin, until, gpus
             entries.append(entry)
-        self._longest = max(self._longest, until - begins[0])
 
     def earliest(self, gpus: int, nodes: int, lasts: float) -> tuple[float, list[int]] | None:
         """(start, entries of holes on different rows) for a job of that many nodes."""
-        if lasts > self._longest:
+        if gpus > len(self._longest) or lasts > self._longest[gpus - 1]:
             return None
         used = len(self._of)
         begin = self._begin[:used]

@@ -50,13 +50,18 @@ def _needed_soon(
     """Ids of leases that a waiting job is expected to need within the boot
     time of their like: as many as it has nodes.
     """
-    pools = snapshot.pool_of
-    if not (left := [lease for lease in leases if lease.pool in pools]):
+    pools, now_s = snapshot.pool_of, snapshot.now_s
+    left = [
+        (lease.id, (pool.name, lease.market), pool.each, now_s + pool.boot_s)
+        for lease in leases
+        if (pool := pools.get(lease.pool)) is not None
+    ]
+    if not left:
         return frozenset()
     jobs = {job.id: job for job in snapshot.waiting}
-    horizon_s = snapshot.now_s + max(pools[lease.pool].boot_s for lease in left)
+    horizon_s = max([boots_by_s for *_, boots_by_s in left])
     needed: set[str] = set()
-    there = {(lease.pool, lease.market) for lease in left}
+    there = {place for _, place, *_ in left}
     for wait in waits:
         if not left:
             break
@@ -67,15 +72,13 @@ def _needed_soon(
         if there.isdisjoint(places):
             continue
         fitting = [
-            lease.id
-            for lease in left
-            if (lease.pool, lease.market) in places
-            and job.each.within(pools[lease.pool].each)
-            and wait.rent_s <= snapshot.now_s + pools[lease.pool].boot_s
+            id
+            for id, place, each, boots_by_s in left
+            if place in places and job.each.within(each) and wait.rent_s <= boots_by_s
         ]
         if fitting:
             needed.update(fitting[: job.nodes])
-            left = [lease for lease in left if lease.id not in needed]
+            left = [lease for lease in left if lease[0] not in needed]
     return frozenset(needed)
 
 
@@ -106,13 +109,14 @@ def _idle(snapshot: Snapshot, pool: Pool, lease: Lease, history: IdleHistory, ne
     keep_s = idle.keep_s(history, terms, lease.usd_per_hour)
     paid_until_s = terms.same_until_s(idle_s)
     lead_s = min(LEAD_S, terms.increment_s / 2)  # end it just before the next increment begins
+    ends = pool.ends_s is not None and snapshot.now_s >= pool.ends_s - LEAD_S
+    if not ends and idle_s < pool.idle_s and (needed or paid_until_s < keep_s or idle_s < paid_until_s - lead_s):
+        return "", history
     for_long = f"idle for {explain.duration(idle_s)}"
-    if pool.ends_s is not None and snapshot.now_s >= pool.ends_s - LEAD_S:
-        reason = f"{for_long}, and pool {pool.name}'s capacity is taken back at {explain.at(pool.ends_s)}"
+    if ends:
+        reason = f"{for_long}, and pool {pool.name}'s capacity is taken back at {explain.at(pool.ends_s or 0.0)}"
     elif idle_s >= pool.idle_s:  # what a person set, and what was set aside for it
         reason = f"{for_long}, the pool's limit is {explain.duration(pool.idle_s)}"
-    elif needed or paid_until_s < keep_s or idle_s < paid_until_s - lead_s:
-        return "", history
     elif keep_s >= terms.break_even_s:
         boot = f"a boot of {explain.duration(terms.buy_s)} at its price"
         reason = f"{for_long}, which has cost as much as having it again: {boot}"

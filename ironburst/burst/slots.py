@@ -128,10 +128,13 @@ class Slots:
         open_ones, full = list[Lease](), list[Lease]()
         for lease in snapshot.leases:
             if (pool := pools.get(lease.pool)) is not None:
-                there = on.get(lease.node) if lease.state != "coming" else None
+                coming = lease.state == "coming"
+                jobs = _counting_on(lease, promised) if coming else on.get(lease.node, ())
                 # most rented nodes are full: no slot has to be made of them
-                is_full = there is not None and sum([job.each.gpus for job in there]) >= pool.each.gpus
-                (full if is_full else open_ones).append(lease)
+                if sum([job.each.gpus for job in jobs]) < pool.each.gpus:
+                    open_ones.append(lease)
+                elif not coming:
+                    full.append(lease)
         return (
             [slot(lease) for lease in open_ones if usable(lease, nodes.get(lease.node))],
             cache(lambda: [slot(lease) for lease in full if usable(lease, nodes.get(lease.node))]),
@@ -196,8 +199,14 @@ def room_of(lease: Lease, pool: Pool, node: Node | None, there: Iterable[Job]) -
     return Room.of(has, there)
 
 
+def _counting_on(lease: Lease, promised: Mapping[int, Job]) -> list[Job]:
+    """The jobs that it is promised to: what waits, and what goes to spot."""
+    jobs = [promised[number] for number in dict.fromkeys(lease.jobs) if number in promised]
+    return [job for job in jobs if job.pending or lease.market == "spot"]
+
+
 def _slot(
-    lease: Lease, pool: Pool, node: Node | None, there: Sequence[Job], pending: Mapping[int, Job], now_s: float
+    lease: Lease, pool: Pool, node: Node | None, there: Sequence[Job], promised: Mapping[int, Job], now_s: float
 ) -> Slot:
     """`there`: the jobs on its node."""
     coming = lease.state == "coming"
@@ -209,10 +218,10 @@ def _slot(
         if job.pending:
             busy_until_s = max(busy_until_s, ready_s + (job.time_limit_s or 0.0))
     on_it = {job.id for job in there}
-    for number in dict.fromkeys(lease.jobs):
-        if number not in on_it and (promised := pending.get(number)) and (promised.pending or lease.market == "spot"):
-            room.take(promised)
-            busy_until_s = max(busy_until_s, ready_s + (promised.time_limit_s or 0.0))
+    for job in _counting_on(lease, promised):
+        if job.id not in on_it:
+            room.take(job)
+            busy_until_s = max(busy_until_s, ready_s + (job.time_limit_s or 0.0))
     return Slot(
         node=lease.node,
         pool=pool,

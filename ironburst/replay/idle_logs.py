@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from ironburst.burst import CoolDown, Pool, idle, idle_log, release
 from ironburst.burst.idle import Terms
@@ -43,11 +43,11 @@ class IdleLogs:
         """This number of nodes is rented again."""
         self._logs[pool] = idle_log.launched(self._logs[pool], nodes, now_s)
 
-    def tidy(self, leases_of: Mapping[str, Iterable[LiveLease]], now_s: float) -> None:
-        """Drop what makes no difference any more. `leases_of`: all of each pool."""
+    def tidy(self, alive: Callable[[str], LiveLease | None], now_s: float) -> None:
+        """Drop what makes no difference any more. `alive`: a lease by its id; None: it has ended."""
         for pool, log in self._logs.items():
             if log.idle or log.away:
-                ready = {lease.id for lease in leases_of[pool] if lease.state == "ready"}
+                ready = {id for id in log.idle if (lease := alive(id)) and lease.state == "ready"}
                 self._logs[pool] = idle_log.tidied(log, ready, now_s)
 
     def look_again_s(self, lease: LiveLease, cool_downs: Sequence[CoolDown]) -> float:

@@ -37,9 +37,9 @@ class LiveLease:
     joined_s: float = math.inf
     gpu_s: dict[int, float] = field(default_factory=dict)
     _busy_from_s: float = 0.0
+    # as the policy sees them; None: something has changed since
     _seen: Lease | None = None
-    _seen_node: tuple[str, Node] | None = None  # in this state
-    _seen_of: tuple[object, ...] = ()  # what may change of it
+    _seen_node: Node | None = None
 
     @property
     def prepaid(self) -> bool:
@@ -51,11 +51,30 @@ class LiveLease:
         """GPUs that no job has."""
         return self.pool.each.gpus - sum(self.on.values())
 
+    def joins(self, at_s: float) -> None:
+        """Its node has registered."""
+        self.state, self.joined_s = "joined", at_s
+        self._seen = self._seen_node = None
+
+    def assign(self, number: int, until_s: float) -> None:
+        """A job counts on it, and money is set aside up to then."""
+        self.committed_until_s = max(self.committed_until_s, until_s)
+        if number not in self.waiting:
+            self.waiting.append(number)
+        self._seen = None
+
+    def dismiss(self, number: int) -> None:
+        """A job counts on it no more."""
+        self.waiting.remove(number)
+        self._seen = None
+
     def begin(self, number: int, gpus: int, now_s: float) -> None:
         """A job starts on that many of its GPUs."""
         if not self.on:
-            self._busy_from_s = now_s
-        self.state, self.worked, self.idle_since_s, self.look_s = "ready", True, None, math.inf
+            if self.state != "ready":
+                self.state, self._seen_node = "ready", None
+            self.worked, self.idle_since_s, self.look_s, self._busy_from_s = True, None, math.inf, now_s
+            self._seen = None
         self.on[number] = gpus
 
     def end(self, number: int, start_s: float, now_s: float) -> None:
@@ -64,13 +83,11 @@ class LiveLease:
         self.gpu_s[number] = self.gpu_s.get(number, 0.0) + gpus * (now_s - start_s)
         if not self.on:
             self.busy_s += now_s - self._busy_from_s
-            self.idle_since_s = now_s
+            self.idle_since_s, self._seen = now_s, None
 
     def seen(self) -> Lease:
         """As the policy sees it; one and the same object while nothing changes: much is remembered by identity."""
-        seen_of = (self.state, self.committed_until_s, self.idle_since_s, self.worked, *self.waiting)
-        if self._seen is None or seen_of != self._seen_of:
-            self._seen_of = seen_of
+        if self._seen is None:
             self._seen = Lease(
                 id=self.id,
                 launch=self.launch,
@@ -91,10 +108,9 @@ class LiveLease:
 
     def seen_node(self) -> Node:
         """Its node, as the policy sees it; one and the same object in one state."""
-        if self._seen_node is None or self._seen_node[0] != self.state:
-            node = Node(self.node, (self.pool.partition,), self.pool.each, STATES[self.state])
-            self._seen_node = self.state, node
-        return self._seen_node[1]
+        if self._seen_node is None:
+            self._seen_node = Node(self.node, (self.pool.partition,), self.pool.each, STATES[self.state])
+        return self._seen_node
 
     def charges(self) -> dict[int, float]:
         """USD of the time that it was busy, by job: in proportion to the GPU-seconds used."""

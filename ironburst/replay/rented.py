@@ -12,6 +12,7 @@ import heapq
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from itertools import chain
 from typing import NamedTuple
 
 from ironburst.burst import Assign, Decision, Job, Launch, Lease, Move, Node, Pool, Release, Widen
@@ -20,7 +21,7 @@ from ironburst.replay.idle_logs import IdleLogs
 from ironburst.replay.leases import LeasedRun, LiveLease
 from ironburst.replay.outcome import Bill, Fates
 from ironburst.replay.provider import Capacity, SimulatedCloud, taken_back_after_s
-from ironburst.replay.view import OFF, RentedView
+from ironburst.replay.view import OFF, JobsOn, RentedView
 
 KEPT_S = 60.0  # a lease that was kept though its time was over is looked at again after this
 LOOK_S = 600.0  # jobs that move are looked at again after this
@@ -37,8 +38,6 @@ class _Event(NamedTuple):
 class _Shown(NamedTuple):
     """What the policy sees of leases and the jobs on them."""
 
-    leases_of: dict[str, list[LiveLease]]  # by pool
-    names: dict[str, tuple[str, ...]]  # of its nodes, by pool
     nodes: tuple[Node, ...]
     leases: tuple[Lease, ...]
     jobs: tuple[Job, ...]
@@ -61,6 +60,8 @@ class Rented:
         self._declared = {pool.name: pool for pool in cloud.pools}
         self._unrented = {pool.name: list(reversed(pool.nodes)) for pool in cloud.pools}  # the next one last
         self._leases: dict[str, LiveLease] = {}  # by node, in the order of their launch
+        self._leases_of: dict[str, dict[str, LiveLease]] = {pool.name: {} for pool in cloud.pools}
+        self._unused: set[LiveLease] = set()  # those without a job on them
         self._runs: dict[int, LeasedRun] = {}
         self._launches = self._planned = 0
         self._events: list[_Event] = []
@@ -71,6 +72,9 @@ class Rented:
         self._seen_pools: dict[str, Pool] = {}
         self._seen: _Shown | None = None  # None: something has changed since
         self._nodes_seen: tuple[Node, ...] = ()  # one and the same object while nothing changes
+        self._nodes_of: dict[str, tuple[Node, ...]] = {}  # of the pools whose nodes are as they were seen last
+        self._names: dict[str, tuple[str, ...]] = {}
+        self._jobs_on = JobsOn()
         self._off = {name: Node(name, (pool.partition,), pool.each, OFF) for pool in cloud.pools for name in pool.nodes}
 
     # ---- what the play asks
@@ -112,13 +116,14 @@ class Rented:
         if self._seen is None:
             self._seen = self._look()
         seen = self._seen
-        self._idle_logs.tidy(seen.leases_of, self.now_s)
+        self._idle_logs.tidy(self._alive, self.now_s)
         return RentedView(
-            pools=tuple([self._seen_pool(pool, seen.names[pool.name]) for pool in self.cloud.pools]),
+            pools=tuple([self._seen_pool(pool, self._names[pool.name]) for pool in self.cloud.pools]),
             nodes=seen.nodes,
             leases=seen.leases,
             cool_downs=self._cool_downs.at(self.now_s),
             jobs=seen.jobs,
+            jobs_on=self._jobs_on,
         )
 
     def take_done(self) -> list[int]:
@@ -130,9 +135,9 @@ class Rented:
         """Nothing rented waits for these jobs any more."""
         jobs = set(jobs)
         for lease in self._leases.values():
-            if lease.waiting and not jobs.isdisjoint(lease.waiting):
+            for number in jobs.intersection(lease.waiting) if lease.waiting else ():
                 self._seen = None
-                lease.waiting = [number for number in lease.waiting if number not in jobs]
+                lease.dismiss(number)
                 self._want_decision(self.now_s)
 
     def apply(self, decision: Decision, pending: Mapping[int, Job]) -> list[int]:
@@ -167,20 +172,16 @@ class Rented:
     # ---- what the policy sees
 
     def _look(self) -> _Shown:
-        leases_of: dict[str, list[LiveLease]] = {pool.name: [] for pool in self.cloud.pools}
-        for lease in self._leases.values():
-            leases_of[lease.pool.name].append(lease)
-        names: dict[str, tuple[str, ...]] = {}
-        nodes: list[Node] = []
-        for name, of_it in leases_of.items():
-            unrented = self._unrented[name][: -SHOWN - 1 : -1]
-            names[name] = (*[lease.node for lease in of_it], *unrented)
-            nodes += [lease.seen_node() for lease in of_it]
-            nodes += [self._off[node] for node in unrented]
-        if self._nodes_seen != (nodes_seen := tuple(nodes)):
-            self._nodes_seen = nodes_seen
+        for name, of_it in self._leases_of.items():
+            if name not in self._nodes_of:
+                unrented = self._unrented[name][: -SHOWN - 1 : -1]
+                self._names[name] = (*of_it, *unrented)
+                off = [self._off[node] for node in unrented]
+                self._nodes_of[name] = (*[lease.seen_node() for lease in of_it.values()], *off)
+        if self._nodes_seen != (nodes := tuple(chain(*[self._nodes_of[name] for name in self._leases_of]))):
+            self._nodes_seen = nodes
         leases = tuple([lease.seen() for lease in self._leases.values()])
-        return _Shown(leases_of, names, self._nodes_seen, leases, tuple([run.seen for run in self._runs.values()]))
+        return _Shown(self._nodes_seen, leases, tuple([run.seen for run in self._runs.values()]))
 
     def _seen_pool(self, pool: Pool, nodes: tuple[str, ...]) -> Pool:
         seen, history = self._seen_pools.get(pool.name), self._idle_logs.history(pool.name)
@@ -203,11 +204,9 @@ class Rented:
 
     def _assign(self, assign: Assign) -> None:
         self._seen = None
-        for lease in self._leases.values():
-            if lease.id in assign.leases:
-                lease.committed_until_s = max(lease.committed_until_s, assign.committed_until_s)
-                if assign.job not in lease.waiting:
-                    lease.waiting.append(assign.job)
+        for id in assign.leases:
+            if lease := self._alive(id):
+                lease.assign(assign.job, assign.committed_until_s)
 
     def _launch(self, launch: Launch) -> None:
         pool, now_s = self._declared[launch.pool], self.now_s
@@ -216,11 +215,12 @@ class Rented:
             self._want_decision(now_s + self.tick_s)
             return
         self._seen = None
+        self._nodes_of.pop(pool.name, None)
         self._launches += 1
         self._idle_logs.launched(pool.name, len(launch.nodes), now_s)
         for n, node in enumerate(launch.nodes):
             self._unrented[pool.name].remove(node)
-            lease = self._leases[node] = LiveLease(
+            lease = self._leases[node] = self._leases_of[pool.name][node] = LiveLease(
                 id=f"{self._launches}/{node}",
                 launch=str(self._launches),
                 node=node,
@@ -233,6 +233,7 @@ class Rented:
                 waiting=list(launch.jobs),
                 instance_type=launch.instance_type,
             )
+            self._unused.add(lease)
             if trace := self.cloud.spot_of(launch.market, zone):
                 left_s = trace.goes_s(now_s) - now_s
             else:
@@ -262,13 +263,17 @@ class Rented:
         self._seen = None
         for lease in self._leases.values():
             if job.id in lease.waiting:
-                lease.waiting.remove(job.id)
+                lease.dismiss(job.id)
         for lease in leases:
             if not lease.on:
+                self._unused.remove(lease)
                 self._idle_logs.used(lease, self._cool_downs.at(now_s), now_s)
+                if lease.state != "ready":
+                    self._nodes_of.pop(lease.pool.name, None)
             lease.begin(job.id, job.each.gpus, now_s)
         end_s = now_s + float(self.fates.left_s[job.id]) / leases[0].pool.speed
-        self._runs[job.id] = LeasedRun.of(job, leases, now_s, end_s)
+        run = self._runs[job.id] = LeasedRun.of(job, leases, now_s, end_s)
+        self._jobs_on.begin([run.seen])
         if job.saves_s is not None:
             self._saving.add(job.id)
         self._plan(end_s, "ends", str(job.id))
@@ -295,7 +300,9 @@ class Rented:
         return lease if lease and lease.id == id else None
 
     def _joins(self, lease: LiveLease, at_s: float) -> None:
-        lease.state, lease.joined_s, self._seen = "joined", at_s, None
+        lease.joins(at_s)
+        self._seen = None
+        self._nodes_of.pop(lease.pool.name, None)
         self._want_decision(at_s)
 
     def _run_ends(self, number: int, at_s: float) -> None:
@@ -315,10 +322,12 @@ class Rented:
     def _leaves(self, run: LeasedRun, at_s: float) -> None:
         del self._runs[run.number]
         self._seen = None
+        self._jobs_on.end([run.seen])
         self._saving.discard(run.number)
         for lease in run.leases:
             lease.end(run.number, run.start_s, at_s)
             if not lease.on:
+                self._unused.add(lease)
                 if not lease.prepaid:
                     self._idle_logs.began(lease, at_s)
                 self._plan_look(lease, at_s)
@@ -342,8 +351,10 @@ class Rented:
         return jobs
 
     def _end(self, lease: LiveLease, at_s: float, interrupted: bool) -> None:
-        del self._leases[lease.node]
+        del self._leases[lease.node], self._leases_of[lease.pool.name][lease.node]
+        self._unused.discard(lease)
         self._seen = None
+        self._nodes_of.pop(lease.pool.name, None)
         self._unrented[lease.pool.name].append(lease.node)
         for number, usd in lease.charges().items():
             self.fates.usd[number] += usd
@@ -359,7 +370,7 @@ class Rented:
     def _plan_looks(self) -> None:
         """After a decision: when the next one is wanted for the leases that idle."""
         now_s = self.now_s
-        for lease in self._leases.values():
+        for lease in self._unused:
             if lease.idle_since_s is not None and not lease.prepaid and lease.state == "ready":
                 if lease.look_s <= now_s:
                     self._plan_look(lease, now_s)

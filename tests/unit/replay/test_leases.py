@@ -41,7 +41,7 @@ def test_the_policy_sees_one_and_the_same_object_until_something_changes():
     live = lease()
     seen = live.seen()
     assert live.seen() is seen and seen.jobs == (7,)
-    live.waiting.append(8)
+    live.assign(8, 0.0)
     assert live.seen() is not seen and live.seen().jobs == (7, 8)
 
 

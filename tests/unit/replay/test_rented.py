@@ -2,6 +2,7 @@
 is prepaid.
 """
 
+from copy import copy
 from dataclasses import replace
 
 import numpy as np
@@ -9,6 +10,7 @@ import pytest
 
 from ironburst.burst import Policy, Pool, Resources, decide
 from ironburst.burst.cost import billed_s
+from ironburst.burst.snapshot import jobs_on
 from ironburst.replay.home import Home
 from ironburst.replay.provider import Capacity, Shortage, SimulatedCloud
 from ironburst.replay.rented import Rented
@@ -183,14 +185,26 @@ def test_the_books_add_up(seed):
     assert not np.array_equal(reseeded.start_s, played.start_s)
 
 
+def knows_nothing(rented):
+    """The same, without what the policy saw of it before."""
+    anew = copy(rented)
+    anew._leases = {node: replace(lease, _seen=None, _seen_node=None) for node, lease in rented._leases.items()}
+    anew._leases_of = {pool: {node: anew._leases[node] for node in of_it} for pool, of_it in rented._leases_of.items()}
+    anew._nodes_of, anew._names = {}, {}
+    return anew
+
+
 def test_what_the_policy_sees_is_as_it_is_also_where_it_was_kept(monkeypatch):
     view, kept = Rented.view, []
 
     def seen(rented):
         kept.append(rented._seen is not None)
-        shown, now = view(rented), rented._look()
+        shown, anew = view(rented), knows_nothing(rented)
+        now = anew._look()
         assert (shown.nodes, shown.leases, shown.jobs) == (now.nodes, now.leases, now.jobs)
-        assert [pool.nodes for pool in shown.pools] == list(now.names.values())
+        assert [pool.nodes for pool in shown.pools] == [anew._names[pool.name] for pool in shown.pools]
+        assert shown.jobs_on == jobs_on(shown.jobs)
+        assert {lease.node for lease in rented._unused} == {lease.node for lease in shown.leases} - set(shown.jobs_on)
         return shown
 
     monkeypatch.setattr(Rented, "view", seen)
