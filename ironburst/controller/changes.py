@@ -124,9 +124,9 @@ def _new(items: list[Any]) -> list[Any]:
     return runs
 
 
-def _shape(item: Any) -> tuple[type, tuple[str, ...]]:
+def _shape(item: Any) -> tuple[Any, tuple[str, ...]]:
     """Items with the same one can stand in columns; without names: in none."""
-    kind = type(item)
+    kind: Any = type(item)
     return (kind, tuple(item)) if kind is dict else (kind, names_said(item) if fields_of(kind) else ())
 
 
