@@ -13,11 +13,14 @@ Market = Literal["on-demand", "spot", "capacity-block"]
 
 @dataclass(frozen=True)
 class Price:
-    """USD for one instance-hour, where it comes from, and the date it was read (None for a declared price)."""
+    """USD for one instance-hour, where it comes from, and the date it was read (None for a declared price). `most`: it
+    costs that or less.
+    """
 
     usd_per_hour: float
     source: str
     as_of: date | None
+    most: bool = False
 
 
 @dataclass(frozen=True)

@@ -126,7 +126,7 @@ def _links(kind: catalog.InstanceType) -> Row:
 
 def _usd(kind: catalog.InstanceType, market: catalog.Market) -> float | None:
     listed = catalog.price(kind.name, market, kind.list_region)
-    return listed.usd_per_hour if listed else None
+    return listed.usd_per_hour if listed and not listed.most else None
 
 
 def _images(_: catalog.Region | None) -> list[Row]:

@@ -40,7 +40,7 @@ def add_parser(subparsers: Subparsers) -> None:
     )
     parser.add_argument("--network", help="of the nodes, as in 10.0.0.0/22 (default: from their addresses)")
     parser.add_argument("--region", help="of a cloud, as in us-east-1, or none: rent nothing")
-    parser.add_argument("--rent", metavar="TYPE=NODES", help="EC2 type, and how many at most (default: home's GPU, 2)")
+    parser.add_argument("--rent", metavar="TYPE=NODES", help="instance type, and how many at most (default: home's GPU, 2)")
     parser.add_argument("--budget", metavar="USD", help="the most for rented nodes in a month")
     parser.add_argument("--wait", help="mean wait that jobs should have (default: 20m)")
     parser.add_argument(

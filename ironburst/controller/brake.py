@@ -30,12 +30,15 @@ class Brake:
 
     _known: list[LeaseRow] = field(default_factory=list)
     _idle_since_s: dict[str, float] = field(default_factory=dict)  # by lease; math.inf: it was busy when last seen
+    _given_back: set[str] = field(default_factory=set)  # leases that it has ended
+    _ended_s: dict[str, float] = field(default_factory=dict)  # by lease: when its machine was first seen to be over
 
     def remember(self, leases: Iterable[LeaseRow]) -> None:
         """A tick went well, and these leases are open. What was seen in bad times counts on, for they may not be over:
         a full disk takes a little now and then.
         """
         self._known = list(leases)
+        self._given_back, self._ended_s = set(), {}
         idle = {lease.id for lease in self._known if lease.state != records.READY or lease.idle_since_s is not None}
         self._idle_since_s = {id: since_s for id, since_s in self._idle_since_s.items() if id in idle}
 
@@ -56,7 +59,7 @@ class Brake:
             _put_back(site, open_leases, observation, said)
             idle = self._idle(site, open_leases, observation)
             self._idle_ended(site, {id: item for id, item in idle.items() if id not in ending}, said)
-        _ended(site, ending, observation, said)
+        self._given_back |= _ended(site, ending, observation, said)
         _off(site, said)
 
     def _open(self, site: Site, said: list[str]) -> list[LeaseRow]:
@@ -64,14 +67,25 @@ class Brake:
             self._known = site.ledger.leases()
         except _LEDGER as error:
             said.append(f"the ledger can't be read ({error}): {len(self._known)} leases are known from before")
+        self._note_ended(site)
         living = {id for id, instance in site.instances.items() if instance.alive}
         silent = {lease.instance_id for lease in self._known if lease.instance_id and site.silent_of(lease.pool)}
         may_live = [lease for lease in self._known if lease.instance_id in living | silent]
         return [lease for lease in may_live if lease.state != records.TERMINATED]
 
+    def _note_ended(self, site: Site) -> None:
+        """A machine that is over costs no more, though the ledger can't be told: else a ceiling seems used up, and
+        jobs are ended that it pays for (day 188 of three clouds).
+        """
+        for lease in self._known:
+            instance = site.instances.get(lease.instance_id or "")
+            hidden = instance is None and lease.id in self._given_back and not site.silent_of(lease.pool)
+            if hidden or (instance and not instance.alive and instance.state != "stopped"):
+                self._ended_s.setdefault(lease.id, site.now)
+
     def _unpayable(self, site: Site, leases: list[LeaseRow], said: list[str]) -> _Ending:
         try:
-            return {id: item for id, item in ceilings.unpayable(site).items() if item[0].instance_id}
+            return {id: item for id, item in ceilings.unpayable(site, self._ended_s).items() if item[0].instance_id}
         except _LEDGER as error:
             said.append(f"what is spent can't be read ({error}): leases end when their own time is over")
         over = "the time that money was set aside for is over, and the ledger can't be read"
@@ -108,7 +122,8 @@ class Brake:
             return
         free = (node for lease, _ in idle.values() if not observation.on(node := lease.node))
         still = {node for node in free if not observation.unseen(node)}
-        _ended(site, {id: item for id, item in idle.items() if item[0].node in still}, observation, said)
+        idle = {id: item for id, item in idle.items() if item[0].node in still}
+        self._given_back |= _ended(site, idle, observation, said)
 
 
 def _observed(site: Site, said: list[str]) -> Observation | None:
@@ -168,9 +183,10 @@ def _off(site: Site, said: list[str]) -> None:
             said.append(f"{id}: {error}")
 
 
-def _ended(site: Site, ending: _Ending, observation: Observation | None, said: list[str]) -> None:
+def _ended(site: Site, ending: _Ending, observation: Observation | None, said: list[str]) -> set[str]:
+    """The ids of those that the cloud was told to end."""
     if not ending:
-        return
+        return set()
     ending = _terminated(site, ending, said)
     leases = [lease for lease, _ in ending.values()]
     names = ", ".join(lease.node for lease in leases)
@@ -188,3 +204,4 @@ def _ended(site: Site, ending: _Ending, observation: Observation | None, said: l
                 site.event("brake", f"{lease.node} is ended: {why}", launch=lease.launch, lease=lease.id)
     except _LEDGER as error:
         said.append(f"that can't be written down ({error})")
+    return set(ending)

@@ -11,7 +11,7 @@ pays, when what is left is just enough to end them.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 
 from ironburst.burst.budget import Budget, Ceiling
 from ironburst.burst.headroom import named
@@ -111,10 +111,10 @@ def end_blindly(site: Site, unpayable: Ending) -> None:
             site.event("needs_a_person", text, lease=lease.id)
 
 
-def unpayable(site: Site) -> Ending:
-    """The leases of ceilings whose money is just enough to end them."""
-    open_leases = site.ledger.leases()
-    return _stop(site, open_leases, spending.budget_of(site) if open_leases else None, idle=())
+def unpayable(site: Site, ended: Mapping[str, float] = spending.NONE) -> Ending:
+    """The leases of ceilings whose money is just enough to end them. `ended`: as in `spending.budget_of`."""
+    open_leases = [lease for lease in site.ledger.leases() if lease.id not in ended]
+    return _stop(site, open_leases, spending.budget_of(site, ended) if open_leases else None, idle=())
 
 
 def _over(site: Site, observation: Observation) -> Ending:

@@ -5,8 +5,9 @@ The arithmetic is in money.py.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from types import MappingProxyType
 
 from ironburst.burst import Budget
 from ironburst.controller import karpenter_store, money, order_book, records
@@ -16,24 +17,31 @@ from ironburst.controller.records import LeaseRow, Rate
 from ironburst.controller.site import Site
 from ironburst.document import BudgetDocument as DeclaredBudget
 
+NONE: Mapping[str, float] = MappingProxyType({})
 
-def budget_of(site: Site) -> Budget | None:
-    """The money now, under every ceiling that a lease can reach. None: no budget is declared."""
+
+def budget_of(site: Site, ended: Mapping[str, float] = NONE) -> Budget | None:
+    """The money now, under every ceiling that a lease can reach. None: no budget is declared. `ended`: leases by id,
+    and when each was over, of which the ledger doesn't know it.
+    """
     declared = order_book.budget(site.ledger, site.document, site.now)
     if declared is None:
         return None
     spans = [pool.boot_s + pool.max_run_s + pool.idle_s + records.ENDING_S for pool in site.document.pools]
     spans += [karpenter_store.span_s(pool) for pool in site.document.karpenter]
     ahead_s = max(spans, default=0.0)
-    known = budget(site.ledger, declared, site.now, ahead_s)
+    known = budget(site.ledger, declared, site.now, ahead_s, ended)
     return replace(known, users=order_book.user_limits(site.ledger, site.now, rates(site.ledger, site.now)))
 
 
-def budget(ledger: Ledger, declared: DeclaredBudget, now_s: float, ahead_s: float = 0.0) -> Budget:
+def budget(
+    ledger: Ledger, declared: DeclaredBudget, now_s: float, ahead_s: float = 0.0, ended: Mapping[str, float] = NONE
+) -> Budget:
     """What all leases have spent, and what is set aside for those that aren't over,
-    under each ceiling from now to `ahead_s` later.
+    under each ceiling from now to `ahead_s` later. `ended`: as in `budget_of`.
     """
-    return money.budget(declared, _paid(ledger, now_s), rates(ledger, now_s), now_s, ahead_s)
+    paid = [replace(row, to_s=ended[row.id]) if row.id in ended else row for row in _paid(ledger, now_s)]
+    return money.budget(declared, paid, rates(ledger, now_s), now_s, ahead_s)
 
 
 def spent(ledger: Ledger, rates: money.Paid, at_s: float) -> Spent:

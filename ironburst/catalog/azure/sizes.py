@@ -37,8 +37,9 @@ class Size(instances.InstanceType):
         """
         if region != self.list_region or market not in self.purchase or self.od_usd_per_hour is None:
             return None
-        source = "list price" if market == "on-demand" else "list price on demand, the most that spot costs"
-        return instances.Price(self.od_usd_per_hour, source, self.prices_as_of)
+        spot = market == "spot"
+        source = "list price on demand, the most that spot costs" if spot else "list price"
+        return instances.Price(self.od_usd_per_hour, source, self.prices_as_of, most=spot)
 
 
 @functools.cache

@@ -40,6 +40,13 @@ def test_instances_of_a_region_have_its_zones(capsys):
     assert row["gpus"] == 1 and row["zones"] and all(zone.startswith("eu-west-1") for zone in row["zones"])
 
 
+def test_a_price_that_spot_stays_below_is_no_price_of_spot(capsys):
+    """Azure's list has none of spot; what it never exceeds is the price on demand."""
+    assert cli.main(["catalog", "instances", "Standard_ND96isr_H100_v5", "--json"]) == 0
+    (row,) = json.loads(capsys.readouterr().out)
+    assert row["usd_per_hour"] == 98.32 and row["spot"] is None
+
+
 @pytest.mark.parametrize(
     ("asked", "words"),
     [

@@ -244,3 +244,23 @@ def test_a_machine_that_is_off_and_paid_for_is_ended_though_the_ledger_never_lea
     assert tick_badly(world, 30)
     assert not world.cloud.all[off].instance.alive
     assert {each.id for each in world.cloud.alive()} == {"i-1", theirs}
+
+
+@pytest.mark.parametrize("ends", ["the brake", "its provider"])
+def test_a_node_that_is_over_costs_no_more_while_the_disk_is_full(tmp_path, ends):
+    """The ledger still has it as rented: day 188 of three clouds, where a ceiling seemed used up, and a job was put
+    back.
+    """
+    world = World(tmp_path, markets=["on-demand"], usd_per_month=320.0)  # $294 are set aside
+    world.fill_home(limit_s=86400.0)
+    short = world.slurm.submit(limit_s=3600, runs_s=100 if ends == "the brake" else 3600)
+    long = world.slurm.submit(limit_s=4 * 3600, runs_s=4 * 3600)
+    world.until(lambda: {world.slurm.state(job) for job in (short, long)} == {"RUNNING"}, 300)
+    world.ledger._db.execute("PRAGMA query_only=ON")
+    if ends == "its provider":
+        (node,) = world.slurm.jobs[short].job.on
+        world.slurm.cancel(short)
+        world.cloud.die(next(each.id for each in world.cloud.alive() if world.cloud.all[each.id].node == node), "gone")
+    while world.slurm.state(long) == "RUNNING":
+        assert tick_badly(world, 60)
+    assert world.slurm.state(long) == "COMPLETED" and len(world.slurm.jobs[long].started) == 1
