@@ -9,7 +9,7 @@ import dataclasses
 import math
 import types
 import typing
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cache
 from operator import attrgetter
 from typing import Any, TypeVar
@@ -47,6 +47,26 @@ def to_json(value: Any, item: Callable[[Any], Any] | None = None) -> Any:
     return value
 
 
+def names_said(value: Any) -> tuple[str, ...]:
+    """The names that `to_json` gives of a dataclass."""
+    kind: Any = type(value)
+    return _names(kind, *map(bool, _optional(kind)(value)))
+
+
+@cache
+def _names(kind: Any, *said: bool) -> tuple[str, ...]:
+    unsaid = {name for name, each in zip(_if_said(kind), said, strict=True) if not each}
+    return tuple(name for name in fields_of(kind) or () if name not in unsaid)
+
+
+def column(values: Sequence[Any]) -> list[Any]:
+    """`to_json` of each; of one object that is there often it is asked once."""
+    if _PLAIN.issuperset(map(type, values)):
+        return [*values]
+    said = {id(value): to_json(value) for value in {id(value): value for value in values}.values()}
+    return [said[id(value)] for value in values]
+
+
 def from_json(kind: type[T], data: Any) -> T:
     """`data` as the dataclass `kind`. Raises DataError, with the path, for what doesn't fit."""
     try:
@@ -65,13 +85,22 @@ def fields_of(kind: Any) -> tuple[str, ...] | None:
 @cache
 def _values(kind: Any) -> Callable[[Any], tuple[Any, ...]]:
     """Those of a dataclass's fields."""
-    names = fields_of(kind) or ()
+    return _getter(fields_of(kind) or ())
+
+
+@cache
+def _optional(kind: Any) -> Callable[[Any], tuple[Any, ...]]:
+    """Those of its fields that are written only where they aren't empty."""
+    return _getter(_if_said(kind))
+
+
+def _getter(names: tuple[str, ...]) -> Callable[[Any], tuple[Any, ...]]:
     return attrgetter(*names) if len(names) > 1 else lambda value: tuple(getattr(value, name) for name in names)
 
 
 @cache
-def _if_said(kind: Any) -> frozenset[str]:
-    return frozenset(field.name for field in dataclasses.fields(kind) if field.metadata.get("if_said"))
+def _if_said(kind: Any) -> tuple[str, ...]:
+    return tuple(field.name for field in dataclasses.fields(kind) if field.metadata.get("if_said"))
 
 
 @cache

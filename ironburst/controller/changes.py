@@ -12,10 +12,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Hashable
+from itertools import groupby
+from operator import attrgetter, itemgetter
 from typing import Any
 
 from ironburst.burst import to_json
-from ironburst.burst.codec import fields_of
+from ironburst.burst.codec import column, fields_of, names_said
 
 SAME: dict[str, Any] = {"keys": {}, "gone": []}  # nothing changed
 
@@ -58,26 +60,35 @@ class _Runs:
 
     def of(self, after: list[Any]) -> list[Any]:
         """What makes `after` of it."""
+        if not self._before:
+            return _new(after)
+        new: list[Any] = []  # those that stand together
         for item in after:
             old = self._same.get(id(item))
             if old is None:
                 old = self._end if self._at(self._end, item) else self._find(item)
             elif self._end < len(self._before) and self._before[self._end] is item:
                 old = self._end  # also where one object repeats
+            columns = None
+            if old is not None and self._before[old] is not item and self._before[old] != item:
+                columns = _columns(to_json(self._before[old]), to_json(item))
+                old = None if columns is None else old
             if old is None:
-                self._new(to_json(item))
-            elif self._before[old] is item or self._before[old] == item:
+                new.append(item)
+                self._end = len(self._before)
+                continue
+            self._runs += _new(new)
+            new.clear()
+            if columns is None:
                 self._stays(old)
             else:
-                self._changed(old, to_json(item))
-        return self._runs
+                self._changed(old, columns)
+        return self._runs + _new(new)
 
     def _at(self, n: int, item: Any) -> bool:
         return n < len(self._before) and _called(self._before[n]) == _called(item)
 
     def _find(self, item: Any) -> int | None:
-        if not self._before:
-            return None
         if self._called is None:
             self._called = {_called(item): n for n, item in enumerate(self._before)}
         return self._called.get(_called(item))
@@ -90,12 +101,7 @@ class _Runs:
             self._runs.append([old, 1])
         self._end = old + 1
 
-    def _changed(self, old: int, item: Any) -> None:
-        before = to_json(self._before[old])
-        if not isinstance(before, dict) or not isinstance(item, dict) or before.keys() != item.keys():
-            self._new(item)
-            return
-        columns = {key: _column(before[key], value) for key, value in item.items() if before[key] != value}
+    def _changed(self, old: int, columns: dict[str, Any]) -> None:
         last = self._runs[-1] if self._runs else None
         if isinstance(last, dict) and "of" in last and old == self._end and _alike(last["columns"], columns):
             last["of"][1] += 1
@@ -104,16 +110,31 @@ class _Runs:
             self._runs.append({"of": [old, 1], "columns": columns})
         self._end = old + 1
 
-    def _new(self, item: Any) -> None:
-        last = self._runs[-1] if self._runs else None
-        self._end = len(self._before)
-        if not isinstance(item, dict) or not item:
-            self._runs.append({"new": item})
-        elif isinstance(last, dict) and last.keys() == {"columns"} and last["columns"].keys() == item.keys():
-            for key, value in item.items():
-                last["columns"][key].append(value)
-        else:
-            self._runs.append({"columns": {key: [value] for key, value in item.items()}})
+
+def _new(items: list[Any]) -> list[Any]:
+    """Runs of items that stand together; by columns, so that JSON is made of many values at once."""
+    runs: list[Any] = []
+    for (kind, names), group in groupby(items, _shape):
+        each = [*group]
+        if not names:
+            runs += [{"new": to_json(item)} for item in each]
+            continue
+        get = itemgetter if kind is dict else attrgetter
+        runs.append({"columns": {name: column([*map(get(name), each)]) for name in names}})
+    return runs
+
+
+def _shape(item: Any) -> tuple[Any, tuple[str, ...]]:
+    """Items with the same one can stand in columns; without names: in none."""
+    kind: Any = type(item)
+    return (kind, tuple(item)) if kind is dict else (kind, names_said(item) if fields_of(kind) else ())
+
+
+def _columns(before: Any, after: Any) -> dict[str, Any] | None:
+    """Of an object in which some values are others; None: it is another object."""
+    if not isinstance(before, dict) or not isinstance(after, dict) or before.keys() != after.keys():
+        return None
+    return {key: _column(before[key], value) for key, value in after.items() if before[key] != value}
 
 
 def _called(item: Any) -> Hashable:

@@ -6,14 +6,15 @@ from __future__ import annotations
 
 import json
 import zlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from datetime import UTC, datetime
+from itertools import groupby
 from typing import NamedTuple
 
 from ironburst.burst import Job
 from ironburst.controller import records, schema
-from ironburst.controller.ledger_jobs import JobRecords
-from ironburst.controller.records import DecisionRow, JobRow, storable
+from ironburst.controller.ledger_jobs import JobRecords, lots
+from ironburst.controller.records import DecisionRow, storable
 from ironburst.controller.schema import Row
 from ironburst.nodes import naming
 
@@ -35,25 +36,33 @@ class Wording(NamedTuple):
 class DecisionRecords(JobRecords):
     """The part of a Ledger that is about decisions, on its file."""
 
-    def decided(
-        self, job: int, kind: str, code: str, text: str, now_s: float, again_s: float | None = None, figures: str = ""
-    ) -> None:
-        """One row for as long as the same thing is decided for a job, with its latest wording and figures."""
-        told = Wording(kind, code, text, again_s, figures)
+    def decided(self, told: Iterable[tuple[int, Wording]], now_s: float) -> None:
+        """By job: one row for as long as the same thing is decided for it, with its latest wording and figures."""
+        query = "INSERT INTO decisions (job, at_s, last_s, kind, code, text, look_again_s, figures)"
         with self.transaction():
-            if not self.reworded(job, told, now_s):
-                query = "INSERT INTO decisions (job, at_s, last_s, kind, code, text, look_again_s, figures)"
-                self._db.execute(f"{query} VALUES (?,?,?,?,?,?,?,?)", (job, now_s, now_s, *told))
+            for lot in lots(told):
+                same = self.reworded(lot, now_s)
+                new = ((job, now_s, now_s, *each) for job, each in lot if job not in same)
+                self._db.executemany(f"{query} VALUES (?,?,?,?,?,?,?,?)", new)
 
-    def reworded(self, job: int, told: Wording, at_s: float) -> bool:
-        """What was decided last for a job still held at a moment, and reads like this. False: it was another thing."""
-        query = "SELECT id, kind, code FROM decisions WHERE job = ? ORDER BY id DESC LIMIT 1"
-        last = self._rows(query, job)
-        if not last or (last[0]["kind"], last[0]["code"]) != told[:2]:
-            return False
-        query = "UPDATE decisions SET last_s = ?, text = ?, look_again_s = ?, figures = ? WHERE id = ?"
-        self._db.execute(query, (at_s, *told[2:], last[0]["id"]))
-        return True
+    def reworded(self, told: Iterable[tuple[int, Wording]], at_s: float) -> set[int]:
+        """What was decided last for these jobs still held at a moment, and reads like this. Returns those of which it
+        did; what was decided of the others was another thing.
+        """
+        query, found = "UPDATE decisions SET last_s = ?, text = ?, look_again_s = ?, figures = ? WHERE id = ?", set()
+        for lot in lots(told):
+            now = dict(lot)
+            last = self._last(now)
+            same = [job for job, row in last.items() if (row["kind"], row["code"]) == now[job][:2]]
+            self._db.executemany(query, ((at_s, *now[job][2:], last[job]["id"]) for job in same))
+            found.update(same)
+        return found
+
+    def _last(self, jobs: Collection[int]) -> dict[int, Row]:
+        """The newest decision of each job."""
+        newest = "SELECT max(id) FROM decisions WHERE job IN ({}) GROUP BY job"
+        rows = self._rows_of(f"SELECT id, job, kind, code, last_s FROM decisions WHERE id IN ({newest})", jobs)
+        return {row["job"]: row for row in rows}
 
     def word(self, told: Mapping[int, Wording], at_s: float) -> None:
         """How the last decision of each job that waits reads at a moment, instead of those of before."""
@@ -69,10 +78,11 @@ class DecisionRecords(JobRecords):
     def fold_wordings(self) -> None:
         """Into the rows of the decisions."""
         with self.transaction():
-            for job, (at_s, told) in self._wordings().items():
-                last = self._rows("SELECT last_s FROM decisions WHERE job = ? ORDER BY id DESC LIMIT 1", job)
-                if last and last[0]["last_s"] < at_s:
-                    self.reworded(job, told, at_s)
+            for at_s, wordings in groupby(self._wordings().items(), lambda item: item[1][0]):
+                for lot in lots(wordings):
+                    last = self._last(dict(lot))
+                    older = (each for each in lot if each[0] in last and last[each[0]]["last_s"] < at_s)
+                    self.reworded(((job, told) for job, (_, told) in older), at_s)
             self._db.execute("DELETE FROM wordings")
 
     def _wordings(self, jobs: Iterable[int] | None = None) -> dict[int, tuple[float, Wording]]:
@@ -129,12 +139,15 @@ class DecisionRecords(JobRecords):
         the id of one of these is kept under an id that no scheduler gives, and its name has its submit time behind it.
         Returns the ids of these.
         """
-        taken = [(job.id, before) for job in jobs if (before := self.job(job.id)) and _another(before, job)]
+        query, taken = 'SELECT job, submit_s, "user", called FROM jobs WHERE job IN ({})', list[tuple[int, Row]]()
+        for lot in lots(jobs):
+            by_id = {job.id: job for job in lot}
+            taken += [(row["job"], row) for row in self._rows_of(query, by_id) if _another(row, by_id[row["job"]])]
         if taken:
             self.fold_wordings()
         for id, before in taken:
             free = min(self._rows("SELECT coalesce(min(job), 0) AS job FROM jobs")[0]["job"], _NO_SCHEDULERS) - 1
-            called = f"{before.called or naming.called(id)}@{moment(before.submit_s)}"
+            called = f"{before['called'] or naming.called(id)}@{moment(before['submit_s'])}"
             told = "UPDATE jobs SET job = ?, called = ?, state = 'LEFT_QUEUE' WHERE job = ?"
             self._db.execute(told, (free, called, id))
             for table in ("decisions", "assignments", "events", "job_runs"):
@@ -148,9 +161,9 @@ def moment(at_s: float) -> str:
     return datetime.fromtimestamp(at_s, UTC).strftime("%Y-%m-%dT%H:%MZ")
 
 
-def _another(before: JobRow, job: Job) -> bool:
+def _another(before: Row, job: Job) -> bool:
     """A requeue gives a job another submit time, and counts as a restart; nothing gives it another user."""
     if naming.scheduler_of(job.id) != "slurm" or not job.submit_s:  # an unreadable row says neither
         return False
-    submitted = abs(before.submit_s - job.submit_s) > 1 and not job.restarts
-    return submitted or before.user != storable(job.user)
+    submitted = abs(before["submit_s"] - job.submit_s) > 1 and not job.restarts
+    return submitted or before["user"] != storable(job.user)

@@ -2,20 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, fields
-from typing import Any
+from itertools import islice
+from typing import Any, TypeVar
 
 from ironburst.burst import Job
 from ironburst.controller import records, schema
 from ironburst.controller.records import GpuTimes, JobRow, LeaseRow, RunRow, storable
 from ironburst.controller.schema import Database, Row
 
+T = TypeVar("T")
 _SEEN = [f'"{field.name}"' for field in fields(JobRow) if field.name != "spot_losses"]  # "user" is a word of SQL
 
 # by the index of states, which != would not use
 _IN_QUEUE = "state IN ('PENDING', 'RUNNING', 'COMPLETING', 'CONFIGURING', 'SUSPENDED', 'STOPPED', 'STAGE_OUT')"
+
+AT_ONCE = 500
+"""jobs that one query asks for"""
+
+
+def lots(items: Iterable[T]) -> Iterator[list[T]]:
+    """AT_ONCE of them at a time."""
+    items = iter(items)
+    while lot := [*islice(items, AT_ONCE)]:
+        yield lot
 
 
 class JobRecords:
@@ -43,6 +55,10 @@ class JobRecords:
         rows: list[Row] = self._db.execute(query, values).fetchall()
         return rows
 
+    def _rows_of(self, query: str, jobs: Collection[int]) -> list[Row]:
+        """Of no more than AT_ONCE jobs, whose places are `{}` in the query."""
+        return self._rows(query.format(",".join("?" * len(jobs))), *jobs)
+
     def saw_jobs(self, jobs: Iterable[Job], now_s: float) -> None:
         """Remember jobs, so that they can be explained after they have left the queue."""
         names = ", ".join(_SEEN)
@@ -51,10 +67,7 @@ class JobRecords:
             start_s = coalesce(excluded.start_s, jobs.start_s), called = excluded.called,
             ran_on = CASE excluded.ran_on WHEN '' THEN jobs.ran_on ELSE excluded.ran_on END"""
         with self.transaction():
-            for job in jobs:
-                size = (job.nodes, job.each.gpus, job.time_limit_s)
-                who = (job.id, storable(job.name), storable(job.user), job.submit_s)
-                self._db.execute(query, (*who, *size, job.state, job.start_s, ",".join(job.on), now_s, job.called))
+            self._db.executemany(query, (_seen(job, now_s) for job in jobs))
 
     def left_queue(self, job: int, now_s: float) -> None:
         """Remember that a job has left."""
@@ -146,3 +159,10 @@ class JobRecords:
         """How often it happened to each job that is in the queue, where it did."""
         query = f"SELECT job, spot_losses FROM jobs WHERE {_IN_QUEUE} AND spot_losses > 0"
         return {row["job"]: row["spot_losses"] for row in self._rows(query)}
+
+
+def _seen(job: Job, now_s: float) -> tuple[object, ...]:
+    """As `_SEEN` names it."""
+    size = (job.nodes, job.each.gpus, job.time_limit_s)
+    who = (job.id, storable(job.name), storable(job.user), job.submit_s)
+    return (*who, *size, job.state, job.start_s, ",".join(job.on), now_s, job.called)

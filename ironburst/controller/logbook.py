@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator, Mapping
+from functools import lru_cache
 
-from ironburst.burst import Decision, Infeasible, Job, Policy, Snapshot, Wait, to_json
+from ironburst.burst import Alternative, Decision, Infeasible, Job, Policy, Snapshot, Wait, to_json
 from ironburst.controller import (
     deadline_moves,
     foreign,
@@ -22,6 +24,7 @@ from ironburst.controller.written import Written
 from ironburst.document import ClusterDocument
 from ironburst.ports import Observation
 
+_JSON = json.JSONEncoder(separators=(",", ":")).encode
 KEEPERS = (deadline_moves, foreign, idle_gpus, lasting, own_exclusions, unstarted)
 """modules that keep something of jobs by their ids in the ledger, beside its own tables"""
 
@@ -60,17 +63,14 @@ class Logbook:
         with ledger.transaction():
             if news.first:
                 ledger.fold_wordings()
-            for job, said in news.over.items():
-                ledger.reworded(job, _told(said), news.until_s)
+            ledger.reworded(_all_told(news.over), news.until_s)
             ledger.saw_jobs((job for job in snapshot.jobs if job.id in news.jobs), now)
             for gone in before - jobs.keys():
                 if not observation.unseen_job(gone):
                     ledger.left_queue(gone, now)
-            for job, said in news.answers.items():
-                kind, code, text, again_s, figures = _told(said)
-                ledger.decided(job, kind, code, text, now, again_s, figures)
+            ledger.decided(_all_told(news.answers), now)
             if news.wordings is not None:
-                ledger.word({job: _told(said) for job, said in news.wordings.items()}, now)
+                ledger.word(dict(_all_told(news.wordings)), now)
         self._written = written
         if self._recorder:
             try:
@@ -79,13 +79,20 @@ class Logbook:
                 ledger.event("trouble", str(error), now)
 
 
+def _all_told(said: Mapping[int, Wait | Infeasible]) -> Iterator[tuple[int, Wording]]:
+    """One after the other: of a large queue all at once are a hundred MB."""
+    return ((job, _told(each)) for job, each in said.items())
+
+
 def _told(said: Wait | Infeasible) -> Wording:
     if isinstance(said, Infeasible):
         return Wording("infeasible", said.code, said.text)
-    figures = {
-        "start_s": said.start_s,
-        "usd": said.usd,
-        "run_s": said.run_s,
-        "alternatives": to_json(said.alternatives),
-    }
-    return Wording("wait", said.code, said.text, said.look_again_s, json.dumps(figures, separators=(",", ":")))
+    own = _JSON({"start_s": said.start_s, "usd": said.usd, "run_s": said.run_s})
+    figures = f'{own[:-1]},"alternatives":{_alternatives(said.alternatives)}}}'
+    return Wording("wait", said.code, said.text, said.look_again_s, figures)
+
+
+@lru_cache(maxsize=4096)
+def _alternatives(all: tuple[Alternative, ...]) -> str:
+    """Alike jobs have the same ones."""
+    return _JSON(to_json(all))

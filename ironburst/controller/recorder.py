@@ -30,6 +30,7 @@ from ironburst.system.kept import Kept
 
 KEEP_DAYS, KEEP_MB = 30.0, 1000.0
 _FILE_S, _FILE_BYTES = 3600.0, 16_000_000
+_LEVEL = 6  # of 9, whose files are 2% smaller and take four times as long
 _FILES, _TIME = "*.jsonl.gz", "%Y%m%dT%H%M%SZ"  # version 0.1 wrote rounds-TIME-NNN.jsonl.gz
 
 
@@ -113,7 +114,7 @@ class Recorder:
         changed = {key: changes.between(before.get(key), value) for key, value in said.items()}
         line = {"at_s": at_s, **changed} if before else {"at_s": at_s, "whole": changed}
         with self._file.open("ab") as file:
-            file.write(gzip.compress(json.dumps(line, separators=(",", ":")).encode() + b"\n", mtime=0))
+            file.write(gzip.compress(json.dumps(line, separators=(",", ":")).encode() + b"\n", _LEVEL, mtime=0))
         os.utime(self._file, (at_s, at_s))
         self._last = said
 

@@ -39,6 +39,7 @@ class Read(NamedTuple):
     unreadable: tuple[str, ...] = ()
 
 
+_FILES = ("standard_input", "standard_output", "standard_error")
 _MOST_REASON = 200  # characters: it may name every node that is down
 
 
@@ -166,6 +167,8 @@ def job(raw: dict[str, Any]) -> Job:
     eligible, end = number(raw.get("eligible_time", 0)), number(raw["end_time"])
     finite = limit is not None and math.isfinite(limit) and limit > 0
     least, excluded = number(raw.get("time_minimum", 0)), joined(raw.get("excluded_nodes"))
+    comment = str(raw.get("comment") or "")
+    held = number(raw["priority"]) == 0 or str(raw["state_reason"]).startswith("JobHeld")
     return Job(
         id=slurm_arrays.job_id(raw),
         name=str(raw["name"]),
@@ -175,14 +178,14 @@ def job(raw: dict[str, Any]) -> Job:
         nodes=count,
         each=each,
         time_limit_s=limit * 60.0 if finite and limit is not None else None,
-        partitions=tuple(raw["partition"].split(",")) if raw["partition"] else (),
+        partitions=_split(raw["partition"]) if raw["partition"] else (),
         priority=int(number(raw["priority"]) or 0),
         batch=_truth(raw["batch_flag"]),
         requeue=_truth(raw["requeue"]),
         reason=reason,
-        held=number(raw["priority"]) == 0 or str(raw["state_reason"]).startswith("JobHeld"),
+        held=held,
         dependency=raw.get("dependency") or "",
-        held_by=slurm_asked.held_by(raw, reason),
+        held_by=slurm_asked.held_by(raw, reason) if held else "",
         gpu_type=demands.gpu_type,
         demands=demands.more,
         excluded=tuple(expand(excluded)) if excluded else (),
@@ -193,14 +196,14 @@ def job(raw: dict[str, Any]) -> Job:
         restarts=int(number(raw.get("restart_cnt", 0)) or 0),
         account=str(raw.get("account") or ""),
         deadline_s=_deadline(raw),
-        data=_told(raw, "data"),
+        data=_told(comment, "data") if comment else (),
         licences=_licences(raw),
-        fabric=",".join(_told(raw, "fabric")),
+        fabric=",".join(_told(comment, "fabric")) if comment else "",
         called=_called(raw),
         folders=_folders(raw),
         exclusive=demands.exclusive,
         time_min_s=least * 60.0 if least and math.isfinite(least) else None,
-        saves_s=_saves_s(raw),
+        saves_s=_saves_s(comment) if comment else None,
     )
 
 
@@ -283,14 +286,21 @@ def base_state(words: list[str]) -> str:
     return next((word for word in known if word in words), words[0])
 
 
+@lru_cache(maxsize=256)
+def _split(text: str) -> tuple[str, ...]:
+    return tuple(text.split(","))
+
+
 def _truth(value: Any) -> bool:
-    if not isinstance(value, bool | int):
+    if not isinstance(value, int):  # true and false are, too
         raise ValueError(f"true or false is needed, not {value!r}")
     return bool(value)
 
 
 def _called(raw: dict[str, Any]) -> str:
     """As squeue shows it, where that isn't its id."""
+    if slurm_arrays.alone(raw) and not raw.get("het_job_id"):
+        return ""
     array, task = number(raw.get("array_job_id", 0)), number(raw.get("array_task_id"))
     together = raw.get("array_task_string") or ""
     if array and (together or task is not None):
@@ -301,11 +311,12 @@ def _called(raw: dict[str, Any]) -> str:
 
 def _folders(raw: dict[str, Any]) -> tuple[str, ...]:
     """Its working folder, and those of its input and output; not of devices, and as far as no pattern (%j) is in it."""
-    files = (str(raw.get(f"standard_{name}") or "") for name in ("input", "output", "error"))
-    within = (file.partition("%")[0].rpartition("/") for file in files if file)  # each job's file has another name
-    return _folders_of(
-        str(raw.get("current_working_directory") or ""), *(f"{head}{slash}" for head, slash, _ in within)
-    )
+    within = []
+    for key in _FILES:
+        if file := raw.get(key):
+            head, slash, _ = str(file).partition("%")[0].rpartition("/")  # each job's file has another name
+            within.append(head + slash)
+    return _folders_of(str(raw.get("current_working_directory") or ""), *within)
 
 
 @lru_cache(maxsize=4096)
@@ -329,15 +340,13 @@ def _licences(raw: dict[str, Any]) -> tuple[str, ...]:
     return tuple(re.split(r"[:=]", part)[0].strip() for part in re.split(r"[,;]", text) if part.strip())
 
 
-def _saves_s(raw: dict[str, Any]) -> float | None:
+def _saves_s(comment: str) -> float | None:
     """What a user says in `--comment checkpoint=10m`: it saves its work so often, and goes on from there."""
-    every = re.fullmatch(r"([1-9]\d{0,5})([smhd])", next(iter(_told(raw, "checkpoint")), ""))
+    every = re.fullmatch(r"([1-9]\d{0,5})([smhd])", next(iter(_told(comment, "checkpoint")), ""))
     return float(every[1]) * {"s": 1, "m": 60, "h": 3600, "d": 86400}[every[2]] if every else None
 
 
-def _told(raw: dict[str, Any], key: str) -> tuple[str, ...]:
+def _told(comment: str, key: str) -> tuple[str, ...]:
     """What a user says in `--comment "data=imagenet,c4 fabric=infiniband"`: Slurm has no field for it."""
-    if not (comment := raw.get("comment")):
-        return ()
-    match = re.search(rf"(?:^|[\s;]){key}=([^\s;]+)", str(comment))
+    match = re.search(rf"(?:^|[\s;]){key}=([^\s;]+)", comment)
     return tuple(part for part in match.group(1).split(",") if part) if match else ()

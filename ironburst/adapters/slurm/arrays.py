@@ -68,8 +68,15 @@ def _number(raw: dict[str, Any], key: str) -> int:
         return 0
 
 
+def alone(raw: dict[str, Any]) -> bool:
+    """No word of an array, as in most rows."""
+    return not raw.get("array_job_id") and raw.get("array_task_id") is None
+
+
 def job_id(raw: dict[str, Any]) -> int:
     """Slurm's own, or ours of a task."""
+    if alone(raw):
+        return int(number(raw["job_id"]) or 0)
     array, task = number(raw.get("array_job_id", 0)), number(raw.get("array_task_id"))
     if array and task is not None:
         return naming.task_of_array(int(array), int(task))

@@ -137,9 +137,11 @@ _OWN_TEXTS = [
     "standard_output",
     "user_name",
 ]
+_NEEDED_TEXTS = [key for key in _OWN_TEXTS if key in fields.NEEDED]  # there, if empty
 _COMMENTS = ("admin_comment", "comment")
 _OWN_NUMBERS = ["array_job_id", "het_job_id", "job_id", "priority"]
 _MOMENTS = ("submit_time", "eligible_time", "start_time", "end_time", "deadline")
+_NEVER = frozenset(["Unknown", "None", "N/A"])
 _OWN = (*_OWN_TEXTS, *_OWN_NUMBERS, *_MOMENTS, "tasks_of_array", "time_limit", "uid")
 _TEXTS_END = len(_OWN_TEXTS)
 _NUMBERS_END = _TEXTS_END + len(_OWN_NUMBERS)
@@ -226,20 +228,21 @@ def row(record: str, mark: str, counts_gpus: bool) -> Row | None:
     tasks, time_limit, uid = said[_MOMENTS_END:]
     found = kind.row.copy()
     for key, value in zip(_OWN_TEXTS, texts, strict=True):
-        text = _text(value)
-        if kind.trailing and key in _COMMENTS:
-            text = text.removesuffix(" ")
-        if text:
-            found[key] = sys.intern(text)
-        elif key in fields.NEEDED:
-            found[key] = ""
+        if value and value != "(null)":
+            found[key] = sys.intern(value)
+    if kind.trailing:
+        for key in _COMMENTS:
+            if key in found and not (text := found[key].removesuffix(" ")):
+                del found[key]
+            elif key in found:
+                found[key] = sys.intern(text)
     if found["user_name"] == uid:
         raise Unsure  # users that nobody knows
     for key, value in zip(_OWN_NUMBERS, numbers, strict=True):
-        if (number := _number(value)) is not None:
-            found[key] = number
+        if value is not None:
+            found[key] = int(value)
     for key, value in zip(_MOMENTS, moments, strict=True):
-        found[key] = _moment(value or "", mark)
+        found[key] = 0 if value in _NEVER else _moment(value or "", mark)
     found["time_limit"] = _minutes(time_limit or "")
     _array(found, tasks or "")
     if kind.unexpanded:
@@ -280,7 +283,8 @@ def _kind(counts_gpus: bool, *values: str | None) -> _Kind | None:
     elif state == "PENDING":  # as asked.EXCLUSIVE_COLUMNS, which is asked of no others
         found["exclusive"] = said["exclusive"]
     _sizes(found, said, state == "PENDING", counts_gpus)
-    return _Kind(fields.job(found), not submit_line, "from_25_05" in said)
+    row = dict.fromkeys(_NEEDED_TEXTS, "") | fields.job(found)
+    return _Kind(row, not submit_line, "from_25_05" in said)
 
 
 def _text(value: str | None) -> str:
@@ -296,11 +300,10 @@ def _number(value: str | None) -> int | None:
 
 
 def _moment(value: str, mark: str) -> int:
-    if value in ("Unknown", "None", "N/A"):
-        return 0
-    if not value.startswith(mark):
+    at_s = value[len(mark) :]
+    if not value.startswith(mark) or not at_s.isdigit():
         raise Unsure
-    return _number(value[len(mark) :]) or 0
+    return int(at_s)
 
 
 @lru_cache(maxsize=4096)

@@ -7,6 +7,7 @@ import pytest
 
 from ironburst.burst import Job
 from ironburst.controller import loop, ownership, records, retention
+from ironburst.controller.ledger_decisions import Wording
 from ironburst.controller.loop import SystemClock
 from ironburst.ports import LaunchRequest, OutcomeUnknown, SchedulerError
 from tests.fakes.world import World
@@ -194,7 +195,7 @@ def old_job(world):
     """A job that has left the queue long ago, but not too long."""
     job = Job(99, "old", "bob", "PENDING", world.clock.now(), 1, world.slurm.jobs[1].job.each, 60.0, ("home",))
     world.ledger.saw_jobs([job], world.clock.now())
-    world.ledger.decided(99, "wait", "home", "home is free soon", world.clock.now())
+    world.ledger.decided([(99, Wording("wait", "home", "home is free soon"))], world.clock.now())
     world.ledger.left_queue(99, world.clock.now())
 
 

@@ -11,6 +11,7 @@ from ironburst.burst import Job, Launch, Resources
 from ironburst.controller import lock, retention
 from ironburst.controller.job_story import gather
 from ironburst.controller.ledger import Ledger, LedgerError
+from ironburst.controller.ledger_decisions import Wording
 from ironburst.controller.retention import KEEP_S
 from tests.fakes.world import World
 from tests.postgresql import ledger_path as ledger_path
@@ -56,7 +57,7 @@ def test_what_cost_no_money_is_forgotten_after_a_season(ledger_path):
     ledger.add_launch("l1", launch, "p5.48xlarge", "ami", boot_s=600.0, serial=1, now_s=0.0)
     for number in (1, 2, 3):
         ledger.saw_jobs([Job(number, "train", "ann", "PENDING", 0.0, 1, Resources(8), 3600.0, ("home",))], 0.0)
-        ledger.decided(number, "wait", "home_soon", "it waits", 0.0)
+        ledger.decided([(number, Wording("wait", "home_soon", "it waits"))], 0.0)
     for number in (1, 2):
         ledger.left_queue(number, day)
     ledger.event("trouble", "no answer", day)
@@ -117,8 +118,8 @@ def test_the_newest_decision_of_each_job_that_waits(ledger_path):
     for id, state in ((1, "PENDING"), (2, "RUNNING"), (3, "PENDING")):
         ledger.saw_jobs([Job(id, "train", "ann", state, 0.0, 1, Resources(8), 3600.0, ("home",))], 1.0)
     for id in (1, 2, 1, 3):
-        ledger.decided(id, "wait", f"code{id}", "first", 1.0)
-    ledger.decided(1, "wait", "other", "second", 2.0)
+        ledger.decided([(id, Wording("wait", f"code{id}", "first"))], 1.0)
+    ledger.decided([(1, Wording("wait", "other", "second"))], 2.0)
     assert {id: row.text for id, row in ledger.last_decisions().items()} == {1: "second", 3: "first"}
     assert [row.job for row in ledger.newest_decisions(2)] == [1, 3]
     ledger.left_queue(2, 30.0)

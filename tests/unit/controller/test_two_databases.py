@@ -130,7 +130,7 @@ def test_wordings_of_a_large_queue_and_parts_of_a_job_in_both(ledger_path):
         for id, called in ((1, ""), (70, "7_1"), (71, "7_2"), (72, "7+0"), (73, "7@2026-11-28T12:00Z"), (74, "71_1")):
             job = Job(id, "train", "ann", "PENDING", 5.0, 1, Resources(8), 3600.0, ("home",), called=called)
             ledger.saw_jobs([job], 1.0)
-            ledger.decided(id, "wait", "home_soon", "first", 1.0)
+            ledger.decided([(id, Wording("wait", "home_soon", "first"))], 1.0)
         assert [row.called for row in ledger.parts(7)] == ["7_1", "7_2", "7+0", "7@2026-11-28T12:00Z"]
         ledger.word({1: Wording("wait", "home_soon", "later", 9.0, "{}"), 70: Wording("wait", "other", "x")}, 2.0)
         assert [(row.text, row.last_s) for row in ledger.decisions(1)] == [("later", 2.0)]

@@ -10,6 +10,7 @@ import pytest
 from ironburst.burst import Decision, Infeasible, Job, Resources, Snapshot, Wait
 from ironburst.controller import written
 from ironburst.controller.ledger import Ledger
+from ironburst.controller.ledger_decisions import Wording
 from ironburst.controller.logbook import Logbook
 from ironburst.ports import Observation
 from tests.fakes import T0
@@ -187,7 +188,7 @@ def test_a_queue_that_gets_small_keeps_the_newest_wordings(tmp_path, monkeypatch
 
 def test_a_reader_of_an_older_ledger_needs_no_table_of_wordings(tmp_path):
     ledger = Ledger(tmp_path / "ledger")
-    ledger.decided(1, "wait", "budget", "as it was", T0)
+    ledger.decided([(1, Wording("wait", "budget", "as it was"))], T0)
     ledger._db.execute("DROP TABLE wordings")
     ledger._db.execute("DROP INDEX jobs_by_part")
     ledger.close()
