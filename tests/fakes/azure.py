@@ -64,7 +64,8 @@ class AzureCloud(FakeCloud):
             said = json.loads(request.user_data)
             its = dict(zip(launching.of(request, self.lab.subscription).names, said["nodes"], strict=True))
             self.nodes |= its
-            self.switches |= {name: dead_man.switch_of(said, node) for name, node in its.items()}
+            for name, node in its.items():  # what is asked for again is there already
+                self.switches.setdefault(name, dead_man.switch_of(said, node))
         ours = {azures: said for said, azures in self.zones.items()}
         return [
             [replace(each, zone=ours[each.zone]) for each in answer] if isinstance(answer, list) else answer

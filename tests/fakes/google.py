@@ -67,7 +67,8 @@ class GoogleCloud(FakeCloud):
             said = launching.json.loads(request.user_data)
             its = dict(zip(launching.of(request).names, said["nodes"], strict=True))
             self.nodes |= its
-            self.switches |= {name: dead_man.switch_of(said, node) for name, node in its.items()}
+            for name, node in its.items():  # what is asked for again is there already
+                self.switches.setdefault(name, dead_man.switch_of(said, node))
         return self.port.launch_all(asked)
 
     def _machines(self):
