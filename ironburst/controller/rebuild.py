@@ -17,9 +17,10 @@ from ironburst.controller.ownership import Running, Said
 from ironburst.controller.records import LeaseRow
 from ironburst.controller.site import Site
 from ironburst.document import PoolDocument
-from ironburst.ports import CloudError, Instance, Observation, SchedulerError
+from ironburst.ports import LAUNCHING, CloudError, Instance, Observation, SchedulerError
 
 _CENT = 0.01
+_NO_NODE = (LAUNCHING, "stopping")  # being ended, or its launch may be taken back: none to hand to a job
 _UNUSED = "no lease"  # why a burst node is drained until it is handed over
 
 
@@ -44,6 +45,8 @@ def run(site: Site, observation: Observation, heard: Said | None) -> None:
     ]
     for instance in mine:
         nodes = _nodes_of(site, instance, observation)
+        if instance.state in _NO_NODE and not any(observation.on(node.name) for node in nodes):
+            continue
         if len(nodes) > 1:
             names, where = " and ".join(node.name for node in nodes), f"instance {instance.id} ({instance.address})"
             site.tell("needs_a_person", f"{where} has no lease, and {names} both show its address: it gets none")
