@@ -86,6 +86,8 @@ def _lease(site: Site, lease: LeaseRow, launch: LaunchRow, observation: Observat
         overdue=lasts_s >= {State.INTERRUPTED: site.stop_s, State.TERMINATED: _AGAIN_S}.get(state, launch.boot_s),
         spot=lease.market == "spot",
     )
+    if "registered" in facts and state == State.LAUNCHED and node and _another(site, lease, node):
+        facts -= {"registered"}
     if rule_of(state, facts) is not rule_of(state, facts | {"gone"}):  # it matters: the cloud may be asked
         gone = _gone(site, lease, node)
         facts |= lease_table.those(gone=bool(gone), by_cloud=bool(gone) and _by_the_cloud(site, lease))
@@ -120,6 +122,16 @@ def _gone(site: Site, lease: LeaseRow, node: Node | None) -> str:
     if told and lease.instance_id not in site.instances:
         return "it has ended by the cloud's word, and isn't shown any more"
     return sightings.gone(site, lease, None)  # its node may be another lease's by now
+
+
+def _another(site: Site, lease: LeaseRow, node: Node) -> bool:
+    """Whether what registered is another instance, by its address: of a launch that a lost ledger doesn't know of, and
+    whose node has this name, too. Believed for the minutes in which the scheduler would miss that one: a machine may
+    have more than one address.
+    """
+    instance = site.instances.get(lease.instance_id or "")
+    other = instance and instance.address and node.address not in ("", node.name, instance.address)
+    return bool(other) and site.now - lease.changed_s < sightings.UNSEEN_S
 
 
 def _by_the_cloud(site: Site, lease: LeaseRow) -> bool:

@@ -76,3 +76,17 @@ def test_it_prints_what_it_found(capsys):
     with pytest.raises(SystemExit):
         cloud_days.main(["--days", "0"])
     assert "must be 1 or more" in capsys.readouterr().err
+
+
+WENT_WRONG = {
+    188: "leases that the brake had ended counted on while the disk was full, and a job was put back",
+    488: "after a lost ledger a node of an unknown launch registered for the lease that has its name now",
+    710: "machines that were being ended got leases again, and a gang",
+    776: "the same of one in Google Cloud",
+    829: "the same of a single one in Azure",
+}
+
+
+@pytest.mark.parametrize("seed", WENT_WRONG)
+def test_days_that_went_wrong(seed):
+    assert cloud_days.main(["--days", "1", "--seed", str(seed), "--hours", "6"]) == 0
