@@ -157,17 +157,18 @@ def _counted(kind: type[Any], counts: Counter[str]) -> Callable[[Any, str], Any]
     return read
 
 
-def held(jobs: int = 800, nodes: int = 20) -> dict[str, int]:
+def held(jobs: int = 3_200, nodes: int = 20) -> dict[str, int]:
     """Memory for each job that waits, in its first ticks: read, decided and written. `bytes`: at most, `objects`: that
-    stay. What caches take is the same for twice as many jobs.
+    stay. What caches take is the same for twice as many jobs; of fewer jobs the most that is held at once depends on
+    when the collector runs.
     """
     few, many = (_held(count, nodes) for count in (jobs, 2 * jobs))
     return {kind: round((many[kind] - few[kind]) / jobs) for kind in few}
 
 
 MOST_HELD = {
-    "objects": 35,  # 27: the job, its row and its decision; 66 with JSON of both
-    "bytes": 5_000,  # 4,200: 0.55 GB of 100,000; 5,300 with JSON of each that is recorded anew
+    "objects": 30,  # 22: the job, its row and its decision; 66 with JSON of both
+    "bytes": 3_600,  # 3,050; 6,000 with JSON of each that is recorded anew
 }
 
 
