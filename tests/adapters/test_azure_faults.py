@@ -9,6 +9,7 @@ import pytest
 from ironburst.ports import CloudError
 from tests.adapters import test_google_faults as google
 from tests.contract.cloud_benches import OfAzure
+from tests.parts import a_third
 
 CALLS = {
     "launching": (
@@ -90,8 +91,10 @@ def returned(bench, controller):
     assert bench.cloud.left_over() == {} == bench.cloud.scale_sets
 
 
-@pytest.mark.parametrize("fault", sorted(FAULTS))
-@pytest.mark.parametrize(("when", "call"), [(when, call) for when, calls in CALLS.items() for call in calls])
+@pytest.mark.parametrize(
+    ("when", "call", "fault"),
+    a_third({(when, call): sorted(FAULTS) for when, calls in CALLS.items() for call in calls}),
+)
 def test_nothing_is_left_over(bench, call, fault, when):
     """`failing`: the cluster has one place until two minutes have gone, and nobody says why a machine failed but its
     own status.

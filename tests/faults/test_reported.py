@@ -20,7 +20,7 @@ def with_defaults(document):
 
 class OnGoogle(test_google.OnGoogle):
     runs_s = (HALL_S, 600.0, 400.0)
-    tick_s = 20.0
+    tick_s = 30.0
 
     def start(self):
         super().start()
@@ -49,7 +49,7 @@ class OnGoogle(test_google.OnGoogle):
 
 class OnAzure(test_azure.OnAzure):
     runs_s = (HALL_S, 600.0, 400.0)
-    tick_s = 20.0
+    tick_s = 30.0
 
     def start(self):
         super().start()

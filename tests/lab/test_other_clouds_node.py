@@ -189,7 +189,10 @@ class Lab:
         wait_for(registered, 90, f"{name} to register", pause=0.3)
 
 
-@pytest.fixture(scope="module", params=[OfGoogle(), OfAzure()], ids=["google", "azure"])
+CLOUDS = [pytest.param(OfGoogle(), id="google", marks=pytest.mark.slow), pytest.param(OfAzure(), id="azure")]
+
+
+@pytest.fixture(scope="module", params=CLOUDS)
 def lab(request):
     sites.need_lab()
     cloud = request.param
