@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from typing import Any
 
@@ -18,6 +18,7 @@ _KEYS = {
     "Http": {"inputs", "operationOptions"},
     "Query": {"inputs"},
     "Foreach": {"foreach", "actions"},
+    "If": {"expression", "actions", "else"},
     "Until": {"expression", "limit", "actions"},
     "InitializeVariable": {"inputs"},
     "SetVariable": {"inputs"},
@@ -35,6 +36,8 @@ class Run:
 
     def __init__(self, definition: Any, send: Send, now: Callable[[], float]):
         assert definition.keys() == {"$schema", "contentVersion", "triggers", "actions", "outputs"}, definition.keys()
+        names = list(_names(definition["actions"]))
+        assert len(names) == len(set(names)), "an action's name is the workflow's, not its loop's"
         self._send, self._now = send, now
         self._bodies: dict[str, Any] = {}
         self._variables: dict[str, Any] = {}
@@ -44,6 +47,7 @@ class Run:
             "Http": self._http,
             "Query": self._query,
             "Foreach": self._foreach,
+            "If": self._if,
             "Until": self._until,
             "InitializeVariable": self._initialize,
             "SetVariable": self._set,
@@ -105,6 +109,13 @@ class Run:
             self._items[name] = item
             well &= self._all(action["actions"])
         if not well:
+            raise Failed("an action inside has failed")
+
+    def _if(self, _name: str, action: Any) -> None:
+        assert action["else"] == {"actions": {}}, "what is done else isn't known here"
+        met = self._value(action["expression"])
+        assert isinstance(met, bool)
+        if met and not self._all(action["actions"]):
             raise Failed("an action inside has failed")
 
     def _until(self, _name: str, action: Any) -> None:
@@ -180,6 +191,7 @@ class Run:
             "items": lambda loop: self._items[loop],
             "json": json.loads,
             "less": lambda a, b: _compared(a, b) < 0,
+            "string": lambda value: value if isinstance(value, str) else json.dumps(value, separators=(",", ":")),
             "utcNow": self._utc_now,
             "variables": lambda variable: self._variables[variable],
         }
@@ -188,6 +200,13 @@ class Run:
     def _utc_now(self, form: str) -> str:
         assert form == _FORMAT, form
         return datetime.fromtimestamp(self._now(), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def _names(actions: Any) -> Iterator[str]:
+    """Of actions, and of those inside."""
+    for name, each in actions.items():
+        yield name
+        yield from _names(each.get("actions", {}))
 
 
 def _compared(a: Any, b: Any) -> int:
