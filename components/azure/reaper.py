@@ -99,9 +99,11 @@ def _of_groups(identity: str, end: str) -> dict[str, Any]:
 
 
 def _of_machines(identity: str, arm: str, cluster: str) -> dict[str, Any]:
-    """A page: those that are off. The list has no tags, and may be late: each is asked for by itself, and ends if it is
-    a lease's of ours, off still, and nobody makes or starts it: "Stopped" may be seen for a moment then.
+    """A page: those that are off. Each is asked for by itself a minute later, for the list has no tags, and what only
+    reboots, moves or stands still for Azure's maintenance is there again. It ends if it is a lease's of ours, off
+    still, and nobody makes or starts it: "Stopped" may be seen then, too.
     """
+    interval = {"count": 1, "unit": "Minute"}
     one = f"{arm}@{{items('off_each')['id']}}?api-version={_MACHINES}"
     of, view = "body('off_look')?['tags']", "body('off_look')?['properties']?['instanceView']"
     ours = f"equals({of}?['{CLUSTER_TAG}'], '{cluster}'), contains(coalesce({of}, json('{{}}')), '{LEASE_TAG}')"
@@ -113,6 +115,7 @@ def _of_machines(identity: str, arm: str, cluster: str) -> dict[str, Any]:
         "else": {"actions": {}},
         "runAfter": {"off_look": ["Succeeded"]},
     }
+    look = _call("GET", f"{one}&$expand=instanceView", identity)
     off = _shows("item()?['properties']?['instanceView']", "PowerState/stopped")
     return {
         "off_page": _call("GET", "@variables('off_next')", identity),
@@ -120,7 +123,11 @@ def _of_machines(identity: str, arm: str, cluster: str) -> dict[str, Any]:
         "off_each": {
             "type": "Foreach",
             "foreach": "@body('off')",
-            "actions": {"off_look": _call("GET", f"{one}&$expand=instanceView", identity), "off_still": ending},
+            "actions": {
+                "off_wait": {"type": "Wait", "inputs": {"interval": interval}, "runAfter": {}},
+                "off_look": look | {"runAfter": {"off_wait": ["Succeeded"]}},
+                "off_still": ending,
+            },
             "runAfter": {"off": ["Succeeded"]},
         },
         "off_further": _further("off_next", "off_page", "off_each"),

@@ -19,6 +19,7 @@ _KEYS = {
     "Query": {"inputs"},
     "Foreach": {"foreach", "actions"},
     "If": {"expression", "actions", "else"},
+    "Wait": {"inputs"},
     "Until": {"expression", "limit", "actions"},
     "InitializeVariable": {"inputs"},
     "SetVariable": {"inputs"},
@@ -32,13 +33,15 @@ class Failed(Exception):
 
 
 class Run:
-    """One. `failed`: the actions that did, with why."""
+    """One. `wait`: lets seconds pass. `failed`: the actions that did, with why."""
 
-    def __init__(self, definition: Any, send: Send, now: Callable[[], float]):
+    def __init__(
+        self, definition: Any, send: Send, now: Callable[[], float], wait: Callable[[float], object] = lambda _: None
+    ):
         assert definition.keys() == {"$schema", "contentVersion", "triggers", "actions", "outputs"}, definition.keys()
         names = list(_names(definition["actions"]))
         assert len(names) == len(set(names)), "an action's name is the workflow's, not its loop's"
-        self._send, self._now = send, now
+        self._send, self._now, self._pass = send, now, wait
         self._bodies: dict[str, Any] = {}
         self._variables: dict[str, Any] = {}
         self._items: dict[str, Any] = {}
@@ -49,6 +52,7 @@ class Run:
             "Foreach": self._foreach,
             "If": self._if,
             "Until": self._until,
+            "Wait": self._wait,
             "InitializeVariable": self._initialize,
             "SetVariable": self._set,
         }
@@ -117,6 +121,11 @@ class Run:
         assert isinstance(met, bool)
         if met and not self._all(action["actions"]):
             raise Failed("an action inside has failed")
+
+    def _wait(self, _name: str, action: Any) -> None:
+        (interval,) = action["inputs"].values()
+        assert action["inputs"].keys() == {"interval"} and interval.keys() == {"count", "unit"}
+        self._pass(interval["count"] * {"Second": 1.0, "Minute": 60.0}[interval["unit"]])
 
     def _until(self, _name: str, action: Any) -> None:
         assert action["limit"].keys() == {"count", "timeout"}
