@@ -7,9 +7,9 @@ Nodes have the dead man's switch that the role cloud_node gives them: in AWS tha
 themselves deleted, or are off if nobody answers, and in Azure they are off, and the reaper's workflow ends them
 (components/azure/reaper.py, every 5 minutes). Counted are jobs that were lost, or started again though nothing had
 happened to their nodes; instances that live an hour after anybody needed them; dollars beyond a ceiling; and what is
-left in a cloud when the day is over. In Azure nobody can end a machine while it answers nobody, and while the
-controller is away one without jobs is paid for until its declared time (docs/adr/0134): that is no hour, and its
-dollars are a figure of their own; beyond the declared time it counts.
+left in a cloud when the day is over. In Azure nobody can end a machine while it answers nobody, the workflow neither:
+that is no hour, and its dollars are a figure of their own, with those for machines that are off until a run of the
+workflow (docs/adr/0134).
 """
 
 from __future__ import annotations
@@ -21,7 +21,6 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from datetime import datetime
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -30,7 +29,6 @@ from benchmarks import days
 from benchmarks.days import AGAIN, BEYOND, DAY_S, HOUR_S, IDLE, LEFT, LOST, Outcome
 from benchmarks.mishaps import MIN_BILL_S, Skewed
 from components.azure import reaper
-from ironburst.adapters.azure.launching import UNTIL
 from ironburst.controller.ledger import Ledger
 from ironburst.controller.money import day, month
 from ironburst.controller.tick import Controller
@@ -44,9 +42,8 @@ from tests.fakes.three import POOLS, USD, Trio, burst, in_three
 NODES = 3  # of each pool
 CLOUDS = tuple(POOLS)
 ZONES = ("us-east-1a", "us-east-1b")
-OFF = "USD for machines that are off in Azure until their declared time"
+OFF = "USD in Azure for machines that are off, or that nobody can end while it gives no answer"
 REAPER_S = 60.0 * reaper.EVERY_MIN
-LATE_S = REAPER_S + 300.0  # after a machine's end: until the next run of the workflow, and for the deletion
 # a notice of 120 s, the half minute of a shutdown, a tick: a job may start in it on a node that is taken
 GOES_S = 150.0 + days.MAX_TICK_S
 CALLS = {"image_id", "launch_all", "instances", "described", "by_token", "console", "terminate", "troubles"}
@@ -103,15 +100,12 @@ class Clouds(Trio):
 
         Run(reaper.definition("lab", lab.subscription, "/its/id", lab.url), send, lab.now)
 
-    def waits_for_its_end(self, id: str, away: bool) -> bool:
-        """Whether nobody can end this machine now, for it is in Azure, and its time isn't over."""
-        lab, group = self.clouds["azure"].lab, id.partition("/")[0].lower()
-        if group not in lab.groups:
-            return False
-        if any(fault.name == "*" and fault.status for fault in lab.faults):
-            return True
-        ends_s = datetime.fromisoformat(lab.groups[group]["tags"][UNTIL]).timestamp()
-        return away and self.clock.at < ends_s + LATE_S
+    def waits_for_its_end(self, id: str) -> tuple[bool, bool]:
+        """Whether this machine is off, and paid for, and whether nobody can end it now: Azure answers nobody."""
+        lab = self.clouds["azure"].lab
+        vm = next((each for each in lab.vms.values() if id.startswith(f"{each.group}/{each.name}/")), None)
+        silent = any(fault.name == "*" and fault.status for fault in lab.faults)
+        return vm is not None and vm.power == "stopped", vm is not None and silent
 
     def storm(self, whose: str) -> None:
         """Spot takes all that it has in one cloud."""
@@ -157,7 +151,7 @@ class CloudDay(days.Day):
         names = [only] if only else rng.sample(sorted(ACCIDENTS), rng.randint(2, 5))
         self.plan = sorted((self.clock.now() + rng.uniform(0.1, 0.8) * self.length_s, name) for name in names)
         self.idle_since: dict[str, float] = {}
-        self.off: list[tuple[float, float, float]] = []  # machines that nobody could end: from, to, USD an hour
+        self.off: list[tuple[float, float, float]] = []  # machines that are off or can't be: from, to, USD an hour
         self.watched_s = self.reaped_s = self.clock.now()
         self.lasting, self.later = [], []
         self.start()
@@ -199,8 +193,8 @@ class CloudDay(days.Day):
         now = self.clock.now()
         busy = {node for fake in self.slurm.jobs.values() if not fake.done for node in fake.job.on}
         for id, node in self.cloud.living().items():
-            waits = node not in busy and self.cloud.waits_for_its_end(id, now < self.away_until)
-            if waits:
+            off, waits = self.cloud.waits_for_its_end(id) if node not in busy else (False, False)
+            if off or waits:
                 self.off.append((self.watched_s, now, self.cloud.paid[id][2]))
             if node in busy or waits:
                 self.idle_since.pop(id, None)

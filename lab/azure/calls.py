@@ -162,7 +162,8 @@ class Calls:
         found = []
         for vm in list(self.world.shown())[lacks:]:
             view = {"provisioningState": vm.properties["provisioningState"], "instanceView": self.world.view(vm)}
-            kept = {key: vm.raw[key] for key in ("id", "name", "type", "location")}
+            kept = {key: vm.raw[key] for key in ("id", "name", "type", "location")}  # no tags
+            kept["id"] = kept["id"].replace(f"/{vm.group}/", f"/{vm.group.upper()}/")  # in no case that was asked for
             found.append(kept | {"properties": view})
         return self._page(call, found)
 

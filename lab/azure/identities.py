@@ -119,7 +119,10 @@ class Identities:
 
 
 def _linked(call: Call, within: str) -> Iterator[tuple[str, str]]:
-    """What a machine's making does beside it, or joins."""
+    """What a machine's making does beside it, or joins; what goes with a machine."""
+    if call.name == "virtual_machines.delete":
+        yield f"{_COMPUTE}/disks/delete", within
+        yield f"{_NETWORK}/networkInterfaces/delete", within
     if call.name != "virtual_machines.create_or_update":
         return
     properties = call.body["properties"]

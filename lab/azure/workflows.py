@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from typing import Any
 
@@ -18,6 +18,8 @@ _KEYS = {
     "Http": {"inputs", "operationOptions"},
     "Query": {"inputs"},
     "Foreach": {"foreach", "actions"},
+    "If": {"expression", "actions", "else"},
+    "Wait": {"inputs"},
     "Until": {"expression", "limit", "actions"},
     "InitializeVariable": {"inputs"},
     "SetVariable": {"inputs"},
@@ -31,11 +33,15 @@ class Failed(Exception):
 
 
 class Run:
-    """One. `failed`: the actions that did, with why."""
+    """One. `wait`: lets seconds pass. `failed`: the actions that did, with why."""
 
-    def __init__(self, definition: Any, send: Send, now: Callable[[], float]):
+    def __init__(
+        self, definition: Any, send: Send, now: Callable[[], float], wait: Callable[[float], object] = lambda _: None
+    ):
         assert definition.keys() == {"$schema", "contentVersion", "triggers", "actions", "outputs"}, definition.keys()
-        self._send, self._now = send, now
+        names = list(_names(definition["actions"]))
+        assert len(names) == len(set(names)), "an action's name is the workflow's, not its loop's"
+        self._send, self._now, self._pass = send, now, wait
         self._bodies: dict[str, Any] = {}
         self._variables: dict[str, Any] = {}
         self._items: dict[str, Any] = {}
@@ -44,7 +50,9 @@ class Run:
             "Http": self._http,
             "Query": self._query,
             "Foreach": self._foreach,
+            "If": self._if,
             "Until": self._until,
+            "Wait": self._wait,
             "InitializeVariable": self._initialize,
             "SetVariable": self._set,
         }
@@ -106,6 +114,18 @@ class Run:
             well &= self._all(action["actions"])
         if not well:
             raise Failed("an action inside has failed")
+
+    def _if(self, _name: str, action: Any) -> None:
+        assert action["else"] == {"actions": {}}, "what is done else isn't known here"
+        met = self._value(action["expression"])
+        assert isinstance(met, bool)
+        if met and not self._all(action["actions"]):
+            raise Failed("an action inside has failed")
+
+    def _wait(self, _name: str, action: Any) -> None:
+        (interval,) = action["inputs"].values()
+        assert action["inputs"].keys() == {"interval"} and interval.keys() == {"count", "unit"}
+        self._pass(interval["count"] * {"Second": 1.0, "Minute": 60.0}[interval["unit"]])
 
     def _until(self, _name: str, action: Any) -> None:
         assert action["limit"].keys() == {"count", "timeout"}
@@ -180,6 +200,7 @@ class Run:
             "items": lambda loop: self._items[loop],
             "json": json.loads,
             "less": lambda a, b: _compared(a, b) < 0,
+            "string": lambda value: value if isinstance(value, str) else json.dumps(value, separators=(",", ":")),
             "utcNow": self._utc_now,
             "variables": lambda variable: self._variables[variable],
         }
@@ -188,6 +209,13 @@ class Run:
     def _utc_now(self, form: str) -> str:
         assert form == _FORMAT, form
         return datetime.fromtimestamp(self._now(), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def _names(actions: Any) -> Iterator[str]:
+    """Of actions, and of those inside."""
+    for name, each in actions.items():
+        yield name
+        yield from _names(each.get("actions", {}))
 
 
 def _compared(a: Any, b: Any) -> int:

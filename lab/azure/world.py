@@ -40,6 +40,7 @@ class Assumptions:
     cause_in_view: bool = True  # the code of a failure is in its instance view
     cause_in_operation: bool = True  # and in its operation
     power_missing: int = 0  # of the next statusOnly list: so many lack ("may be missing")
+    off_while_made: bool = False  # a machine that is being made is shown as stopped ("might", "briefly")
     nic_reserved_s: float = 0.0  # an interface of a machine that failed can't be deleted for so long (180 s were seen)
     deleted_twice: str = "accepted"  # what a second delete gets while the first works; or "conflict"
 
@@ -227,8 +228,9 @@ class World(Timeline):
         status = {"code": code, "level": "Info", "displayStatus": f"Provisioning {state}", "time": self.stamp()}
         if vm.error and self.assumed.cause_in_view:
             status |= {"code": f"{code}/{vm.error[0]}", "level": "Error", "message": vm.error[1]}
-        power = {"code": f"PowerState/{vm.power}", "level": "Info", "displayStatus": f"VM {vm.power}"}
-        return {"statuses": [status, power] if vm.power else [status]} | vm.view
+        shown = "stopped" if self.assumed.off_while_made and state == "creating" else vm.power
+        power = {"code": f"PowerState/{shown}", "level": "Info", "displayStatus": f"VM {shown}"}
+        return {"statuses": [status, power] if shown else [status]} | vm.view
 
     def named(self, pattern: str) -> list[Vm]:
         """Those whose names fit."""

@@ -17,6 +17,7 @@ from ironburst.nodes import azure as names
 from ironburst.ports.images import BakeError
 from lab.azure import server
 from lab.azure.world import Reservation, Size
+from tests.adapters.test_azure_reaper import reap
 from tests.contract.cloud_benches import AnyToken
 from tests.fakes import document, with_places
 
@@ -122,6 +123,17 @@ def test_builds_are_known_by_their_role(world):
     world.run(playbook=lambda address: seen.append(world.images.builds("lab")))
     assert [each.state for each in seen[0]] == ["running"]
     assert world.images.builds("another") == []
+
+
+def test_a_build_that_is_off_before_its_disk_is_taken_stays(world):
+    """The reaper deletes leases' machines that are off; a build has no lease."""
+
+    def off(address):
+        (vm,) = world.cloud.vms.values()
+        world.cloud.stops(vm)
+        assert reap(world.cloud) == {} and world.cloud.asked("virtual_machines.get")
+
+    assert world.run(playbook=off).image in baked(world) and nothing_left(world)
 
 
 def test_a_playbook_that_fails_leaves_the_image_as_it_was_and_nothing_behind(world):

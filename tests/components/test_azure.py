@@ -159,7 +159,7 @@ def test_nodes_read_their_own_secrets_and_may_do_nothing_else(azure):
     assert not actions and data == [rights.READING_SECRET] and scopes == [f"{VAULT}/secrets/munge-key"]
 
 
-def test_the_reaper_reads_and_deletes_groups_and_nothing_else(azure):
+def test_the_reaper_reads_and_deletes_groups_and_machines_and_nothing_else(azure):
     recording = azure()
     actions, data, scopes = given(recording)["reap"]
     assert sorted(actions) == sorted(rights.REAPING) and not data and scopes == [f"/subscriptions/{SUBSCRIPTION}"]

@@ -61,8 +61,17 @@ BAKING = (
     "Microsoft.Compute/virtualMachines/generalize/action",
 )
 """of whoever bakes images, beside the controller's"""
-REAPING = (f"{_GROUPS}/delete", f"{_GROUPS}/read")
-"""of the workflow that ends leases which nobody prolongs, at the subscription"""
+REAPING = (
+    "Microsoft.Compute/disks/delete",
+    "Microsoft.Compute/virtualMachines/delete",
+    "Microsoft.Compute/virtualMachines/read",
+    "Microsoft.Network/networkInterfaces/delete",
+    f"{_GROUPS}/delete",
+    f"{_GROUPS}/read",
+)
+"""of the workflow that ends leases which nobody prolongs, and their machines that are off, at the subscription. A disk
+and an interface go with their machine; whether who deletes that needs a right to them isn't documented
+"""
 READING_SECRET = "Microsoft.KeyVault/vaults/secrets/getSecret/action"
 """of rented nodes, at each secret by itself (a data action)"""
 PREVIEWING = (

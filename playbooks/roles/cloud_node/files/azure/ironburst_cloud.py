@@ -86,8 +86,8 @@ def secret(name, region):
 
 
 def end():
-    """Nothing: what only powers off is paid for, and no node may delete another. Its launch's resource group has an
-    end of its own (docs/adr/0129), which the controller puts off as long as it lives.
+    """Nothing: no node may delete another. What powers off is paid for until the subscription's workflow deletes it,
+    within minutes (docs/adr/0134).
     """
 
 
