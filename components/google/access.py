@@ -7,7 +7,7 @@ import pulumi_gcp as gcp
 
 from components.google import names
 from ironburst.config.google import rights
-from ironburst.config.google.models import GoogleCi, GoogleCloud, GoogleController, GooglePool
+from ironburst.config.google.models import GoogleCi, GoogleCloud, GoogleController, GoogleGroup, GooglePool
 from ironburst.nodes.naming import SEPARATOR, logical
 
 
@@ -96,7 +96,8 @@ class NodeAccess(pulumi.ComponentResource):
         self.account, self.own = given.account("nodes", "its nodes"), {}
         ends = given.give("end-itself", rights.ENDING, self.account, rights.of_names(name))
         self._joins(name, self.account, secrets, child)
-        for nodes in (*cloud.groups, *cloud.pools):
+        every: list[GoogleGroup | GooglePool] = [*cloud.groups, *cloud.pools]
+        for nodes in every:
             if not (data := rights.data_of(cloud, nodes)):
                 continue
             rented = isinstance(nodes, GooglePool)
