@@ -8,6 +8,8 @@ lanes-sh/link#100: storage.objects.list is asked of the bucket, which a conditio
 """
 
 import gzip
+import http.client
+import io
 import json
 import os
 import sys
@@ -237,7 +239,26 @@ def test_one_connection_serves_all_requests_of_a_worker(node, storage):
     assert len(lines) == 5 and all(line is lines[0] for line in lines)
 
 
+def test_a_line_that_is_cut_is_no_fault_of_the_disks(node, storage, monkeypatch):
+    """Else a reset connection would end the copy as a disk that can't be written."""
+    monkeypatch.setattr(os, "cpu_count", lambda: 1)
+    monkeypatch.setattr(node.program.time, "sleep", lambda _: None)
+    true, cuts = http.client.HTTPResponse.read, iter((ConnectionResetError(104, "reset"), TimeoutError("timed out")))
+
+    def read(answer, *most):
+        if answer.getheader("Content-Range") and (cut := next(cuts, None)):
+            raise cut
+        return true(answer, *most)
+
+    monkeypatch.setattr(http.client.HTTPResponse, "read", read)
+    assert node() == 0 and node.copied() == FILES
+
+
 def test_somebody_else_at_the_metadata_servers_address_gets_no_trust(node, storage, monkeypatch):
-    monkeypatch.setattr(node.bucket, "SERVICE", f"http://127.0.0.1:{storage.server_port}")
-    with pytest.raises(node.bucket.Broken, match="gives no token"):
+    class Stranger(io.BytesIO):
+        headers = http.client.HTTPMessage()
+
+    said = Stranger(b'{"access_token": "x", "expires_in": 3600}')
+    monkeypatch.setattr(node.bucket.urllib.request, "urlopen", lambda *_, **__: said)
+    with pytest.raises(node.bucket.Broken, match="isn't Google's metadata server"):
         node.bucket.token()
