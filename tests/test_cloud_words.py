@@ -60,10 +60,7 @@ ROWS = (
     "ironburst/wiring/clouds.py",
 )
 """a cloud is one line there: a row of a table, or one of a union"""
-OF_AWS = (
-    "playbooks/roles/cloud_node/files/ironburst-join.py",
-    "playbooks/roles/data_sets/files/ironburst-data.py",
-)
+OF_AWS = ("playbooks/roles/cloud_node/files/ironburst-join.py",)
 """programs that are one file on a node"""
 MEANT_OTHERWISE = {"ironburst/baremetal/makers.py": 1}
 """AMI is American Megatrends there"""

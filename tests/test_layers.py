@@ -73,7 +73,7 @@ RIGHTS = {
     "playbooks.files": "",
     "playbooks.files.kept_module": "ansible",  # module_utils, of which it finds a copy on the host
     "playbooks.roles": "",
-    "playbooks.roles.data_sets": "boto3 botocore",
+    "playbooks.roles.data_sets": "boto3 botocore ironburst_bucket",  # the file beside it
     "playbooks.roles.node_health": "health",  # ironburst/health, copied beside it
     "playbooks.roles.cloud_node": "boto3 botocore ironburst_cloud",  # the file beside it
     # a site on one machine, room by room. The stand-ins know nothing of its hosts; their mains join them

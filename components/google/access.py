@@ -1,14 +1,14 @@
 """Service accounts with least rights: the nodes', and the controller's; who may act as the controller, and as CI."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import pulumi
 import pulumi_gcp as gcp
 
 from components.google import names
 from ironburst.config.google import rights
-from ironburst.config.google.models import GoogleCi, GoogleCloud, GoogleController
-from ironburst.nodes.naming import logical
+from ironburst.config.google.models import GoogleCi, GoogleCloud, GoogleController, GoogleGroup, GooglePool
+from ironburst.nodes.naming import SEPARATOR, logical
 
 
 class Rights:
@@ -17,11 +17,14 @@ class Rights:
     def __init__(self, cluster: str, project: str, opts: pulumi.ResourceOptions) -> None:
         self._cluster, self._project, self._child = cluster, project, opts
 
-    def account(self, label: str, what: str) -> gcp.serviceaccount.Account:
-        """A service account. `what`: what it is, for people."""
+    def account(self, label: str, what: str, *, of: str = "") -> gcp.serviceaccount.Account:
+        """A service account. `what`: what it is, for people; `of`: whose nodes', so named that another cluster's can't
+        be named the same.
+        """
+        its_id = names.account(f"{self._cluster}{SEPARATOR}{label}", of) if of else names.account(self._cluster, label)
         return gcp.serviceaccount.Account(
-            logical(self._cluster, label),
-            account_id=names.account(self._cluster, label),
+            logical(self._cluster, label, *([of] if of else [])),
+            account_id=its_id,
             display_name=f"ironburst {self._cluster}: {what}",
             project=self._project,
             opts=self._child,
@@ -29,8 +32,8 @@ class Rights:
 
     def give(
         self, label: str, permissions: Sequence[str], account: gcp.serviceaccount.Account, condition: str = ""
-    ) -> None:
-        """These permissions, in the project or only where a condition holds."""
+    ) -> gcp.projects.IAMCustomRole:
+        """These permissions, in the project or only where a condition holds: the role, for others."""
         role = gcp.projects.IAMCustomRole(
             logical(self._cluster, label),
             role_id=names.role(self._cluster, label),
@@ -39,6 +42,13 @@ class Rights:
             project=self._project,
             opts=self._child,
         )
+        self.give_too(label, role, account, condition)
+        return role
+
+    def give_too(
+        self, label: str, role: gcp.projects.IAMCustomRole, account: gcp.serviceaccount.Account, condition: str = ""
+    ) -> None:
+        """A role that is there."""
         gcp.projects.IAMMember(
             logical(self._cluster, label),
             project=self._project,
@@ -64,9 +74,12 @@ class Rights:
 
 
 class NodeAccess(pulumi.ComponentResource):
-    """What nodes may do: read the secrets that they join with, and end themselves. Output: `account`."""
+    """What nodes may do: rented ones read the secrets that they join with, and end themselves; those of a pool or group
+    with data have an account of their own, which reads that, too. Outputs: `account`, and `own`, by pool or group.
+    """
 
     account: gcp.serviceaccount.Account
+    own: dict[str, gcp.serviceaccount.Account]
 
     def __init__(
         self,
@@ -80,18 +93,57 @@ class NodeAccess(pulumi.ComponentResource):
         super().__init__("ironburst:components:GoogleNodeAccess", name, None, opts)
         child = pulumi.ResourceOptions(parent=self)
         given = Rights(name, cloud.project, child)
-        self.account = given.account("nodes", "its nodes")
-        given.give("end-itself", rights.ENDING, self.account, rights.of_names(name))
-        for project, label in secrets:
+        self.account, self.own = given.account("nodes", "its nodes"), {}
+        ends = given.give("end-itself", rights.ENDING, self.account, rights.of_names(name))
+        self._joins(name, self.account, secrets, child)
+        every: list[GoogleGroup | GooglePool] = [*cloud.groups, *cloud.pools]
+        for nodes in every:
+            if not (data := rights.data_of(cloud, nodes)):
+                continue
+            rented = isinstance(nodes, GooglePool)
+            kind = "nodes" if rented else "fixed"
+            label = logical(kind, nodes.name)
+            own = given.account(kind, f"nodes of {nodes.name}, with their data", of=nodes.name)
+            self.own[nodes.name] = own
+            if rented:
+                given.give_too(logical(label, "end-itself"), ends, own, rights.of_names(name))
+                self._joins(logical(name, label), own, secrets, child)
+            for data_set, place in data.items():
+                self._reads(logical(name, label, data_set), place, own, child)
+        self.register_outputs({"account": self.account.email})
+
+    @staticmethod
+    def _joins(
+        label: str,
+        account: gcp.serviceaccount.Account,
+        secrets: Sequence[tuple[str, str]],
+        child: pulumi.ResourceOptions,
+    ) -> None:
+        for project, secret in secrets:
             gcp.secretmanager.SecretIamMember(
-                logical(name, "secret", label),
+                logical(label, "secret", secret),
                 project=project,
-                secret_id=label,
+                secret_id=secret,
                 role="roles/secretmanager.secretAccessor",
-                member=self.account.member,
+                member=account.member,
                 opts=child,
             )
-        self.register_outputs({"account": self.account.email})
+
+    @staticmethod
+    def _reads(label: str, place: str, account: gcp.serviceaccount.Account, child: pulumi.ResourceOptions) -> None:
+        """The bucket may be another project's: then whoever does `up` needs the right to bind roles there."""
+        bucket, condition = rights.of_data(place)
+        only = gcp.storage.BucketIAMMemberConditionArgs(
+            title=f"below {place.partition('/')[2]}"[:100], expression=condition, description="a data set of ironburst"
+        )
+        gcp.storage.BucketIAMMember(
+            label,
+            bucket=bucket,
+            role=rights.READS_DATA,
+            member=account.member,
+            condition=only if condition else None,
+            opts=child,
+        )
 
 
 class ControllerAccess(pulumi.ComponentResource):
@@ -112,10 +164,11 @@ class ControllerAccess(pulumi.ComponentResource):
             self._signs_in(name, cloud.project, cloud.controller, child)
         self.register_outputs({"account": self.account.email})
 
-    def may_launch(self, nodes: gcp.serviceaccount.Account) -> None:
-        """Machines that have the nodes' service account."""
+    def may_launch(self, accounts: Mapping[str, gcp.serviceaccount.Account]) -> None:
+        """Machines that have these service accounts of nodes, by label."""
         self._rights.give("launch", rights.LAUNCHING, self.account)
-        self._rights.act_as("launch-nodes", nodes, "roles/iam.serviceAccountUser", self.account.member)
+        for label, nodes in accounts.items():
+            self._rights.act_as(logical("launch", label), nodes, "roles/iam.serviceAccountUser", self.account.member)
 
     def _signs_in(self, name: str, project: str, declared: GoogleController, child: pulumi.ResourceOptions) -> None:
         """By a certificate (workload identity federation with X.509)."""
@@ -147,7 +200,7 @@ class CiAccess(pulumi.ComponentResource):
         child = pulumi.ResourceOptions(parent=self)
         given = Rights(name, cloud.project, child)
         self.account = given.account("preview", "CI that previews")
-        given.give("preview", rights.PREVIEWING, self.account)
+        given.give("preview", rights.previewing(cloud), self.account)
         allowed = ", ".join(f"'{subject}'" for subject in ci.preview)
         pool = _federated(
             logical(name, "preview"),

@@ -52,7 +52,6 @@ class InCloud:
         after = pulumi.ResourceOptions.merge(child, pulumi.ResourceOptions(depends_on=[access]))
         network = Network(name, cloud=cloud, hall_cidrs={hall.name: hall.cidr for hall in config.halls}, opts=after)
         nodes = NodeAccess(name, cloud=cloud, secrets=rights.secrets(config), opts=child)
-        email = nodes.account.email
         groups = [
             GpuNodeGroup(
                 group.name,
@@ -60,6 +59,7 @@ class InCloud:
                 cloud=cloud,
                 group=group,
                 network=network,
+                account=nodes.own.get(group.name),
                 opts=child,
             )
             for group in cloud.groups
@@ -71,14 +71,16 @@ class InCloud:
                 cloud=cloud,
                 pool=pool,
                 network=network,
-                service_account=email,
+                service_account=nodes.own.get(pool.name, nodes.account).email,
                 spans=pool.spans(config.burst.spot_max_nodes or 1),
                 opts=child,
             )
             for pool in cloud.pools
         }
         if pools:
-            access.may_launch(nodes.account)
+            own = {logical("nodes", pool): nodes.own[pool] for pool in pools if pool in nodes.own}
+            shared = {"nodes": nodes.account} if len(own) < len(pools) else {}
+            access.may_launch(shared | own)
         if pools and config.budget and cloud.billing_account:
             BudgetAlarm(
                 name, budget=config.budget, project=cloud.project, billing_account=cloud.billing_account, opts=child

@@ -29,10 +29,13 @@ class GpuNodeGroup(pulumi.ComponentResource):
         cloud: GoogleCloud,
         group: GoogleGroup,
         network: Network,
+        account: gcp.serviceaccount.Account | None = None,
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
+        """`account`: where its nodes have data; none: they ask Google for nothing."""
         super().__init__("ironburst:components:GoogleNodeGroup", name, None, opts)
         self._cluster, self._cloud, self._group = cluster, cloud, group
+        self._account = _identity(account) if account else None
         child = pulumi.ResourceOptions(parent=self)
         policy = compact(cluster, group.name, cloud, child).id if group.compact_placement else None
         nics = network.interfaces(group.instance_type, group.zone).apply(_wired)
@@ -45,8 +48,8 @@ class GpuNodeGroup(pulumi.ComponentResource):
         nics: pulumi.Output[list[gcp.compute.InstanceNetworkInterfaceArgs]],
         policy: pulumi.Output[str] | None,
     ) -> pulumi.Output[CloudInstance]:
-        """It has no service account, because it asks Google for nothing, and a name that no right to end nodes is bound
-        to. The reservation is always said: else a machine uses up whatever open one the project has.
+        """It has a service account only if it asks Google for data, and a name that no right to end nodes is bound to.
+        The reservation is always said: else a machine uses up whatever open one the project has.
         """
         group, zone = self._group, self._group.zone
         label = names.labels(self._cluster, node, self._cloud.labels, group=group.name)
@@ -76,12 +79,20 @@ class GpuNodeGroup(pulumi.ComponentResource):
             ),
             reservation_affinity=_reserved(group.reservation),
             resource_policies=policy,
+            service_account=self._account,
             allow_stopping_for_update=False,
             opts=pulumi.ResourceOptions(parent=self, ignore_changes=ROLLED_WITH_DRAIN),
         )
         return pulumi.Output.all(made.name, made.instance_id, made.network_interfaces).apply(
             lambda known: CloudInstance(id=f"{zone}/{known[0]}/{known[1]}", address=_address(known[2]))
         )
+
+
+def _identity(account: gcp.serviceaccount.Account) -> gcp.compute.InstanceServiceAccountArgs:
+    """Its rights are its roles' alone."""
+    return gcp.compute.InstanceServiceAccountArgs(
+        email=account.email, scopes=["https://www.googleapis.com/auth/cloud-platform"]
+    )
 
 
 def _wired(nics: list[NetworkInterface]) -> list[gcp.compute.InstanceNetworkInterfaceArgs]:

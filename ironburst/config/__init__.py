@@ -1,7 +1,7 @@
 """What a person writes: the declaration in stacks/Pulumi.<env>.yaml, typed and checked.
 
-- models: the whole declaration. Its sections: burst_models, cloud_models, cloud_network_models, hall_models,
-  scheduler_models, cluster_models and bridge_models and gpu_support_models (Kubernetes), karpenter_models,
+- models: the whole declaration. Its sections: burst_models, cloud_models, cloud_network_models, data_models,
+  hall_models, scheduler_models, cluster_models and bridge_models and gpu_support_models (Kubernetes), karpenter_models,
   shares_models, user_models, software_models, monitoring_models, energy_models; of owned nodes gpu_models,
   node_settings, bios_models, firmware_models, install_models, allowance_models
 - types, ranges, firmware_versions: values; schema: all of it as JSON Schema, for editors

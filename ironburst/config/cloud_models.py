@@ -10,6 +10,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
+from ironburst.config.data_models import Data
 from ironburst.config.karpenter_models import KarpenterPool
 from ironburst.config.node_settings import NodeSettings
 from ironburst.config.software_models import Strict
@@ -247,20 +248,6 @@ class Ci(Strict):
         description="`sub` of the tokens that may preview, whole: a wildcard is none",
         examples=[["repo:org/name:pull_request", "repo:org/name:ref:refs/heads/main"]],
     )
-
-
-class Data(Strict):
-    """Files that nodes read. `path`: the folder in which they have it; None: /data/ and its name."""
-
-    path: str | None = None
-
-    def where(self, name: str) -> str:
-        """The folder in which nodes have it."""
-        return self.path or f"/data/{name}"
-
-    def comes_from(self, region: str) -> tuple[str, str]:
-        """The kind and the source of a DataSet of the document."""
-        raise NotImplementedError
 
 
 class Cloud(Strict):

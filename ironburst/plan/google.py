@@ -32,6 +32,7 @@ GOOGLE = Kinds(
         "gcp:projects/iAMMember:IAMMember": "right of a role in the project",
         "gcp:serviceaccount/iAMMember:IAMMember": "right to act as a service account",
         "gcp:secretmanager/secretIamMember:SecretIamMember": "right to read a secret",
+        "gcp:storage/bucketIAMMember:BucketIAMMember": "right to read data",
         "gcp:billing/budget:Budget": "budget alarm",
         _FIREWALL: "firewall rule",
     },

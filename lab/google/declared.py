@@ -108,6 +108,7 @@ KINDS = {
     "gcp:projects/iAMCustomRole:IAMCustomRole": Kind("projects/{project}/roles/{roleId}", (), _role),
     "gcp:projects/iAMMember:IAMMember": Kind("{project}/{role}/{member}", ("role",)),
     "gcp:secretmanager/secretIamMember:SecretIamMember": Kind("projects/{project}/secrets/{secretId}/{role}/{member}"),
+    "gcp:storage/bucketIAMMember:BucketIAMMember": Kind("b/{bucket}/{role}/{member}/{condition[title]}"),
     "gcp:iam/workloadIdentityPool:WorkloadIdentityPool": Kind(
         "projects/{project}/locations/global/workloadIdentityPools/{workloadIdentityPoolId}", (), _pool
     ),
@@ -123,6 +124,8 @@ KINDS = {
 }
 ROLE = "gcp:projects/iAMCustomRole:IAMCustomRole"
 BUILT_IN = "roles/"
+STORAGE_ROLES = {"roles/storage.objectViewer": frozenset({"storage.objects.get", "storage.objects.list"})}
+"""what nodes need of them"""
 
 
 class Declared:
@@ -152,7 +155,7 @@ class Declared:
     def _post(self, token: str, _id: str, said: Json) -> Json:
         kind, world = KINDS[token], self.world
         said = {"project": world.project, "region": world.region, **said}
-        its_id = kind.id.format(**said)
+        its_id = kind.id.format(**{"condition": {"title": ""}, **said})
         if its_id in self.held[token]:
             raise Refusal(409, "alreadyExists", f"The resource '{its_id}' already exists")
         self._refers(token, said)
@@ -232,7 +235,12 @@ class Declared:
             found.append(Binding(said["member"], frozenset(roles.get(said["role"], ())), condition))
         readers = self.held["gcp:secretmanager/secretIamMember:SecretIamMember"].values()
         reads = frozenset({"secretmanager.versions.access"})
-        self.world.iam.bindings = [*found, *(Binding(said["member"], reads) for said in readers)]
+        found += (Binding(said["member"], reads) for said in readers)
+        for said in self.held["gcp:storage/bucketIAMMember:BucketIAMMember"].values():
+            condition = (said.get("condition") or {}).get("expression", "")
+            at = f"projects/_/buckets/{said['bucket']}"
+            found.append(Binding(said["member"], STORAGE_ROLES[said["role"]], condition, at))
+        self.world.iam.bindings = found
 
 
 def _values(said: Any, path: str) -> Iterator[str]:

@@ -14,26 +14,34 @@ NAMED = {
 _TYPE = r'resource\.type == "(?P<type>[^"]+)"'
 _NAME = r'resource\.name\.extract\("(?P<before>[^"{]*)\{name\}"\)\.startsWith\("(?P<prefix>[^"]*)"\)'
 _CONDITION = re.compile(rf"{_TYPE}(?: && {_NAME})?")
+_STORED = re.compile(r'resource\.name == "(?P<bucket>[^"]+)" \|\| resource\.name\.startsWith\("(?P<below>[^"]+)"\)')
 
 
 @dataclass(frozen=True)
 class Binding:
-    """One member's role, on what a condition (CEL) lets through; empty: on all of the project."""
+    """One member's role, on what a condition (CEL) lets through; empty: on all of the project. `at`: the resource whose
+    policy has it; empty: the project's.
+    """
 
     member: str
     permissions: frozenset[str]
     condition: str = ""
+    at: str = ""
 
     def holds(self, resource: str) -> bool:
         """Whether its condition is true of a resource. Raises ValueError for one that isn't of the known form: it is
         never treated as one that holds.
         """
+        if self.at and not f"{resource}/".startswith(f"{self.at}/"):
+            return False
         if not self.condition:
             return True
         return _true(self.condition, resource)
 
 
 def _true(condition: str, resource: str) -> bool:
+    if stored := _STORED.fullmatch(condition):
+        return resource == stored["bucket"] or resource.startswith(stored["below"])
     said = _CONDITION.fullmatch(condition)
     if not said:
         raise ValueError(f"this stand-in can't judge the condition {condition!r}")

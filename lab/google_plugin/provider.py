@@ -28,6 +28,7 @@ FIXED = {
     "IAMCustomRole": "roleId",
     "IAMMember": "role member condition serviceAccountId",
     "SecretIamMember": "role member secretId",
+    "BucketIAMMember": "bucket role member condition",
     "WorkloadIdentityPool": "workloadIdentityPoolId",
     "WorkloadIdentityPoolProvider": "workloadIdentityPoolId workloadIdentityPoolProviderId",
     "Budget": "billingAccount",

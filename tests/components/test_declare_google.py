@@ -63,6 +63,12 @@ def launch(world, engine, token="t1", pool="l4"):
     return made
 
 
+def reads(world, account, name):
+    """Whether the stack lets an account read an object."""
+    world.iam.tokens[account] = account
+    return not world.iam.refusal(account, "storage.objects.get", f"projects/_/buckets/training/objects/{name}")
+
+
 def worst_cases(preview):
     """{pool or group: dollars an hour at worst}, as a preview says them."""
     said = re.findall(r"(?:burst pool|fixed group) (\S+), .*?: at worst ([\d,.]+) USD an hour", preview)
@@ -86,6 +92,9 @@ def by_the_catalogue():
 
 
 def test_a_stack_is_declared_launched_into_and_taken_away(engine, world):
+    groups, pools = cloud()["groups"], cloud()["pools"]
+    groups[0]["data"] = pools[0]["data"] = ["imagenet"]
+    engine.declare(data={"imagenet": {"gs": "training/imagenet"}}, groups=groups, pools=pools)
     done(engine("stack", "init"))
     preview = done(engine("preview"))
     assert "HaVpnGateway" in preview and world.declared.ids() == set()
@@ -100,6 +109,11 @@ def test_a_stack_is_declared_launched_into_and_taken_away(engine, world):
 
     nodes = launch(world, engine)
     assert len(nodes) == 2 and len(world.vms) == 4
+    accounts = {each["email"] for vm in world.vms.values() for each in vm.raw.get("serviceAccounts", [])}
+    assert accounts == {f"ib-lab--nodes-l4@{PROJECT}.iam.gserviceaccount.com"}
+    assert reads(world, *accounts, "imagenet/1") and not reads(world, *accounts, "imagenet-21k/1")
+    assert reads(world, f"ib-lab--fixed-fixed@{PROJECT}.iam.gserviceaccount.com", "imagenet/1")
+    assert not reads(world, f"ib-lab-nodes@{PROJECT}.iam.gserviceaccount.com", "imagenet/1")
     # a destroy with rented nodes stops at their subnet; the controller's rights are still there, and it ends them
     stopped = engine("destroy", "--yes", "--skip-preview")
     assert stopped.returncode and "resourceInUseByAnotherResource" in stopped.stdout + stopped.stderr

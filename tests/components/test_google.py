@@ -199,6 +199,80 @@ def test_ci_of_one_repository_may_preview_and_change_nothing(google):
     assert all(re.search(r"\.(get|getIamPolicy|list)$", each) for each in permissions)
 
 
+DATA = {
+    "imagenet": {"gs": "training/imagenet"},
+    "again": {"gs": "training/imagenet", "path": "/again"},
+    "all": {"gs": "wide-open"},
+}
+
+
+def with_data(google, **more):
+    groups, pools = cloud()["groups"], cloud()["pools"]
+    groups[0]["data"], pools[0]["data"] = ["all"], ["imagenet", "again", "all", "brought-by-hand"]
+    return google(data=DATA, groups=groups, pools=pools, **more)
+
+
+def readers(recording):
+    """{account: [(bucket, role, condition)]} of what buckets are bound to."""
+    found = {}
+    for each in recording.all("storage/bucketIAMMember:BucketIAMMember"):
+        who = re.fullmatch(r"serviceAccount:(.*)@.*", each.inputs["member"])[1]
+        condition = (each.inputs.get("condition") or {}).get("expression", "")
+        found.setdefault(who, []).append((each.inputs["bucket"], each.inputs["role"], condition))
+    return found
+
+
+def test_nodes_with_data_have_an_account_of_their_pools_own_that_reads_it(google):
+    """And what a rented node needs besides: its secret, its own end. A fixed one reads its data, and ends nobody."""
+    recording = with_data(google)
+    of = 'resource.name == "projects/_/buckets/training" || '
+    below = of + 'resource.name.startsWith("projects/_/buckets/training/objects/imagenet/")'
+    everything = ("wide-open", "roles/storage.objectViewer", "")
+    assert {who: sorted(bound) for who, bound in readers(recording).items()} == {
+        "ib-lab--nodes-l4": [("training", "roles/storage.objectViewer", below), everything],
+        "ib-lab--fixed-fixed": [everything],
+    }
+    ends = [(["compute.instances.delete"], rights.of_names("lab"))]
+    given = bindings(recording)
+    assert given["ib-lab--nodes-l4"] == given["ib-lab-nodes"] == ends and "ib-lab--fixed-fixed" not in given
+    secrets = [each.inputs["member"] for each in recording.all("secretIamMember:SecretIamMember")]
+    assert sorted((each.partition("@")[0] for each in secrets), reverse=True) == [
+        "serviceAccount:ib-lab-nodes",
+        "serviceAccount:ib-lab--nodes-l4",
+    ]
+
+
+def test_each_node_gets_the_account_that_reads_its_data_and_no_other(google):
+    recording = with_data(google)
+    pools = places(recording)
+    accounts = {
+        name: {zone.place.service_account.partition("@")[0] for zone in pool.zones} for name, pool in pools.items()
+    }
+    assert accounts == {"l4": {"ib-lab--nodes-l4"}, "a3": {"ib-lab-nodes"}}
+    fixed = [each.inputs["serviceAccount"] for each in recording.all("compute/instance:Instance")]
+    assert {each["email"].partition("@")[0] for each in fixed} == {"ib-lab--fixed-fixed"}
+    users = [each.inputs["serviceAccountId"] for each in recording.all("serviceaccount/iAMMember:IAMMember")]
+    assert {re.search(r"/([^/@]+)@", each)[1] for each in users} == {"ib-lab-nodes", "ib-lab--nodes-l4"}
+    assert document.parse(recording.result).data["imagenet"].model_dump() == {
+        "kind": "gs",
+        "source": "training/imagenet",
+        "path": "/data/imagenet",
+    }
+
+
+def test_an_account_that_no_pool_has_is_handed_to_no_machine(google):
+    pools = [cloud()["pools"][0] | {"data": ["all"]}]
+    users = google(data=DATA, pools=pools).all("serviceaccount/iAMMember:IAMMember")
+    assert ["--nodes-l4@" in each.inputs["serviceAccountId"] for each in users] == [True]
+
+
+def test_ci_of_a_stack_with_data_sees_who_reads_it(google):
+    ci = {"issuer": "gitlab.com", "preview": ["project_path:x/y:ref_type:branch:ref:main"]}
+    ((with_it, _),) = bindings(with_data(google, ci=ci))["ib-lab-preview"]
+    ((without, _),) = bindings(google(ci=ci, again=True))["ib-lab-preview"]
+    assert set(with_it) - set(without) == {"storage.buckets.getIamPolicy"}
+
+
 def test_the_budget_alarm_counts_the_clusters_nodes(google, value):
     (budget,) = google(billing_account="01A2B3-C4D5E6-F7A8B9").all("billing/budget:Budget")
     assert budget.inputs["budgetFilter"]["labels"] == {launching.CLUSTER: "lab"}

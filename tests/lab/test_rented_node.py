@@ -170,6 +170,7 @@ def role_files(provider="aws"):
     units = ["ironburst-join.service", "ironburst-dead-man.service", "ironburst-join-failed.service"]
     values = {"slurm_node_rented": True, "slurm_node_report_boot": True, "slurm_node_needs": needs}
     slurmd = template(ROLE, "slurmd.service.j2", **values)
+    store = provider if provider != "azure" else "aws"  # a node there is told no data set yet
     return {
         "/etc/systemd/system/slurmd.service.d/ironburst.conf": slurmd,
         "/etc/systemd/system/ironburst-dead-man.timer": template(
@@ -183,6 +184,7 @@ def role_files(provider="aws"):
         "/usr/local/sbin/ironburst_cloud.py": (CLOUD_ROLE / f"files/{provider}/ironburst_cloud.py").read_text(),
         "/usr/local/sbin/ironburst-join": (CLOUD_ROLE / "files/ironburst-join.py").read_text(),
         "/usr/local/sbin/ironburst-dead-man": (CLOUD_ROLE / "files/ironburst-dead-man.py").read_text(),
+        "/usr/local/sbin/ironburst_bucket.py": (DATA_ROLE / f"files/{store}/ironburst_bucket.py").read_text(),
         "/usr/local/sbin/ironburst-data": (DATA_ROLE / "files/ironburst-data.py").read_text(),
         "/etc/systemd/system/ironburst-data.service": (DATA_ROLE / "files/ironburst-data.service").read_text(),
         **{f"/etc/systemd/system/{unit}": (CLOUD_ROLE / "files" / unit).read_text() for unit in units},

@@ -9,7 +9,6 @@ import ansible.module_utils
 PLAYBOOKS = Path(__file__).resolve().parents[2] / "playbooks"
 UTILS = str(PLAYBOOKS / "plugins" / "module_utils")  # Ansible sends them with its modules
 ansible.module_utils.__path__.append(UTILS)
-CLOUD_NODE = "roles/cloud_node/files/"
 AS_A_PROGRAM = f"""import runpy, sys
 import ansible.module_utils
 ansible.module_utils.__path__.append({UTILS!r})
@@ -22,10 +21,10 @@ def command(path: Path) -> list[str]:
 
 
 def load(path: str, cloud: str = "aws"):
-    """The module at `path` below playbooks/. `cloud`: whose `ironburst_cloud` lies beside it on the node."""
+    """The module at `path` below playbooks/. `cloud`: whose module lies beside it on the node."""
     file = PLAYBOOKS / path
-    if str(path).startswith(CLOUD_NODE):
-        sys.modules["ironburst_cloud"] = _module(PLAYBOOKS / CLOUD_NODE / cloud / "ironburst_cloud.py")
+    for beside in (file.parent / cloud).glob("ironburst_*.py"):
+        sys.modules[beside.stem] = _module(beside)
     return _module(file)
 
 

@@ -189,9 +189,9 @@ def test_no_room(node, monkeypatch, capsys):
 
 
 def test_time_is_over(node, monkeypatch, capsys):
-    client, parent = node.program.client, os.getpid()
+    made, parent = node.program.store_of.Bucket, os.getpid()
     monkeypatch.setattr(
-        node.program, "client", lambda region: client(region) if os.getpid() == parent else time.sleep(60)
+        node.program.store_of, "Bucket", lambda *of: made(*of) if os.getpid() == parent else time.sleep(60)
     )
     began = time.monotonic()
     assert node(s3("training/imagenet", node.root / "data"), seconds=1) == 1
@@ -205,7 +205,7 @@ def test_on_real_mounts_even_root_only_reads_and_a_second_time_changes_nothing(n
     path = node.root / "data"
     settings = node.root / "settings.json"
     settings.write_text(json.dumps({"region": REGION, "seconds": 60, "sets": s3("training/imagenet", path)}))
-    bring = f"{sys.executable} {PROGRAM} --settings {settings}"
+    bring = f"PYTHONPATH={PROGRAM.parent / 'aws'} {sys.executable} {PROGRAM} --settings {settings}"
     script = f"{bring} && cat {path}/labels.csv && touch {path}/x; {bring} && grep -c ' {path} ' /proc/self/mounts"
     done = subprocess.run(
         ["unshare", "--mount", "--propagation", "private", "sh", "-c", script], capture_output=True, text=True

@@ -2,37 +2,20 @@
 
 from __future__ import annotations
 
-import re
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 from pydantic import AfterValidator, Field, model_validator
 
-from ironburst.config.cloud_models import Data
+from ironburst.config.data_models import Data, place_in
 
-# S3's bucket names, and of keys what means nothing in an IAM policy, a path or a URL
-_BUCKET = re.compile(r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]")
-_PREFIX = re.compile(r"[A-Za-z0-9!_.'()=-]+(/[A-Za-z0-9!_.'()=-]+)*")
-
-
-def _name(value: str) -> str:
-    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}", value):
-        raise ValueError("is not a name of a data set: letters, digits, and _ . - inside, at most 63")
-    return value
-
-
-def _place(value: str) -> str:
-    bucket, _, prefix = value.removesuffix("/").partition("/")
-    good = _BUCKET.fullmatch(bucket) and (not prefix or _PREFIX.fullmatch(prefix))
-    if not good or {".", ".."} & set(prefix.split("/")):
-        raise ValueError("is not bucket/prefix; write for example training-data/imagenet, without s3:// and wildcards")
-    return value.removesuffix("/")
-
-
-DataName = Annotated[str, AfterValidator(_name)]
+_place = place_in(r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]", "s3://")
 
 
 class DataSet(Data):
     """Files that nodes read: copied from S3 before the node takes jobs, or on FSx for Lustre. One source."""
+
+    foreign: ClassVar[tuple[str, ...]] = ("gs",)
+    own: ClassVar[str] = "copy from s3 (bucket/prefix), or mount fsx"
 
     s3: Annotated[str, AfterValidator(_place)] | None = Field(
         default=None,
@@ -56,12 +39,6 @@ class DataSet(Data):
         pattern=r"^[A-Za-z0-9_-]{1,8}$",
         examples=["fsx"],
         description="the file system's mount name (fsx)",
-    )
-    path: str | None = Field(
-        default=None,
-        pattern=r"^(/[A-Za-z0-9_-][A-Za-z0-9._-]*)+$",
-        examples=["/data/imagenet"],
-        description="where nodes have it, read-only; none: /data/ and its name",
     )
 
     @model_validator(mode="after")

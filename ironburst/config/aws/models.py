@@ -7,10 +7,11 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
-from ironburst.config.aws.data_models import DataName, DataSet
+from ironburst.config.aws.data_models import DataSet
 from ironburst.config.aws.forms import IMAGE, RESERVATION
 from ironburst.config.aws.network_models import CloudNetwork
 from ironburst.config.cloud_models import ISSUER, Bought, Ci, Cloud, Group, Images, OwnedBought, Pool
+from ironburst.config.data_models import DataName
 from ironburst.config.software_models import Strict
 from ironburst.config.types import Certificates, Moment
 

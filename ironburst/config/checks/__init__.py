@@ -14,6 +14,7 @@ from ironburst.config.checks import (
     bridge,
     budget,
     control_plane,
+    data,
     doubtful,
     energy,
     firmware,
@@ -33,7 +34,8 @@ from ironburst.config.checks import (
     software,
     users,
 )
-from ironburst.config.checks.aws import cloud, data, identity, network, places, rights, tags
+from ironburst.config.checks.aws import cloud, identity, network, places, rights, tags
+from ironburst.config.checks.aws import data as first_data
 from ironburst.config.checks.aws import doubtful as first
 from ironburst.config.checks.aws.eks import hosted, support
 from ironburst.config.checks.azure import cloud as third
@@ -87,6 +89,7 @@ CHECKS: tuple[Callable[[ClusterConfig], Findings], ...] = (
     third.cloud,
     third_network.network,
     data.data,
+    first_data.data,
     rights.policy_sizes,
     rights.boundary,
     tags.tags,
@@ -121,7 +124,7 @@ OF_EACH_CLOUD: frozenset[Callable[..., Findings]] = frozenset(
         *(network.hall_links, networks.head_linked, scheduler.joined_with, bridge.joined_with),
         *(instance_types.instance_types, second.cloud, second_network.network, data.data, rights.policy_sizes),
         *(rights.boundary, tags.tags, first.doubtful, second.doubtful, cloud.capacity, second.capacity),
-        *(third.cloud, third_network.network, third.doubtful, third.capacity, identity.authorities),
+        *(third.cloud, third_network.network, third.doubtful, third.capacity, identity.authorities, first_data.data),
     )
 )
 """those that look at `cloud` alone: they see each as if it were the only one"""

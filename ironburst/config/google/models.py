@@ -7,6 +7,8 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import Field
 
 from ironburst.config.cloud_models import Ci, Cloud, Group, Images, OwnedBought, Pool
+from ironburst.config.data_models import DataName
+from ironburst.config.google.data_models import GoogleDataSet
 from ironburst.config.google.forms import BILLING, IMAGE, PROJECT, RESERVATION
 from ironburst.config.google.network_models import GoogleNetwork
 from ironburst.config.software_models import Strict
@@ -147,6 +149,9 @@ class GoogleCloud(Cloud):
     network: GoogleNetwork
     groups: list[GoogleGroup] = Field(default=[])
     pools: list[GooglePool] = Field(default=[])
+    data: dict[DataName, GoogleDataSet] = Field(
+        default={}, description="name: files that cloud nodes are given to read"
+    )
     images: GoogleImages = Field(default=GoogleImages(), description="the images of rented nodes")
     controller: GoogleController | None = Field(
         default=None,

@@ -4,6 +4,7 @@ Pure. What each is for: docs/adr/0128.
 
 from __future__ import annotations
 
+from ironburst.config.google.models import GoogleCloud, GoogleGroup, GooglePool
 from ironburst.config.models import ClusterConfig
 from ironburst.nodes import naming
 
@@ -52,12 +53,41 @@ PREVIEWING = (
     *("secretmanager.secrets.get", "secretmanager.secrets.getIamPolicy"),
 )
 """of CI: what a refresh of the stack's resources reads"""
+BINDING_DATA = ("storage.buckets.getIamPolicy", "storage.buckets.setIamPolicy")
+"""of whoever does `up` of a stack with data, at each of its buckets; CI has the first"""
 
 
 def of_names(cluster: str) -> str:
     """A condition (CEL): only on instances of this cluster that are rented, by how their names begin."""
     named = 'resource.name.extract("/instances/{name}")'
     return f'resource.type == "{INSTANCE}" && {named}.startsWith("{naming.rented_prefix(cluster)}")'
+
+
+READS_DATA = "roles/storage.objectViewer"
+"""of nodes, at each bucket with their data, under of_data's condition"""
+
+
+def data_of(cloud: GoogleCloud, nodes: GoogleGroup | GooglePool) -> dict[str, str]:
+    """Name -> bucket/prefix of what these nodes read; a place once."""
+    named = {cloud.data[name].gs: name for name in reversed(nodes.data) if name in cloud.data}
+    return {name: place for place, name in reversed(named.items())}
+
+
+def previewing(cloud: GoogleCloud) -> list[str]:
+    """What CI may."""
+    return [*PREVIEWING, *(BINDING_DATA[:1] if cloud.data else ())]
+
+
+def of_data(place: str) -> tuple[str, str]:
+    """Bucket, and the condition (CEL) under which READS_DATA reads what lies below a prefix; empty: all of the bucket.
+    A list is asked of the bucket, and only a token's own boundary can see its prefix (objectListPrefix), no policy: so
+    the names of all of a bucket's objects can be listed.
+    """
+    bucket, _, prefix = place.partition("/")
+    named = f"projects/_/buckets/{bucket}"
+    if not prefix:
+        return bucket, ""
+    return bucket, f'resource.name == "{named}" || resource.name.startsWith("{named}/objects/{prefix}/")'
 
 
 def secrets(config: ClusterConfig) -> list[tuple[str, str]]:

@@ -55,7 +55,7 @@ def of_up(cloud: GoogleCloud) -> list[str]:
     if cloud.controller or cloud.ci:
         pools = ("workloadIdentityPools", "workloadIdentityPoolProviders")
         wanted |= {f"iam.{kind}.{verb}" for kind in pools for verb in ("create", "delete", "get", "update")}
-    return sorted(wanted)
+    return sorted(wanted | {*(rights.BINDING_DATA if cloud.data else ())})
 
 
 def roles(config: ClusterConfig, cloud: GoogleCloud) -> dict[str, Any]:

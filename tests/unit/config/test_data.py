@@ -3,7 +3,9 @@
 import pytest
 
 from ironburst.config import load
-from tests.unit.config.test_checks import findings
+from ironburst.config.checks import check
+from tests import google_stack
+from tests.unit.config.test_checks import NOW, findings
 
 FSX = {"fsx": "fs-0123456789abcdef0", "mount_name": "abcd"}
 KEY = "arn:aws:kms:us-east-1:123456789012:key/0a1b2c3d-0000-4000-8000-000000000000"
@@ -112,3 +114,69 @@ def test_the_name_of_a_role_has_room(said, declared):
     declared["name"] = "a" * 32
     (only,) = said({"imagenet": {"s3": "training-data"}}, ["imagenet"], name="p" * 20)
     assert only[0] == "cloud.pools[0].name" and "shorten this one" in only[2]
+
+
+# ---- of Google Cloud's nodes, out of Cloud Storage
+
+
+@pytest.fixture
+def said_in_google():
+    """`said_in_google(data, names)`: what is said of these data sets in Google Cloud, and of these of a pool."""
+
+    def said(data, names=()):
+        value = google_stack.value()
+        value["cloud"]["data"] = data
+        value["cloud"]["pools"][0].update(data=list(names))
+        try:
+            found = check(load.from_value(value), NOW)
+        except load.ConfigError as error:
+            found = error.findings
+        found = [(each.path.split("cluster.", 1)[1], each.severity, each.message) for each in found]
+        return [each for each in found if ".data" in each[0]]
+
+    return said
+
+
+@pytest.mark.parametrize(
+    ("place", "good"),
+    [
+        ("training-data/imagenet", True),
+        ("training_data.example.com", True),
+        ("training-data/a/b=1/", True),
+        ("gs://training-data/imagenet", False),
+        ("training-data//imagenet", False),
+        ("training-data/imagenet/*", False),
+        ('training-data/a") || (true', False),
+        ("Training/imagenet", False),
+    ],
+)
+def test_a_place_in_cloud_storage_is_a_bucket_and_a_prefix(said_in_google, place, good):
+    got = said_in_google({"imagenet": {"gs": place}}, ["imagenet"])
+    assert not got if good else "write for example training-data/imagenet, without gs://" in got[0][2]
+
+
+def test_what_holds_of_each_clouds_data_holds_there(said_in_google):
+    ((path, severity, message),) = said_in_google({"a": {"gs": "training", "path": "/usr/a"}})
+    assert (path, severity) == ("cloud.data.a.path", "error") and "a folder of the system" in message
+    assert said_in_google({}, ["c4"])[0][1] == "warning"
+
+
+@pytest.mark.parametrize(
+    ("source", "words"),
+    [
+        ({"s3": "training/a"}, "has s3, which another cloud's nodes read; this one's copy from gs (bucket/prefix)"),
+        (FSX, "has fsx, which another cloud's nodes read; this one's copy from gs (bucket/prefix)"),
+        ({"path": "/data/a"}, "is needed here and absent"),
+    ],
+)
+def test_a_source_of_another_cloud_is_refused_in_one_sentence(said_in_google, source, words):
+    ((path, severity, message),) = said_in_google({"a": source})
+    assert path.startswith("cloud.data.a") and severity == "error" and words in message
+
+
+def test_and_cloud_storage_is_refused_in_the_first_cloud(said):
+    ((path, _, message),) = said({"a": {"gs": "training/a"}})
+    assert path == "cloud.data.a"
+    assert message == (
+        "has gs, which another cloud's nodes read; this one's copy from s3 (bucket/prefix), or mount fsx"
+    )

@@ -222,7 +222,6 @@ WRONG = {
         "network.hall_link",
         "used, never changed",
     ),
-    "data that nobody copies": (change(["data"], {"a": {"path": "/data/a"}}), "data", "copied to no node"),
     "Karpenter's nodes": (
         change(["karpenter"], [{"name": "k", "instance_type": "g2-standard-48", "max_nodes": 1, "node_class": "c"}]),
         "karpenter",
@@ -416,6 +415,8 @@ def test_up_may_do_what_the_declaration_needs_and_no_more(declared):
 
     assert "compute.vpnTunnels.create" in may() and "compute.instances.create" in may()
     assert "compute.instances.create" not in may(groups=[])
+    assert not any(each.startswith("storage.") for each in may())
+    assert set(rights.BINDING_DATA) <= may(data={"a": {"gs": "training"}})
     unlinked = declared["cloud"]["network"] | {"hall_link": None}
     assert not any(".vpn" in each for each in may(network=unlinked))
     there = {"network": "n", "subnetwork": "s", "fabric": {}}

@@ -48,11 +48,6 @@ def cloud(config: ClusterConfig) -> Findings:
         if key.startswith(OURS):
             message = f"the label {key!r} is ours, by which nodes are known: write another"
             yield Finding(path_of("cloud", "labels", key), key, "labels", message)
-    if declared.data:
-        message = (
-            "is copied to no node of Google Cloud yet: leave it out; what somebody else brings is only named there"
-        )
-        yield Finding(path_of("cloud", "data"), ", ".join(declared.data), "data", message)
     if declared.karpenter:
         message = "launches in AWS here, not in Google Cloud: leave it out, pools are rented by the controller"
         yield Finding(path_of("cloud", "karpenter"), len(declared.karpenter), "karpenter", message)

@@ -2,7 +2,8 @@
 """ironburst-data [--settings FILE]: bring this node's data sets, before it takes jobs.
 
 Settings (/etc/ironburst/data.json): {"region": NAME, "seconds": so long all of it may take, "sets": {NAME: {"kind":
-"s3"|"lustre", "source": ..., "path": ...}}}. lustre: mounted read-only. s3: every object below bucket/prefix/ is copied
+"lustre" or the cloud's store of objects, "source": ..., "path": ...}}}. lustre: mounted read-only. A store
+(ironburst_bucket.py beside this file is that cloud's): every object below bucket/prefix/ is copied
 to the node's own disks (its scratch, else the root disk), and the copy is mounted read-only at path. A copy that is
 whole is kept: what changes needs a prefix of its own. Exit status 0: all of them are there; 1: one isn't, as one
 sentence on stderr. Needs root, who alone reaches the credentials of the instance. Python 3.6 (EL 8).
@@ -20,12 +21,14 @@ import subprocess
 import sys
 import time
 
+import ironburst_bucket as store_of
+
 ROOT = os.environ.get("IRONBURST_DATA_ROOT", "")  # before settings and copies in tests
 PART = 64 * 2**20  # bytes of one request, and of one batch of small objects
 BATCH = 256  # objects of one batch
 WORKERS = 64  # processes at most: one of them gets some 80 MB/s
 TRIES = 5  # of a request whose answer breaks off
-ROLE_S = 60  # so long a new role may be unknown
+ROLE_S = 60  # so long a new right may be unknown
 LUSTRE_PORT = 988
 OPTIONS = "ro,relatime,flock,nosuid,nodev,_netdev"
 
@@ -71,68 +74,54 @@ def gigabytes(count):
     return "{:.1f} GB".format(count / 1e9)
 
 
-# ---- S3
-
-
-def client(region):
-    """A client of S3 with the instance role's credentials; the metadata service may be asked by all at once."""
-    import boto3
-    from botocore.config import Config
-
-    os.environ.setdefault("AWS_METADATA_SERVICE_NUM_ATTEMPTS", "5")
-    os.environ.setdefault("AWS_METADATA_SERVICE_TIMEOUT", "5")
-    settings = Config(retries={"mode": "standard", "total_max_attempts": 10}, connect_timeout=10, read_timeout=60)
-    return boto3.Session().client("s3", region_name=region, config=settings)
+# ---- the store of objects
 
 
 def listing(region, bucket, prefix, end):
-    """[(path, key, etag, bytes)] of the objects below a prefix, which ends with a slash or is empty; asked again while
-    a new role may be unknown. Raises DataError.
+    """[(path, key, version, bytes)] of the objects below a prefix, which ends with a slash or is empty; asked again
+    while a new right may be unknown. Raises DataError.
     """
-    place, asked_until = "s3://{}/{}".format(bucket, prefix), min(end, time.monotonic() + ROLE_S)
+    place, asked_until = store_of.SCHEME + "{}/{}".format(bucket, prefix), min(end, time.monotonic() + ROLE_S)
     while True:
-        try:  # boto3 asks for the role's credentials once a client
-            asked = {"Bucket": bucket, "Prefix": prefix} if prefix else {"Bucket": bucket}
-            pages = client(region).get_paginator("list_objects_v2").paginate(**asked)
-            found = [each for page in pages for each in page.get("Contents", [])]
+        try:  # a bucket has the credentials that it began with
+            found = list(store_of.Bucket(region, bucket).objects(prefix))
             break
-        except Exception as error:  # boto3's errors are made at run time
+        except Exception as error:  # a client's errors may be made at run time
             if time.monotonic() > asked_until:
                 raise DataError("{} can't be listed: {}: {}".format(place, type(error).__name__, error)) from None
         time.sleep(1.0)
-    named = [(relative(each["Key"], prefix), each) for each in found]
-    objects = [(path, each["Key"], each["ETag"], each["Size"]) for path, each in named if path is not None]
+    named = [(relative(key, prefix), key, version, length) for key, version, length in found]
+    objects = [each for each in named if each[0] is not None]
     if not objects:
         raise DataError("there is no object below {}".format(place))
     return objects
 
 
-worker = None  # in a worker: its client, bucket and folder
+worker = None  # in a worker: its bucket, and the folder
 
 
 def begin(region, bucket, folder):
     """In each worker."""
     global worker
-    worker = (client(region), bucket, folder)
+    worker = (store_of.Bucket(region, bucket), folder)
 
 
 def fetch(batch):
     """Bytes that were copied, by a worker. Raises DataError: no other error finds its way to the parent."""
-    s3, bucket, folder = worker
-    for path, key, etag, offset, length in batch:
-        asked = {"Bucket": bucket, "Key": key, "IfMatch": etag}
-        if length:
-            asked["Range"] = "bytes={}-{}".format(offset, offset + length - 1)
+    bucket, folder = worker
+    for path, key, version, offset, length in batch:
         for attempt in range(1, TRIES + 1):
             try:
-                write(os.path.join(folder, path), offset, length, s3.get_object(**asked)["Body"])
+                write(os.path.join(folder, path), offset, length, bucket.read(key, version, offset, length))
                 break
             except OSError as error:
                 raise DataError("{} can't be written: {}".format(path, error.strerror or error)) from None
             except Exception as error:
-                if attempt == TRIES or hasattr(error, "response"):  # S3 has answered: it was asked often enough
-                    text = "s3://{}/{} can't be copied: {}: {}"
-                    raise DataError(text.format(bucket, key, type(error).__name__, error)) from None
+                if attempt == TRIES or store_of.answered(error):
+                    text = "{}{}/{} can't be copied: {}: {}"
+                    raise DataError(
+                        text.format(store_of.SCHEME, bucket.name, key, type(error).__name__, error)
+                    ) from None
             time.sleep(attempt)
     return sum(part[-1] for part in batch)
 
@@ -169,11 +158,10 @@ def copy(name, region, bucket, objects, folder, end):
                 break
             except multiprocessing.TimeoutError:
                 text = (
-                    "{} of {} of {} were copied in {:.0f} s: raise its pool's boot (a fixed node: data_sets_seconds), "
-                    "or put it on FSx for Lustre"
+                    "{} of {} of {} were copied in {:.0f} s: raise its pool's boot (a fixed node: data_sets_seconds){}"
                 )
                 spent = time.monotonic() - began
-                raise DataError(text.format(gigabytes(done), gigabytes(total), name, spent)) from None
+                raise DataError(text.format(gigabytes(done), gigabytes(total), name, spent, store_of.ELSE)) from None
             if time.monotonic() > told + 30:
                 told = time.monotonic()
                 print("data: {}: {} of {}".format(name, gigabytes(done), gigabytes(total)), flush=True)
@@ -224,7 +212,7 @@ def store():
     return folder
 
 
-def bring_s3(name, declared, region, end):
+def bring_copy(name, declared, region, end):
     """A copy, mounted read-only. Copies of the same set's earlier sources go."""
     bucket, _, prefix = declared["source"].partition("/")
     path, home = declared["path"], store()
@@ -265,7 +253,7 @@ def bring_lustre(name, declared, _region, _end):
     run("mount", "-t", "lustre", "-o", OPTIONS, source, path)
 
 
-BRING = {"lustre": bring_lustre, "s3": bring_s3}
+BRING = {"lustre": bring_lustre, store_of.KIND: bring_copy}
 
 
 def bring(settings):
