@@ -15,6 +15,7 @@ from ironburst.controller import (
     launching,
     lease_table,
     policy_view,
+    reaper,
     records,
     sightings,
 )
@@ -86,7 +87,7 @@ def _lease(site: Site, lease: LeaseRow, launch: LaunchRow, observation: Observat
         overdue=lasts_s >= {State.INTERRUPTED: site.stop_s, State.TERMINATED: _AGAIN_S}.get(state, launch.boot_s),
         spot=lease.market == "spot",
     )
-    if "registered" in facts and state == State.LAUNCHED and node and _another(site, lease, node):
+    if "registered" in facts and state == State.LAUNCHED and node and _another(site, lease, launch, node):
         facts -= {"registered"}
     if rule_of(state, facts) is not rule_of(state, facts | {"gone"}):  # it matters: the cloud may be asked
         gone = _gone(site, lease, node)
@@ -124,14 +125,16 @@ def _gone(site: Site, lease: LeaseRow, node: Node | None) -> str:
     return sightings.gone(site, lease, None)  # its node may be another lease's by now
 
 
-def _another(site: Site, lease: LeaseRow, node: Node) -> bool:
-    """Whether what registered is another instance, by its address: of a launch that a lost ledger doesn't know of, and
-    whose node has this name, too. Believed for the minutes in which the scheduler would miss that one: a machine may
-    have more than one address.
+def _another(site: Site, lease: LeaseRow, launch: LaunchRow, node: Node) -> bool:
+    """Whether what registered is another instance, by its address: of a launch that was lost with a ledger, whose node
+    has this name, too. Believed for the minutes in which the scheduler would miss that one: a machine may have more
+    than one address.
     """
     instance = site.instances.get(lease.instance_id or "")
-    other = instance and instance.address and node.address not in ("", node.name, instance.address)
-    return bool(other) and site.now - lease.changed_s < sightings.UNSEEN_S
+    if instance is None or not instance.address or node.address in ("", node.name, instance.address):
+        return False
+    lately = site.now - lease.changed_s < sightings.UNSEEN_S
+    return lately and reaper.abandoned(site, lease.node, lease.made_s - launch.boot_s)
 
 
 def _by_the_cloud(site: Site, lease: LeaseRow) -> bool:

@@ -12,6 +12,8 @@ from ironburst.ports import CloudError, Instance, Observation, Refused
 
 GRACE_S = 300.0  # younger instances may belong to a call whose answer is still under way
 
+_ABANDONED = "powered up without a lease"
+
 
 def orphans(site: Site, observation: Observation, grace_s: float = GRACE_S) -> list[Instance]:
     """Living instances of this cluster's controller that no open lease and no open intent knows. Those of a controller
@@ -86,7 +88,13 @@ def tidy(site: Site, observation: Observation) -> None:
     for name, reason in words.items():
         _tidied(site, [name], "it stays drained", partial(site.scheduler.drain, reason=reason))
     _tidied(site, undrained, "not drained while powered down", lambda nodes: site.scheduler.drain(nodes, "no lease"))
-    _tidied(site, unused, "powered up without a lease", lambda nodes: site.scheduler.abandon(nodes, "no lease"))
+    _tidied(site, unused, _ABANDONED, lambda nodes: site.scheduler.abandon(nodes, "no lease"))
+
+
+def abandoned(site: Site, node: str, since_s: float) -> bool:
+    """Whether its node was powered up without a lease after that: what was launched for it may register yet."""
+    told = [event.text for event in site.ledger.events(since_s) if event.kind == "tidied"]
+    return any(text.endswith(f": {_ABANDONED}") and node in text.partition(": ")[0].split(", ") for text in told)
 
 
 def _tidied(site: Site, nodes: list[str], what: str, act: Callable[[list[str]], None]) -> None:

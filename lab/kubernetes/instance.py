@@ -174,7 +174,8 @@ class Node:
         has = SIZES.get(kind, {}) | {key: str(count) for key, count in devices.items() if count}
         labels = [label for label in self.settings["IRONBURST_NODE_LABELS"].split(",") if label]
         given = dict(label.partition("=")[::2] for label in labels)
-        return NodeSpec(self.kubelet.name, given, has, [f"{NOT_READY}:NoSchedule"], devices_after_s=self.times.devices)
+        taints, address = [f"{NOT_READY}:NoSchedule"], self.machine.ask("meta-data/local-ipv4")
+        return NodeSpec(self.kubelet.name, given, has, taints, devices_after_s=self.times.devices, address=address)
 
     def step(self) -> None:
         """The next thing to do."""

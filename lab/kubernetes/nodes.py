@@ -33,6 +33,7 @@ class NodeSpec:
     `allocatable`: Kubernetes quantities, {"cpu": "192", "memory": "2Ti", "nvidia.com/gpu": "8"}; what has a slash in
     its name comes from a device plugin, `devices_after_s` seconds after the node is ready. `taints`: as kubelet's
     --register-with-taints, "key=value:Effect". `provider_id`: "aws:///us-east-1a/i-0123456789abcdef0".
+    `address`: "": one that only it has.
     """
 
     name: str
@@ -41,6 +42,7 @@ class NodeSpec:
     taints: Sequence[str] = ()
     provider_id: str = ""
     devices_after_s: float = 1
+    address: str = ""
 
 
 def taint_of(text: str) -> dict[str, str]:
@@ -78,7 +80,7 @@ def manifest(node: NodeSpec) -> dict[str, Any]:
         },
         "status": {
             "addresses": [
-                {"type": "InternalIP", "address": address_of(node.name)},
+                {"type": "InternalIP", "address": node.address or address_of(node.name)},
                 {"type": "Hostname", "address": node.name},
             ],
             "capacity": own,

@@ -290,6 +290,17 @@ def test_the_reaper_never_touches_what_is_leased_however_old(world):
     assert len(world.slurm.jobs[job].started) == 1 and world.events("orphan") == []
 
 
+def test_a_machine_may_register_by_another_address_than_the_cloud_shows(world, monkeypatch):
+    """Its second interface's. Days in which it was another machine's: benchmarks/test_cloud_days.py."""
+    shown = world.cloud.instances
+    other = {"address": "10.91.0.1"}
+    monkeypatch.setattr(world.cloud, "instances", lambda *asked: [replace(each, **other) for each in shown(*asked)])
+    world.fill_home()
+    world.slurm.submit(limit_s=7200, runs_s=1000)
+    world.until(lambda: world.events("joined"), 600)
+    assert len(world.events("launched")) == 1
+
+
 def test_a_token_is_the_same_for_every_repeat_and_no_other_attempt():
     assert token("lab", "l", 1) == token("lab", "l", 1)
     assert len({token(*each) for each in [("lab", "l", 1), ("lab", "l", 2), ("lab", "m", 1)]}) == 3
