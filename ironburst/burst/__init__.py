@@ -13,7 +13,7 @@
 - release: which nodes are given back, by idle and idle_log; backoff: how long a place that refused isn't tried again
 - orders: what a person halted or limited; user_limits: what one user's jobs may have
 - answers: the message for each job, with its alternatives; explain and sentence: the words; unexplained: without them
-- waits_kept: whether waits are still as wanted
+- waits_kept: whether waits are still as wanted; frozen: what is made for each job
 - mix, patterns: instances for many pending pods; not used by `decide`
 """
 

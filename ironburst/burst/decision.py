@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from ironburst.burst.codec import IF_SAID
+from ironburst.burst.frozen import frozen
 
 
 @dataclass(frozen=True)
@@ -108,9 +109,9 @@ class Alternative:
         return self.usd_per_hour * max(max(self.in_s + run_s, self.least_s) - self.paid_s, 0.0) / 3600
 
 
-@dataclass(slots=True)  # not frozen: one of each pending job is made, and that takes three times as long
+@frozen(frozen=True, slots=True)
 class Wait:
-    """Not started now, and why; worth a new look at `look_again_s` (None: when something changes). Never changed.
+    """Not started now, and why; worth a new look at `look_again_s` (None: when something changes).
 
     `rent_s`: when it is to be rented for if all goes as expected (None: not expected); idle leases are kept for it a
     boot time ahead.

@@ -15,6 +15,7 @@ from typing import Any
 from ironburst.burst import drains
 from ironburst.burst.budget import Budget
 from ironburst.burst.codec import IF_SAID
+from ironburst.burst.frozen import frozen
 from ironburst.burst.memory import Experience, IdleHistory, SpotMarket
 from ironburst.burst.orders import Halt
 from ironburst.nodes import naming
@@ -44,7 +45,7 @@ class Resources:
         return Resources(self.gpus - other.gpus, self.cpus - other.cpus, self.memory_mb - other.memory_mb)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(frozen=True, slots=True)
 class Job:
     """A job of the scheduler's queue, pending or on nodes."""
 

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 
-from ironburst.burst import Decision, Job, Wait, explain
+from ironburst.burst import Decision, Infeasible, Job, Wait, explain
 from ironburst.controller import idle_gpus
 from ironburst.controller.records import LeaseRow
 from ironburst.controller.site import Site
@@ -47,15 +47,15 @@ class Comments:
         trouble: it is tried again.
         """
         due: dict[str, str] = {}
-        known = set()
-        for called, shown, code, text in _sentences(site, observation, decision):
-            known.add(called)
+        together = _together(observation)
+        for called, shown, code, text in _sentences(site, observation, decision, together):
             if shown == text or not (shown.startswith(OURS) or not shown) or not self._is_due(called, code, site.now):
                 continue
-            if len(due) < AT_ONCE:
-                due[called] = text
-                self._said[called] = code, site.now
-        self._said = {called: said for called, said in self._said.items() if called in known}
+            due[called] = text
+            self._said[called] = code, site.now
+            if len(due) == AT_ONCE:  # of a large queue most sentences needn't be made
+                break
+        self._said = {called: said for called, said in self._said.items() if called in together}
         if due:
             with suppress(SchedulerError):
                 site.scheduler.comment(due)
@@ -65,13 +65,8 @@ class Comments:
         return code != before or abs(now_s - at_s) >= EVERY_S
 
 
-def _sentences(site: Site, observation: Observation, decision: Decision) -> Iterator[tuple[str, str, str, str]]:
-    """(called, what is shown, code, what is so) of each job, and of all tasks that wait together."""
-    decided = {wait.job: (wait.code, _of_wait(wait)) for wait in decision.waits}
-    decided |= {item.job: (item.code, item.text.rsplit("; but ", 1)[-1]) for item in decision.infeasible}
-    turn = {job: n for n, job in enumerate(decided)}
-    leases = {lease.node: lease for lease in site.ledger.leases()}
-    idle = dict(idle_gpus.idle(site.ledger))
+def _together(observation: Observation) -> dict[str, list[Job]]:
+    """Jobs that are shown a comment, by what they are called; tasks that wait together are called as one."""
     together: dict[str, list[Job]] = {}
     for job in observation.jobs:
         called = observation.together.get(job.id, job.called or naming.called(job.id))
@@ -79,6 +74,18 @@ def _sentences(site: Site, observation: Observation, decision: Decision) -> Iter
             continue
         if called and naming.scheduler_of(job.id) == "slurm":  # no others are shown a comment
             together.setdefault(called, []).append(job)
+    return together
+
+
+def _sentences(
+    site: Site, observation: Observation, decision: Decision, together: Mapping[str, list[Job]]
+) -> Iterator[tuple[str, str, str, str]]:
+    """(called, what is shown, code, what is so) of each."""
+    items: tuple[Wait | Infeasible, ...] = (*decision.waits, *decision.infeasible)
+    decided = {item.job: item for item in items}
+    turn = {job: n for n, job in enumerate(decided)}
+    leases = {lease.node: lease for lease in site.ledger.leases()}
+    idle = dict(idle_gpus.idle(site.ledger))
     for called, jobs in sorted(together.items(), key=lambda item: turn.get(item[1][0].id, -1)):
         first, shown = jobs[0], observation.comments.get(jobs[0].id, "")
         code, text = _where(first, observation, leases) if first.on else _waits(jobs, decided)
@@ -102,9 +109,9 @@ def _where(job: Job, observation: Observation, leases: Mapping[str, LeaseRow]) -
     return ON, f"{OURS}{ON}{names}, rented at {explain.usd(usd)} an hour (estimate)"
 
 
-def _waits(jobs: list[Job], decided: Mapping[int, tuple[str, str]]) -> tuple[str, str]:
+def _waits(jobs: list[Job], decided: Mapping[int, Wait | Infeasible]) -> tuple[str, str]:
     """Of several the first of each kind. Empty: nobody has decided anything, so what was said is of before."""
-    known = [(job.called, *decided[job.id]) for job in jobs if job.id in decided]
+    known = [(job.called, item.code, _of(item)) for job in jobs if (item := decided.get(job.id))]
     if not known:
         return "", ""
     if len(jobs) == 1:
@@ -118,9 +125,11 @@ def _waits(jobs: list[Job], decided: Mapping[int, tuple[str, str]]) -> tuple[str
     return ",".join(firsts), OURS + "; ".join(said)
 
 
-def _of_wait(wait: Wait) -> str:
-    by = f", by {explain.at(wait.start_s)}" if wait.code == "renting" and wait.start_s else ""
-    text = wait.text.rpartition("; worth renting for, but ")[2] if wait.code == "halted" else wait.text
+def _of(said: Wait | Infeasible) -> str:
+    if isinstance(said, Infeasible):
+        return said.text.rsplit("; but ", 1)[-1]
+    by = f", by {explain.at(said.start_s)}" if said.code == "renting" and said.start_s else ""
+    text = said.text.rpartition("; worth renting for, but ")[2] if said.code == "halted" else said.text
     return text.split("; ")[0] + by
 
 

@@ -30,37 +30,39 @@ _EXCLUSIVE = {"none": "node", "true": "node", "node": "node", "mcs": "node", "us
 EXCLUSIVE_COLUMNS = ("squeue", "--noheader", "--states=PENDING", "--Format=JobId:20,Exclusive:20")
 
 
-def by_kind(fields: str, listed: int = 0) -> Callable[[Callable[[Row], T]], Callable[[Row], T]]:
+def by_kind(fields: str, listed: int = 0) -> Callable[[Callable[..., T]], Callable[..., T]]:
     """Makes a pure function of a row one that sees these fields of it only, and isn't asked again about a row that has
     the same in them: of 10,000 jobs that wait a few hundred differ in what they ask for. `listed`: of the fields the
-    last ones, which may be lists.
+    last ones, which may be lists. What else it is given is hashable, and what it returns is not to be written to.
     """
     names = fields.split()
     absent = [...] * len(names)
 
-    def made(function: Callable[[Row], T]) -> Callable[[Row], T]:
+    def made(function: Callable[..., T]) -> Callable[..., T]:
         @lru_cache(maxsize=_KINDS, typed=True)
-        def known(*values: Any) -> T:
+        def known(more: Any, *values: Any) -> T:
             each = (list(value) if type(value) is tuple else value for value in values)
-            return function({name: value for name, value in zip(names, each, strict=True) if value is not ...})
+            raw = {name: value for name, value in zip(names, each, strict=True) if value is not ...}
+            return function(raw, *more)
 
         @wraps(function)
-        def asked(raw: Row) -> T:
+        def asked(raw: Row, *more: Any) -> T:
             values = [*map(raw.get, names, absent)]
             if listed:
                 values[-listed:] = [tuple(value) if type(value) is list else value for value in values[-listed:]]
             try:
-                return known(*values)
+                return known(more, *values)
             except TypeError:  # `{set, infinite, number}`: nothing is kept by it
-                return function(raw)
+                return function(raw, *more)
 
         return asked
 
     return made
 
 
-_SIZES = """node_count max_nodes tres_req_str tres_per_node tres_per_job tres_per_task tres_per_socket tasks
+SIZES = """node_count max_nodes tres_req_str tres_per_node tres_per_job tres_per_task tres_per_socket tasks
     tasks_per_tres sockets_per_node """
+ASKS = f"{SIZES} memory_per_cpu cpus_per_tres minimum_cpus_per_node "
 
 
 class Sizes(NamedTuple):
@@ -71,7 +73,7 @@ class Sizes(NamedTuple):
     total: int | None
 
 
-@by_kind(_SIZES + "memory_per_cpu cpus_per_tres minimum_cpus_per_node")
+@by_kind(ASKS)
 def asks(raw: Row) -> tuple[int, Resources]:
     """(nodes, of each) that a waiting job needs at least."""
     sizes, count = sizes_of(raw), max(1, _whole(raw["node_count"]))
@@ -103,7 +105,7 @@ def _resources(gpus: int, cpus: int, memory_mb: int) -> Resources:
     return Resources(gpus, cpus, memory_mb)
 
 
-@by_kind(_SIZES)
+@by_kind(SIZES)
 def sizes_of(raw: Row) -> Sizes:
     """See Sizes."""
     node = re.search(r"\bnode=(\d+)", raw["tres_req_str"])

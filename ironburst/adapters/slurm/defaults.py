@@ -45,24 +45,32 @@ def of_row(raw: Any, gpus: int, memory_mb: int) -> Any:
     try:
         if raw["tres_alloc_str"] or gpus < 0:
             return raw
-        raw = _with_nodes(raw, gpus)
-        share = re.match(r"gpu:(\d+)", raw["memory_per_tres"] or "")
-        _, each = slurm_asked.asks(raw)
-        if share is None or not each.gpus or each.memory_mb < memory_mb:
-            return raw
-        least = slurm_asked.sizes_of(raw).least  # whose memory it is
-        told = re.sub(r"\bmem=[^,]+", f"mem={each.gpus * least * int(share[1])}M", raw["tres_req_str"])
-        return raw | {"tres_req_str": told}
+        will = _will_get(raw, gpus, memory_mb)
+        return raw | will if will else raw
     except (KeyError, TypeError, ValueError, AttributeError):
         return raw
 
 
-def _with_nodes(raw: Any, gpus: int) -> Any:
+@slurm_asked.by_kind(f"{slurm_asked.ASKS} memory_per_tres")
+def _will_get(raw: dict[str, Any], gpus: int, memory_mb: int) -> dict[str, Any]:
+    """The fields of it that say something else."""
+    will = _nodes(raw, gpus)
+    raw = raw | will
+    share = re.match(r"gpu:(\d+)", raw["memory_per_tres"] or "")
+    _, each = slurm_asked.asks(raw)
+    if share is None or not each.gpus or each.memory_mb < memory_mb:
+        return will
+    least = slurm_asked.sizes_of(raw).least  # whose memory it is
+    told = re.sub(r"\bmem=[^,]+", f"mem={each.gpus * least * int(share[1])}M", raw["tres_req_str"])
+    return will | {"tres_req_str": told}
+
+
+def _nodes(raw: dict[str, Any], gpus: int) -> dict[str, Any]:
     """`gpus`: of a node."""
     sizes = slurm_asked.sizes_of(raw)
     count, each = slurm_asked.asks(raw)
     if sizes.total is None or not gpus or not (sizes.least < sizes.most or each.gpus > gpus):
-        return raw
+        return {}
     most = sizes.most if slurm_asked.limited(raw) else math.inf
     fewest = min(max(sizes.least, math.ceil(sizes.total / gpus)), most)
-    return raw if fewest == count else raw | {"node_count": {"set": True, "infinite": False, "number": fewest}}
+    return {} if fewest == count else {"node_count": fewest}

@@ -22,6 +22,13 @@ from typing import Any, NamedTuple
 from ironburst.adapters.slurm import fields
 
 Row = dict[str, Any]
+
+
+def _moment(name: str) -> str:
+    """Behind the submit time, whose mark it has, too."""
+    return rf"(?:(?P=mark)(?P<{name}>\d+)|Unknown|None|N/A)"
+
+
 # their first words, in Slurm's order (22.05 to 26.05); those that are read, with what is read of them
 _LINES = {
     "JobId": r"JobId=(?P<job_id>\d+) (?:ArrayJobId=(?P<array_job_id>\d+) ArrayTaskId=(?P<tasks_of_array>\S+) "
@@ -34,10 +41,10 @@ _LINES = {
     r"Dependency=(?P<dependency>\S+)",
     "Requeue": r"Requeue=(?P<requeue>[01]) Restarts=(?P<restart_cnt>\d+) BatchFlag=(?P<batch_flag>\d) .*",
     "RunTime": r"RunTime=\S+ TimeLimit=(?P<time_limit>\S+) TimeMin=(?P<time_minimum>\S+)",
-    "SubmitTime": r"SubmitTime=(?P<submit_time>\S+) EligibleTime=(?P<eligible_time>\S+)",
+    "SubmitTime": rf"SubmitTime=(?P<mark>\S+@)(?P<submit_time>\d+) EligibleTime={_moment('eligible_time')}",
     "AccrueTime": "",
     "ResizeTime": "",
-    "StartTime": r"StartTime=(?P<start_time>\S+) EndTime=(?P<end_time>\S+) Deadline=(?P<deadline>\S+)",
+    "StartTime": f"StartTime={_moment('start_time')} EndTime={_moment('end_time')} Deadline={_moment('deadline')}",
     "CronJob": "",
     "CrontabSpec": "",
     "PreemptEligibleTime": "",
@@ -139,13 +146,11 @@ _OWN_TEXTS = [
 ]
 _NEEDED_TEXTS = [key for key in _OWN_TEXTS if key in fields.NEEDED]  # there, if empty
 _COMMENTS = ("admin_comment", "comment")
-_OWN_NUMBERS = ["array_job_id", "het_job_id", "job_id", "priority"]
-_MOMENTS = ("submit_time", "eligible_time", "start_time", "end_time", "deadline")
-_NEVER = frozenset(["Unknown", "None", "N/A"])
-_OWN = (*_OWN_TEXTS, *_OWN_NUMBERS, *_MOMENTS, "tasks_of_array", "time_limit", "uid")
+_MOMENTS = ("submit_time", "eligible_time", "start_time", "end_time", "deadline")  # 0: never
+_OWN_NUMBERS = ("array_job_id", "het_job_id", "job_id", "priority", *_MOMENTS)
+_OWN = (*_OWN_TEXTS, *_OWN_NUMBERS, "tasks_of_array", "time_limit", "uid", "mark")
 _TEXTS_END = len(_OWN_TEXTS)
 _NUMBERS_END = _TEXTS_END + len(_OWN_NUMBERS)
-_MOMENTS_END = _NUMBERS_END + len(_MOMENTS)
 _TEXTS = [
     "account",
     "batch_features",
@@ -224,10 +229,11 @@ def row(record: str, mark: str, counts_gpus: bool) -> Row | None:
     if kind is None:
         return None
     said = match.group(*layout.own_at)
-    texts, numbers, moments = said[:_TEXTS_END], said[_TEXTS_END:_NUMBERS_END], said[_NUMBERS_END:_MOMENTS_END]
-    tasks, time_limit, uid = said[_MOMENTS_END:]
+    tasks, time_limit, uid, marked = said[_NUMBERS_END:]
+    if marked != mark:
+        raise Unsure
     found = kind.row.copy()
-    for key, value in zip(_OWN_TEXTS, texts, strict=True):
+    for key, value in zip(_OWN_TEXTS, said[:_TEXTS_END], strict=True):
         if value and value != "(null)":
             found[key] = sys.intern(value)
     if kind.trailing:
@@ -238,13 +244,12 @@ def row(record: str, mark: str, counts_gpus: bool) -> Row | None:
                 found[key] = sys.intern(text)
     if found["user_name"] == uid:
         raise Unsure  # users that nobody knows
-    for key, value in zip(_OWN_NUMBERS, numbers, strict=True):
+    for key, value in zip(_OWN_NUMBERS, said[_TEXTS_END:_NUMBERS_END], strict=True):
         if value is not None:
             found[key] = int(value)
-    for key, value in zip(_MOMENTS, moments, strict=True):
-        found[key] = 0 if value in _NEVER else _moment(value or "", mark)
     found["time_limit"] = _minutes(time_limit or "")
-    _array(found, tasks or "")
+    if tasks:
+        _array(found, tasks)
     if kind.unexpanded:
         _expanded(found)
     return found
@@ -283,7 +288,7 @@ def _kind(counts_gpus: bool, *values: str | None) -> _Kind | None:
     elif state == "PENDING":  # as asked.EXCLUSIVE_COLUMNS, which is asked of no others
         found["exclusive"] = said["exclusive"]
     _sizes(found, said, state == "PENDING", counts_gpus)
-    row = dict.fromkeys(_NEEDED_TEXTS, "") | fields.job(found)
+    row = dict.fromkeys(_NEEDED_TEXTS, "") | dict.fromkeys(_MOMENTS, 0) | fields.job(found)
     return _Kind(row, not submit_line, "from_25_05" in said)
 
 
@@ -297,13 +302,6 @@ def _number(value: str | None) -> int | None:
     if not value.isdigit():
         raise Unsure
     return int(value)
-
-
-def _moment(value: str, mark: str) -> int:
-    at_s = value[len(mark) :]
-    if not value.startswith(mark) or not at_s.isdigit():
-        raise Unsure
-    return int(at_s)
 
 
 @lru_cache(maxsize=4096)
@@ -325,8 +323,7 @@ def _array(found: Row, tasks: str) -> None:
     """A number alone may be one task, or what is left of an array: as the JSON has it for a task that waits."""
     if tasks.isdigit() and found["job_state"] == ["PENDING"]:
         raise Unsure
-    if tasks:
-        found |= {"array_task_id": int(tasks)} if tasks.isdigit() else {"array_task_string": tasks}
+    found |= {"array_task_id": int(tasks)} if tasks.isdigit() else {"array_task_string": tasks}
 
 
 def _sizes(found: Row, said: dict[str, str], pending: bool, counts_gpus: bool) -> None:
