@@ -79,7 +79,7 @@ def _interrupt_one(inside: Boxed, cluster: Cluster, ledger: Ledger, say: Say) ->
     for lease in ledger.leases():
         ready = lease.market == "spot" and lease.state == "ready"
         if ready and lease.instance_id and (there := on_node(cluster, lease.node)):
-            take_back(inside, lease.instance_id, lease.node, f"while {', '.join(there)} runs on it", say)
+            take_back(inside, lease, f"while {', '.join(there)} runs on it", say)
             return lease.instance_id
     return None
 
