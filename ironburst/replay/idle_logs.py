@@ -15,10 +15,16 @@ class IdleLogs:
 
     def __init__(self, pools: Iterable[Pool]):
         self._logs = {pool.name: idle_log.IdleLog() for pool in pools}
+        self._shown: dict[str, IdleHistory] = {}  # to the policy, as it was asked last
 
     def history(self, pool: str) -> IdleHistory:
         """What the policy learns from."""
         return self._logs[pool].history
+
+    def show(self, pool: str) -> IdleHistory:
+        """The same, to the policy."""
+        shown = self._shown[pool] = self._logs[pool].history
+        return shown
 
     def began(self, lease: LiveLease, now_s: float) -> None:
         """Its last job has left it."""
@@ -53,6 +59,15 @@ class IdleLogs:
     def look_again_s(self, lease: LiveLease, cool_downs: Sequence[CoolDown]) -> float:
         """When an idle lease is worth giving back."""
         return release.look_again_s(lease.pool, lease.seen(), cool_downs, self.history(lease.pool.name))
+
+    def makes_due(self, lease: LiveLease, cool_downs: Sequence[CoolDown], now_s: float) -> bool:
+        """Whether an idle lease is worth giving back by what its pool learned since it was shown, and wasn't by that."""
+        shown, history = self._shown[lease.pool.name], self.history(lease.pool.name)
+        if history is shown:
+            return False
+        pool, seen = lease.pool, lease.seen()
+        before_s, after_s = (release.look_again_s(pool, seen, cool_downs, each) for each in (shown, history))
+        return after_s <= now_s < before_s
 
     def _terms(self, lease: LiveLease, cool_downs: Sequence[CoolDown], now_s: float) -> Terms:
         since_s = self._logs[lease.pool.name].idle[lease.id]

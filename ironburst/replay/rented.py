@@ -184,7 +184,7 @@ class Rented:
         return _Shown(self._nodes_seen, leases, tuple([run.seen for run in self._runs.values()]))
 
     def _seen_pool(self, pool: Pool, nodes: tuple[str, ...]) -> Pool:
-        seen, history = self._seen_pools.get(pool.name), self._idle_logs.history(pool.name)
+        seen, history = self._seen_pools.get(pool.name), self._idle_logs.show(pool.name)
         if seen is None or seen.nodes != nodes or seen.idle_history is not history:
             seen = self._seen_pools[pool.name] = replace(pool, nodes=nodes, idle_history=history)
         return seen
@@ -369,15 +369,24 @@ class Rented:
 
     def _plan_looks(self) -> None:
         """After a decision: when the next one is wanted for the leases that idle."""
-        now_s = self.now_s
+        now_s, kept = self.now_s, False
         for lease in self._unused:
             if lease.idle_since_s is not None and not lease.prepaid and lease.state == "ready":
                 if lease.look_s <= now_s:
-                    self._plan_look(lease, now_s)
+                    lease.look_s = self._idle_logs.look_again_s(lease, self._cool_downs.at(now_s))
                     if lease.look_s <= now_s:  # kept for a job that is due
-                        lease.look_s = now_s + KEPT_S
+                        lease.look_s, kept = now_s + KEPT_S, True
                 self._want_decision(max(now_s + self.tick_s, lease.look_s))
             elif not lease.worked and not lease.waiting:  # kept for a job that is due
                 self._want_decision(now_s + KEPT_S)
+        if kept and self._more_is_due():
+            self._want_decision(now_s)
         if self._saving:  # they may move
             self._want_decision(now_s + LOOK_S)
+
+    def _more_is_due(self) -> bool:
+        """Whether idle times that ended with this decision taught that more leases are to be given back at once."""
+        self._idle_logs.tidy(self._alive, self.now_s)
+        cool_downs = self._cool_downs.at(self.now_s)
+        idle = [lease for lease in self._unused if lease.idle_since_s is not None and not lease.prepaid]
+        return any(self._idle_logs.makes_due(lease, cool_downs, self.now_s) for lease in idle)
