@@ -62,6 +62,7 @@ class Rented:
         self._leases: dict[str, LiveLease] = {}  # by node, in the order of their launch
         self._leases_of: dict[str, dict[str, LiveLease]] = {pool.name: {} for pool in cloud.pools}
         self._unused: set[LiveLease] = set()  # those without a job on them
+        self._promised: dict[int, set[str]] = {}  # ids of the leases that wait for a job; some may have ended
         self._runs: dict[int, LeasedRun] = {}
         self._launches = self._planned = 0
         self._events: list[_Event] = []
@@ -133,11 +134,8 @@ class Rented:
 
     def started_at_home(self, jobs: Iterable[int]) -> None:
         """Nothing rented waits for these jobs any more."""
-        jobs = set(jobs)
-        for lease in self._leases.values():
-            for number in jobs.intersection(lease.waiting) if lease.waiting else ():
-                self._seen = None
-                lease.dismiss(number)
+        for number in jobs:
+            if self._dismiss(number):
                 self._want_decision(self.now_s)
 
     def apply(self, decision: Decision, pending: Mapping[int, Job]) -> list[int]:
@@ -207,6 +205,7 @@ class Rented:
         for id in assign.leases:
             if lease := self._alive(id):
                 lease.assign(assign.job, assign.committed_until_s)
+                self._promised.setdefault(assign.job, set()).add(id)
 
     def _launch(self, launch: Launch) -> None:
         pool, now_s = self._declared[launch.pool], self.now_s
@@ -234,6 +233,8 @@ class Rented:
                 instance_type=launch.instance_type,
             )
             self._unused.add(lease)
+            for number in launch.jobs:
+                self._promised.setdefault(number, set()).add(lease.id)
             if trace := self.cloud.spot_of(launch.market, zone):
                 left_s = trace.goes_s(now_s) - now_s
             else:
@@ -261,9 +262,7 @@ class Rented:
         if len(leases) < job.nodes:
             return False
         self._seen = None
-        for lease in self._leases.values():
-            if job.id in lease.waiting:
-                lease.dismiss(job.id)
+        self._dismiss(job.id)
         for lease in leases:
             if not lease.on:
                 self._unused.remove(lease)
@@ -279,6 +278,14 @@ class Rented:
         self._plan(end_s, "ends", str(job.id))
         self.fates.begins(job.id, now_s, leases[0].pool.name)
         return True
+
+    def _dismiss(self, number: int) -> bool:
+        """Nothing rented waits for this job any more. Whether anything did."""
+        waiting = [lease for id in self._promised.pop(number, ()) if (lease := self._alive(id))]
+        for lease in waiting:
+            self._seen = None
+            lease.dismiss(number)
+        return bool(waiting)
 
     def _moves(self, move: Move) -> None:
         """The job loses what it did since its last checkpoint: nothing says that it saves when it is told to."""
