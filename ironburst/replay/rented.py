@@ -12,7 +12,7 @@ import heapq
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from itertools import chain
+from itertools import chain, islice
 from typing import NamedTuple
 
 from ironburst.burst import Assign, Decision, Job, Launch, Lease, Move, Node, Pool, Release, Widen
@@ -58,7 +58,8 @@ class Rented:
         self._cool_downs = CoolDowns(cloud.cool_down_s)
         self._idle_logs = IdleLogs(cloud.pools)
         self._declared = {pool.name: pool for pool in cloud.pools}
-        self._unrented = {pool.name: list(reversed(pool.nodes)) for pool in cloud.pools}  # the next one last
+        # the next one last
+        self._unrented = {pool.name: dict.fromkeys(reversed(pool.nodes)) for pool in cloud.pools}
         self._leases: dict[str, LiveLease] = {}  # by node, in the order of their launch
         self._leases_of: dict[str, dict[str, LiveLease]] = {pool.name: {} for pool in cloud.pools}
         self._unused: set[LiveLease] = set()  # those without a job on them
@@ -172,7 +173,7 @@ class Rented:
     def _look(self) -> _Shown:
         for name, of_it in self._leases_of.items():
             if name not in self._nodes_of:
-                unrented = self._unrented[name][: -SHOWN - 1 : -1]
+                unrented = list(islice(reversed(self._unrented[name]), SHOWN))
                 self._names[name] = (*of_it, *unrented)
                 off = [self._off[node] for node in unrented]
                 self._nodes_of[name] = (*[lease.seen_node() for lease in of_it.values()], *off)
@@ -218,7 +219,7 @@ class Rented:
         self._launches += 1
         self._idle_logs.launched(pool.name, len(launch.nodes), now_s)
         for n, node in enumerate(launch.nodes):
-            self._unrented[pool.name].remove(node)
+            del self._unrented[pool.name][node]
             lease = self._leases[node] = self._leases_of[pool.name][node] = LiveLease(
                 id=f"{self._launches}/{node}",
                 launch=str(self._launches),
@@ -362,7 +363,7 @@ class Rented:
         self._unused.discard(lease)
         self._seen = None
         self._nodes_of.pop(lease.pool.name, None)
-        self._unrented[lease.pool.name].append(lease.node)
+        self._unrented[lease.pool.name][lease.node] = None
         for number, usd in lease.charges().items():
             self.fates.usd[number] += usd
         self.bills.append(lease.bill(at_s, interrupted))
