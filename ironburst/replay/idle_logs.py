@@ -60,14 +60,16 @@ class IdleLogs:
         """When an idle lease is worth giving back."""
         return release.look_again_s(lease.pool, lease.seen(), cool_downs, self.history(lease.pool.name))
 
-    def makes_due(self, lease: LiveLease, cool_downs: Sequence[CoolDown], now_s: float) -> bool:
-        """Whether an idle lease is worth giving back by what its pool learned since it was shown, and wasn't by that."""
-        shown, history = self._shown[lease.pool.name], self.history(lease.pool.name)
-        if history is shown:
-            return False
-        pool, seen = lease.pool, lease.seen()
-        before_s, after_s = (release.look_again_s(pool, seen, cool_downs, each) for each in (shown, history))
-        return after_s <= now_s < before_s
+    def make_due(self, leases: Iterable[LiveLease], cool_downs: Sequence[CoolDown], now_s: float) -> bool:
+        """Whether one of them is worth giving back by what its pool learned since it was shown, and wasn't before."""
+        for lease in leases:
+            pool, seen = lease.pool, lease.seen()
+            shown, history = self._shown[pool.name], self.history(pool.name)
+            if history is not shown:
+                before_s, after_s = (release.look_again_s(pool, seen, cool_downs, each) for each in (shown, history))
+                if after_s <= now_s < before_s:
+                    return True
+        return False
 
     def _terms(self, lease: LiveLease, cool_downs: Sequence[CoolDown], now_s: float) -> Terms:
         since_s = self._logs[lease.pool.name].idle[lease.id]

@@ -38,7 +38,7 @@ class Known:
             names = chain.from_iterable([pool.nodes for pool in view.pools])
             self._of_nodes = {
                 "node_of": self._home_of | dict(zip(names, view.nodes, strict=True)),
-                "launchable": frozenset([node.name for node in view.nodes if node.launchable]),
+                "launchable": view.launchable,
             }
         return self._nodes
 

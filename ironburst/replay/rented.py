@@ -39,6 +39,7 @@ class _Shown(NamedTuple):
     """What the policy sees of leases and the jobs on them."""
 
     nodes: tuple[Node, ...]
+    launchable: frozenset[str]
     leases: tuple[Lease, ...]
     jobs: tuple[Job, ...]
 
@@ -58,8 +59,7 @@ class Rented:
         self._cool_downs = CoolDowns(cloud.cool_down_s)
         self._idle_logs = IdleLogs(cloud.pools)
         self._declared = {pool.name: pool for pool in cloud.pools}
-        # the next one last
-        self._unrented = {pool.name: dict.fromkeys(reversed(pool.nodes)) for pool in cloud.pools}
+        self._unrented = {pool.name: dict.fromkeys(pool.nodes[::-1]) for pool in cloud.pools}  # the next one last
         self._leases: dict[str, LiveLease] = {}  # by node, in the order of their launch
         self._leases_of: dict[str, dict[str, LiveLease]] = {pool.name: {} for pool in cloud.pools}
         self._unused: set[LiveLease] = set()  # those without a job on them
@@ -75,7 +75,8 @@ class Rented:
         self._seen: _Shown | None = None  # None: something has changed since
         self._nodes_seen: tuple[Node, ...] = ()  # one and the same object while nothing changes
         self._nodes_of: dict[str, tuple[Node, ...]] = {}  # of the pools whose nodes are as they were seen last
-        self._names: dict[str, tuple[str, ...]] = {}
+        self._names: dict[str, tuple[str, ...]] = {}  # of them
+        self._free: dict[str, list[str]] = {}  # of these the names that nobody rents
         self._jobs_on = JobsOn()
         self._off = {name: Node(name, (pool.partition,), pool.each, OFF) for pool in cloud.pools for name in pool.nodes}
 
@@ -122,6 +123,7 @@ class Rented:
         return RentedView(
             pools=tuple([self._seen_pool(pool, self._names[pool.name]) for pool in self.cloud.pools]),
             nodes=seen.nodes,
+            launchable=seen.launchable,
             leases=seen.leases,
             cool_downs=self._cool_downs.at(self.now_s),
             jobs=seen.jobs,
@@ -135,9 +137,8 @@ class Rented:
 
     def started_at_home(self, jobs: Iterable[int]) -> None:
         """Nothing rented waits for these jobs any more."""
-        for number in jobs:
-            if self._dismiss(number):
-                self._want_decision(self.now_s)
+        if any([self._dismiss(number) for number in jobs]):
+            self._want_decision(self.now_s)
 
     def apply(self, decision: Decision, pending: Mapping[int, Job]) -> list[int]:
         """Do what the decision says. Returns the jobs that start on leases now."""
@@ -173,14 +174,15 @@ class Rented:
     def _look(self) -> _Shown:
         for name, of_it in self._leases_of.items():
             if name not in self._nodes_of:
-                unrented = list(islice(reversed(self._unrented[name]), SHOWN))
+                unrented = self._free[name] = list(islice(reversed(self._unrented[name]), SHOWN))
                 self._names[name] = (*of_it, *unrented)
                 off = [self._off[node] for node in unrented]
                 self._nodes_of[name] = (*[lease.seen_node() for lease in of_it.values()], *off)
         if self._nodes_seen != (nodes := tuple(chain(*[self._nodes_of[name] for name in self._leases_of]))):
             self._nodes_seen = nodes
         leases = tuple([lease.seen() for lease in self._leases.values()])
-        return _Shown(self._nodes_seen, leases, tuple([run.seen for run in self._runs.values()]))
+        launchable = frozenset(chain(*self._free.values()))
+        return _Shown(self._nodes_seen, launchable, leases, tuple([run.seen for run in self._runs.values()]))
 
     def _seen_pool(self, pool: Pool, nodes: tuple[str, ...]) -> Pool:
         seen, history = self._seen_pools.get(pool.name), self._idle_logs.show(pool.name)
@@ -395,6 +397,4 @@ class Rented:
     def _more_is_due(self) -> bool:
         """Whether idle times that ended with this decision taught that more leases are to be given back at once."""
         self._idle_logs.tidy(self._alive, self.now_s)
-        cool_downs = self._cool_downs.at(self.now_s)
-        idle = [lease for lease in self._unused if lease.idle_since_s is not None and not lease.prepaid]
-        return any(self._idle_logs.makes_due(lease, cool_downs, self.now_s) for lease in idle)
+        return self._idle_logs.make_due(self._unused, self._cool_downs.at(self.now_s), self.now_s)
