@@ -15,7 +15,8 @@ class IdleLogs:
 
     def __init__(self, pools: Iterable[Pool]):
         self._logs = {pool.name: idle_log.IdleLog() for pool in pools}
-        self._shown: dict[str, IdleHistory] = {}  # to the policy, as it was asked last
+        # to the policy, as it was asked last; none of pools with leases that it gave back: it learned of each of these
+        self._shown: dict[str, IdleHistory] = {}
 
     def history(self, pool: str) -> IdleHistory:
         """What the policy learns from."""
@@ -43,6 +44,7 @@ class IdleLogs:
         log = self._logs[lease.pool.name]
         if lease.id in log.idle:
             terms = self._terms(lease, cool_downs, now_s)
+            self._shown.pop(lease.pool.name, None)
             self._logs[lease.pool.name] = idle_log.given_back(log, lease.id, terms, lease.usd_per_hour, now_s)
 
     def launched(self, pool: str, nodes: int, now_s: float) -> None:
@@ -61,14 +63,15 @@ class IdleLogs:
         return release.look_again_s(lease.pool, lease.seen(), cool_downs, self.history(lease.pool.name))
 
     def make_due(self, leases: Iterable[LiveLease], cool_downs: Sequence[CoolDown], now_s: float) -> bool:
-        """Whether one of them is worth giving back by what its pool learned since it was shown, and wasn't before."""
+        """Whether one of them is worth giving back by what its pool learned since it was shown, and maybe wasn't."""
+
+        def due(lease: LiveLease, history: IdleHistory) -> bool:
+            return release.look_again_s(lease.pool, lease.seen(), cool_downs, history) <= now_s
+
         for lease in leases:
-            pool, seen = lease.pool, lease.seen()
-            shown, history = self._shown[pool.name], self.history(pool.name)
-            if history is not shown:
-                before_s, after_s = (release.look_again_s(pool, seen, cool_downs, each) for each in (shown, history))
-                if after_s <= now_s < before_s:
-                    return True
+            shown, history = self._shown.get(lease.pool.name), self.history(lease.pool.name)
+            if history is not shown and due(lease, history) and not (shown and due(lease, shown)):
+                return True
         return False
 
     def _terms(self, lease: LiveLease, cool_downs: Sequence[CoolDown], now_s: float) -> Terms:

@@ -137,7 +137,7 @@ class Rented:
 
     def started_at_home(self, jobs: Iterable[int]) -> None:
         """Nothing rented waits for these jobs any more."""
-        if any([self._dismiss(number) for number in jobs]):
+        if sum(map(self._dismiss, jobs)):
             self._want_decision(self.now_s)
 
     def apply(self, decision: Decision, pending: Mapping[int, Job]) -> list[int]:
@@ -153,7 +153,7 @@ class Rented:
             self._moves(move)
         for release in decision.releases:
             self._release(release)
-        self._plan_looks()
+        self._plan_looks(launched=bool(decision.launches))
         return started
 
     def take_moved(self) -> list[int]:
@@ -377,8 +377,8 @@ class Rented:
         lease.look_s = self._idle_logs.look_again_s(lease, self._cool_downs.at(at_s))
         self._want_decision(at_s if lease.prepaid else max(at_s, lease.look_s))
 
-    def _plan_looks(self) -> None:
-        """After a decision: when the next one is wanted for the leases that idle."""
+    def _plan_looks(self, launched: bool) -> None:
+        """After a decision (`launched`: that may have been refused): when the next is wanted for leases that idle."""
         now_s, kept = self.now_s, False
         for lease in self._unused:
             if lease.idle_since_s is not None and not lease.prepaid and lease.state == "ready":
@@ -389,7 +389,7 @@ class Rented:
                 self._want_decision(max(now_s + self.tick_s, lease.look_s))
             elif not lease.worked and not lease.waiting:  # kept for a job that is due
                 self._want_decision(now_s + KEPT_S)
-        if kept and self._more_is_due():
+        if kept and (launched or self._more_is_due()):
             self._want_decision(now_s)
         if self._saving:  # they may move
             self._want_decision(now_s + LOOK_S)
