@@ -136,8 +136,7 @@ def keep_s(history: IdleHistory, terms: Terms, usd_per_hour: float) -> float:
     steps = terms.free_s + terms.increment_s * np.arange(increments)
     moments = np.concatenate(([0.0, earliest], gaps, steps))
     moments = np.maximum(moments, terms.free_s + _rents(terms, moments))  # as long as it costs no more
-    moments = np.append(np.sort(moments[moments < last]), last)
-    moments = moments[np.append(True, moments[1:] != moments[:-1])]
+    moments = np.append(moments[moments < last], last)
     rents = _rents(terms, moments)
     # `Terms.loss_s`, at moments where an increment ends
     losses = rents + terms.buy_s - 2 * np.minimum(rents + terms.increment_s, terms.buy_s)
@@ -146,7 +145,7 @@ def keep_s(history: IdleHistory, terms: Terms, usd_per_hour: float) -> float:
     costs = np.where(gaps <= moments[:, None], _rents(terms, gaps), rents[:, None] + terms.buy_s)
     expected = costs.sum(axis=1) / len(gaps)
     # the latest of equal ones: it serves more jobs for the same money
-    return float(moments[np.flatnonzero(expected <= expected.min() + _ROUNDING_S)[-1]])
+    return float(moments[expected <= expected.min() + _ROUNDING_S].max())
 
 
 def _rents(terms: Terms, idle_s: np.ndarray) -> np.ndarray:

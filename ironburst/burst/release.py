@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
+from functools import cache
 
 from ironburst.burst import explain, idle
 from ironburst.burst.decision import Release, Wait
@@ -24,7 +25,7 @@ def releases(snapshot: Snapshot, renting: Renting, used: Collection[str], waits:
     ]
     if not unused:
         return []
-    needed = _needed_soon(snapshot, waits, renting, unused)
+    needed = cache(lambda: _needed_soon(snapshot, waits, renting, unused))  # asked where it decides: seldom
     nodes, pools = snapshot.node_of, snapshot.pool_of
     histories = {pool.name: pool.idle_history for pool in snapshot.pools}
     given_back = []
@@ -35,10 +36,10 @@ def releases(snapshot: Snapshot, renting: Renting, used: Collection[str], waits:
         elif snapshot.halt and snapshot.halt.stops:
             why = snapshot.halt.text
         elif not lease.worked:
-            if lease.id not in needed and not _paid_for(snapshot, pool, lease, nodes.get(lease.node)):
+            if lease.id not in needed() and not _paid_for(snapshot, pool, lease, nodes.get(lease.node)):
                 why = "the jobs that it was rented for need it no more, and no other late job can use it"
         elif lease.idle_since_s is not None:
-            why, histories[pool.name] = _idle(snapshot, pool, lease, histories[pool.name], lease.id in needed)
+            why, histories[pool.name] = _idle(snapshot, pool, lease, histories[pool.name], needed)
         if why:
             given_back.append(Release(lease.id, lease.node, why))
     return given_back
@@ -101,8 +102,10 @@ def look_again_s(pool: Pool, lease: Lease, cool_downs: Sequence[CoolDown], histo
     return lease.idle_since_s + min(pool.idle_s, max(0.0, ends_s - min(LEAD_S, terms.increment_s / 2)))
 
 
-def _idle(snapshot: Snapshot, pool: Pool, lease: Lease, history: IdleHistory, needed: bool) -> tuple[str, IdleHistory]:
-    """Why it is given back (empty: it is kept), and the pool's idle history after that."""
+def _idle(
+    snapshot: Snapshot, pool: Pool, lease: Lease, history: IdleHistory, needed: Callable[[], Collection[str]]
+) -> tuple[str, IdleHistory]:
+    """Why it is given back (empty: it is kept), and the pool's idle history after that. `needed`: what is kept."""
     since = snapshot.now_s if lease.idle_since_s is None else lease.idle_since_s
     idle_s = max(0.0, snapshot.now_s - since)
     terms = idle.terms(pool, lease, snapshot.cool_downs, since, snapshot.now_s)
@@ -110,7 +113,8 @@ def _idle(snapshot: Snapshot, pool: Pool, lease: Lease, history: IdleHistory, ne
     paid_until_s = terms.same_until_s(idle_s)
     lead_s = min(LEAD_S, terms.increment_s / 2)  # end it just before the next increment begins
     ends = pool.ends_s is not None and snapshot.now_s >= pool.ends_s - LEAD_S
-    if not ends and idle_s < pool.idle_s and (needed or paid_until_s < keep_s or idle_s < paid_until_s - lead_s):
+    stays = paid_until_s < keep_s or idle_s < paid_until_s - lead_s
+    if not ends and idle_s < pool.idle_s and (stays or lease.id in needed()):
         return "", history
     for_long = f"idle for {explain.duration(idle_s)}"
     if ends:

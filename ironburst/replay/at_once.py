@@ -28,7 +28,7 @@ class AtOnce:
         self._ends: list[tuple[float, int]] = []  # (moment, job)
         pools = tuple(_pool(count) for count in range(1, gpus + 1))
         nodes = tuple(Node(name, (pool.partition,), pool.each, OFF) for pool in pools for name in pool.nodes)
-        self._view = RentedView(pools, nodes)
+        self._view = RentedView(pools, nodes, frozenset([node.name for node in nodes]))
 
     def advance(self, now_s: float) -> list[int]:
         """It is this moment. Returns the jobs that lost their nodes: none ever does."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import chain
 from typing import Any
 
 from ironburst.burst import Job, Node
@@ -34,9 +35,10 @@ class Known:
         """Home's and the rented ones: one and the same object while they are."""
         if self._rented_nodes is not view.nodes:
             self._rented_nodes, self._nodes = view.nodes, self._home + view.nodes
+            names = chain.from_iterable([pool.nodes for pool in view.pools])
             self._of_nodes = {
-                "node_of": self._home_of | {node.name: node for node in view.nodes},
-                "launchable": frozenset([node.name for node in view.nodes if node.launchable]),
+                "node_of": self._home_of | dict(zip(names, view.nodes, strict=True)),
+                "launchable": view.launchable,
             }
         return self._nodes
 

@@ -12,7 +12,7 @@ import heapq
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from itertools import chain
+from itertools import chain, islice
 from typing import NamedTuple
 
 from ironburst.burst import Assign, Decision, Job, Launch, Lease, Move, Node, Pool, Release, Widen
@@ -39,6 +39,7 @@ class _Shown(NamedTuple):
     """What the policy sees of leases and the jobs on them."""
 
     nodes: tuple[Node, ...]
+    launchable: frozenset[str]
     leases: tuple[Lease, ...]
     jobs: tuple[Job, ...]
 
@@ -58,10 +59,11 @@ class Rented:
         self._cool_downs = CoolDowns(cloud.cool_down_s)
         self._idle_logs = IdleLogs(cloud.pools)
         self._declared = {pool.name: pool for pool in cloud.pools}
-        self._unrented = {pool.name: list(reversed(pool.nodes)) for pool in cloud.pools}  # the next one last
+        self._unrented = {pool.name: dict.fromkeys(pool.nodes[::-1]) for pool in cloud.pools}  # the next one last
         self._leases: dict[str, LiveLease] = {}  # by node, in the order of their launch
         self._leases_of: dict[str, dict[str, LiveLease]] = {pool.name: {} for pool in cloud.pools}
         self._unused: set[LiveLease] = set()  # those without a job on them
+        self._promised: dict[int, set[str]] = {}  # ids of the leases that wait for a job; some may have ended
         self._runs: dict[int, LeasedRun] = {}
         self._launches = self._planned = 0
         self._events: list[_Event] = []
@@ -73,7 +75,8 @@ class Rented:
         self._seen: _Shown | None = None  # None: something has changed since
         self._nodes_seen: tuple[Node, ...] = ()  # one and the same object while nothing changes
         self._nodes_of: dict[str, tuple[Node, ...]] = {}  # of the pools whose nodes are as they were seen last
-        self._names: dict[str, tuple[str, ...]] = {}
+        self._names: dict[str, tuple[str, ...]] = {}  # of them
+        self._free: dict[str, list[str]] = {}  # of these the names that nobody rents
         self._jobs_on = JobsOn()
         self._off = {name: Node(name, (pool.partition,), pool.each, OFF) for pool in cloud.pools for name in pool.nodes}
 
@@ -120,6 +123,7 @@ class Rented:
         return RentedView(
             pools=tuple([self._seen_pool(pool, self._names[pool.name]) for pool in self.cloud.pools]),
             nodes=seen.nodes,
+            launchable=seen.launchable,
             leases=seen.leases,
             cool_downs=self._cool_downs.at(self.now_s),
             jobs=seen.jobs,
@@ -133,12 +137,8 @@ class Rented:
 
     def started_at_home(self, jobs: Iterable[int]) -> None:
         """Nothing rented waits for these jobs any more."""
-        jobs = set(jobs)
-        for lease in self._leases.values():
-            for number in jobs.intersection(lease.waiting) if lease.waiting else ():
-                self._seen = None
-                lease.dismiss(number)
-                self._want_decision(self.now_s)
+        if sum(map(self._dismiss, jobs)):
+            self._want_decision(self.now_s)
 
     def apply(self, decision: Decision, pending: Mapping[int, Job]) -> list[int]:
         """Do what the decision says. Returns the jobs that start on leases now."""
@@ -153,7 +153,7 @@ class Rented:
             self._moves(move)
         for release in decision.releases:
             self._release(release)
-        self._plan_looks()
+        self._plan_looks(launched=bool(decision.launches))
         return started
 
     def take_moved(self) -> list[int]:
@@ -174,17 +174,18 @@ class Rented:
     def _look(self) -> _Shown:
         for name, of_it in self._leases_of.items():
             if name not in self._nodes_of:
-                unrented = self._unrented[name][: -SHOWN - 1 : -1]
+                unrented = self._free[name] = list(islice(reversed(self._unrented[name]), SHOWN))
                 self._names[name] = (*of_it, *unrented)
                 off = [self._off[node] for node in unrented]
                 self._nodes_of[name] = (*[lease.seen_node() for lease in of_it.values()], *off)
         if self._nodes_seen != (nodes := tuple(chain(*[self._nodes_of[name] for name in self._leases_of]))):
             self._nodes_seen = nodes
         leases = tuple([lease.seen() for lease in self._leases.values()])
-        return _Shown(self._nodes_seen, leases, tuple([run.seen for run in self._runs.values()]))
+        launchable = frozenset(chain(*self._free.values()))
+        return _Shown(self._nodes_seen, launchable, leases, tuple([run.seen for run in self._runs.values()]))
 
     def _seen_pool(self, pool: Pool, nodes: tuple[str, ...]) -> Pool:
-        seen, history = self._seen_pools.get(pool.name), self._idle_logs.history(pool.name)
+        seen, history = self._seen_pools.get(pool.name), self._idle_logs.show(pool.name)
         if seen is None or seen.nodes != nodes or seen.idle_history is not history:
             seen = self._seen_pools[pool.name] = replace(pool, nodes=nodes, idle_history=history)
         return seen
@@ -207,6 +208,7 @@ class Rented:
         for id in assign.leases:
             if lease := self._alive(id):
                 lease.assign(assign.job, assign.committed_until_s)
+                self._promised.setdefault(assign.job, set()).add(id)
 
     def _launch(self, launch: Launch) -> None:
         pool, now_s = self._declared[launch.pool], self.now_s
@@ -219,7 +221,7 @@ class Rented:
         self._launches += 1
         self._idle_logs.launched(pool.name, len(launch.nodes), now_s)
         for n, node in enumerate(launch.nodes):
-            self._unrented[pool.name].remove(node)
+            del self._unrented[pool.name][node]
             lease = self._leases[node] = self._leases_of[pool.name][node] = LiveLease(
                 id=f"{self._launches}/{node}",
                 launch=str(self._launches),
@@ -234,6 +236,8 @@ class Rented:
                 instance_type=launch.instance_type,
             )
             self._unused.add(lease)
+            for number in launch.jobs:
+                self._promised.setdefault(number, set()).add(lease.id)
             if trace := self.cloud.spot_of(launch.market, zone):
                 left_s = trace.goes_s(now_s) - now_s
             else:
@@ -261,9 +265,7 @@ class Rented:
         if len(leases) < job.nodes:
             return False
         self._seen = None
-        for lease in self._leases.values():
-            if job.id in lease.waiting:
-                lease.dismiss(job.id)
+        self._dismiss(job.id)
         for lease in leases:
             if not lease.on:
                 self._unused.remove(lease)
@@ -279,6 +281,14 @@ class Rented:
         self._plan(end_s, "ends", str(job.id))
         self.fates.begins(job.id, now_s, leases[0].pool.name)
         return True
+
+    def _dismiss(self, number: int) -> bool:
+        """Nothing rented waits for this job any more. Whether anything did."""
+        waiting = [lease for id in self._promised.pop(number, ()) if (lease := self._alive(id))]
+        for lease in waiting:
+            self._seen = None
+            lease.dismiss(number)
+        return bool(waiting)
 
     def _moves(self, move: Move) -> None:
         """The job loses what it did since its last checkpoint: nothing says that it saves when it is told to."""
@@ -355,7 +365,7 @@ class Rented:
         self._unused.discard(lease)
         self._seen = None
         self._nodes_of.pop(lease.pool.name, None)
-        self._unrented[lease.pool.name].append(lease.node)
+        self._unrented[lease.pool.name][lease.node] = None
         for number, usd in lease.charges().items():
             self.fates.usd[number] += usd
         self.bills.append(lease.bill(at_s, interrupted))
@@ -367,17 +377,24 @@ class Rented:
         lease.look_s = self._idle_logs.look_again_s(lease, self._cool_downs.at(at_s))
         self._want_decision(at_s if lease.prepaid else max(at_s, lease.look_s))
 
-    def _plan_looks(self) -> None:
-        """After a decision: when the next one is wanted for the leases that idle."""
-        now_s = self.now_s
+    def _plan_looks(self, launched: bool) -> None:
+        """After a decision (`launched`: that may have been refused): when the next is wanted for leases that idle."""
+        now_s, kept = self.now_s, False
         for lease in self._unused:
             if lease.idle_since_s is not None and not lease.prepaid and lease.state == "ready":
                 if lease.look_s <= now_s:
-                    self._plan_look(lease, now_s)
+                    lease.look_s = self._idle_logs.look_again_s(lease, self._cool_downs.at(now_s))
                     if lease.look_s <= now_s:  # kept for a job that is due
-                        lease.look_s = now_s + KEPT_S
+                        lease.look_s, kept = now_s + KEPT_S, True
                 self._want_decision(max(now_s + self.tick_s, lease.look_s))
             elif not lease.worked and not lease.waiting:  # kept for a job that is due
                 self._want_decision(now_s + KEPT_S)
+        if kept and (launched or self._more_is_due()):
+            self._want_decision(now_s)
         if self._saving:  # they may move
             self._want_decision(now_s + LOOK_S)
+
+    def _more_is_due(self) -> bool:
+        """Whether idle times that ended with this decision taught that more leases are to be given back at once."""
+        self._idle_logs.tidy(self._alive, self.now_s)
+        return self._idle_logs.make_due(self._unused, self._cool_downs.at(self.now_s), self.now_s)
