@@ -291,7 +291,7 @@ def test_the_reaper_never_touches_what_is_leased_however_old(world):
 
 
 def test_a_machine_may_register_by_another_address_than_the_cloud_shows(world, monkeypatch):
-    """Its second interface's. Days in which it was another machine's: benchmarks/test_cloud_days.py."""
+    """Its second interface's. Days in which it was another machine's: tests/benchmarks/test_cloud_days.py."""
     shown = world.cloud.instances
     other = {"address": "10.91.0.1"}
     monkeypatch.setattr(world.cloud, "instances", lambda *asked: [replace(each, **other) for each in shown(*asked)])
