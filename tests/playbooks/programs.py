@@ -33,3 +33,12 @@ def _module(file: Path):
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
+
+
+def copied_files(objects: dict[str, bytes], prefix: str) -> dict[str, bytes]:
+    """What a node's copy of those below a prefix has: no placeholder of a folder is a file."""
+    return {
+        key.removeprefix(prefix): data
+        for key, data in objects.items()
+        if key.startswith(prefix) and not key.endswith("/")
+    }

@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 
 import pytest
-from programs import PLAYBOOKS, load
+from programs import PLAYBOOKS, copied_files, load
 
 from ironburst.config.aws import policies
 from ironburst.config.aws.data_models import DataSet
@@ -31,11 +31,7 @@ OBJECTS = {
     "imagenet-21k/secret": b"not ours",
     "secret": b"not ours",
 }
-FILES = {
-    key[len("imagenet/") :]: data
-    for key, data in OBJECTS.items()
-    if key.startswith("imagenet/") and not key.endswith("/")
-}
+FILES = copied_files(OBJECTS, "imagenet/")
 
 
 @pytest.fixture(scope="module")

@@ -15,7 +15,7 @@ import os
 import sys
 
 import pytest
-from programs import load
+from programs import copied_files, load
 
 from ironburst.config.google import rights
 from lab.google.cloud_storage import CloudStorage, Fault
@@ -36,11 +36,7 @@ OBJECTS = {
     "imagenet-21k/secret": b"not ours",
     "secret": b"not ours",
 }
-FILES = {
-    key[len("imagenet/") :]: data
-    for key, data in OBJECTS.items()
-    if key.startswith("imagenet/") and not key.endswith("/")
-}
+FILES = copied_files(OBJECTS, "imagenet/")
 
 
 @pytest.fixture
