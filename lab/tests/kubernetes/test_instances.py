@@ -202,6 +202,8 @@ def test_without_an_approval_no_node_comes_and_with_one_it_does(world, api):
     it = wait_for(lambda: node(api, "p5-1"), LIMIT_S, "the node")
     assert {"key": GATED, "effect": "NoSchedule"} in it["spec"]["taints"]
     assert it["metadata"]["labels"]["ironburst.io/site"] == "cloud-us-east-1a"
+    address = it["status"]["addresses"][0]["address"]  # as kubelet finds it: its machine's
+    assert world.cloud.instance_at(address).instance_id == instance
     seen = []
 
     def complete():
