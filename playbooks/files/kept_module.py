@@ -30,10 +30,14 @@ def main(source, key, arguments):
     """
     try:
         job = {name: arguments[name] for name in ("params", "profile", "module_fqn")}
-        job.update(folder=files_of(key, arguments.get("zip_data")), cwd=os.getcwd(), umask=umask())
+        job.update(folder=files_of(key, arguments.get("zip_data"), source), cwd=os.getcwd(), umask=umask())
         # whoever looks for logins on the host has to know which one is its own (module_utils/occupants.py)
         job.update(environ=dict(os.environ, IRONBURST_CALLER=str(os.getpid())), python=python())
         by_server(job, source)
+        if sys.flags.no_site:
+            import site
+
+            site.main()
         use(job["folder"])
     except (OSError, ImportError) as error:
         sys.stderr.write("%s%s\n" % (SAID, error))
@@ -60,10 +64,34 @@ def run(job):
     )
 
 
+def run_forked(job):
+    """Run the module in a process that was forked for it, and end that as Python would, but for taking down all modules
+    and objects: it would write to, and so copy, what is shared with the server.
+    """
+    import atexit
+
+    try:
+        run(job)
+    except SystemExit as ended:
+        code = ended.code
+    except BaseException:
+        sys.excepthook(*sys.exc_info())
+        code = 1
+    if "threading" in sys.modules:
+        sys.modules["threading"]._shutdown()
+    atexit._run_exitfuncs()
+    if not isinstance(code, (int, type(None))):
+        sys.stderr.write("%s\n" % code)
+        code = 1
+    for stream in (sys.stdout, sys.stderr):
+        stream.flush()
+    os._exit((code or 0) & 0xFF)
+
+
 # --- the files --------------------------------------------------------------------------------------------------------
 
 
-def files_of(key, zip_data):
+def files_of(key, zip_data, source):
     """Folder with the files of this module, and those of others; `zip_data` (base64) may be None. Raises OSError."""
     if os.geteuid() != 0:
         raise OSError(NOT_ROOT)
@@ -79,11 +107,14 @@ def files_of(key, zip_data):
             return os.path.join(TOP, name)
     if zip_data is None:
         raise OSError(LACKING)
-    return unpacked(key, zip_data)
+    return unpacked(key, zip_data, source)
 
 
-def unpacked(key, zip_data):
-    """The same for files that are not all there. One folder has one text of a file, whose compiled form stays right."""
+def unpacked(key, zip_data, source):
+    """The same for files that are not all there. One folder has one text of a file, whose compiled form stays right.
+
+    This program is among them.
+    """
     import base64
     import fcntl
     import io
@@ -92,6 +123,7 @@ def unpacked(key, zip_data):
 
     with zipfile.ZipFile(io.BytesIO(base64.b64decode(zip_data))) as archive:
         files = {name: archive.read(name) for name in archive.namelist()}
+    files["kept_module.py"] = source.encode()
     lock = os.open(TOP, os.O_RDONLY)
     fcntl.flock(lock, fcntl.LOCK_EX)
     entries = [os.path.join(TOP, name) for name in os.listdir(TOP)]
@@ -253,7 +285,7 @@ def serve(address, number, session):
                 become(job, descriptors)
                 caller.sendall(BEGUN)
                 caller.close()
-                run(job)  # ends the process
+                run_forked(job)
             running[pid] = caller
         elif listener and (job or closed in ready or not ready and not running):
             listener = listener.close()

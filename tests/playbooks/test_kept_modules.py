@@ -141,6 +141,34 @@ def test_a_module_has_its_own_environment_folder_and_end(host):
     assert parent(results[0]) == parent(results[5])
 
 
+ENDS = """#!/usr/bin/python3
+import atexit, json, sys, threading, time
+from ansible.module_utils.basic import AnsibleModule
+module = AnsibleModule({"how": {}, "path": {}})
+if module.params["how"] == "none":
+    print(json.dumps({"changed": False}), end="")
+atexit.register(open(module.params["path"], "a").write, "exit handler\\n")
+def thread():
+    time.sleep(0.2)
+    open(module.params["path"], "a").write("thread\\n")
+threading.Thread(target=thread).start()
+sys.exit({"text": "why", "none": None, "number": 3}[module.params["how"]])
+"""
+
+
+def test_a_module_ends_as_python_ends_it(host):
+    """Its threads are waited for, its exit handlers run, and a text is an error."""
+    (host.folder / "library").mkdir()
+    (host.folder / "library" / "ends.py").write_text(ENDS)
+    told = host.folder / "told"
+    ends = [{"ends": {"how": how, "path": str(told)}, "ignore_errors": True} for how in ("text", "none", "number")]
+    results, _ = host.play(ASK, *ends, ASK)
+    assert parent(results[0]) == parent(results[4])
+    assert told.read_text().split("\n")[:-1] == ["thread", "exit handler"] * 3
+    assert [result.get("rc", 0) for result in results[1:4]] == [1, 0, 3] and "why" in results[1]["module_stderr"]
+    assert list(host.kept.glob("*/__pycache__/kept_module.*.pyc")), "it was not compiled anew each time"
+
+
 def test_what_a_host_loses_in_the_middle_of_a_run_is_brought_again(host):
     results, said = host.play(
         ASK,

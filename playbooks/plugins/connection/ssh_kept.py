@@ -30,10 +30,23 @@ options: {}
 
 KEPT = Path(__file__).resolve().parents[2] / "files" / "kept_module.py"
 WORDS = runpy.run_path(str(KEPT), run_name="kept_module")
+# Compiled, it is among the files that it keeps, in a folder that nobody but root writes to
 PROGRAM = f"""
-source, kept = {KEPT.read_text()!r}, dict(__name__="kept_module")
-exec(source, kept)
-kept["main"](source, """
+import os, sys
+source, top = {KEPT.read_text()!r}, {WORDS["TOP"]!r}
+try:
+    folders = [os.path.join(top, name) for name in os.listdir(top)]
+    sys.path[:0] = [folder for folder in folders if os.path.exists(os.path.join(folder, ".has", key))][:1]
+    if os.lstat(top).st_uid or os.lstat(top).st_mode & 0o77:
+        raise ImportError(top)
+    from kept_module import main
+except (OSError, ImportError):
+    kept = dict(__name__="kept_module")
+    exec(source, kept)
+    main = kept["main"]
+main(source, key, """
+# Neither it nor what it asks for wants Python's site packages, nor the time that it takes to look for them
+INTERPRETER = re.compile(r"""(python[\d.]*)((?:'"'"')*(?: && sleep 0)?')$""")
 
 # what Ansible sends ends with this call, one argument a line
 CALL = b'\n\nif __name__ == "__main__":\n    _ansiballz_main(\n'
@@ -53,7 +66,7 @@ class Program:
         """The program that is sent, with the zip file or without."""
         names = (*TAKEN, "zip_data") if whole else TAKEN
         given = b",".join(name.encode() + b"=" + self._arguments[name] for name in names)
-        return f"{PROGRAM}{self.key!r}, dict(".encode() + given + b"))\n"
+        return f"key = {self.key!r}{PROGRAM}dict(".encode() + given + b"))\n"
 
 
 def read(program: bytes) -> Program | None:
@@ -83,7 +96,8 @@ class Connection(ssh.Connection):
         if program:
             sent = self._mark(f"{host}-{program.key}")
             for whole in (False, True) if sent.exists() else (True,):
-                answer = super().exec_command(cmd, in_data=program.text(whole), sudoable=sudoable)
+                asked = INTERPRETER.sub(r"\1 -S\2", cmd)
+                answer = super().exec_command(asked, in_data=program.text(whole), sudoable=sudoable)
                 why = refusal(answer[0], answer[2])
                 if why is None:
                     sent.touch()
