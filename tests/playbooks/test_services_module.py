@@ -12,10 +12,12 @@ from programs import PLAYBOOKS, command, load
 MODULE = PLAYBOOKS / "plugins" / "modules" / "services.py"
 SYSTEMCTL = r"""#!{python}
 import json, sys, time
-words = [word for word in sys.argv[1:] if word not in ("--no-pager", "--no-ask-password", "--")]
+words = [word for word in sys.argv[1:] if word not in ("--no-pager", "--no-ask-password", "--no-reload", "--")]
 path = {state!r}
 state = json.load(open(path))
 state["calls"].append(words)
+if words[0] in ("enable", "disable", "mask", "unmask") and "--no-reload" not in sys.argv:
+    state["calls"].append(["daemon-reload"])  # as systemctl(1) has it
 units = state["units"]
 NONE = dict(LoadState="not-found", ActiveState="inactive", UnitFileState="", NeedDaemonReload="no")
 NONE["InactiveExitTimestampMonotonic"] = NONE["StateChangeTimestampMonotonic"] = "0"
@@ -185,6 +187,14 @@ def test_a_unit_whose_file_is_new_is_found(systemd):
     systemd.write(new={"fresh.service": {"LoadState": "loaded", "UnitFileState": "disabled"}})
     expected = ["enable fresh.service", "start fresh.service"]
     assert systemd.run({"name": "fresh", "enabled": True, "state": "started"})["done"] == expected
+    assert systemd.calls == ["daemon-reload", *expected]
+
+
+def test_units_are_not_read_anew_for_what_is_not_to_run(systemd):
+    systemd.unit("old.service")
+    services = [{"name": "old", "enabled": False, "state": "stopped"}, {"name": "nowhere", "state": "stopped"}]
+    assert systemd.run(*services, {"name": "never", "enabled": False})["done"] == systemd.calls
+    assert systemd.calls == ["disable old.service", "stop old.service"]
 
 
 def test_refusals(systemd):
@@ -213,8 +223,8 @@ def test_a_drop_in_in_a_new_folder_is_seen_though_systemd_says_nothing(tmp_path)
     unit = {"LoadState": "loaded", "ActiveState": "active", "NeedDaemonReload": "no", "DropInPaths": ""}
     unit |= {"UnitFileState": "enabled", "InactiveExitTimestampMonotonic": str(int(time.monotonic() * 1e6 + 1e9))}
     new = module.unread("nvidia-persistenced", unit, str(tmp_path))
-    assert new == [str(ours)] and module.stale(unit, new)
     service = {"enabled": True, "masked": False, "state": "started", "reads": [str(ours)], "reloads": []}
+    assert new == [str(ours)] and module.stale(service, unit, new)
     assert module.steps(service, unit, new) == ["restart"] and module.steps(service, unit) == []
     unit["DropInPaths"] = str(ours)
-    assert not module.stale(unit, module.unread("nvidia-persistenced", unit, str(tmp_path)))
+    assert not module.stale(service, unit, module.unread("nvidia-persistenced", unit, str(tmp_path)))

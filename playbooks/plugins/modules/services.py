@@ -89,6 +89,8 @@ SUFFIXES = (".service", ".socket", ".timer", ".path", ".mount", ".target", ".sli
 # `systemctl is-enabled` says yes
 ENABLED = ("enabled", "enabled-runtime", "static", "alias", "indirect", "generated", "transient")
 DISTURBING = ("stop", "restart")
+# Links for the next boot; for each systemd would read all units anew and run its generators, a tenth of a CPU second
+WITHOUT_RELOAD = {"enable": ["--no-reload"], "disable": ["--no-reload"]}
 RUNNING = ("active", "activating", "reloading", "refreshing")
 
 
@@ -158,9 +160,12 @@ def unread(name, unit, folder=OURS):
     return [path for path in there if path not in read and os.path.realpath(path) != "/dev/null"]
 
 
-def stale(unit, new):
-    """Whether systemd must read its units anew for this one, which has the unread drop-ins `new`."""
-    return bool(new) or unit.get("NeedDaemonReload") == "yes" or unit.get("LoadState") == "not-found"
+def stale(service, unit, new):
+    """Whether systemd must read its units anew for this one, which has the unread drop-ins `new`. What is not there
+    needs no reading where it isn't to run.
+    """
+    wanted = service["enabled"] or service["state"] in ("started", "restarted")
+    return bool(new) or unit.get("NeedDaemonReload") == "yes" or (wanted and unit.get("LoadState") == "not-found")
 
 
 def steps(service, unit, new=()):
@@ -236,7 +241,7 @@ def main():
     try:
         seen = look(names)
         new = {name: unread(name, unit) for name, unit in seen.items()}
-        due = any(stale(unit, new[name]) for name, unit in seen.items())
+        due = any(stale(service, seen[service["name"]], new[service["name"]]) for service in services)
         if due and module.params["daemon_reload"] == "auto" and not module.check_mode:
             systemctl("daemon-reload")
             seen = look(names)
@@ -250,7 +255,7 @@ def main():
         for verb in steps(service, seen[name], new[name]):
             if not module.check_mode:
                 try:
-                    systemctl(verb, full_name(name))
+                    systemctl(verb, *WITHOUT_RELOAD.get(verb, ()), full_name(name))
                 except Failed as error:
                     module.fail_json(msg=why_not(name, verb, error), changed=bool(done), done=done)
             done.append(f"{verb} {full_name(name)}")
