@@ -260,6 +260,10 @@ def serve(address, number, session):
 
     listener = socket.socket(fileno=number)
     use(address.rsplit("-", 2)[0])
+    from ansible.module_utils.common.json import Direction, get_module_encoder
+
+    for direction in Direction:
+        get_module_encoder("legacy", direction)
     gc.freeze()
     first, running = python(), {}
     ended, signals = os.pipe()

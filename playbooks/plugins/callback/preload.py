@@ -6,6 +6,7 @@ first used, which is in the fork: in every fork anew. Loaded before, they are th
 
 from __future__ import annotations
 
+from ansible.module_utils.common import json
 from ansible.plugins import loader
 from ansible.plugins.callback import CallbackBase
 from ansible.template import Templar, trust_as_template
@@ -24,6 +25,7 @@ PLUGINS = {
     "connection": ("ssh_kept", "local"),
     "shell": ("sh",),
     "become": ("sudo",),
+    "lookup": ("template", "ansible.builtin.template", "file", "secret"),
     "action": (
         "normal",
         "command",
@@ -51,6 +53,8 @@ class CallbackModule(CallbackBase):
     def v2_playbook_on_start(self, playbook):  # noqa: ARG002 (Ansible gives it by this name)
         """Load all of it."""
         Templar(variables={}).template(trust_as_template(TEMPLATE))
+        for direction in json.Direction:
+            json.get_module_encoder("legacy", direction)  # how modules are told their arguments, and answer
         for kind, names in PLUGINS.items():
             for name in names:
                 getattr(loader, f"{kind}_loader").get(name, class_only=True)
