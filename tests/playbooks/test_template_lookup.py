@@ -1,4 +1,4 @@
-"""The lookup `template` of the playbooks' own folder, beside Ansible's, in a real play with the repository's settings."""
+"""The lookup `template` of the playbooks' own folder, beside Ansible's, in a play with the repository's settings."""
 
 import json
 import os

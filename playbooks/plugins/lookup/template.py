@@ -1,5 +1,5 @@
-"""Ansible's own lookup `template`, without its copy of all variables of a host for each file that is rendered (0.05 s of
-CPU with a document's; ADR 122): what a template is given it can't change.
+"""Ansible's own lookup `template`, without its copy of all variables of a host for each file that is rendered: what a
+template is given it can't change (ADR 122).
 """
 
 from __future__ import annotations
