@@ -6,7 +6,7 @@ The models hold shape and units only; what needs two places of the file, or the 
 from __future__ import annotations
 
 import re
-from typing import Annotated, Literal
+from typing import Annotated, Literal, TypeVar
 
 from pydantic import Field, model_validator
 
@@ -14,7 +14,7 @@ from ironburst.config.allowance_models import Allowance
 from ironburst.config.bios_models import Settings
 from ironburst.config.bridge_models import Bridge
 from ironburst.config.burst_models import Burst
-from ironburst.config.cloud_models import Group, Pool
+from ironburst.config.cloud_models import Cloud, Group, Pool
 from ironburst.config.clouds import DeclaredCloud
 from ironburst.config.firmware_models import FirmwareMinimum
 from ironburst.config.hall_models import Chassis, Cord, Facilities, Rack
@@ -39,6 +39,7 @@ from ironburst.config.types import (
 )
 from ironburst.config.user_models import Users
 
+C = TypeVar("C", bound=Cloud)
 LoginUser = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9._-]*$", examples=["ubuntu"])]
 
 
@@ -295,6 +296,10 @@ class ClusterConfig(Strict):
     def karpenter(self) -> list[KarpenterPool]:
         """What Karpenter launches in all clouds."""
         return [pool for each in self.clouds for pool in each.karpenter]
+
+    def cloud_by_class(self, kind: type[C]) -> C | None:
+        """That of one provider; None: there is none of it."""
+        return next((each for each in self.clouds if isinstance(each, kind)), None)
 
     def cloud_of(self, nodes: Group | Pool) -> DeclaredCloud:
         """Whose nodes these are."""

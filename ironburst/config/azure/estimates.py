@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from ironburst.catalog.azure.prices import NetworkItem, network_price
-from ironburst.config.azure import declared
 from ironburst.config.azure.models import AzureCloud
 from ironburst.config.estimate import HOURS_PER_MONTH, Estimate, NetworkPart, of_network
 from ironburst.config.models import ClusterConfig
@@ -13,7 +12,7 @@ WAY_OUT: dict[str, NetworkItem] = {"vpn": "vpn-out", "expressroute": "expressrou
 
 def running(config: ClusterConfig) -> list[Estimate]:
     """What costs money all the time in Azure beside nodes."""
-    cloud = declared.of(config)
+    cloud = config.cloud_by_class(AzureCloud)
     return [network(cloud)] if cloud and not cloud.network.existing else []
 
 

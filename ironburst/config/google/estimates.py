@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from ironburst.catalog.google.prices import NetworkItem, network_price
 from ironburst.config.estimate import HOURS_PER_MONTH, Estimate, NetworkPart, of_network
-from ironburst.config.google import declared
 from ironburst.config.google.models import GoogleCloud
 from ironburst.config.models import ClusterConfig
 
@@ -15,7 +14,7 @@ TUNNELS = 2
 
 def running(config: ClusterConfig) -> list[Estimate]:
     """What costs money all the time in Google Cloud beside nodes."""
-    cloud = declared.of(config)
+    cloud = config.cloud_by_class(GoogleCloud)
     return [network(cloud)] if cloud and not cloud.network.existing else []
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime
 
-from ironburst.config.aws import declared as in_aws
 from ironburst.config.aws.models import AwsCloud, AwsGroup, AwsPool, CapacityBlock
 from ironburst.config.burst_models import Burst
 from ironburst.config.checks.common import Findings
@@ -19,7 +18,7 @@ ZONE_MISSING = "has no time zone; write for example 2026-12-01T11:30:00Z"
 
 def capacity(config: ClusterConfig, now: datetime) -> Findings:
     """Combinations that AWS refuses, and capacity that is taken back by `now`."""
-    if not (cloud := in_aws.of(config)):
+    if not (cloud := config.cloud_by_class(AwsCloud)):
         return
     yield from _group_regions(cloud)
     for g, group in enumerate(cloud.groups):

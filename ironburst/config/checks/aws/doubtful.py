@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 
-from ironburst.config.aws import declared as in_aws
 from ironburst.config.aws.models import AwsCloud
 from ironburst.config.checks.common import Findings, unroutable
 from ironburst.config.finding import Finding, path_of
@@ -16,7 +15,7 @@ _ARM = re.compile(r"(a1|[a-z]+\d+g[a-z]*|p6e-gb\d+)\..*")
 
 def doubtful(config: ClusterConfig) -> Findings:
     """All of it."""
-    if cloud := in_aws.of(config):
+    if cloud := config.cloud_by_class(AwsCloud):
         yield from _build_type(cloud)
         yield from _links(cloud)
 

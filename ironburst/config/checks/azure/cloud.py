@@ -8,7 +8,6 @@ from datetime import datetime
 
 from ironburst import catalog
 from ironburst.catalog.azure.sizes import Size, size
-from ironburst.config.azure import declared as in_azure
 from ironburst.config.azure.models import AzureCloud, AzureGroup, AzurePool
 from ironburst.config.checks import capacity as capacity_of
 from ironburst.config.checks.capacity import Place
@@ -33,7 +32,7 @@ NO_USERS = frozenset(
 
 def cloud(config: ClusterConfig) -> Findings:
     """All that doesn't depend on the day."""
-    declared = in_azure.of(config)
+    declared = config.cloud_by_class(AzureCloud)
     if not declared:
         return
     yield from unknown(path_of("cloud", "region"), declared.region, lambda name: catalog.region(name, "azure"))
@@ -61,7 +60,7 @@ def cloud(config: ClusterConfig) -> Findings:
 
 def capacity(config: ClusterConfig, now: datetime) -> Findings:
     """Capacity that is taken back by `now`."""
-    declared = in_azure.of(config)
+    declared = config.cloud_by_class(AzureCloud)
     for p, pool in enumerate(declared.pools if declared else ()):
         yield from capacity_of.over(("cloud", "pools", p), pool, now)
 
@@ -146,7 +145,7 @@ _ARM = re.compile(r"Standard_[A-Z]+[0-9-]+[a-z]*p[a-z]*_.*|Standard_[A-Z]+\d+isr
 
 def doubtful(config: ClusterConfig) -> Findings:
     """An image that boots on none of its nodes."""
-    declared = in_azure.of(config)
+    declared = config.cloud_by_class(AzureCloud)
     build = declared.images.build_type if declared else None
     for pool in declared.pools if declared and build else ():
         if build and any(bool(_ARM.fullmatch(name)) != bool(_ARM.fullmatch(build)) for name in pool.types):

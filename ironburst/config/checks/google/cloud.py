@@ -12,7 +12,6 @@ from ironburst.config.checks import capacity as capacity_of
 from ironburst.config.checks.capacity import Place
 from ironburst.config.checks.common import Findings, unknown
 from ironburst.config.finding import Finding, path_of
-from ironburst.config.google import declared as in_google
 from ironburst.config.google.models import GoogleCloud, GoogleGroup, GooglePool
 from ironburst.config.models import ClusterConfig
 from ironburst.nodes import naming
@@ -25,7 +24,7 @@ OURS = "ironburst"
 
 def cloud(config: ClusterConfig) -> Findings:
     """All that doesn't depend on the day."""
-    declared = in_google.of(config)
+    declared = config.cloud_by_class(GoogleCloud)
     if not declared:
         return
     if naming.SEPARATOR in config.name:
@@ -55,7 +54,7 @@ def cloud(config: ClusterConfig) -> Findings:
 
 def capacity(config: ClusterConfig, now: datetime) -> Findings:
     """Capacity that is taken back by `now`."""
-    declared = in_google.of(config)
+    declared = config.cloud_by_class(GoogleCloud)
     for p, pool in enumerate(declared.pools if declared else ()):
         yield from capacity_of.over(("cloud", "pools", p), pool, now)
 
@@ -122,7 +121,7 @@ _ARM = re.compile(r"(t2a|c4a|n4a|a4x)-.*")
 
 def doubtful(config: ClusterConfig) -> Findings:
     """An image that boots on none of its nodes."""
-    declared = in_google.of(config)
+    declared = config.cloud_by_class(GoogleCloud)
     build = declared.images.build_type if declared else None
     for pool in declared.pools if declared and build else ():
         if build and any(bool(_ARM.fullmatch(name)) != bool(_ARM.fullmatch(build)) for name in pool.types):
