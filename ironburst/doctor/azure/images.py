@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ironburst import catalog
+from ironburst.catalog.azure.sizes import size
 from ironburst.config.azure.models import AzureGroup
-from ironburst.doctor.azure.site import AzureSite, Nodes, kinds
+from ironburst.doctor.azure.site import AzureSite, Nodes
 from ironburst.doctor.azure.subscription import ImageVersion
 from ironburst.doctor.checks import CheckResult, State, answered
 
@@ -41,6 +43,6 @@ def _wrong(nodes: Nodes, image: ImageVersion, another: str) -> Iterator[tuple[St
         yield "fail", f"{image.name} needs {image.disk_gb} GB, and root_disk_gb is {nodes.root_disk_gb}", todo
     if image.generation == "V1":
         yield "fail", f"{image.name} is of generation 1, and H100 and later sizes boot generation 2 alone", another
-    for kind in kinds(nodes):
+    for kind in catalog.known(nodes.types, size):
         if image.architecture and image.architecture != kind.architecture:
             yield "fail", f"{image.name} is of {image.architecture}, and {kind.name} of {kind.architecture}", another
