@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 from ironburst import catalog
 from ironburst.catalog.azure.sizes import size
-from ironburst.config.azure.models import AzureGroup
 from ironburst.doctor.azure.site import AzureSite, Nodes
 from ironburst.doctor.azure.subscription import ImageVersion
-from ironburst.doctor.checks import CheckResult, State, answered
+from ironburst.doctor.checks import CheckResult, State, answered, judged
+from ironburst.doctor.rented import image_of
 
 CHECK = "images"
 
@@ -21,18 +21,12 @@ def check(site: AzureSite) -> Iterator[CheckResult]:
 
 
 def _of(site: AzureSite, who: str, nodes: Nodes) -> Iterator[CheckResult]:
-    fixed = isinstance(nodes, AzureGroup)
-    reference = nodes.image if isinstance(nodes, AzureGroup) else site.cloud.image_place(site.config.name, nodes.name)
-    another = f"declare another at {who}" if fixed else f"bake one: ironburst image {nodes.name}"
+    reference, another = image_of(site.cloud, site.config.name, who, nodes)
     what, image = f"image of {who}", site.subscription.image(reference)
     if image is None:
         yield CheckResult(CHECK, what, "fail", f"{reference} isn't there, or has no version that counts", another)
         return
-    wrong = list(_wrong(nodes, image, another))
-    for state, seen, todo in wrong:
-        yield CheckResult(CHECK, what, state, seen, todo)
-    if not wrong:
-        yield CheckResult(CHECK, what, "ok", image.name)
+    yield from judged(CHECK, what, _wrong(nodes, image, another), image.name)
 
 
 def _wrong(nodes: Nodes, image: ImageVersion, another: str) -> Iterator[tuple[State, str, str]]:
