@@ -318,6 +318,13 @@ class ClusterConfig(Strict):
         """All of them, the first one first."""
         return [self.scheduler, *self.other_schedulers]
 
+    def node_secrets(self, store: str) -> list[tuple[str, str]]:
+        """(place, name) in a store of what rented nodes join with; a place is a vault, or a project."""
+        keys = [getattr(each, key, None) for each in self.schedulers for key in ("munge_key", "join_token")]
+        named = (str(key or "").partition(":") for key in keys)
+        split = (rest.partition("#")[0].partition("/") for scheme, _, rest in named if scheme == store)
+        return sorted({(place, name) for place, _, name in split})
+
     def scheduler_of(self, nodes: NodeSettings) -> Scheduler:
         """Whose nodes these are: the first one's, unless they say another; a head is of the one that names it, a login
         node of Slurm.

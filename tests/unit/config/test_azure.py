@@ -409,4 +409,4 @@ def test_up_may_do_what_the_declaration_needs_and_no_more(declared):
 
 
 def test_secrets_that_nodes_read_are_named(declared):
-    assert rights.secrets(from_value(declared)) == [("lab-vault", "munge-key")]
+    assert from_value(declared).node_secrets("azure-keyvault") == [("lab-vault", "munge-key")]
