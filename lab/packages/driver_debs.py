@@ -151,7 +151,6 @@ def _ubuntu(version: str, revision: str) -> Iterator[StubPackage]:
         full,
         depends=_exactly(full, firmware),
         files=_loader(version),
-        after_install=debs.LOAD_NOW,
         enable=("lab-nvidia-load.service",),
     )
     for kind in ("-open", ""):
@@ -223,13 +222,7 @@ def _debian(version: str, revision: str) -> Iterator[StubPackage]:
     graphics = ["nvidia-driver-libs", "xserver-xorg-video-nvidia", "nvidia-vdpau-driver", "libgl1-nvidia-glvnd-glx"]
     for name in [*libraries, *graphics, "firmware-nvidia-gsp", "nvidia-settings", "nvidia-xconfig"]:
         yield StubPackage(name, full)
-    yield StubPackage(
-        "nvidia-modprobe",
-        full,
-        files=_loader(version),
-        after_install=debs.LOAD_NOW,
-        enable=("lab-nvidia-load.service",),
-    )
+    yield StubPackage("nvidia-modprobe", full, files=_loader(version), enable=("lab-nvidia-load.service",))
     yield StubPackage("nvidia-kernel-support", full, depends=same("nvidia-modprobe"))
     kernels = []
     for name in ("nvidia-kernel-open-dkms", "nvidia-kernel-dkms"):

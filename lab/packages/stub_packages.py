@@ -17,8 +17,6 @@ NVLSM_VERSION = "2025.10.5"
 DKMS_VERSION = "1:3.2.2-lab"
 UNITS = "usr/lib/systemd/system"
 LOAD_EARLY = "DefaultDependencies=no\nAfter=lab-hw.service systemd-remount-fs.service\nBefore=sysinit.target\n"
-# As udev does with the real modules, whether or not the services of packages may start
-LOAD_NOW = "[ ! -d /run/systemd/system ] || nvidia-modprobe || :"
 
 
 def stub_packages() -> list[StubPackage]:
@@ -63,7 +61,6 @@ def _driver(version: str) -> Iterator[StubPackage]:
             "usr/share/lab-nvidia/driver-version": f"{version}\n",
             f"{UNITS}/lab-nvidia-load.service": load,
         },
-        after_install=LOAD_NOW,
         enable=("lab-nvidia-load.service",),
     )
     yield StubPackage(

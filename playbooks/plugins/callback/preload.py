@@ -25,7 +25,7 @@ PLUGINS = {
     "connection": ("ssh_kept", "local"),
     "shell": ("sh",),
     "become": ("sudo",),
-    "lookup": ("template", "ansible.builtin.template", "file", "secret"),
+    "lookup": ("template", "file", "secret"),
     "action": (
         "normal",
         "command",
