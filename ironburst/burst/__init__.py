@@ -34,7 +34,8 @@ from ironburst.burst.decision import (
 )
 from ironburst.burst.orders import Halt, UserLimit, signed
 from ironburst.burst.policy import Policy
-from ironburst.burst.snapshot import CoolDown, Job, Lease, Node, OtherType, Pool, Resources, Snapshot
+from ironburst.burst.resources import Resources
+from ironburst.burst.snapshot import CoolDown, Job, Lease, Node, OtherType, Pool, Snapshot
 
 __all__ = [
     "Alternative",

@@ -18,7 +18,8 @@ from heapq import heapify, heappop, heappush, heapreplace
 from typing import Any, NamedTuple, TypeAlias
 
 from ironburst.burst.holes import Holes
-from ironburst.burst.snapshot import Job, Node, Resources
+from ironburst.burst.resources import Resources
+from ironburst.burst.snapshot import Job, Node
 
 # Part of a GPU's share of CPUs or memory by which a job may exceed its own share:
 # else every odd request would cost a GPU more.

@@ -2,21 +2,22 @@
 is prepaid.
 """
 
-from copy import copy
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from ironburst.burst import Policy, Pool, Resources, decide
+from ironburst.burst import Node, Policy, Pool, Resources, decide
 from ironburst.burst.cost import billed_s
 from ironburst.burst.limits import REFERENCE, Limits
+from ironburst.burst.memory import IdleHistory
 from ironburst.burst.snapshot import jobs_on
 from ironburst.replay.home import Home
 from ironburst.replay.provider import Capacity, Shortage, SimulatedCloud
-from ironburst.replay.rented import Rented
+from ironburst.replay.rented import SHOWN, Rented
 from ironburst.replay.simulate import play
 from ironburst.replay.traces import Trace
+from ironburst.replay.view import OFF
 
 HOUR = 3600.0
 SPOT, ON_DEMAND = "spot", "on-demand"
@@ -186,24 +187,32 @@ def test_the_books_add_up(seed):
     assert not np.array_equal(reseeded.start_s, played.start_s)
 
 
-def knows_nothing(rented):
-    """The same, without what the policy saw of it before."""
-    anew = copy(rented)
-    anew._leases = {node: replace(lease, _seen=None, _seen_node=None) for node, lease in rented._leases.items()}
-    anew._leases_of = {pool: {node: anew._leases[node] for node in of_it} for pool, of_it in rented._leases_of.items()}
-    anew._nodes_of, anew._names = {}, {}
-    return anew
+def looked_at_anew(rented):
+    """What the policy would see, were it looked at for the first time."""
+    pools, leases, nodes = rented.cloud.pools, [], {}
+    for lease in rented._leases.values():
+        fresh = replace(lease, _seen=None, _seen_node=None)
+        leases.append(fresh.seen())
+        nodes.setdefault(lease.pool.name, {})[lease.node] = fresh.seen_node()
+    for each in pools:
+        free = list(reversed(rented._sight._unrented[each.name]))[:SHOWN]
+        assert {*free}.isdisjoint(rented._leases)
+        off = {name: Node(name, (each.partition,), each.each, OFF) for name in free}
+        nodes[each.name] = nodes.get(each.name, {}) | off
+    of_all = [pair for each in pools for pair in nodes[each.name].items()]
+    names = [tuple(nodes[each.name]) for each in pools]
+    launchable = {name for name, node in of_all if node.launchable}
+    return of_all, names, launchable, tuple(leases), tuple(run.seen for run in rented._runs.values())
 
 
 def test_what_the_policy_sees_is_as_it_is_also_where_it_was_kept(monkeypatch):
     view, kept = Rented.view, []
 
     def seen(rented):
-        kept.append(rented._seen is not None)
-        shown, anew = view(rented), knows_nothing(rented)
-        now = anew._look()
-        assert (shown.nodes, shown.leases, shown.jobs) == (now.nodes, now.leases, now.jobs)
-        assert [pool.nodes for pool in shown.pools] == [anew._names[pool.name] for pool in shown.pools]
+        kept.append(rented._sight._seen is not None)
+        shown = view(rented)
+        of_it = [*shown.nodes.items()], [pool.nodes for pool in shown.pools], shown.launchable, shown.leases, shown.jobs
+        assert of_it == looked_at_anew(rented)
         assert shown.jobs_on == jobs_on(shown.jobs)
         assert {lease.node for lease in rented._unused} == {lease.node for lease in shown.leases} - set(shown.jobs_on)
         return shown
@@ -212,6 +221,13 @@ def test_what_the_policy_sees_is_as_it_is_also_where_it_was_kept(monkeypatch):
     jobs, cloud = full_cloud(5, count=400)
     play(jobs, Home(2), fixed(0.5), cloud)
     assert 0 < sum(kept) < len(kept)
+
+
+def test_a_job_of_more_nodes_than_a_snapshot_shows_otherwise_is_rented_for():
+    """As by a controller, which sees all nodes of a pool."""
+    many = SHOWN + 6
+    played = play(trace((0, 10, 8), (1, 2, 8 * many)), Home(1), fixed(), SimulatedCloud((pool(nodes=many + 2),)))
+    assert played.rented.tolist() == [False, True] and len(played.bills) == many
 
 
 def test_a_decision_is_asked_for_again_at_one_moment_only_where_it_may_do_something(monkeypatch):
@@ -234,6 +250,10 @@ def test_a_decision_is_asked_for_again_at_one_moment_only_where_it_may_do_someth
     assert never.bills != always.bills
 
 
+def as_offered(pool):
+    return replace(pool, nodes=(), idle_history=IdleHistory())
+
+
 @pytest.mark.parametrize("learns", [False, True])
 def test_what_a_play_knows_of_its_snapshots_is_what_would_be_found(learns):
     jobs, cloud = full_cloud(5, count=300)
@@ -242,8 +262,9 @@ def test_what_a_play_knows_of_its_snapshots_is_what_would_be_found(learns):
 
     def shown(snapshot):
         fresh = replace(snapshot)  # knows nothing
-        for name in ("waiting", "placed", "jobs_on", "node_of", "launchable"):
+        for name in ("waiting", "placed", "jobs_on", "node_of", "owned", "launchable"):
             assert vars(snapshot)[name] == getattr(fresh, name)
+        assert [as_offered(each) for each in snapshot.offered] == [as_offered(each) for each in fresh.offered]
         kept.append(len(snapshot.kept))
         assert decide(snapshot, policy) == decide(fresh, policy)
         return snapshot
