@@ -255,7 +255,10 @@ class _Play:
     def _snapshot(self) -> Snapshot:
         view, known = self.rented.view(), self.known
         # the order of the queue is the scheduler's: the policy is told it by priorities
-        waiting = tuple([_with_priority(self.pending[number], -place) for place, (_, number) in enumerate(self.queue)])
+        waiting = tuple([self.pending[number] for _, number in self.queue])
+        for place, job in enumerate(waiting):
+            if job.priority != -place:
+                object.__setattr__(job, "priority", -place)  # the play's own objects; copies would be half of its time
         placed = known.at_home + view.jobs
         snapshot = Snapshot(
             now_s=self.now_s,
@@ -305,9 +308,3 @@ class _Play:
             refusals=rented.refusals,
             not_rented={job: code for job, code in sorted(self.not_rented.items()) if not fates.rented[job]},
         )
-
-
-def _with_priority(job: Job, priority: int) -> Job:
-    if job.priority != priority:
-        object.__setattr__(job, "priority", priority)  # this play's own objects; a copy each would be half of its time
-    return job
