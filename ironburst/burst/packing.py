@@ -84,7 +84,7 @@ class _Kind:
         if start <= self.now_s:
             return self._fullest_now(gpus)
         heap = self._heap(gpus)
-        if gpus == self.width or min(heap[1:3], default=(math.inf, 0))[0] > start:
+        if gpus == self.width or not [at_s for at_s, _ in heap[1:3] if at_s <= start]:
             return heap[0][1]
         ties = self.soonest(gpus, 1)
         return min((bisect_right(self.free[row], start), row) for _, row in ties)[1]

@@ -340,16 +340,18 @@ class Rented:
 
     def _plan_looks(self, launched: bool) -> None:
         """After a decision (`launched`: that may have been refused): when the next is wanted for leases that idle."""
-        now_s, kept = self.now_s, False
+        now_s, kept, wanted_s = self.now_s, False, math.inf
         for lease in self._unused:
             if lease.idle_since_s is not None and not lease.prepaid and lease.state == "ready":
                 if lease.look_s <= now_s:
                     lease.look_s = self._idle_logs.look_again_s(lease, self._cool_downs.at(now_s))
                     if lease.look_s <= now_s:  # kept for a job that is due
                         lease.look_s, kept = now_s + KEPT_S, True
-                self._want_decision(max(now_s + self.tick_s, lease.look_s))
+                wanted_s = min(wanted_s, max(now_s + self.tick_s, lease.look_s))
             elif not lease.worked and not lease.waiting:  # kept for a job that is due
-                self._want_decision(now_s + KEPT_S)
+                wanted_s = min(wanted_s, now_s + KEPT_S)
+        if wanted_s < math.inf:
+            self._want_decision(wanted_s)
         if kept and (launched or self._more_is_due()):
             self._want_decision(now_s)
         if self._saving:  # they may move

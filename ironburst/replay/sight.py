@@ -100,11 +100,10 @@ class Sight:
         for pool, rented in self._nodes.items():
             if pool not in self._of_pool:
                 free = tuple(islice(reversed(self._unrented[pool]), self._most))
-                nodes = rented | {name: self._off[name] for name in free}
-                self._of_pool[pool] = _PoolSeen(nodes, tuple(nodes), free)
-        of_pool = [(pool, self._of_pool[pool]) for pool in self._nodes]
-        self._of_nodes = (
-            dict(chain.from_iterable([of_it.nodes.items() for _, of_it in of_pool])),
-            {pool: of_it.names for pool, of_it in of_pool},
-            frozenset(chain.from_iterable([of_it.free for _, of_it in of_pool])),
-        )
+                of_it = rented | {name: self._off[name] for name in free}
+                self._of_pool[pool] = _PoolSeen(of_it, tuple(of_it), free)
+        nodes = dict[str, Node]()
+        for pool in self._nodes:
+            nodes.update(self._of_pool[pool].nodes)
+        names = {pool: of_it.names for pool, of_it in self._of_pool.items()}
+        self._of_nodes = nodes, names, frozenset(chain.from_iterable([of_it.free for of_it in self._of_pool.values()]))
