@@ -11,6 +11,7 @@ from ironburst.burst import Node, Policy, Pool, Resources, decide
 from ironburst.burst.cost import billed_s
 from ironburst.burst.limits import REFERENCE, Limits
 from ironburst.burst.memory import IdleHistory
+from ironburst.burst.offers import AlikeOffers
 from ironburst.burst.snapshot import jobs_on
 from ironburst.replay.home import Home
 from ironburst.replay.provider import Capacity, Shortage, SimulatedCloud
@@ -271,3 +272,17 @@ def test_what_a_play_knows_of_its_snapshots_is_what_would_be_found(learns):
 
     play(jobs, Home(2), policy, cloud, shown=shown)
     assert kept[0] == 0 and all(kept[1:])
+
+
+def test_offers_are_made_once_in_a_play_for_jobs_that_are_alike(monkeypatch):
+    """Leases come and go, and idle times are learned from: offers look at neither."""
+    made, of = [], AlikeOffers.of
+
+    def noted(job, *more):
+        made.append((job.each, job.nodes, job.requeue))
+        return of(job, *more)
+
+    monkeypatch.setattr(AlikeOffers, "of", noted)
+    jobs, cloud = full_cloud(5, count=300)
+    assert len(play(jobs, Home(2), fixed(0.5), cloud).bills) > 50
+    assert len(made) == len(set(made)) > 5
