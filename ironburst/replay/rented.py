@@ -58,6 +58,7 @@ class Rented:
         self._launches = self._planned = 0
         self._events: list[_Event] = []
         self._decision_s = math.inf  # when a decision is wanted
+        self._let_go = False  # a lease waited for a job that started on others in this decision
         self._done: list[int] = []
         self._saving: set[int] = set()  # those of the jobs that run that save their work
         self._moved: list[int] = []  # jobs that left on demand for spot, and are back in the queue
@@ -126,7 +127,7 @@ class Rented:
 
     def started_at_home(self, jobs: Iterable[int]) -> None:
         """Nothing rented waits for these jobs any more."""
-        if sum(map(self._dismiss, jobs)):
+        if [lease for number in jobs for lease in self._dismiss(number)]:
             self._want_decision(self.now_s)
 
     def apply(self, decision: Decision, pending: Mapping[int, Job]) -> list[int]:
@@ -142,7 +143,7 @@ class Rented:
             self._moves(move)
         for release in decision.releases:
             self._release(release)
-        self._plan_looks(launched=bool(decision.launches))
+        self._plan_looks(ended=bool(decision.launches or decision.releases))
         return started
 
     def take_moved(self) -> list[int]:
@@ -230,7 +231,7 @@ class Rented:
         leases = [lease for lease in there if lease.free_gpus >= job.each.gpus][: job.nodes]
         if len(leases) < job.nodes:
             return False
-        self._dismiss(job.id)
+        self._let_go |= any(lease not in leases for lease in self._dismiss(job.id))
         for lease in leases:
             if not lease.on:
                 self._unused.remove(lease)
@@ -246,13 +247,13 @@ class Rented:
         self.fates.begins(job.id, now_s, leases[0].pool.name)
         return True
 
-    def _dismiss(self, number: int) -> bool:
-        """Nothing rented waits for this job any more. Whether anything did."""
+    def _dismiss(self, number: int) -> list[LiveLease]:
+        """Nothing rented waits for this job any more. Returns the leases that did."""
         waiting = [lease for id in self._promised.pop(number, ()) if (lease := self._alive(id))]
         for lease in waiting:
             lease.dismiss(number)
             self._sight.changed(lease)
-        return bool(waiting)
+        return waiting
 
     def _moves(self, move: Move) -> None:
         """The job loses what it did since its last checkpoint: nothing says that it saves when it is told to."""
@@ -338,8 +339,10 @@ class Rented:
         lease.look_s = self._idle_logs.look_again_s(lease, self._cool_downs.at(at_s))
         self._want_decision(at_s if lease.prepaid else max(at_s, lease.look_s))
 
-    def _plan_looks(self, launched: bool) -> None:
-        """After a decision (`launched`: that may have been refused): when the next is wanted for leases that idle."""
+    def _plan_looks(self, ended: bool) -> None:
+        """After a decision: when the next is wanted for leases that idle. `ended`: launches that may have been refused,
+        or leases, whose names are free now.
+        """
         now_s, kept, wanted_s = self.now_s, False, math.inf
         for lease in self._unused:
             if lease.idle_since_s is not None and not lease.prepaid and lease.state == "ready":
@@ -352,8 +355,9 @@ class Rented:
                 wanted_s = min(wanted_s, now_s + KEPT_S)
         if wanted_s < math.inf:
             self._want_decision(wanted_s)
-        if kept and (launched or self._more_is_due()):
+        if kept and (ended or self._let_go or self._more_is_due()):
             self._want_decision(now_s)
+        self._let_go = False
         if self._saving:  # they may move
             self._want_decision(now_s + LOOK_S)
 
