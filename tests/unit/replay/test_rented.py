@@ -7,13 +7,14 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from ironburst.burst import Node, Policy, Pool, Resources, decide
+from ironburst.burst import Decision, Job, Launch, Node, Policy, Pool, Resources, Widen, decide
 from ironburst.burst.cost import billed_s
 from ironburst.burst.limits import REFERENCE, Limits
 from ironburst.burst.memory import IdleHistory
 from ironburst.burst.offers import AlikeOffers
 from ironburst.burst.snapshot import jobs_on
 from ironburst.replay.home import Home
+from ironburst.replay.outcome import Fates
 from ironburst.replay.provider import Capacity, Shortage, SimulatedCloud
 from ironburst.replay.rented import SHOWN, Rented
 from ironburst.replay.simulate import play
@@ -249,6 +250,56 @@ def test_a_decision_is_asked_for_again_at_one_moment_only_where_it_may_do_someth
     assert played.bills == always.bills and np.array_equal(played.end_s, always.end_s)
     assert played.decisions < 0.9 * always.decisions
     assert never.bills != always.bills
+
+
+def test_it_is_asked_for_again_where_names_were_given_back_that_a_job_lacked():
+    """Two of a pool's six nodes for a gang, one of them idle and given back in that very decision."""
+    random, count = np.random.default_rng(3), 250
+    gpus = random.choice([1, 1, 1, 2, 4, 8, 16], count)
+    submit_s = np.cumsum(random.exponential(random.choice([100, 200, 400]), count))
+    jobs = Trace(submit_s, random.lognormal(7.3, 1.2, count), gpus, requeue=random.random(count) < 0.8)
+    pools = tuple(
+        pool(
+            f"x{gpus}",
+            gpus,
+            {SPOT: 0.4 * gpus, ON_DEMAND: float(gpus)},
+            6,
+            interruptions_per_hour={SPOT: rate},
+            checkpoint_s=600.0,
+        )
+        for gpus, rate in ((1, 1.0), (4, 0.2), (8, 1.0))
+    )
+    cloud = SimulatedCloud(pools, 3, {SPOT: Shortage(0.3, HOUR), ON_DEMAND: Shortage(0.3, HOUR)})
+    policy = Policy("home", 0.0, Limits(REFERENCE), spot_max_nodes=4)
+    played = play(jobs, Home(1), policy, cloud)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(Rented, "_more_is_due", lambda _: True)
+        always = play(jobs, Home(1), policy, cloud)
+    assert played.bills == always.bills and played.decisions < always.decisions
+
+
+@pytest.mark.parametrize("leases", [1, 2])
+def test_it_is_asked_for_again_where_a_job_starts_and_another_lease_waited_for_it(leases):
+    """That one is free for others; while a lease is kept though its time is over."""
+    x8 = pool()
+    rented = Rented(Fates.of(np.array([60.0, HOUR])), SimulatedCloud((x8,)), 0.0, 10.0, 1)
+    jobs = {number: Job(number, "", "ann", "PENDING", 0.0, 1, Resources(8), HOUR, ("home",)) for number in (0, 1)}
+
+    def decided(now_s, **what):
+        rented.advance(now_s)
+        rented.wants_decision(), rented.view()
+        rented.apply(Decision(**what), jobs)
+        return rented.wants_decision()
+
+    def launch(node, job):
+        return Launch("x8", ("a",), ON_DEMAND, (x8.nodes[node],), (job,), 8.0, 9 * HOUR, 80.0, "")
+
+    def widen(node, job):
+        return Widen(job, ("home", "burst-x8"), (), (x8.nodes[node],), "")
+
+    decided(0.0, launches=(launch(0, 0), *[launch(node, 1) for node in range(1, leases + 1)]))
+    assert not decided(600.0, widen=(widen(0, 0),))
+    assert decided(1270.0, widen=(widen(1, 1),)) == (leases > 1)
 
 
 def as_offered(pool):
