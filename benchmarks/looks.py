@@ -34,8 +34,10 @@ from ironburst.adapters.slurm.scheduler import Slurm
 from ironburst.controller import records
 from ironburst.controller.ledger import Ledger
 from ironburst.controller.recorder import Recorder
+from ironburst.controller.records import QUARTER_S
 from ironburst.controller.retention import KEEP_S
 from ironburst.controller.tick import Controller
+from ironburst.page.history import MONTH_S
 from ironburst.page.source import Files, Source
 from ironburst.page.view import DECISIONS
 from tests.fakes import T0, FakeClock, FakeCloud, FakeSlurm, document
@@ -61,9 +63,16 @@ def fill(ledger: Ledger, finished: int, seed: int = 1) -> None:
         told = "predicted to start at home within the wait limit"
         said = ((row[3], row[8] or row[3], row[0], "wait", "home_soon", told) for row in rows)
         db.executemany(f"{decided} {columns} VALUES (?,?,?,?,?,?)", said)
+        quarters = ((n, n * QUARTER_S, QUARTER_S, dice.uniform(0, 1e7), 0.0, dice.uniform(0, 1e6)) for n in _kept())
+        db.executemany("INSERT INTO gpu_use VALUES (?,?,?,?,?,?)", quarters)
         for n in range(round(finished * RENTED * YEAR_S / KEEP_S)):
             at_s = T0 - dice.uniform(0, YEAR_S)
             _rented(ledger, n, dice.choice(rows)[0], at_s, at_s + 3600 * dice.expovariate(1 / 5))
+
+
+def _kept() -> range:
+    """The quarters of an hour whose use of GPUs the ledger keeps."""
+    return range(int((T0 - KEEP_S) // QUARTER_S), int(T0 // QUARTER_S))
 
 
 def _finished(dice: random.Random, count: int) -> Iterator[tuple[Any, ...]]:
@@ -181,7 +190,8 @@ MOST = {
     "explain a job that waits": 10,
     "explain a finished job": 10,
     "explain an array": 3 * TASKS + 10,  # its tasks, found and told of, and what was decided of each
-    "serve --out": 120 + DECISIONS + 60,  # and the newest decisions; the month's leases
+    # and the newest decisions; the month's leases; thirty days of GPUs, by quarters of an hour
+    "serve --out": 120 + DECISIONS + 60 + round(MONTH_S / QUARTER_S),
 }
 
 

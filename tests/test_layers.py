@@ -43,7 +43,7 @@ RIGHTS = {
     # what acts
     "ironburst.baremetal": "pydantic :catalog :config :software :system",
     "ironburst.controller": "psycopg :burst :document :health.shared :nodes :ports :replay :shares :system",
-    "ironburst.page": "jinja2 markupsafe numpy starlette :burst :controller.records :nodes :replay.pictures",
+    "ironburst.page": "jinja2 markupsafe starlette :burst :controller.records :nodes :replay.pictures",
     "ironburst.page.source": ":burst :catalog :controller :document :page :ports :system",
     "ironburst.cost": ":burst :catalog :controller :document :nodes :replay :system",
     "ironburst.convergence": "yaml :document :nodes :ports.service :system",

@@ -330,8 +330,8 @@ class Ledger(DecisionRecords):
         return [EventRow(**row) for row in self._rows(query, *wanted)]
 
     def forget_before(self, at_s: float) -> None:
-        """Jobs that had left the queue by then, with what was decided for them, and events; but not jobs that had
-        leases, nor events of launches and leases.
+        """Jobs that had left the queue by then, with what was decided for them, events, and use of GPUs; but not jobs
+        that had leases, nor events of launches and leases.
         """
         with self.transaction():
             had_leases = "(SELECT job FROM assignments)"
@@ -339,6 +339,7 @@ class Ledger(DecisionRecords):
             self._db.execute(f"{gone} AND job NOT IN {had_leases}", (at_s,))
             self._db.execute("DELETE FROM decisions WHERE last_s < ? AND job NOT IN (SELECT job FROM jobs)", (at_s,))
             self._db.execute("DELETE FROM events WHERE at_s < ? AND launch = '' AND lease = ''", (at_s,))
+            self._db.execute("DELETE FROM gpu_use WHERE last_s < ?", (at_s,))
 
     def note(self, key: str, value: str) -> None:
         """Keep a value under a key; it replaces the one before."""

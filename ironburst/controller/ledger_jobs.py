@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, fields
@@ -10,7 +11,7 @@ from typing import Any, TypeVar
 
 from ironburst.burst import Job
 from ironburst.controller import records, schema
-from ironburst.controller.records import GpuTimes, JobRow, LeaseRow, RunRow, storable
+from ironburst.controller.records import QUARTER_S, GpuUse, GpuUseRow, JobRow, LeaseRow, RunRow, storable
 from ironburst.controller.schema import Database, Row
 
 T = TypeVar("T")
@@ -79,12 +80,24 @@ class JobRecords:
         rows = self._rows(f"SELECT * FROM jobs WHERE {which}", job)
         return records.of(JobRow, rows[0]) if rows else None
 
-    def gpus_since(self, at_s: float, now_s: float) -> Iterator[GpuTimes]:
-        """Of the jobs with GPUs that are in the queue, or have left it since; of a large site 250,000."""
-        query = f"""SELECT nodes * gpus, submit_s, CASE WHEN ran_on != '' AND state != 'PENDING' THEN start_s END,
-            CASE state WHEN 'LEFT_QUEUE' THEN last_s ELSE ? END, ran_on
-            FROM jobs WHERE gpus > 0 AND (last_s >= ? OR {_IN_QUEUE})"""  # of a large queue only changes are written
-        return map(tuple, self._db.execute(query, (now_s, at_s)))
+    # ---- GPUs over time
+    def saw_gpus(self, use: GpuUse, now_s: float) -> None:
+        """What jobs had at a look, since the one before; not for longer than a quarter of an hour: nobody looked."""
+        before = self._rows("SELECT last_s FROM gpu_use ORDER BY quarter DESC LIMIT 1")
+        seen_s = min(max(now_s - before[0]["last_s"], 0.0), QUARTER_S) if before else 0.0
+        query = """INSERT INTO gpu_use (quarter, last_s, seen_s, home, rented, waiting) VALUES (?, ?, ?, ?, ?, ?)
+            ON CONFLICT (quarter) DO UPDATE SET last_s = excluded.last_s, seen_s = gpu_use.seen_s + excluded.seen_s,
+            home = gpu_use.home + excluded.home, rented = gpu_use.rented + excluded.rented,
+            waiting = gpu_use.waiting + excluded.waiting"""
+        seconds = (seen_s * gpus for gpus in (use.home, use.rented, use.waiting))
+        self._db.execute(query, (math.ceil(now_s / QUARTER_S) - 1, now_s, seen_s, *seconds))
+
+    def gpu_use(self, after_s: float) -> list[GpuUseRow]:
+        """Of the quarters of an hour that ended after a moment."""
+        if not schema.columns(self._db, "gpu_use"):
+            return []  # no controller of this version has opened it yet
+        rows = self._rows("SELECT * FROM gpu_use WHERE quarter >= ? ORDER BY quarter", int(after_s // QUARTER_S))
+        return [records.of(GpuUseRow, row) for row in rows]
 
     def parts(self, whole: int) -> list[JobRow]:
         """The tasks of an array, the parts of a heterogeneous job, and earlier jobs of a number, by the number."""

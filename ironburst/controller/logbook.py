@@ -21,6 +21,7 @@ from ironburst.controller import (
 from ironburst.controller.ledger import Ledger
 from ironburst.controller.ledger_decisions import Wording
 from ironburst.controller.recorder import Recorder, RecordError
+from ironburst.controller.records import GpuUse
 from ironburst.controller.written import Written
 from ironburst.document import ClusterDocument
 from ironburst.ports import Observation
@@ -70,6 +71,8 @@ class Logbook:
                 if not observation.unseen_job(gone):
                     ledger.left_queue(gone, now)
             ledger.decided(_all_told(news.answers), now)
+            if not observation.silent:  # of the jobs that aren't seen nobody knows
+                ledger.saw_gpus(_gpu_use(policy, snapshot), now)
             if news.wordings is not None:
                 ledger.word(dict(_all_told(news.wordings)), now)
         self._written = written
@@ -78,6 +81,16 @@ class Logbook:
                 self._recorder.record(policy, snapshot, decision)
             except RecordError as error:  # it is written down for later; what is decided goes on
                 ledger.event("trouble", str(error), now)
+
+
+def _gpu_use(policy: Policy, snapshot: Snapshot) -> GpuUse:
+    homes = {policy.home_partition, *policy.other_homes}
+    home = {node.name for node in snapshot.nodes if not homes.isdisjoint(node.partitions)}
+    use = dict.fromkeys(("home", "rented", "waiting"), 0)
+    for job in snapshot.jobs:
+        where = "waiting" if job.pending or not job.on else "home" if home.issuperset(job.on[:1]) else "rented"
+        use[where] += job.nodes * job.each.gpus
+    return GpuUse(**use)
 
 
 def _all_told(said: Mapping[int, Wait | Infeasible]) -> Iterator[tuple[int, Wording]]:

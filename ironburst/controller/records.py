@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from dataclasses import dataclass, fields
-from typing import Any, NamedTuple, TypeAlias, TypeVar, cast
+from typing import Any, NamedTuple, TypeVar, cast
 
 from ironburst.burst import Lease
 from ironburst.controller.lease_states import State
@@ -227,8 +227,26 @@ class JobRow:
     """how often a spot node was taken back under it"""
 
 
-GpuTimes: TypeAlias = tuple[int, float, float | None, float, str]
-"""GPUs of a job, when it was submitted and started (None: it waits), until when it was in the queue, its nodes"""
+QUARTER_S = 900.0
+"""of time that GPUs are added up over"""
+
+
+@dataclass(frozen=True)
+class GpuUse:
+    """GPUs of jobs: at home, on rented nodes, and wanted by those that wait; now, or GPU-seconds."""
+
+    home: float
+    rented: float
+    waiting: float
+
+
+@dataclass(frozen=True)
+class GpuUseRow(GpuUse):
+    """GPU-seconds in a quarter of an hour (since 1970), of which ticks saw `seen_s` seconds, the last at `last_s`."""
+
+    quarter: int
+    last_s: float
+    seen_s: float
 
 
 @dataclass(frozen=True)

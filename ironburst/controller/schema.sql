@@ -49,3 +49,6 @@ CREATE TABLE IF NOT EXISTS job_runs (
   asked INTEGER NOT NULL DEFAULT 0, figures BLOB, PRIMARY KEY (job, start_s));
 CREATE INDEX IF NOT EXISTS job_runs_to_ask ON job_runs(ask_s) WHERE ask_s IS NOT NULL;
 CREATE INDEX IF NOT EXISTS job_runs_by_end ON job_runs(end_s);
+-- GPU-seconds of jobs in each quarter of an hour, as ticks saw them for seen_s of its seconds
+CREATE TABLE IF NOT EXISTS gpu_use (
+  quarter INTEGER PRIMARY KEY, last_s REAL NOT NULL, seen_s REAL NOT NULL, home REAL NOT NULL, rented REAL NOT NULL, waiting REAL NOT NULL);

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-import numpy as np
 from markupsafe import Markup
 
-from ironburst.controller.records import GpuTimes, LeaseRow
-from ironburst.page.chart import Series, Spans, average, drawn
+from ironburst.controller.records import QUARTER_S, GpuUse, GpuUseRow, LeaseRow
+from ironburst.page.chart import Series, drawn
 
 DAY_S = 86400.0
 MONTH_S = 30 * DAY_S
-_NONE: Spans = np.empty((0, 3))
 
 
 @dataclass(frozen=True)
@@ -25,10 +24,9 @@ class Recent:
     """
 
     now_s: float
-    jobs: Iterable[GpuTimes]
+    use: Sequence[GpuUseRow]
     leases: Sequence[LeaseRow]
     gpus: Mapping[str, int]
-    rented_nodes: frozenset[str]
     home_gpus: int
 
 
@@ -43,18 +41,20 @@ class Picture:
 
 def pictures(recent: Recent) -> list[Picture]:
     """A day in quarters of an hour, and thirty days in quarters of a day."""
-    home, rented, waiting = _spans(recent)
-    paid = _paid(recent)
+    end_s = math.ceil(recent.now_s / QUARTER_S) * QUARTER_S
     out = []
-    for title, long_s, part_s, marks in (("24 hours", DAY_S, 900.0, _hours), ("30 days", MONTH_S, DAY_S / 4, _days)):
-        edges = [recent.now_s - long_s + n * part_s for n in range(round(long_s / part_s) + 1)]
+    for title, long_s, part_s, marks in (
+        ("24 hours", DAY_S, QUARTER_S, _hours),
+        ("30 days", MONTH_S, DAY_S / 4, _days),
+    ):
+        edges = [end_s - long_s + n * part_s for n in range(round(long_s / part_s) + 1)]
         running = [
             Series("at home in all (now)", "all", [float(recent.home_gpus)] * (len(edges) - 1)),
-            Series("in use at home", "home", average(home, edges)),
-            Series("rented (paid for)", "rented", average(paid, edges)),
-            Series("in use, rented", "used", average(rented, edges)),
+            Series("in use at home", "home", _used(recent.use, edges, lambda use: use.home)),
+            Series("rented (paid for)", "rented", _paid(recent, edges)),
+            Series("in use, rented", "used", _used(recent.use, edges, lambda use: use.rented)),
         ]
-        queue = [Series("wanted by jobs that wait", "waiting", average(waiting, edges))]
+        queue = [Series("wanted by jobs that wait", "waiting", _used(recent.use, edges, lambda use: use.waiting))]
         when = [_when(edges[n], edges[n + 1]) for n in range(len(edges) - 1)]
         for what, series in (("GPUs", running), ("GPUs wanted", queue)):
             svg = drawn(series, edges, marks(edges[0], edges[-1]), when)
@@ -63,23 +63,28 @@ def pictures(recent: Recent) -> list[Picture]:
     return out
 
 
-def _spans(recent: Recent) -> tuple[Spans, Spans, Spans]:
-    """Of jobs: in use at home, in use rented, waiting. One that was put back counts from its last start."""
-    rows = (
-        (gpus, submit_s, until_s if start_s is None else start_s, until_s, on.partition(",")[0] in recent.rented_nodes)
-        for gpus, submit_s, start_s, until_s, on in recent.jobs
-    )
-    jobs = np.fromiter(rows, "f8,f8,f8,f8,?")
-    gpus, submit_s, start_s, until_s, rented = (jobs[f"f{n}"] for n in range(5))
-    ran = np.column_stack((start_s, until_s, gpus))
-    began = start_s < until_s
-    return ran[began & ~rented], ran[began & rented], np.column_stack((submit_s, start_s, gpus))
+def _used(rows: Iterable[GpuUseRow], edges: Sequence[float], which: Callable[[GpuUse], float]) -> list[float | None]:
+    """GPUs on average in each part of the time, of the seconds that ticks saw; None: they saw none."""
+    seen_s, seconds = [0.0] * (len(edges) - 1), [0.0] * (len(edges) - 1)
+    for row in rows:
+        n = math.floor((row.quarter * QUARTER_S - edges[0]) / (edges[1] - edges[0]))
+        if 0 <= n < len(seen_s):
+            seen_s[n] += row.seen_s
+            seconds[n] += which(row)
+    return [gpus / seen if seen else None for gpus, seen in zip(seconds, seen_s, strict=True)]
 
 
-def _paid(recent: Recent) -> Spans:
-    paid = [(lease.paid(recent.now_s), recent.gpus.get(lease.instance_type, 0)) for lease in recent.leases]
-    rows = [(*times, float(gpus)) for times, gpus in paid if times]
-    return np.array(rows) if rows else _NONE
+def _paid(recent: Recent, edges: Sequence[float]) -> list[float | None]:
+    """GPUs on average in each part of the time, up to the last tick."""
+    part_s, seconds = edges[1] - edges[0], [0.0] * (len(edges) - 1)
+    for lease in recent.leases:
+        begin, end = lease.paid(recent.now_s) or (0.0, 0.0)
+        end, gpus = min(end, recent.now_s), recent.gpus.get(lease.instance_type, 0)
+        first, last = (math.floor((moment - edges[0]) / part_s) for moment in (begin, end))
+        for n in range(max(first, 0), min(last + 1, len(seconds))):
+            seconds[n] += gpus * (min(end, edges[n + 1]) - max(begin, edges[n]))
+    ends = (min(end, recent.now_s) for end in edges[1:])
+    return [gpus / (end - begin) for gpus, begin, end in zip(seconds, edges, ends, strict=False)]
 
 
 def _when(from_s: float, to_s: float) -> str:

@@ -180,10 +180,9 @@ def _recent(document: ClusterDocument, ledger: Ledger, said: dict[str, Any], now
             gpus[name] = catalog.instance_type(name).gpu_count
         except catalog.Unknown:
             gpus[name] = next((pool.gpu.count for pool in document.pools if pool.instance_type == name), 0)
-    nodes = {node for pool in document.pools for node in pool.nodes} | {lease.node for lease in leases}
     home_gpus = sum(node["gpus"] for node in said["home"])
     until_s = float(said["last_tick"]["at_s"]) if said["last_tick"] else now_s
-    return history.Recent(until_s, ledger.gpus_since(since_s, until_s), leases, gpus, frozenset(nodes), home_gpus)
+    return history.Recent(until_s, ledger.gpu_use(since_s), leases, gpus, home_gpus)
 
 
 def _spent(ledger: Ledger, now_s: float) -> list[tuple[str, Usd]]:

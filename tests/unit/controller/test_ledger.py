@@ -12,6 +12,7 @@ from ironburst.controller import lock, retention
 from ironburst.controller.job_story import gather
 from ironburst.controller.ledger import Ledger, LedgerError
 from ironburst.controller.ledger_decisions import Wording
+from ironburst.controller.records import GpuUse
 from ironburst.controller.retention import KEEP_S
 from tests.fakes.world import World
 from tests.postgresql import ledger_path as ledger_path
@@ -122,9 +123,23 @@ def test_the_newest_decision_of_each_job_that_waits(ledger_path):
     ledger.decided([(1, Wording("wait", "other", "second"))], 2.0)
     assert {id: row.text for id, row in ledger.last_decisions().items()} == {1: "second", 3: "first"}
     assert [row.job for row in ledger.newest_decisions(2)] == [1, 3]
-    ledger.left_queue(2, 30.0)
-    ledger.left_queue(3, 50.0)
-    assert [*ledger.gpus_since(40.0, 60.0)] == [(8, 0.0, None, 60.0, ""), (8, 0.0, None, 50.0, "")]
+
+
+def test_gpus_are_added_up_by_the_quarter_of_an_hour_and_nobody_looked_for_longer_than_one(ledger_path):
+    ledger = Ledger(ledger_path)
+    looks = [(10.0, 8), (40.0, 8), (900.0, 4), (930.0, 2), (800.0, 1), (9000.0, 1), (9030.0, 3)]
+    for at_s, gpus in looks:  # one after a clock that was set back, one after hours
+        ledger.saw_gpus(GpuUse(gpus, 0, 10 * gpus), at_s)
+    known = [(row.quarter, row.last_s, row.seen_s, row.home, row.rented, row.waiting) for row in ledger.gpu_use(0.0)]
+    assert known == [
+        (0, 800.0, 890.0, 8 * 30 + 4 * 860, 0.0, 10 * (8 * 30 + 4 * 860)),
+        (1, 930.0, 30.0, 2 * 30, 0.0, 20 * 30),
+        (9, 9000.0, 900.0, 900, 0.0, 9000),
+        (10, 9030.0, 30.0, 90, 0.0, 900),
+    ]
+    assert [row.quarter for row in ledger.gpu_use(950.0)] == [1, 9, 10]
+    ledger.forget_before(9000.0)
+    assert [row.quarter for row in ledger.gpu_use(0.0)] == [9, 10]
 
 
 def test_parts_are_found_by_their_number(tmp_path):

@@ -51,7 +51,7 @@ def test_the_same_story_leaves_the_same_rows_and_answers(tmp_path, monkeypatch):
                 ledger.leases(open_only=False),
                 ledger.events(),
                 ledger.newest_decisions(9),
-                sorted(ledger.gpus_since(0, 9)),
+                ledger.gpu_use(0.0),
             ]
             answers += [ledger.newest_boots_s("p5", 9), ledger.leases_paid_after(0), ledger.rates_paid_after(0)]
             answers += [ledger.refused_s([f"p5-{n}" for n in range(1, 7)]), ledger.spot_losses(), ledger.in_queue()]
@@ -138,4 +138,3 @@ def test_wordings_of_a_large_queue_and_parts_of_a_job_in_both(ledger_path):
         assert ledger.set_apart([Job(1, "other", "bob", "PENDING", 900.0, 1, Resources(8), 60.0, ("home",))]) == [1]
         (apart,) = [row for row in ledger.decisions() if row.text == "later"]
         assert apart.job < 0 and ledger.decisions(1) == []
-        assert len([*ledger.gpus_since(0.0, 3.0)]) == 6

@@ -212,6 +212,20 @@ def test_the_pictures_are_of_the_ledger(site):
     assert re.search(r"at home in all \(now\): 24.0 on average", rented.svg)
 
 
+def test_the_gpus_that_ticks_saw_are_those_that_jobs_had(site):
+    """By when each was submitted, started and gone, in 22 hours with looks five minutes apart at most."""
+    db, now_s = sqlite3.connect(site.folder / "ledger.sqlite"), site.now()
+    had = {"home": 0.0, "rented": 0.0, "waiting": 0.0}
+    jobs = db.execute("SELECT nodes * gpus, submit_s, start_s, state, last_s, ran_on FROM jobs").fetchall()
+    for gpus, submit_s, start_s, state, last_s, ran_on in jobs:
+        end_s = last_s if state == "LEFT_QUEUE" else now_s
+        had["waiting"] += gpus * ((start_s or end_s) - submit_s)
+        if start_s is not None:
+            had["rented" if ran_on.startswith("p5-") else "home"] += gpus * (end_s - start_s)
+    seen = db.execute("SELECT SUM(home), SUM(rented), SUM(waiting) FROM gpu_use").fetchone()
+    assert dict(zip(had, seen, strict=True)) == pytest.approx(had, rel=0.03) and min(had.values()) > 8 * 3600
+
+
 def test_what_people_ordered_and_what_burns_is_shown(site):
     ledger = Ledger(site.folder / "ledger.sqlite")
     asked = Request("close", why="<b>bad</b> rack", target="p5", until_s=site.now() + 7200)
