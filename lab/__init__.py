@@ -4,7 +4,8 @@
 |---|---|
 | system, names | what all rooms use: LabError, commands, locks; fixed names and addresses |
 | go | programs built from Go modules |
-| timeline, machines, switchboard | of a cloud's stand-in: its clock, what is behind its machines, what a demo asks it |
+| timeline, served | of stand-ins: their clock; their servers, answers and faults |
+| machines, switchboard | of a cloud's stand-in: what is behind its machines, what a demo asks it |
 | bmc, aws, azure, google | stand-ins for BMCs, AWS, Azure and Google Compute Engine: they know no hosts |
 | ci | a stand-in for GitHub and its runner: runs .github/workflows |
 | aws_plugin, azure_plugin, google_plugin, kubernetes_plugin, provider | stand-ins for Pulumi's plugins, their base |

@@ -18,26 +18,24 @@ Errors are {"error": one sentence} with status 400 or 404.
 from __future__ import annotations
 
 import json
-import threading
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, ClassVar
+
+from lab.served import Answering, Server
 
 Json = dict[str, Any]
 
 
-class Switchboard(ThreadingHTTPServer):
+class Switchboard(Server):
     """Serves one stand-in: GET /lab/NAME is its method `get_NAME`, POST /lab/NAME `post_NAME`."""
 
-    daemon_threads = True
     models: ClassVar[Mapping[str, str]]
     """market -> what the cloud calls it"""
 
     def __init__(self, address: tuple[str, int], cloud: Any):
         self.cloud = cloud
         super().__init__(address, _Handler)
-        threading.Thread(target=self.serve_forever, args=(0.05,), daemon=True).start()
 
     def market(self, model: str) -> str:
         """What the cloud's own word is here."""
@@ -78,30 +76,19 @@ def put(held: dict[Any, Any], key: Any, value: Any) -> None:
         held[key] = value
 
 
-class _Handler(BaseHTTPRequestHandler):
+class _Handler(Answering):
     server: Switchboard
 
     def _serve(self) -> None:
-        text = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        body = self.body()
         method = getattr(self.server, f"{self.command.lower()}_{self.path.removeprefix('/lab/')}", None)
         if method is None:
-            return self._answer(404, {"error": f"{self.command} {self.path}: no such call; see lab/switchboard.py"})
+            return self.send(404, {"error": f"{self.command} {self.path}: no such call; see lab/switchboard.py"})
         try:
             with self.server.cloud.settled():
-                answer = method(json.loads(text or "{}"))
+                answer = method(json.loads(body or "{}"))
         except (LookupError, ValueError) as error:
-            return self._answer(400, {"error": f"{type(error).__name__}: {error}"})
-        return self._answer(200, answer)
+            return self.send(400, {"error": f"{type(error).__name__}: {error}"})
+        return self.send(200, answer)
 
     do_GET = do_POST = _serve
-
-    def _answer(self, status: int, value: Any) -> None:
-        content = json.dumps(value).encode()
-        self.send_response(status)
-        self.send_header("Content-Type", "application/json")
-        self.send_header("Content-Length", str(len(content)))
-        self.end_headers()
-        self.wfile.write(content)
-
-    def log_message(self, *_: Any) -> None:
-        """Nothing is printed."""

@@ -12,7 +12,6 @@ from components.azure.gpu_node_group import GpuNodeGroup
 from components.azure.network import Network
 from components.azure.reaper import Reaper
 from ironburst.config import estimates
-from ironburst.config.azure import rights
 from ironburst.config.azure.models import AzureCloud
 from ironburst.config.models import ClusterConfig
 from ironburst.document.model import Ssh
@@ -114,7 +113,7 @@ class InCloud:
     ) -> dict[str, BurstPool]:
         if not cloud.pools:
             return {}
-        nodes = NodeAccess(name, **shared, secrets=rights.secrets(config), opts=child)
+        nodes = NodeAccess(name, **shared, secrets=config.node_secrets(cloud.store), opts=child)
         gallery = azure.compute.Gallery(
             logical(name, "images"),
             gallery_name=names.gallery(name),

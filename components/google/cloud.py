@@ -10,7 +10,6 @@ from components.google.burst_pool import BurstPool
 from components.google.gpu_node_group import GpuNodeGroup
 from components.google.network import Network
 from ironburst.config import estimates
-from ironburst.config.google import rights
 from ironburst.config.google.models import GoogleCloud
 from ironburst.config.models import ClusterConfig
 from ironburst.nodes.naming import logical
@@ -51,7 +50,7 @@ class InCloud:
         access = ControllerAccess(name, cloud=cloud, opts=child)
         after = pulumi.ResourceOptions.merge(child, pulumi.ResourceOptions(depends_on=[access]))
         network = Network(name, cloud=cloud, hall_cidrs={hall.name: hall.cidr for hall in config.halls}, opts=after)
-        nodes = NodeAccess(name, cloud=cloud, secrets=rights.secrets(config), opts=child)
+        nodes = NodeAccess(name, cloud=cloud, secrets=config.node_secrets(cloud.store), opts=child)
         groups = [
             GpuNodeGroup(
                 group.name,

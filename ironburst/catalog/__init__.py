@@ -9,7 +9,7 @@ from ironburst.catalog.aws.regions import zone_labels
 from ironburst.catalog.cabling import CableReach, cable_reaches
 from ironburst.catalog.charts import Chart, ChartFacts, chart, chart_facts, charts
 from ironburst.catalog.electricity import Electricity, electricity
-from ironburst.catalog.errors import Unknown
+from ironburst.catalog.errors import Unknown, known
 from ironburst.catalog.hardware import (
     Board,
     Gpu,
@@ -100,6 +100,7 @@ __all__ = [
     "instance_type",
     "instance_types",
     "interruptions",
+    "known",
     "lock_rules",
     "mig_profiles",
     "nearest",

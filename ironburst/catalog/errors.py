@@ -1,6 +1,6 @@
 """What a lookup raises when the catalogue has no such row."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TypeVar
 
 from ironburst.system.near import nearest, suggested
@@ -28,3 +28,12 @@ def look_up(kind: str, given: Key, rows: Mapping[Key, Row]) -> Row:
         return rows[given]
     except KeyError:
         raise unknown(kind, str(given), map(str, rows)) from None
+
+
+def known(names: Iterable[str], look_up: Callable[[str], Row]) -> Iterator[Row]:
+    """What `look_up` finds, without those names that it doesn't know."""
+    for name in names:
+        try:
+            yield look_up(name)
+        except Unknown:
+            continue

@@ -48,12 +48,16 @@ class Keyed(argparse._AppendAction):
 
 
 class Parser(argparse.ArgumentParser):
-    """Of the command, and of each verb. `groups`: title -> verb -> its line, as --help lists them."""
+    """Of the command, and of each verb. `groups`: title -> verb -> its line, as --help lists them. An epilog of several
+    lines is printed as it is.
+    """
 
     groups: Mapping[str, Mapping[str, str]] = {}
     stored: set[str]
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
+        if "\n" in (kwargs.get("epilog") or ""):
+            kwargs["formatter_class"] = argparse.RawDescriptionHelpFormatter
         super().__init__(*args, **kwargs)
         for name in (None, "store"):
             self.register("action", name, Once)

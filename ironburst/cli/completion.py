@@ -25,7 +25,6 @@ def add_parser(subparsers: Subparsers) -> None:
         "completion",
         description="Print what a shell needs to complete this command with the Tab key.",
         epilog=EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("shell", choices=tuple(WHERE), help="yours")
     parser.set_defaults(func=run)

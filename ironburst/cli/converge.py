@@ -42,7 +42,6 @@ def add_parser(subparsers: Subparsers) -> None:
         "converge",
         description="Converge the declared hosts with Ansible, rolling, without hurting a job.",
         epilog=EXIT_CODES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add_declaration(parser)
     parser.add_argument("--check", action="store_true", help="say what would change, change nothing")

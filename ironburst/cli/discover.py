@@ -39,7 +39,6 @@ def add_parser(subparsers: Subparsers) -> None:
         "discover",
         description=DESCRIPTION,
         epilog=EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("cidr", metavar="CIDR", help=f"a private network of at most {MOST_ADDRESSES} addresses")
     parser.add_argument("--user", metavar="NAME", help="whose inventory may be read")

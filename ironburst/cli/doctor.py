@@ -65,7 +65,6 @@ def add_parser(subparsers: Subparsers) -> None:
         description="Look whether what a declared cluster needs is there and usable, and say what to do where not. "
         "It changes nothing.",
         epilog=EXIT_CODES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("stack_file", type=Path, help="as in stacks/Pulumi.lab.yaml")
     told = "only the cloud: credentials, quotas, zones, images, rights, hall link, secret, billing, capacity "

@@ -55,7 +55,6 @@ def add_parser(subparsers: Subparsers) -> None:
         help="bandwidth between all pairs of idle nodes",
         description="Measure the bandwidth between all pairs of idle nodes, and around a ring, rail by rail.",
         epilog=EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add_declaration(stress)
     option = stress.add_argument

@@ -52,7 +52,6 @@ def add_parser(subparsers: Subparsers) -> None:
         description="Hold the declared halls against their rules, and say what else would fit, what must be capped and "
         "in which order nodes are powered on. Nothing but the stack file is read.",
         epilog=EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     option = planned.add_argument
     option("stack_file", type=Path, help="as in stacks/Pulumi.prod.yaml")
@@ -70,7 +69,6 @@ def add_parser(subparsers: Subparsers) -> None:
         description="Hold the declared cables against what the network says, and name those that are swapped, "
         "elsewhere or without a link. Nothing is asked of the network: give what its tools printed.",
         epilog=VERIFY_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     option = verified.add_argument
     option("stack_file", type=Path, help="as in stacks/Pulumi.prod.yaml")

@@ -51,7 +51,6 @@ def add_parser(verbs: Subparsers) -> None:
         help="cap what a hall draws, now, under its jobs; and back",
         description="Cap the power of a hall's GPUs by nvidia-smi, on all of its nodes at the same time.",
         epilog=EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("watts", metavar="WATTS|off", help="what the hall may draw; off: what is declared, again")
     parser.add_argument("--hall", metavar="NAME", help="needed where several halls are declared")

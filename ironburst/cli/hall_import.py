@@ -40,7 +40,6 @@ def add_parser(verbs: Subparsers) -> None:
         "what it doesn't, to be declared; and what isn't taken over. Nothing is guessed, and nothing is asked of "
         "NetBox.",
         epilog=EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     option = parser.add_argument
     option("folder", type=Path, metavar="FOLDER", help="with the pages as *.json")

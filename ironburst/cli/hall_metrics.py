@@ -40,7 +40,6 @@ def add_parser(verbs: Subparsers) -> None:
         description="Read every declared BMC's temperatures, power and power supplies once, for Prometheus, beside "
         "what the platforms and the racks allow.",
         epilog=EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     option = parser.add_argument
     option("stack_file", type=Path, nargs="?", help="as in stacks/Pulumi.prod.yaml")

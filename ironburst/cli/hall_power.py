@@ -39,7 +39,6 @@ def add_parser(verbs: Subparsers) -> None:
         description="Switch the nodes of a hall on in the order and with the gaps of `hall plan`: one node of each "
         "rack at a time, heads first.",
         epilog=EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("to", choices=["on"])
     parser.add_argument("stack_file", type=Path, metavar="STACK_FILE", help="as in stacks/Pulumi.prod.yaml")

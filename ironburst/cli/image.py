@@ -54,7 +54,6 @@ def add_parser(subparsers: Subparsers) -> None:
         "cloud.images.keep of them and those in use. The instance is ended in every case; one that a "
         "killed bake left is ended by the next bake after 6 hours.",
         epilog=EXIT_CODES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("pool", help="name of a pool of the document")
     add_declaration(parser)

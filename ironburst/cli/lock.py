@@ -41,7 +41,6 @@ def add_parser(subparsers: Subparsers) -> None:
         description="Solve the exact software of every group of nodes and write it beside the stack file "
         "(Pulumi.lab.yaml: lab.lock.yaml). What is locked stays while it fits the stack.",
         epilog=EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("stack_file", type=Path, help="as in stacks/Pulumi.lab.yaml")
     how = parser.add_mutually_exclusive_group()

@@ -44,7 +44,6 @@ def add_parser(subparsers: Subparsers) -> None:
         description="Lines of the journals of a node, of a rented node by its lease or instance (also when it no "
         "longer exists), or of a job's nodes while it ran.",
         epilog=EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("what", metavar="NODE|LEASE|JOB", help="a node's name, a lease or its instance, or a job")
     told = "lines that are at most that old, such as 30m or 2h (default: a node's of 2 h, all of a lease or job)"

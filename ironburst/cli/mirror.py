@@ -63,7 +63,6 @@ def add_parser(subparsers: Subparsers) -> None:
         description="For each system of a stack: the packages of its lock, with version, repository, path and SHA-256 "
         "as the declared repositories have them.",
         epilog=EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     option = parser.add_argument
     option("stack_file", type=Path, help="as in stacks/Pulumi.prod.yaml; its lock lies beside it")

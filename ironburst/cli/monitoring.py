@@ -37,7 +37,6 @@ def add_parser(subparsers: Subparsers) -> None:
         "monitoring",
         description="Write what Prometheus, Alertmanager and Grafana read to watch this site.",
         epilog=EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("stack_file", type=Path, help="as in stacks/Pulumi.prod.yaml")
     parser.add_argument("--to", type=Path, required=True, metavar="FOLDER", help="it is made if need be")

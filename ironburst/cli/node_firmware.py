@@ -62,7 +62,6 @@ def add_parser(verbs: Subparsers) -> None:
         description="Read the firmware inventory of nodes over Redfish, and compare with the declared minimums. It "
         "changes nothing without --update; a password is tried once.",
         epilog=EXIT_CODES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("stack_file", type=Path, metavar="STACK_FILE", help="as in stacks/Pulumi.prod.yaml")
     parser.add_argument("nodes", nargs="*", metavar="NODE", help="none: every node with a BMC")

@@ -36,7 +36,6 @@ def add_parser(verbs: Subparsers) -> None:
         description="Read a node's inventory and sensors over Redfish, and compare with the declaration, the platform "
         "and the minimums. It changes nothing; a password is tried once.",
         epilog=EXIT_CODES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("node", metavar="NODE")
     parser.add_argument("stack_file", type=Path, metavar="STACK_FILE", help="as in stacks/Pulumi.prod.yaml")

@@ -34,7 +34,6 @@ def add_parser(subparsers: Subparsers) -> None:
         description="Build SchedMD's packages from its tarball, by the tarball's own rules (debian/, or slurm.spec "
         "with rpmbuild -ta), for the system that this runs on, and put them into a signed apt or dnf repository.",
         epilog=EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     option = slurm.add_argument
     option("tarball", type=Path, help="as SchedMD names it: slurm-25.05.3.tar.bz2")

@@ -60,7 +60,6 @@ def add_parser(subparsers: Subparsers) -> None:
         description="Write a preview as Markdown, for a pull request: what is refused, dollars at worst before and "
         "after, changes, drift. Asks nobody: everything is in the files.",
         epilog=EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("stack_file", type=Path, help="as in stacks/Pulumi.prod.yaml")
     parser.add_argument("--preview", type=Path, required=True, metavar="FILE", help="of `pulumi preview --json`")

@@ -34,7 +34,6 @@ def add_parser(subparsers: Subparsers) -> None:
         "it on the head, as a user of group ironburst who is nobody else.",
         epilog="exit codes:\n  0  stopped\n  2  bad input: the document, the ledger, an address that can't be had\n\n"
         "example:\n  ironburst receive --document /srv/ironburst/prod.json",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     site_options.add(parser, needs_scheduler=False, prints_json=False)
     told = "where it listens (default: `monitoring.receiver` of the document, which rented nodes push to)"

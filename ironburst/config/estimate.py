@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import date
-from typing import NamedTuple
+from typing import TypeVar
 
 from ironburst import catalog
+from ironburst.config.cloud_network_models import Link
 from ironburst.system import local_time
 
 HOURS_PER_MONTH = 730
+Item = TypeVar("Item", bound=str)
 
 
 @dataclass(frozen=True)
@@ -44,23 +46,31 @@ class Estimate:
         return f"{self.what}: at worst {hour}, {month} (estimate{dated}){beside}"
 
 
-class NetworkPart(NamedTuple):
-    """Of a network: `number` of something that costs by the hour. `called`: for people; empty: it isn't named. `item`:
-    what the catalogue calls it, `price`: what it says.
+def of_network(
+    parts: Sequence[tuple[str, float, Item]],
+    data: Sequence[tuple[str, Item]],
+    ways_out: Sequence[tuple[Link, Item]],
+    price_of: Callable[[Item], catalog.NetworkPrice | None],
+) -> Estimate:
+    """A stack's own network, with the data to the halls where they are declared; of other data the price of a GB.
+
+    `parts`: what costs by the hour, as (for people, empty: it isn't named; number; item of the catalogue); `data`: what
+    they are, and a GB's item; `ways_out`: a GB's item of each link.
     """
-
-    called: str
-    number: float
-    item: str
-    price: catalog.NetworkPrice | None
-
-
-def of_network(parts: Sequence[NetworkPart], data: Sequence[tuple[str, catalog.NetworkPrice | None]]) -> Estimate:
-    """A stack's own network, with data that are declared; of other `data`, by what they are, the price of a GB."""
-    what = ", ".join(["network", *(part.called for part in parts if part.called)])
-    unknown = [part.item for part in parts if part.price is None]
+    costs, per_gb = list(parts), list(data)
+    for link, item in ways_out:
+        if link.gb_per_month:
+            costs.append(
+                (f"{link.gb_per_month:,g} GB a month to {link.hall}", link.gb_per_month / HOURS_PER_MONTH, item)
+            )
+        elif link.gb_per_month is None:
+            per_gb.append((f"to {link.hall}", item))
+    what = ", ".join(["network", *(called for called, _, _ in costs if called)])
+    priced = [(number, item, price_of(item)) for _, number, item in costs]
+    unknown = [item for _, item, price in priced if price is None]
     if unknown:
         return Estimate(what, None, None, remedy=f"the catalogue has no price of {', '.join(dict.fromkeys(unknown))}")
-    beside = ", ".join(f"{price.usd:g} USD a GB {called}" if price else f"data {called}" for called, price in data)
-    total = sum(part.number * part.price.usd for part in parts if part.price)
+    prices = [(called, price_of(item)) for called, item in per_gb]
+    beside = ", ".join(f"{price.usd:g} USD a GB {called}" if price else f"data {called}" for called, price in prices)
+    total = sum(number * price.usd for number, _, price in priced if price)
     return Estimate(what, total, None, beside=f"beside that {beside}" if beside else "")

@@ -6,7 +6,7 @@ The models hold shape and units only; what needs two places of the file, or the 
 from __future__ import annotations
 
 import re
-from typing import Annotated, Literal
+from typing import Annotated, Literal, TypeVar
 
 from pydantic import Field, model_validator
 
@@ -14,7 +14,7 @@ from ironburst.config.allowance_models import Allowance
 from ironburst.config.bios_models import Settings
 from ironburst.config.bridge_models import Bridge
 from ironburst.config.burst_models import Burst
-from ironburst.config.cloud_models import Group, Pool
+from ironburst.config.cloud_models import Cloud, Group, Pool
 from ironburst.config.clouds import DeclaredCloud
 from ironburst.config.firmware_models import FirmwareMinimum
 from ironburst.config.hall_models import Chassis, Cord, Facilities, Rack
@@ -39,6 +39,7 @@ from ironburst.config.types import (
 )
 from ironburst.config.user_models import Users
 
+C = TypeVar("C", bound=Cloud)
 LoginUser = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9._-]*$", examples=["ubuntu"])]
 
 
@@ -296,6 +297,10 @@ class ClusterConfig(Strict):
         """What Karpenter launches in all clouds."""
         return [pool for each in self.clouds for pool in each.karpenter]
 
+    def cloud_by_class(self, kind: type[C]) -> C | None:
+        """That of one provider; None: there is none of it."""
+        return next((each for each in self.clouds if isinstance(each, kind)), None)
+
     def cloud_of(self, nodes: Group | Pool) -> DeclaredCloud:
         """Whose nodes these are."""
         return next(each for each in self.clouds if any(nodes is its for its in (*each.groups, *each.pools)))
@@ -312,6 +317,13 @@ class ClusterConfig(Strict):
     def schedulers(self) -> list[Scheduler]:
         """All of them, the first one first."""
         return [self.scheduler, *self.other_schedulers]
+
+    def node_secrets(self, store: str) -> list[tuple[str, str]]:
+        """(place, name) in a store of what rented nodes join with; a place is a vault, or a project."""
+        keys = [getattr(each, key, None) for each in self.schedulers for key in ("munge_key", "join_token")]
+        named = (str(key or "").partition(":") for key in keys)
+        split = (rest.partition("#")[0].partition("/") for scheme, _, rest in named if scheme == store)
+        return sorted({(place, name) for place, _, name in split})
 
     def scheduler_of(self, nodes: NodeSettings) -> Scheduler:
         """Whose nodes these are: the first one's, unless they say another; a head is of the one that names it, a login

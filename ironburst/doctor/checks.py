@@ -43,9 +43,27 @@ def run(checks: Iterable[Check[Subject]], subject: Subject) -> Iterator[CheckRes
         yield from check(subject)
 
 
+def run_after(
+    first: Check[Subject], name: str, looked_at: str, checks: Iterable[Check[Subject]], subject: Subject
+) -> Iterator[CheckResult]:
+    """Every result as it comes. Where `first`, of that name, has no answer, nothing else is asked."""
+    try:
+        yield from first(subject)
+    except Unasked as error:
+        yield CheckResult(name, looked_at, "unknown", error.seen, error.todo)
+        return
+    yield from run(checks, subject)
+
+
 def answered(check: str, looked_at: str, findings: Iterator[CheckResult]) -> Iterator[CheckResult]:
     """The results; a question in them that has no answer makes one that says unknown."""
     try:
         yield from findings
     except Unasked as error:
         yield CheckResult(check, looked_at, "unknown", error.seen, error.todo)
+
+
+def judged(check: str, looked_at: str, wrong: Iterable[tuple[State, str, str]], fine: str) -> Iterator[CheckResult]:
+    """A result for each thing that is wrong (its state, what was seen, what to do); `fine`: seen where nothing is."""
+    found = [CheckResult(check, looked_at, state, seen, todo) for state, seen, todo in wrong]
+    yield from found or [CheckResult(check, looked_at, "ok", fine)]

@@ -33,6 +33,13 @@ def markets_of(nodes: Group | Pool) -> list[str]:
     return ["on-demand"] if isinstance(nodes, Group) else list(nodes.markets)
 
 
+def image_of(cloud: Cloud, cluster: str, who: str, nodes: Group | Pool) -> tuple[str, str]:
+    """What names the image that they boot, and what to do where it is none for them."""
+    if isinstance(nodes, Group):
+        return nodes.image, f"declare another at {who}"
+    return cloud.image_place(cluster, nodes.name), f"bake one: ironburst image {nodes.name}"
+
+
 def spot(
     check: str, who: str, nodes: Group | Pool, cloud: Cloud, usd_of: Callable[[str], float | None]
 ) -> Iterator[CheckResult]:

@@ -42,9 +42,25 @@ def known(look_up: Callable[[str], Any]) -> Callable[[str, Given], str]:
     return read
 
 
+def matching(form: str, refusal: str) -> Callable[[str, Given], str]:
+    """Reads a text of this form, a regular expression, whole. `refusal`: what is said of another, behind it."""
+
+    def read(text: str, _: Given) -> str:
+        if not re.fullmatch(form, text):
+            raise Wrong(f"{text!r} {refusal}")
+        return text
+
+    return read
+
+
 def rents(given: Given) -> bool:
     """Whether nodes are to be rented."""
     return given["region"] is not None
+
+
+def rents_in(provider: str) -> Callable[[Given], bool]:
+    """Whether that is in this cloud."""
+    return lambda given: rents(given) and catalog.region(given["region"]).provider == provider
 
 
 def hall(given: Given) -> bool:
@@ -87,17 +103,17 @@ def zones(form: str, example: str) -> Callable[[str, Given], list[str]]:
     return read
 
 
-def alike(given: Given, provider: str) -> list[catalog.InstanceType]:
-    """The instance types of a cloud with the GPUs of an owned node, of those that have a price on demand the cheapest
-    first.
+def alike(given: Given, provider: str) -> str | None:
+    """Two of the cheapest instance type of a cloud that has the GPUs of an owned node and a price on demand; None:
+    there is none.
     """
     home = catalog.platform(given["platform"]) if given["nodes"] else None
     like = [
-        kind
+        (kind.od_usd_per_hour, kind.name)
         for kind in catalog.instance_types(provider).values()
         if home and (kind.gpu_model, kind.gpu_count) == (home.gpu.model, home.gpu_count) and kind.od_usd_per_hour
     ]
-    return sorted(like, key=lambda kind: kind.od_usd_per_hour or 0.0)
+    return f"{min(like, key=lambda each: each[0])[1]}=2" if like else None
 
 
 def free_networks(given: Given) -> Iterator[str]:

@@ -6,7 +6,17 @@ import re
 from collections.abc import Iterator
 
 from ironburst import catalog
-from ironburst.initial.answers import Given, Question, Wrong, free_networks, hall, money, pool_lines, price_lines
+from ironburst.initial.answers import (
+    Given,
+    Question,
+    Wrong,
+    free_networks,
+    hall,
+    matching,
+    money,
+    pool_lines,
+    price_lines,
+)
 from ironburst.system.bad_input import BadInput
 
 SECRETS = "aws-secretsmanager:ironburst"
@@ -41,12 +51,6 @@ def zones(text: str, given: Given) -> list[str]:
     return named
 
 
-def _image(text: str, _: Given) -> str:
-    if not re.fullmatch(r"ami-[0-9a-f]{8,17}", text):
-        raise Wrong(f"{text!r} is no image; write for example ami-0123456789abcdef0")
-    return text
-
-
 def like_home(given: Given) -> str | None:
     """The cheapest instance with the GPUs of the owned nodes; without such, none."""
     home = catalog.platform(given["platform"]) if given["nodes"] else None
@@ -68,6 +72,7 @@ def where(given: Given) -> str:
     return ",".join([*zones, *more][:2]) or f"{given['region']}a"
 
 
+_image = matching(r"ami-[0-9a-f]{8,17}", "is no image; write for example ami-0123456789abcdef0")
 IMAGE = Question("image", "Plain image of EKS's fixed node, ami-...", _image, when=lambda given: given["hosted"])
 
 

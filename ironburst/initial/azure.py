@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from ironburst import catalog
 from ironburst.catalog.azure.sizes import size
 from ironburst.config.azure import forms
 from ironburst.initial.answers import (
@@ -16,10 +16,11 @@ from ironburst.initial.answers import (
     alike,
     free_networks,
     hall,
+    matching,
     money,
     pool_lines,
     price_lines,
-    rents,
+    rents_in,
 )
 from ironburst.initial.answers import zones as zones_of
 
@@ -47,29 +48,12 @@ def secrets(given: Given) -> str:
 
 zones = zones_of("(-[1-9])?", "-1")
 """reads what was answered"""
+like_home = functools.partial(alike, provider="azure")
 
 
 def where(given: Given) -> str:
     """Which zones have the size isn't in the catalogue: the doctor asks."""
     return f"{given['region']}-1"
-
-
-def like_home(given: Given) -> str | None:
-    """The cheapest size with the GPUs of the owned nodes; without such, none."""
-    like = alike(given, "azure")
-    return f"{like[0].name}=2" if like else None
-
-
-def _subscription(text: str, _: Given) -> str:
-    if not re.fullmatch(forms.UUID, text):
-        raise Wrong(f"{text!r} is no id of a subscription; write for example 0b1f6471-1bf0-4dda-aec3-cb9272f09590")
-    return text
-
-
-def _key_vault(text: str, _: Given) -> str:
-    if not re.fullmatch(forms.VAULT, text):
-        raise Wrong(f"{text!r} is no id of a vault; `az keyvault show --name NAME --query id` prints it")
-    return text
 
 
 def _public_key(text: str, _: Given) -> str:
@@ -82,8 +66,11 @@ def _public_key(text: str, _: Given) -> str:
     return line
 
 
-def _asked(given: Given) -> bool:
-    return rents(given) and catalog.region(given["region"]).provider == "azure"
+_asked = rents_in("azure")
+_subscription = matching(
+    forms.UUID, "is no id of a subscription; write for example 0b1f6471-1bf0-4dda-aec3-cb9272f09590"
+)
+_key_vault = matching(forms.VAULT, "is no id of a vault; `az keyvault show --name NAME --query id` prints it")
 
 
 QUESTIONS = (

@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-import re
+import functools
 from collections.abc import Iterator
 
-from ironburst import catalog
 from ironburst.catalog.google.machine_types import machine_type
 from ironburst.config.google.forms import PROJECT as FORM
 from ironburst.initial.answers import (
     Given,
     Question,
-    Wrong,
     alike,
     free_networks,
     hall,
+    matching,
     money,
     pool_lines,
     price_lines,
-    rents,
+    rents_in,
 )
 from ironburst.initial.answers import zones as zones_of
 
@@ -42,6 +41,7 @@ def secrets(given: Given) -> str:
 
 zones = zones_of("-[a-z0-9]+", "-a")
 """reads what was answered"""
+like_home = functools.partial(alike, provider="google")
 
 
 def where(given: Given) -> str:
@@ -49,23 +49,8 @@ def where(given: Given) -> str:
     return f"{given['region']}-a"
 
 
-def like_home(given: Given) -> str | None:
-    """The cheapest type with the GPUs of the owned nodes that is sold on demand; without such, none."""
-    like = alike(given, "google")
-    return f"{like[0].name}=2" if like else None
-
-
-def _project(text: str, _: Given) -> str:
-    if not re.fullmatch(FORM, text):
-        raise Wrong(f"{text!r} is no id of a project; write for example gpu-prod-4711")
-    return text
-
-
-def _asked(given: Given) -> bool:
-    return rents(given) and catalog.region(given["region"]).provider == "google"
-
-
-PROJECT = Question("project", "Project to rent in, its id", _project, when=_asked)
+_project = matching(FORM, "is no id of a project; write for example gpu-prod-4711")
+PROJECT = Question("project", "Project to rent in, its id", _project, when=rents_in("google"))
 
 
 def cloud(given: Given) -> Iterator[str]:

@@ -11,7 +11,7 @@ from typing import Any, get_args
 from ironburst import catalog
 from ironburst.config.types import NAME_PATTERN, Address, Certificates, Duration, Mail, Network, Range, checked
 from ironburst.initial import written
-from ironburst.initial.answers import Given, Question, Wrong, hall, known, rents
+from ironburst.initial.answers import Given, Question, Wrong, hall, known, matching, rents
 from ironburst.initial.aws import IMAGE
 from ironburst.initial.azure import QUESTIONS as THIRD
 from ironburst.initial.google import PROJECT
@@ -49,10 +49,7 @@ def _managed(text: str, given: Given) -> str:
     return chosen
 
 
-def _name(text: str, _: Given) -> str:
-    if not re.fullmatch(NAME_PATTERN, text):
-        raise Wrong(f"{text!r} is no name: a small letter first, then small letters, digits and -, at most 32")
-    return text
+_name = matching(NAME_PATTERN, "is no name: a small letter first, then small letters, digits and -, at most 32")
 
 
 def _count(text: str, _: Given) -> int:
@@ -84,10 +81,7 @@ def _mails(text: str, given: Given) -> list[str]:
     return [] if text == "none" else [_of(Mail)(each, given) for each in text.replace(",", " ").split()]
 
 
-def _api_server(text: str, _: Given) -> str:
-    if not re.fullmatch(r"https://[^/\s]+", text):
-        raise Wrong(f"{text!r} is no API server; write for example https://10.0.0.5:6443")
-    return text
+_api_server = matching(r"https://[^/\s]+", "is no API server; write for example https://10.0.0.5:6443")
 
 
 def _ca(text: str, given: Given) -> str:
@@ -127,15 +121,13 @@ def _has_head(given: Given) -> bool:
 def _head(text: str, given: Given) -> str:
     if given["managed"] == "yes":
         return str(_of(Address)(text, given))
-    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9.-]*", text):
-        raise Wrong(f"{text!r} is no address and no name of a host; write for example 10.0.0.5")
-    return text
+    host = matching(r"[A-Za-z0-9][A-Za-z0-9.-]*", "is no address and no name of a host; write for example 10.0.0.5")
+    return host(text, given)
 
 
-def _partition(text: str, _: Given) -> str:
-    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}", text):
-        raise Wrong(f"{text!r} is no partition: letters, digits, and . _ - inside; write one, as in gpu")
-    return text
+_partition = matching(
+    r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}", "is no partition: letters, digits, and . _ - inside; write one, as in gpu"
+)
 
 
 def _release(text: str, _: Given) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from ironburst.ports import Instance
+from ironburst.ports import Instance, LaunchRequest
 
 
 class BakeError(Exception):
@@ -31,6 +31,21 @@ class Build:
     as_nodes: bool = True  # it is of the pool's own type, and runs in the capacity that the pool's nodes run in
     market: str = "on-demand"  # or capacity-block
     zone: str = ""  # where its place is
+
+    def request(self, launch: str, place: Mapping[str, Any]) -> LaunchRequest:
+        """As a launch of one node there, for clouds whose build instances are launched so."""
+        return LaunchRequest(
+            token=self.token,
+            cluster=self.cluster,
+            pool=self.pool,
+            launch=launch,
+            zone=self.zone,
+            market=self.market,
+            count=1,
+            image_id=self.base_image,
+            user_data=self.user_data,
+            place=place,
+        )
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,8 @@ from dataclasses import replace
 from typing import Any
 
 from ironburst.adapters.aws import image_ids
-from ironburst.config.aws import declared, sizes, up_policies
+from ironburst.config.aws import sizes, up_policies
+from ironburst.config.aws.models import AwsCloud
 from ironburst.config.checks.aws.provider import allowed_accounts
 from ironburst.doctor.checks import CheckResult
 from ironburst.doctor.declared import DeclaredSite
@@ -36,14 +37,14 @@ def _doctor(site: DeclaredSite) -> Iterator[CheckResult]:
     from ironburst.doctor.aws import examine as aws
     from ironburst.doctor.aws.site import AwsSite
 
-    cloud = declared.of(site.config)
+    cloud = site.config.cloud_by_class(AwsCloud)
     assert cloud  # it is chosen by it
     account = AwsAccount(cloud.region)
     yield from aws.check(AwsSite(site.config, cloud, account, site.now, site.document, allowed_accounts(site.settings)))
 
 
 def _rights(wanted: Rights) -> dict[str, Any]:
-    cloud = declared.of(wanted.config)
+    cloud = wanted.config.cloud_by_class(AwsCloud)
     assert cloud  # it is chosen by it
     if not cloud.iam.permissions_boundary:
         raise BadInput(

@@ -7,7 +7,8 @@ from importlib.util import find_spec
 from typing import Any
 
 from ironburst.adapters.azure import image_ids
-from ironburst.config.azure import declared, up_role
+from ironburst.config.azure import up_role
+from ironburst.config.azure.models import AzureCloud
 from ironburst.doctor.checks import CheckResult
 from ironburst.doctor.declared import DeclaredSite
 from ironburst.document import CloudDocument
@@ -50,14 +51,14 @@ def _doctor(site: DeclaredSite) -> Iterator[CheckResult]:
     from ironburst.doctor.azure import examine as azure
     from ironburst.doctor.azure.site import AzureSite
 
-    cloud = declared.of(site.config)
+    cloud = site.config.cloud_by_class(AzureCloud)
     assert cloud  # it is chosen by it
     subscription = AzureSubscription(cloud.subscription, cloud.region)
     yield from azure.check(AzureSite(site.config, cloud, subscription, site.now, site.document))
 
 
 def _rights(wanted: Rights) -> dict[str, Any]:
-    cloud = declared.of(wanted.config)
+    cloud = wanted.config.cloud_by_class(AzureCloud)
     assert cloud  # it is chosen by it
     return up_role.roles(wanted.config, cloud)
 

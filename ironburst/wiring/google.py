@@ -7,7 +7,8 @@ from importlib.util import find_spec
 from typing import Any
 
 from ironburst.adapters.google import image_ids
-from ironburst.config.google import declared, up_role
+from ironburst.config.google import up_role
+from ironburst.config.google.models import GoogleCloud
 from ironburst.doctor.checks import CheckResult
 from ironburst.doctor.declared import DeclaredSite
 from ironburst.document import CloudDocument
@@ -44,14 +45,14 @@ def _doctor(site: DeclaredSite) -> Iterator[CheckResult]:
     from ironburst.doctor.google import examine as google
     from ironburst.doctor.google.site import GoogleSite
 
-    cloud = declared.of(site.config)
+    cloud = site.config.cloud_by_class(GoogleCloud)
     assert cloud  # it is chosen by it
     project = GoogleProject(cloud.project, cloud.region)
     yield from google.check(GoogleSite(site.config, cloud, project, site.now, site.document))
 
 
 def _rights(wanted: Rights) -> dict[str, Any]:
-    cloud = declared.of(wanted.config)
+    cloud = wanted.config.cloud_by_class(GoogleCloud)
     assert cloud  # it is chosen by it
     return up_role.roles(wanted.config, cloud)
 

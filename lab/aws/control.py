@@ -23,9 +23,8 @@ Errors are {"error": one sentence} with status 400, 404 or 500.
 from __future__ import annotations
 
 import dataclasses
-import json
 from collections.abc import Callable
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import ThreadingHTTPServer
 from pathlib import PurePath
 from typing import Any, Literal
 
@@ -36,6 +35,7 @@ from lab.aws.capacity import MARKETS
 from lab.aws.cloud import Cloud, recent_calls
 from lab.aws.leftovers import leftovers
 from lab.aws.vpn_gaps import hall_answers
+from lab.served import Answering
 
 DEFAULT_PORT = 5001
 
@@ -239,39 +239,28 @@ CALLS: dict[tuple[str, str], tuple[Callable[..., Any], type[Body] | None]] = {
 }
 
 
-class Handler(BaseHTTPRequestHandler):
+class Handler(Answering):
     server: Control
 
     def serve(self) -> None:
         """Answer one call; the caller gets its answer, or one sentence."""
-        text = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        text = self.body()
         call = f"{self.command} {self.path}"
         try:
             if (self.command, self.path) not in CALLS:
                 raise ControlError(f"{call}: no such call; see lab/aws/control.py", 404)
             method, body = CALLS[self.command, self.path]
             arguments = [body.model_validate_json(text or "{}")] if body else []
-            self.answer(200, method(self.server, *arguments))
+            self.send(200, method(self.server, *arguments))
         except pydantic.ValidationError as error:
             first = error.errors()[0]
             where = ".".join(map(str, first["loc"])) or "body"
             given = f", not {first['input']!r}" if first["type"] != "missing" else ""
-            self.answer(400, {"error": f"{where}: {first['msg']}{given}"})
+            self.send(400, {"error": f"{where}: {first['msg']}{given}"})
         except (ControlError, ValueError) as error:
-            self.answer(getattr(error, "status", 400), {"error": str(error)})
+            self.send(getattr(error, "status", 400), {"error": str(error)})
         except Exception as error:  # the caller gets a sentence, the log the rest
-            self.answer(500, {"error": f"{call} failed: {type(error).__name__}: {error}"})
+            self.send(500, {"error": f"{call} failed: {type(error).__name__}: {error}"})
             raise
 
     do_GET = do_POST = do_DELETE = serve
-
-    def answer(self, status: int, value: Any) -> None:
-        text = json.dumps(value).encode()
-        self.send_response(status)
-        self.send_header("Content-Type", "application/json")
-        self.send_header("Content-Length", str(len(text)))
-        self.end_headers()
-        self.wfile.write(text)
-
-    def log_message(self, *args: object) -> None:
-        pass

@@ -7,9 +7,10 @@ import secrets
 import threading
 import time
 from collections.abc import Callable
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import ThreadingHTTPServer
 
 from lab.aws.view import InstanceView
+from lab.served import Answering
 
 Lookup = Callable[[str], InstanceView | None]
 Credentials = Callable[[InstanceView], dict[str, str] | None]
@@ -72,7 +73,7 @@ class Imds(ThreadingHTTPServer):
         return bool(held and held[0] == instance and held[1] > self.clock())
 
 
-class Handler(BaseHTTPRequestHandler):
+class Handler(Answering):
     server: Imds
 
     def do_PUT(self) -> None:
@@ -105,13 +106,4 @@ class Handler(BaseHTTPRequestHandler):
         return self.answer(200, "\n".join(names)) if names else self.answer(404)
 
     def answer(self, status: int, text: str = "", headers: dict[str, str] | None = None) -> None:
-        content = text.encode()
-        told = {"Content-Type": "text/plain", "Content-Length": str(len(content)), **(headers or {})}
-        self.send_response(status)
-        for name, value in told.items():
-            self.send_header(name, value)
-        self.end_headers()
-        self.wfile.write(content)
-
-    def log_message(self, *args: object) -> None:
-        pass
+        self.send(status, text.encode(), {"Content-Type": "text/plain", **(headers or {})})

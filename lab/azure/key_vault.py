@@ -4,38 +4,30 @@ https://VAULT.vault.azure.net/... is http://127.0.0.1:PORT/VAULT/... here.
 
 from __future__ import annotations
 
-import json
 import re
-import threading
 from collections.abc import Callable
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
+
+from lab.served import LOOPBACK, Answering, Server
 
 _GET = re.compile(r"/([a-z0-9-]+)/secrets/([A-Za-z0-9-]+)\?api-version=7\.\d")
 
 
-class KeyVault(ThreadingHTTPServer):
+class KeyVault(Server):
     """`held`: VAULT/NAME -> value, or (value, tags). `known`: whether a token is one for vaults. `refusals`: so many
-    calls more are refused. `allowed`: whether whoever has a token may read VAULT/NAME.
+    calls more are refused. `allowed`: whether whoever has a token may read VAULT/NAME. A vault is under `url` by its
+    name.
     """
-
-    daemon_threads = True
 
     def __init__(
         self,
         known: Callable[[str], bool],
-        address: tuple[str, int] = ("127.0.0.1", 0),
+        address: tuple[str, int] = LOOPBACK,
         allowed: Callable[[str, str, str], bool] = lambda _token, _vault, _name: True,
     ):
         self.known, self.allowed, self.refusals = known, allowed, 0
         self.held: dict[str, str | tuple[str, dict[str, str]]] = {}
         super().__init__(address, _Handler)
-        threading.Thread(target=self.serve_forever, args=(0.02,), daemon=True).start()
-
-    @property
-    def url(self) -> str:
-        """Of all vaults; one is under it by its name."""
-        return f"http://127.0.0.1:{self.server_port}"
 
     def answer(self, path: str, token: str) -> tuple[int, dict[str, Any]]:
         asked = _GET.fullmatch(path)
@@ -60,18 +52,8 @@ def _error(status: int, code: str, text: str) -> tuple[int, dict[str, Any]]:
     return status, {"error": {"code": code, "message": text}}
 
 
-class _Handler(BaseHTTPRequestHandler):
+class _Handler(Answering):
     server: KeyVault
-    protocol_version = "HTTP/1.1"
 
     def do_GET(self) -> None:
-        token = self.headers.get("Authorization", "").removeprefix("Bearer ")
-        status, said = self.server.answer(self.path, token)
-        content = json.dumps(said).encode()
-        self.send_response(status)
-        self.send_header("Content-Length", str(len(content)))
-        self.end_headers()
-        self.wfile.write(content)
-
-    def log_message(self, *_: Any) -> None:
-        """Nothing is printed."""
+        self.send(*self.server.answer(self.path, self.bearer()))

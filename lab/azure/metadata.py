@@ -6,13 +6,11 @@ from __future__ import annotations
 
 import json
 import secrets
-import threading
 from collections.abc import Callable
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 from lab.azure.world import Json, Vm, World
+from lab.served import LOOPBACK, Answering, Server
 
 # path below /metadata/: versions that this stand-in answers
 VERSIONS = {
@@ -50,15 +48,13 @@ def tree(world: World, vm: Vm) -> Json:
     return {"compute": compute, "network": {"interface": [{"ipv4": {"ipAddress": addresses}}]}}
 
 
-class Metadata(ThreadingHTTPServer):
+class Metadata(Server):
     """`who`: source address -> machine; None: by its interface's address. `events`: what is scheduled, as all
     machines are shown it. `tokens`: those given, by what they are for and whose identity. `given`: what gives one.
     """
 
-    daemon_threads = True
-
     def __init__(
-        self, world: World, address: tuple[str, int] = ("127.0.0.1", 0), who: Callable[[str], Vm | None] | None = None
+        self, world: World, address: tuple[str, int] = LOOPBACK, who: Callable[[str], Vm | None] | None = None
     ):
         self.world, self.who = world, who or self._by_address
         self.given: Callable[[str, str], str] = lambda _resource, _identity: secrets.token_urlsafe(20)
@@ -66,11 +62,6 @@ class Metadata(ThreadingHTTPServer):
         self.asked_for_events = 0
         self.tokens: dict[str, tuple[str, str]] = {}  # token -> (resource, identity's id in lower case)
         super().__init__(address, _Handler)
-        threading.Thread(target=self.serve_forever, args=(0.02,), daemon=True).start()
-
-    @property
-    def url(self) -> str:
-        return f"http://127.0.0.1:{self.server_port}"
 
     def _by_address(self, address: str) -> Vm | None:
         its = f'"{address}"'
@@ -108,27 +99,15 @@ class Metadata(ThreadingHTTPServer):
         }
 
 
-class _Handler(BaseHTTPRequestHandler):
+class _Handler(Answering):
     server: Metadata
-    protocol_version = "HTTP/1.1"
 
     def do_GET(self) -> None:
         url = urlsplit(self.path)
         asked = {key: values[0] for key, values in parse_qs(url.query).items()}
         vm = self.server.who(self.client_address[0])
         if self.headers.get("Metadata") != "true" or self.headers.get("X-Forwarded-For"):
-            return self._send(400, {"error": "Bad request. Required metadata header not specified"})
+            return self.send(400, {"error": "Bad request. Required metadata header not specified"})
         if vm is None:
-            return self._send(404, {"error": "Not found"})
-        return self._send(*self.server.answer(vm, url.path.removeprefix("/metadata/"), asked))
-
-    def _send(self, status: int, said: Any) -> None:
-        content = json.dumps(said).encode()
-        self.send_response(status)
-        self.send_header("Content-Type", "application/json; charset=utf-8")
-        self.send_header("Content-Length", str(len(content)))
-        self.end_headers()
-        self.wfile.write(content)
-
-    def log_message(self, *_: Any) -> None:
-        """Nothing is printed."""
+            return self.send(404, {"error": "Not found"})
+        return self.send(*self.server.answer(vm, url.path.removeprefix("/metadata/"), asked))

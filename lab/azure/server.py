@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
-import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, NamedTuple
 from urllib.parse import parse_qs, unquote, urlsplit
@@ -18,6 +14,7 @@ from lab.azure.calls import Answer, Calls
 from lab.azure.description import Call, Wrong, call, check_answer
 from lab.azure.identities import Identities
 from lab.azure.world import Json, Refusal, World
+from lab.served import LOOPBACK, Api, Fault
 
 ARM = "https://management.azure.com"
 
@@ -28,61 +25,18 @@ class Http(NamedTuple):
     headers: Mapping[str, str] = {}
 
 
-@dataclass
-class Fault:
-    """What happens to matching calls: a wait, then an error, a lost connection, other words, or the true answer."""
-
-    name: str  # virtual_machines.create_or_update; operations.get; "*" is every call
-    status: int = 0  # of an error; 0: none
-    reason: str = "InternalServerError"
-    message: str = "injected"
-    times: int = 1  # -1: until it is taken out of the list
-    delay_s: float = 0.0
-    drop: bool = False
-    after: bool = False  # the call takes effect first
-    rewrite: Callable[[Json], Any] | None = None  # of the answer; bytes are sent as they are
-    when: Callable[[Call], bool] = lambda _: True
-    headers: dict[str, str] = field(default_factory=dict)
-    more: Json = field(default_factory=dict)  # of the error: details, innererror
-    hits: int = 0
-
-
-class Cloud(World):
+class Cloud(Api, World):
     """A subscription of Azure on the loopback."""
 
-    def __init__(self, address: tuple[str, int] = ("127.0.0.1", 0), **world: Any):
+    reason = "InternalServerError"
+
+    def __init__(self, address: tuple[str, int] = LOOPBACK, **world: Any):
         super().__init__(**world)
-        self.calls: list[Call] = []  # in order, refused ones too
-        self.faults: list[Fault] = []
-        self.wrong: list[str] = []  # answers of ours that the SDK's models don't have: none may be
         self.declared = declared.Declared(self)
         self.identities = Identities(self.declared)
-        self._answers, self._lock = Calls(self, lambda: self.url), threading.Lock()
-        self._server = ThreadingHTTPServer(address, _Handler)
-        self._server.daemon_threads = True
-        self._server.cloud = self  # type: ignore[attr-defined]
-        self.url = f"http://{address[0]}:{self._server.server_port}"
-        self.url_of_prices = f"{self.url}/api/retail/prices"
-        threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
-
-    def close(self) -> None:
-        self._server.shutdown()
-        self._server.server_close()
-
-    @contextlib.contextmanager
-    def settled(self) -> Iterator[None]:
-        """What is due is done; nobody else changes anything meanwhile."""
-        with self._lock:
-            self.settle()
-            yield
-
-    def fault(self, name: str, status: int = 0, **more: Any) -> Fault:
-        self.faults.append(Fault(name, status, **more))
-        return self.faults[-1]
-
-    def asked(self, name: str) -> list[Call]:
-        """The calls of that name."""
-        return [each for each in self.calls if each.name == name]
+        self._answers = Calls(self, lambda: self.url)
+        self.serve(address)
+        self.url, self.url_of_prices = self.at, f"{self.at}/api/retail/prices"
 
     def handle(self, verb: str, url: str, body: bytes, headers: Mapping[str, str]) -> Http | None:
         """An answer; None: the connection is lost."""
@@ -107,7 +61,7 @@ class Cloud(World):
             except Refusal as error:
                 return _said(error)
             self.calls.append(asked)
-            fault = self._hit(asked)
+            fault = self.hit(asked)
             true = self._true(asked) if fault is None or fault.after or fault.rewrite else None
         return self._faulty(fault, asked, true) if fault else true
 
@@ -124,13 +78,6 @@ class Cloud(World):
                 item for size, usd in self.spot_usd.items() if f"'{size}'" in wanted for item in _prices(size, usd)
             ]
             return Http(200, json.dumps({"BillingCurrency": "USD", "Items": items, "NextPageLink": None}).encode())
-        return None
-
-    def _hit(self, asked: Call) -> Fault | None:
-        for fault in self.faults:
-            if fault.times and fault.name in ("*", asked.name) and fault.when(asked):
-                fault.times, fault.hits = fault.times - 1, fault.hits + 1
-                return fault
         return None
 
     def _true(self, asked: Call) -> Http:
@@ -198,31 +145,3 @@ def _prices(size: str, usd: float) -> list[Json]:
 def _said(error: Refusal, more: Mapping[str, Any] = MappingProxyType({})) -> Http:
     said = {"error": {"code": error.code, "message": str(error), **more}}
     return Http(error.status, json.dumps(said).encode(), error.headers)
-
-
-class _Handler(BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
-    wbufsize = 65536  # an answer is one piece
-
-    def _do(self) -> None:
-        body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
-        answer = self.server.cloud.handle(self.command, self.path, body, dict(self.headers))  # type: ignore[attr-defined]
-        if answer is None:
-            self.close_connection = True
-            self.connection.close()
-            return
-        with contextlib.suppress(OSError):  # who asked waits no more
-            self._send(answer)
-
-    def _send(self, answer: Http) -> None:
-        self.send_response(answer.status)
-        for key, value in {"Content-Type": "application/json; charset=utf-8", **answer.headers}.items():
-            self.send_header(key, value)
-        self.send_header("Content-Length", str(len(answer.body)))
-        self.end_headers()
-        self.wfile.write(answer.body)
-
-    do_GET = do_POST = do_PUT = do_PATCH = do_DELETE = _do
-
-    def log_message(self, *_: Any) -> None:
-        """Nothing is printed."""

@@ -5,28 +5,24 @@ then POST /machine?comp=health with the ids of the goal state and <State>Ready</
 
 from __future__ import annotations
 
-import threading
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import urlsplit
 from xml.etree import ElementTree
 
 from lab.azure.metadata import Metadata
+from lab.served import Answering, Server
 
 _GOAL = """<?xml version="1.0" encoding="utf-8"?><GoalState><Version>2012-11-30</Version><Incarnation>1</Incarnation>
 <Container><ContainerId>{id}</ContainerId><RoleInstanceList><RoleInstance><InstanceId>{id}</InstanceId></RoleInstance>
 </RoleInstanceList></Container></GoalState>"""
 
 
-class WireServer(ThreadingHTTPServer):
+class WireServer(Server):
     """Who asks is known as the metadata service knows it. `cloud`: whose machines come up so."""
-
-    daemon_threads = True
 
     def __init__(self, cloud: Any, metadata: Metadata, address: tuple[str, int]):
         self.cloud, self.metadata = cloud, metadata
         super().__init__(address, _Handler)
-        threading.Thread(target=self.serve_forever, args=(0.02,), daemon=True).start()
 
     def answer(self, asked: str, who: str, body: bytes) -> tuple[int, str]:
         """Status and text. `asked`: the verb and the component."""
@@ -46,20 +42,12 @@ class WireServer(ThreadingHTTPServer):
             return 200, ""
 
 
-class _Handler(BaseHTTPRequestHandler):
+class _Handler(Answering):
     server: WireServer
 
     def _do(self) -> None:
-        body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
         asked = f"{self.command} {urlsplit(self.path).query}" if self.headers.get("x-ms-version") else ""
-        status, text = self.server.answer(asked, self.client_address[0], body)
-        self.send_response(status)
-        self.send_header("Content-Type", "text/xml; charset=utf-8")
-        self.send_header("Content-Length", str(len(text)))
-        self.end_headers()
-        self.wfile.write(text.encode())
+        status, text = self.server.answer(asked, self.client_address[0], self.body())
+        self.send(status, text.encode(), {"Content-Type": "text/xml; charset=utf-8"})
 
     do_GET = do_POST = _do
-
-    def log_message(self, *_: Any) -> None:
-        """Nothing is printed."""

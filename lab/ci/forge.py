@@ -5,10 +5,8 @@ from __future__ import annotations
 import json
 import secrets
 import subprocess
-import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
@@ -17,6 +15,7 @@ from lab.ci import workflow
 from lab.ci.expressions import whole
 from lab.ci.runner import Result, Start, condition, run
 from lab.ci.workflow import Job
+from lab.served import LOOPBACK, Answering, Server
 
 SignIn = Callable[[str, str, int], Mapping[str, str]]
 """(role, subject of the job's token) -> variables with credentials; raises PermissionError"""
@@ -57,9 +56,8 @@ class Forge:
         self._tokens: dict[str, Job] = {}
         self._numbers = iter(range(1, 1000))
         git(folder, "init", "--quiet", "--bare", "--initial-branch=main", str(self.origin))
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(self))
-        threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True).start()
-        self.url = f"http://127.0.0.1:{self._server.server_address[1]}"
+        self._server = Server(LOOPBACK, _handler(self))
+        self.url = self._server.url
 
     def close(self) -> None:
         self._server.shutdown()
@@ -206,21 +204,11 @@ def git(folder: Path, *arguments: str) -> str:
     return done.stdout.strip()
 
 
-def _handler(forge: Forge) -> type[BaseHTTPRequestHandler]:
-    class Handler(BaseHTTPRequestHandler):
+def _handler(forge: Forge) -> type[Answering]:
+    class Handler(Answering):
         def _answer(self) -> None:
-            length = int(self.headers.get("Content-Length") or 0)
-            body = json.loads(self.rfile.read(length)) if length else {}
-            token = self.headers.get("Authorization", "").removeprefix("Bearer ")
-            status, said = forge.answer(self.command, self.path, body, token)
-            data = json.dumps(said).encode()
-            self.send_response(status)
-            self.send_header("Content-Length", str(len(data)))
-            self.end_headers()
-            self.wfile.write(data)
+            self.send(*forge.answer(self.command, self.path, json.loads(self.body() or "{}"), self.bearer()))
 
         do_GET = do_POST = do_PATCH = _answer
-
-        def log_message(self, *_: object) -> None: ...
 
     return Handler

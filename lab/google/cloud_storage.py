@@ -12,13 +12,13 @@ import json
 import re
 import threading
 from dataclasses import dataclass
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 from googleapiclient.discovery_cache import get_static_doc
 
 from lab.google.iam import Iam
+from lab.served import LOOPBACK, Answering, Server
 
 _PATH = re.compile(r"/storage/v1/b/([^/]+)/o(?:/([^/]+))?")
 _RANGE = re.compile(r"bytes=(\d+)-(\d+)")
@@ -54,12 +54,10 @@ class Fault:
     retry_after: str = ""
 
 
-class CloudStorage(ThreadingHTTPServer):
+class CloudStorage(Server):
     """`held`: bucket -> name -> Stored. `asked`: (path, query, headers) of each request. `requester_pays`: buckets."""
 
-    daemon_threads = True
-
-    def __init__(self, iam: Iam, address: tuple[str, int] = ("127.0.0.1", 0)):
+    def __init__(self, iam: Iam, address: tuple[str, int] = LOOPBACK):
         self.iam, self.page = iam, _PAGE
         self.held: dict[str, dict[str, Stored]] = {}
         self.requester_pays: set[str] = set()
@@ -67,7 +65,6 @@ class CloudStorage(ThreadingHTTPServer):
         self.asked: list[tuple[str, dict[str, str], dict[str, str]]] = []
         self._generation, self._lock = 1_700_000_000_000_000, threading.Lock()
         super().__init__(address, _Handler)
-        threading.Thread(target=self.serve_forever, args=(0.02,), daemon=True).start()
 
     def handle_error(self, *_: Any) -> None:
         """Who asked hung up."""
@@ -157,9 +154,8 @@ def _error(status: int, reason: str, text: str) -> Answer:
     return status, {}, json.dumps({"error": {"code": status, "message": text, "errors": [one]}}).encode()
 
 
-class _Handler(BaseHTTPRequestHandler):
+class _Handler(Answering):
     server: CloudStorage
-    protocol_version = "HTTP/1.1"
     wbufsize = 65536  # an answer is one piece
 
     def do_GET(self) -> None:
@@ -184,6 +180,3 @@ class _Handler(BaseHTTPRequestHandler):
             self.wfile.write(content[: len(content) // 2] if fault and not fault.status else content)
         if unknown or (fault and not fault.status):
             self.close_connection = True
-
-    def log_message(self, *_: Any) -> None:
-        """Nothing is printed."""

@@ -38,6 +38,11 @@ class Call:
     body: Any
     response: str
 
+    @property
+    def name(self) -> str:
+        """instances.bulkInsert"""
+        return self.id.removeprefix("compute.")
+
 
 @functools.cache
 def _methods() -> tuple[tuple[str, re.Pattern[str], dict[str, Any]], ...]:

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import json
 import secrets
-import threading
 import time
 from collections.abc import Callable
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 from lab.google.vm import Vm
 from lab.google.world import World
+from lab.served import LOOPBACK, Answering, Server
 
 PREFIX = "/computeMetadata/v1/"
 _LOOK_S = 0.05  # between two looks for a change
@@ -52,19 +50,16 @@ def _camel(name: str) -> str:
     return first + "".join(each.title() for each in rest)
 
 
-class Metadata(ThreadingHTTPServer):
+class Metadata(Server):
     """`who`: source address -> instance; None: by its first interface's address."""
 
-    daemon_threads = True
-
     def __init__(
-        self, world: World, address: tuple[str, int] = ("127.0.0.1", 0), who: Callable[[str], Vm | None] | None = None
+        self, world: World, address: tuple[str, int] = LOOPBACK, who: Callable[[str], Vm | None] | None = None
     ):
         self.world, self.who = world, who or self._by_address
         self.waiting = 0  # requests that wait for a change
         self.deaf = False  # they get no answer, whatever changes
         super().__init__(address, _Handler)
-        threading.Thread(target=self.serve_forever, args=(0.02,), daemon=True).start()
 
     @property
     def host(self) -> str:
@@ -102,9 +97,8 @@ def _etag(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
-class _Handler(BaseHTTPRequestHandler):
+class _Handler(Answering):
     server: Metadata
-    protocol_version = "HTTP/1.1"
 
     def do_GET(self) -> None:
         url = urlsplit(self.path)
@@ -126,14 +120,5 @@ class _Handler(BaseHTTPRequestHandler):
             time.sleep(_LOOK_S)
 
     def _send(self, status: int, text: str) -> None:
-        content = text.encode()
-        self.send_response(status)
-        self.send_header("Metadata-Flavor", "Google")
-        self.send_header("ETag", _etag(text))
-        self.send_header("Content-Length", str(len(content)))
-        self.end_headers()
-        with contextlib.suppress(OSError):  # who asked is off
-            self.wfile.write(content)
-
-    def log_message(self, *_: Any) -> None:
-        """Nothing is printed."""
+        kind = {"Content-Type": "application/text", "Metadata-Flavor": "Google", "ETag": _etag(text)}
+        self.send(status, text.encode(), kind)

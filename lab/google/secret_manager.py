@@ -3,31 +3,26 @@
 from __future__ import annotations
 
 import base64
-import json
 import re
-import threading
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 from lab.google.iam import Iam
+from lab.served import LOOPBACK, Answering, Server
 
 _ACCESS = re.compile(r"/v1/(projects/[^/]+/secrets/[^/]+)/versions/latest:access")
 
 
-class SecretManager(ThreadingHTTPServer):
+class SecretManager(Server):
     """`held`: projects/P/secrets/NAME -> bytes; None: of its own. `refusals`: so many calls more are refused."""
 
-    daemon_threads = True
-
-    def __init__(self, iam: Iam, address: tuple[str, int] = ("127.0.0.1", 0), held: dict[str, bytes] | None = None):
+    def __init__(self, iam: Iam, address: tuple[str, int] = LOOPBACK, held: dict[str, bytes] | None = None):
         self.iam, self.refusals = iam, 0
         self.held: dict[str, bytes] = {} if held is None else held
         super().__init__(address, _Handler)
-        threading.Thread(target=self.serve_forever, args=(0.02,), daemon=True).start()
 
     @property
     def url(self) -> str:
-        return f"http://127.0.0.1:{self.server_port}/"
+        return f"{super().url}/"
 
     def answer(self, path: str, token: str) -> tuple[int, dict[str, Any]]:
         asked = _ACCESS.fullmatch(path.partition("?")[0])
@@ -46,18 +41,8 @@ def _error(status: int, code: str, text: str) -> tuple[int, dict[str, Any]]:
     return status, {"error": {"code": status, "status": code, "message": text}}
 
 
-class _Handler(BaseHTTPRequestHandler):
+class _Handler(Answering):
     server: SecretManager
-    protocol_version = "HTTP/1.1"
 
     def do_GET(self) -> None:
-        token = self.headers.get("Authorization", "").removeprefix("Bearer ")
-        status, said = self.server.answer(self.path, token)
-        content = json.dumps(said).encode()
-        self.send_response(status)
-        self.send_header("Content-Length", str(len(content)))
-        self.end_headers()
-        self.wfile.write(content)
-
-    def log_message(self, *_: Any) -> None:
-        """Nothing is printed."""
+        self.send(*self.server.answer(self.path, self.bearer()))

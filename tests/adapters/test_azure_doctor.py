@@ -9,7 +9,7 @@ from ironburst import ports
 from ironburst.adapters.azure.api import Api
 from ironburst.adapters.azure.cloud import Azure
 from ironburst.adapters.azure.doctor import AzureSubscription
-from ironburst.config.azure import declared
+from ironburst.config.azure.models import AzureCloud
 from ironburst.config.load import from_value
 from ironburst.doctor.azure import capacity, images, orphans, providers, quotas, reaper, rights
 from ironburst.doctor.azure import examine as azure
@@ -69,7 +69,7 @@ class Made:
             prices_url=self.cloud.url_of_prices,
         )
         now = datetime.fromtimestamp(self.cloud.now(), UTC)
-        return AzureSite(config, declared.of(config), subscription, now)
+        return AzureSite(config, config.cloud_by_class(AzureCloud), subscription, now)
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from ironburst import ports
 from ironburst.adapters.google.api import Api
 from ironburst.adapters.google.cloud import Google
 from ironburst.adapters.google.doctor import GoogleProject
-from ironburst.config.google import declared
+from ironburst.config.google.models import GoogleCloud
 from ironburst.config.load import from_value
 from ironburst.doctor.google import capacity, images, orphans, quotas, rights, services
 from ironburst.doctor.google import examine as google
@@ -43,7 +43,7 @@ class Made:
         config = from_value(value)
         root = self.cloud.url_of_api.removesuffix("compute/v1/")
         project = GoogleProject("lab-project", "us-central1", credentials=AnonymousCredentials(), endpoint=root)
-        return GoogleSite(config, declared.of(config), project, datetime(2026, 11, 28, tzinfo=UTC))
+        return GoogleSite(config, config.cloud_by_class(GoogleCloud), project, datetime(2026, 11, 28, tzinfo=UTC))
 
 
 @pytest.fixture

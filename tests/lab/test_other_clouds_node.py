@@ -6,23 +6,20 @@ test_azure_reaper.py's. Real systemd, Slurm and munge, the role's own programs a
 
 import json
 import os
-import secrets
 import sys
 
 import pytest
 
-from ironburst.adapters.slurm.scheduler import Slurm
 from ironburst.config.azure.rights import LAUNCHING, LOOKING, READING_SECRET
 from ironburst.config.google import rights
 from ironburst.controller.notices import TAKEN_BACK
 from lab import names
 from lab.hosts import azure_machines, google_instances, spec
-from lab.hosts.host import SSH_OPTIONS
 from lab.hosts.rootfs import ssh_key
 from lab.site import Site
 from lab.system import wait_for
 from tests import azure_stack, sites
-from tests.lab.test_rented_node import CLOUD_ROLE, CONFIG, install, put, role_files
+from tests.lab.test_rented_node import CLOUD_ROLE, Rented, install, put, role_files
 
 pytestmark = pytest.mark.lab
 BAKER, DEAD_MAN_S = "ib-baker", 8
@@ -137,41 +134,26 @@ port = Azure(Api("{azure_machines.SUBSCRIPTION}", endpoint="{url}"), "{region}")
         wait_for(lambda: alone not in lab.instances(), 60, f"the end of {alone}", pause=0.3)
 
 
-class Lab:
-    """A head with a slurmctld, a cloud's APIs, and an image of rented nodes."""
-
+class Lab(Rented):
     def __init__(self, site, cloud):
-        self.site, self.cloud, self.place = site, cloud, {}
-        key = ["ssh", "-i", str(ssh_key(site.box.root)), *SSH_OPTIONS]
-        self.slurm = Slurm([*site.box.net_prefix(), *key, "root@10.78.0.10"])
-
-    def inside(self, *command):
-        done = self.site.run([sys.executable, *command], capture_output=True, text=True, timeout=120)
-        assert done.returncode == 0, done.stderr
-        return json.loads(done.stdout) if done.stdout.strip() else None
+        super().__init__(site)
+        self.cloud, self.place = cloud, {}
 
     def control(self, verb, path, **body):
-        return self.inside("-m", "lab.aws.client", verb, path, *([json.dumps(body)] if verb == "POST" else []))
+        return super().control(verb, path, *([json.dumps(body)] if verb == "POST" else []))
 
     def declare(self, token, said):
         return self.inside("-c", DECLARE, self.cloud.url, token, json.dumps(said))
-
-    def ready(self):
-        command = [sys.executable, "-m", "lab.aws.client", "GET", "/lab/health"]
-        return self.site.run(command, capture_output=True).returncode == 0
 
     def instances(self):
         return {each["instance_id"]: each["state"] for each in self.control("GET", "/lab/instances")}
 
     def launch(self, node, market):
         """Power up in Slurm, then launch by the adapter: the instance's id."""
-        said = {"ironburst": 1, "cluster": "lab", "nodes": [node], "conf_server": "10.78.0.10"}
-        said |= {"region": self.cloud.region, "munge_key": self.cloud.munge_key, "hard_limit_s": 3600}
-        said |= {"dead_man_s": DEAD_MAN_S if market == "on-demand" else 100_000}
-        self.slurm.power_up([node])
-        wait_for(lambda: self.slurm.observe().node(node).has("POWERING_UP"), 60, f"{node} powering up", pause=0.3)
+        said = {"region": self.cloud.region, "munge_key": self.cloud.munge_key}
+        said = self.power_up(node, **said, dead_man_s=DEAD_MAN_S if market == "on-demand" else 100_000)
         asked = {"token": f"t-{node}", "launch": node, "cluster": "lab", "pool": "p5", "zone": self.cloud.zone}
-        asked |= {"market": market, "count": 1, "place": self.place, "user_data": json.dumps(said)}
+        asked |= {"market": market, "count": 1, "place": self.place, "user_data": said}
         asked |= {"image_id": self.cloud.image_id, "hard_limit_s": 3600}
 
         def made():  # Azure's takes until it has booted
@@ -180,13 +162,6 @@ class Lab:
             return answer[0] if answer[0] != "UnderWay" else ""
 
         return wait_for(made, 90, f"the launch of {node}", pause=1)
-
-    def joined(self, name):
-        def registered():
-            node = self.slurm.observe().node(name)
-            return node.has("IDLE") and not node.has("POWERING_UP") and not node.has("POWERED_DOWN")
-
-        wait_for(registered, 90, f"{name} to register", pause=0.3)
 
 
 CLOUDS = [pytest.param(OfGoogle(), id="google", marks=pytest.mark.slow), pytest.param(OfAzure(), id="azure")]
@@ -203,11 +178,8 @@ def lab(request):
             [sys.executable, "-m", cloud.program, "--prefix", site.prefix, "--root", str(site.box.root)], cloud.name
         )
         site.start_host(cloud.baker(ssh_key(site.box.root).with_suffix(".pub").read_text().strip()))
-        lab, key = Lab(site, cloud), secrets.token_hex(48)
-        install(site, "head", "slurmctld", "slurm-client", "munge")
-        put(site, "head", {"/etc/slurm/slurm.conf": CONFIG, "/etc/slurm/cgroup.conf": "CgroupPlugin=disabled\n"})
-        site.ssh("head", f"mkdir -p /var/spool/ironburst/leases; printf {key} > /etc/munge/munge.key")
-        site.ssh("head", "systemctl restart munge slurmctld")
+        lab = Lab(site, cloud)
+        key = lab.head()
         site.wait([BAKER])
         install(site, BAKER, "slurmd", "slurm-client", "munge", "nftables")
         notice = {
@@ -251,11 +223,10 @@ def test_a_node_joins_is_taken_back_or_ends_itself(lab):
     lab.slurm.beat({"p5-1": 3600}, 1.0)
     job = "sbatch --parsable --nodelist=p5-1 --time=10 --output=/dev/null --wrap='sleep 600'"
     lab.site.ssh("head", f"cd /shared/alice && runuser -u alice -- {job}")
-    running = "squeue -h -t running -o %N"
-    wait_for(lambda: "p5-1" in lab.site.ssh("head", running).stdout, 60, "the job to start", pause=0.3)
+    wait_for(lambda: lab.busy("p5-1"), 60, "the job to start", pause=0.3)
     lab.control("POST", "/lab/interrupt", instance_id=spot, notice_s=15 if lab.cloud.name == "azure" else 5)
     reason = f"{TAKEN_BACK} (preempted): {spot}"
-    wait_for(lambda: lab.slurm.observe().node("p5-1").reason == reason, 60, "the notice in Slurm", pause=0.2)
+    wait_for(lambda: lab.node("p5-1").reason == reason, 60, "the notice in Slurm", pause=0.2)
     wait_for(lambda: not lab.instances(), 60, f"the end of {spot}", pause=0.5)
     left = lab.control("GET", "/lab/leftovers")
     assert not left.keys() & set(lab.cloud.paid), left

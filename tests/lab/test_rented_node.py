@@ -93,33 +93,41 @@ TCP = "timeout 5 /usr/bin/bash -c 'exec 3<>/dev/tcp/{}/80 && echo reached'"
 METADATA, REPOSITORY = TCP.format("169.254.169.254"), TCP.format("10.78.0.1")
 
 
-class Lab:
+class Rented:
     """A head with a slurmctld, a cloud, and an image of rented nodes."""
 
     def __init__(self, site):
-        self.site, self.image, self.subnet = site, "", ""
+        self.site = site
         key = ["ssh", "-i", str(ssh_key(site.box.root)), *SSH_OPTIONS]
         self.slurm = Slurm([*site.box.net_prefix(), *key, "root@10.78.0.10"])
 
     def inside(self, *command):
-        done = self.site.run([sys.executable, *command], capture_output=True, text=True, timeout=60)
+        done = self.site.run([sys.executable, *command], capture_output=True, text=True, timeout=120)
         assert done.returncode == 0, done.stderr
         return json.loads(done.stdout) if done.stdout.strip() else None
 
     def control(self, *command):
         return self.inside("-m", "lab.aws.client", *command)
 
+    def head(self):
+        """Set up the head's Slurm; the munge key."""
+        key = secrets.token_hex(48)
+        install(self.site, "head", "slurmctld", "slurm-client", "munge")
+        put(self.site, "head", {"/etc/slurm/slurm.conf": CONFIG, "/etc/slurm/cgroup.conf": "CgroupPlugin=disabled\n"})
+        self.site.ssh("head", f"mkdir -p /var/spool/ironburst/leases; printf {key} > /etc/munge/munge.key")
+        self.site.ssh("head", "systemctl restart munge slurmctld")
+        return key
+
     def ready(self):
         command = [sys.executable, "-m", "lab.aws.client", "GET", "/lab/health"]
         return self.site.run(command, capture_output=True).returncode == 0
 
-    def launch(self, node, **more):
-        """Power up in Slurm, then launch: the instance's id."""
-        said = {"ironburst": 1, "cluster": "lab", "nodes": [node], "conf_server": "10.78.0.10", "region": "us-east-1"}
-        said |= {"munge_key": f"aws-secretsmanager:{SECRET}", "dead_man_s": DEAD_MAN_S, "hard_limit_s": 3600} | more
+    def power_up(self, node, **more):
+        """Power up in Slurm; the user data to launch it with."""
+        said = {"ironburst": 1, "cluster": "lab", "nodes": [node], "conf_server": "10.78.0.10", "hard_limit_s": 3600}
         self.slurm.power_up([node])
         self.until(node, "POWERING_UP")
-        return self.inside("-c", LAUNCH, "launch", self.image, self.subnet, json.dumps(said))
+        return json.dumps(said | more)
 
     def node(self, name):
         return self.slurm.observe().node(name)
@@ -136,6 +144,17 @@ class Lab:
             return node.has("IDLE") and not node.has("POWERING_UP") and not node.has("POWERED_DOWN")
 
         wait_for(registered, 90, f"{name} to register", pause=0.5)
+
+
+class Lab(Rented):
+    """In AWS."""
+
+    image = subnet = ""
+
+    def launch(self, node, **more):
+        """Power up in Slurm, then launch: the instance's id."""
+        said = {"region": "us-east-1", "munge_key": f"aws-secretsmanager:{SECRET}", "dead_man_s": DEAD_MAN_S} | more
+        return self.inside("-c", LAUNCH, "launch", self.image, self.subnet, self.power_up(node, **said))
 
     def state(self, instance):
         return self.inside("-c", LAUNCH, "state", instance)
@@ -199,11 +218,7 @@ def lab():
     try:
         site.spawn([sys.executable, "-m", "lab.aws", "--prefix", site.prefix, "--root", str(site.box.root)], "aws")
         lab = Lab(site)
-        key = secrets.token_hex(48)
-        install(site, "head", "slurmctld", "slurm-client", "munge")
-        put(site, "head", {"/etc/slurm/slurm.conf": CONFIG, "/etc/slurm/cgroup.conf": "CgroupPlugin=disabled\n"})
-        site.ssh("head", f"mkdir -p /var/spool/ironburst/leases; printf {key} > /etc/munge/munge.key")
-        site.ssh("head", "systemctl restart munge slurmctld")
+        key = lab.head()
         site.start_host(spec.cloud(BAKER, "10.90.9.1", "p5.48xlarge"))
         site.wait([BAKER])
         packages = [

@@ -1,6 +1,9 @@
 """Import a program of a role by its path."""
 
 import importlib.util
+import json
+import os
+import subprocess
 import sys
 from pathlib import Path
 
@@ -33,6 +36,20 @@ def _module(file: Path):
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
+
+
+def notice_program(folder: Path, node: str, cloud: Path) -> tuple[subprocess.Popen, Path]:
+    """The program as its unit starts it, and the file with what it tells Slurm. `cloud`: where its module is."""
+    tools, calls = folder / "bin", folder / "calls"
+    tools.mkdir()
+    (tools / "scontrol").write_text(f'#!/bin/sh\necho "$*" >> {calls}\n')
+    (tools / "scontrol").chmod(0o755)
+    (folder / "run/ironburst").mkdir(parents=True)
+    (folder / "run/ironburst/dead-man.json").write_text(json.dumps({"node": node, "scheduler": "slurm"}))
+    path = os.pathsep.join((str(cloud), *sys.path))
+    environment = {**os.environ, "PATH": f"{tools}:{os.environ['PATH']}", "PYTHONPATH": path}
+    program = [sys.executable, str(PLAYBOOKS / "roles/cloud_node/files/ironburst-notice.py")]
+    return subprocess.Popen(program, env=environment, stdout=subprocess.PIPE, text=True), calls
 
 
 def copied_files(objects: dict[str, bytes], prefix: str) -> dict[str, bytes]:

@@ -7,15 +7,12 @@ Machine"; `az keyvault secret set --encoding base64` tags what it stores with fi
 
 import base64
 import json
-import os
 import signal
-import subprocess
-import sys
 import time
 from email.utils import formatdate
 
 import pytest
-from programs import PLAYBOOKS, load
+from programs import PLAYBOOKS, load, notice_program
 
 from ironburst.adapters.azure.api import Api
 from ironburst.adapters.azure.cloud import Azure
@@ -190,19 +187,10 @@ def test_no_proxy_is_asked_for_the_metadata_service(node, join, monkeypatch):
 @pytest.fixture
 def notice(node, tmp_path):
     """The program as its unit starts it, that has asked once, and the file with what it tells Slurm."""
-    tools, calls = tmp_path / "bin", tmp_path / "calls"
-    tools.mkdir()
-    (tools / "scontrol").write_text(f'#!/bin/sh\necho "$*" >> {calls}\n')
-    (tools / "scontrol").chmod(0o755)
-    (tmp_path / "run/ironburst").mkdir(parents=True)
-    (tmp_path / "run/ironburst/dead-man.json").write_text(json.dumps({"node": "nd-1", "scheduler": "slurm"}))
     (tmp_path / "ironburst_cloud.py").write_text(  # as it is, but for its pause
         (FILES / "azure/ironburst_cloud.py").read_text().replace("LOOK_S = 1.0", "LOOK_S = 0.1")
     )
-    path = os.pathsep.join((str(tmp_path), *sys.path))
-    environment = {**os.environ, "PATH": f"{tools}:{os.environ['PATH']}", "PYTHONPATH": path}
-    command = [sys.executable, str(FILES / "ironburst-notice.py")]
-    program = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True)
+    program, calls = notice_program(tmp_path, "nd-1", tmp_path)
     looks(node, 1)
     yield program, calls
     program.kill()

@@ -3,14 +3,11 @@ the controller is killed for ever. Its metadata server, Secret Manager and Compu
 """
 
 import json
-import os
 import signal
-import subprocess
-import sys
 
 import pytest
 from google.auth.credentials import AnonymousCredentials
-from programs import PLAYBOOKS, load
+from programs import PLAYBOOKS, load, notice_program
 
 from ironburst.adapters.google.api import Api
 from ironburst.adapters.google.cloud import Google
@@ -253,18 +250,8 @@ def test_a_node_can_not_end_another_clusters(node, join):
 # ---- the notice
 
 
-def notice(node, tmp_path, status=0):
-    """The program as its unit starts it, and what it tells Slurm."""
-    tools, calls = tmp_path / "bin", tmp_path / "calls"
-    tools.mkdir()
-    (tools / "scontrol").write_text(f'#!/bin/sh\necho "$*" >> {calls}\nexit {status}\n')
-    (tools / "scontrol").chmod(0o755)
-    (tmp_path / "run/ironburst").mkdir(parents=True)
-    (tmp_path / "run/ironburst/dead-man.json").write_text(json.dumps({"node": "a3-1", "scheduler": "slurm"}))
-    path = os.pathsep.join((str(FILES / "google"), *sys.path))
-    environment = {**os.environ, "PATH": f"{tools}:{os.environ['PATH']}", "PYTHONPATH": path}
-    command = [sys.executable, str(FILES / "ironburst-notice.py")]
-    return subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True), calls
+def notice(tmp_path):
+    return notice_program(tmp_path, "a3-1", FILES / "google")
 
 
 def waits(node):
@@ -274,7 +261,7 @@ def waits(node):
 
 @pytest.mark.parametrize("why", ["preempted", "maintenance"])
 def test_a_notice_reaches_slurm_with_the_instance_in_its_reason(node, tmp_path, why):
-    program, calls = notice(node, tmp_path)
+    program, calls = notice(tmp_path)
     waits(node)
     if why == "preempted":
         node.world.preempt(node.me)
@@ -288,7 +275,7 @@ def test_a_notice_reaches_slurm_with_the_instance_in_its_reason(node, tmp_path, 
 def test_a_node_that_is_shut_down_first_asks_why(node, tmp_path, monkeypatch):
     """The soft off may come before the answer."""
     monkeypatch.setattr(node.metadata, "deaf", True)  # a request that waits gets no answer
-    program, calls = notice(node, tmp_path)
+    program, calls = notice(tmp_path)
     waits(node)
     node.world.preempt(node.me)
     program.send_signal(signal.SIGTERM)
@@ -296,7 +283,7 @@ def test_a_node_that_is_shut_down_first_asks_why(node, tmp_path, monkeypatch):
 
 
 def test_a_node_that_is_only_shut_down_says_nothing(node, tmp_path):
-    program, calls = notice(node, tmp_path)
+    program, calls = notice(tmp_path)
     waits(node)
     program.send_signal(signal.SIGTERM)
     assert program.wait(20) == 0 and not calls.exists()

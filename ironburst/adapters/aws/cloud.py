@@ -15,10 +15,10 @@ from typing import Any
 import boto3
 from botocore.config import Config
 
+from ironburst.adapters import at_once
 from ironburst.adapters.aws import errors as aws_errors
 from ironburst.adapters.aws import waiting
 from ironburst.adapters.aws.errors import call
-from ironburst.adapters.launch_at_once import launch_at_once
 from ironburst.nodes import naming
 from ironburst.ports import (
     ALIVE,
@@ -74,7 +74,7 @@ class Aws:
 
     def launch_all(self, requests: Sequence[LaunchRequest]) -> list[list[Instance] | CloudError]:
         """RunInstances for each, in threads of their own: a call takes seconds."""
-        return launch_at_once(requests, self.launch, "RunInstances")
+        return at_once.launches(requests, self.launch, "RunInstances")
 
     def launch(self, request: LaunchRequest) -> list[Instance]:
         """RunInstances, once: all or nothing."""

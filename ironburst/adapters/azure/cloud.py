@@ -9,12 +9,12 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import requests
 
+from ironburst.adapters import at_once
 from ironburst.adapters.answers import read
 from ironburst.adapters.azure import errors, launching, spot
 from ironburst.adapters.azure.api import Api, Json, refused
@@ -23,7 +23,6 @@ from ironburst.adapters.azure.instances import Id, gone, group_in, instance
 from ironburst.adapters.azure.launches import YOUNG_S, GroupLaunches, deleting, tags_of
 from ironburst.adapters.azure.sizes import Sizes
 from ironburst.adapters.azure.troubles import troubles_of
-from ironburst.adapters.launch_at_once import launch_at_once
 from ironburst.nodes import naming
 from ironburst.ports import (
     LAUNCHING,
@@ -35,7 +34,6 @@ from ironburst.ports import (
     OutcomeUnknown,
 )
 
-_THREADS = 8
 _MISSED = 20  # of a list: so many are asked for by their ids at once, the others at the next list
 _SHOWN_S = 3600.0  # an ended one is shown for so long, as by EC2
 _EMPTY_S = 600.0  # a group of a launch that failed is looked at for what is left in it from then on
@@ -78,7 +76,7 @@ class Azure:
 
     def launch_all(self, requests: Sequence[LaunchRequest]) -> list[list[Instance] | CloudError]:
         """Each in a thread of its own. None is waited for to its end: UnderWay, and it is asked for again."""
-        return launch_at_once(requests, self._launch, "virtual_machines.begin_create_or_update")
+        return at_once.launches(requests, self._launch, "virtual_machines.begin_create_or_update")
 
     def _launch(self, request: LaunchRequest) -> list[Instance]:
         launch = launching.of(request, self._api.subscription)
@@ -179,7 +177,7 @@ class Azure:
 
     def described(self, ids: Sequence[str]) -> list[Instance]:
         """By their names, if they are still those."""
-        return [each for each in self._each([Id.of(id) for id in ids], self._one) if each is not None]
+        return [each for each in at_once.each([Id.of(id) for id in ids], self._one) if each is not None]
 
     def _one(self, id: Id) -> Instance | None:
         """None: nothing is known of it."""
@@ -228,21 +226,7 @@ class Azure:
         """
         wanted = [Id.of(id) for id in ids]
         groups = sorted({id.group for id in wanted})
-        refusals = list[CloudError]()
-        ended = set[str]()
-
-        def end(group: str) -> None:
-            try:
-                ended.update(self._end(group, [id for id in wanted if id.group == group]))
-            except CloudError as error:
-                refusals.append(error)
-
-        if groups:
-            with ThreadPoolExecutor(min(_THREADS, len(groups))) as threads:
-                list(threads.map(end, groups))
-        if refusals:
-            raise refusals[0]
-        return ended
+        return at_once.ended(groups, lambda group: self._end(group, [id for id in wanted if id.group == group]))
 
     def _end(self, name: str, ids: Sequence[Id]) -> set[str]:
         """Those of a group that have ended."""
@@ -295,7 +279,7 @@ class Azure:
                 return None if errors.is_missing(error, group) else error
             return None
 
-        for refusal in filter(None, self._each(due, lambda each: put_off(*each))):
+        for refusal in filter(None, at_once.each(due, lambda each: put_off(*each))):
             raise refusal
 
     def spot_prices(self, types: Sequence[str]) -> dict[tuple[str, str], float]:
@@ -319,12 +303,6 @@ class Azure:
         views = {_place(id): view for id, view in self._views().items()}
         wanted = sorted({Id.of(id) for id in ids})
         return [found for id in wanted for found in troubles_of(str(id), views.get((id.group, id.name.lower()), {}))]
-
-    def _each(self, them: Sequence[Any], act: Callable[[Any], Any]) -> list[Any]:
-        if not them:
-            return []
-        with ThreadPoolExecutor(min(_THREADS, len(them))) as threads:
-            return list(threads.map(act, them))
 
 
 def _place(resource_id: str) -> tuple[str, str]:

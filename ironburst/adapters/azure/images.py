@@ -23,7 +23,7 @@ from ironburst.adapters.azure.launches import GroupLaunches
 from ironburst.adapters.azure.sizes import Sizes
 from ironburst.nodes import azure as names
 from ironburst.nodes import naming
-from ironburst.ports import Cloud, CloudError, Instance, LaunchRequest, OutcomeUnknown
+from ironburst.ports import Cloud, CloudError, Instance, OutcomeUnknown
 from ironburst.ports.images import Build, Image
 
 BUILD, IMAGE = "image-build", "image"
@@ -105,19 +105,7 @@ class AzureImages:
         """As a launch of one node: of another size than the pool's it has not its capacity, and never its fabric."""
         place = dict(build.place) | {"vm_size": build.instance_type, "infiniband": False, "identity_id": ""}
         place |= {"os_disk_gb": build.root_gb} | ({} if build.as_nodes else {"capacity_reservation_group": ""})
-        request = LaunchRequest(
-            token=build.token,
-            cluster=build.cluster,
-            pool=build.pool,
-            launch=BUILD,
-            zone=build.zone,
-            market=build.market,
-            count=1,
-            image_id=build.base_image,
-            user_data=build.user_data,
-            place=place,
-        )
-        made = launching.of(request, self._api.subscription)
+        made = launching.of(build.request(BUILD, place), self._api.subscription)
         bodies = tuple(_of_build(body, build.base_image) for body in made.bodies)
         until = {launching.UNTIL: launching.moment(self._now() + LONGEST_S)}
         return replace(made, tags=_tags_of_build(made.tags) | until, bodies=bodies)

@@ -11,11 +11,11 @@ import contextlib
 import itertools
 import time
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NoReturn
 
 from azure.core import MatchConditions
 
+from ironburst.adapters import at_once
 from ironburst.adapters.answers import read
 from ironburst.adapters.azure import errors, launching, reservations
 from ironburst.adapters.azure.api import Api, Json
@@ -32,7 +32,6 @@ from ironburst.ports import (
 )
 
 _PUT = "virtual_machines.begin_create_or_update"
-_THREADS = 8
 _LOOKS_S = (0.5, 1.0, 1.5)  # after which a new launch is looked at: most refusals come so soon
 _NEW_S = 10.0
 _LEFT_S = 300.0  # a launch that isn't whole, and at which nobody has worked for so long, is nobody's
@@ -132,8 +131,7 @@ class GroupLaunches:
             except (CloudError, _Failed) as error:
                 return error
 
-        with ThreadPoolExecutor(_THREADS) as threads:
-            answers = list(threads.map(one, range(len(launch.names))))
+        answers = at_once.each(range(len(launch.names)), one)
         failed = [each.cause for each in answers if isinstance(each, _Failed)]
         if failed:
             self._fail(group, failed, launch)

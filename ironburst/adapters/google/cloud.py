@@ -7,10 +7,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from typing import Any
 
+from ironburst.adapters import at_once
 from ironburst.adapters.answers import read
 from ironburst.adapters.google import errors, launching
 from ironburst.adapters.google.api import Api, Json, refused
@@ -18,7 +17,6 @@ from ironburst.adapters.google.instances import Id, ended, instance, provisional
 from ironburst.adapters.google.launches import Launches, under_way
 from ironburst.adapters.google.spot import SpotPrices
 from ironburst.adapters.google.troubles import troubles_of
-from ironburst.adapters.launch_at_once import launch_at_once
 from ironburst.ports import (
     LAUNCHING,
     CloudError,
@@ -31,7 +29,6 @@ from ironburst.ports import (
     TooExpensive,
 )
 
-_THREADS = 8
 _LIST = "instances.aggregatedList"
 _YOUNG_S = 3600.0  # an operation of a launch is over by then, and its state is asked for no more
 _MISSED = 20  # of a list: so many are asked for by their ids at once, the others at the next list
@@ -82,7 +79,7 @@ class Google:
 
     def launch_all(self, requests: Sequence[LaunchRequest]) -> list[list[Instance] | CloudError]:
         """Each in a thread of its own. None is waited for to its end: UnderWay, and it is asked for again."""
-        return launch_at_once(requests, self._launch, "instances.bulkInsert")
+        return at_once.launches(requests, self._launch, "instances.bulkInsert")
 
     def _launch(self, request: LaunchRequest) -> list[Instance]:
         return self._launches.launch(launching.of(request), lambda: self._affordable(request))
@@ -139,7 +136,7 @@ class Google:
 
     def described(self, ids: Sequence[str]) -> list[Instance]:
         """By their numbers, which no other instance will ever have."""
-        return [each for each in self._each([Id.of(id) for id in ids], self._one) if each is not None]
+        return [each for each in at_once.each([Id.of(id) for id in ids], self._one) if each is not None]
 
     def _one(self, id: Id) -> Instance | None:
         """None: nothing is known of it."""
@@ -180,20 +177,7 @@ class Google:
 
     def terminate(self, ids: Sequence[str]) -> set[str]:
         """Deletes each. One that is on its way out may cost money until it is gone: it isn't among those returned."""
-        refusals = list[CloudError]()
-        ended = set[str]()
-
-        def end(id: Id) -> None:
-            try:
-                if self._deleted(id):
-                    ended.add(str(id))
-            except CloudError as error:
-                refusals.append(error)
-
-        self._each([Id.of(id) for id in ids], end)
-        if refusals:
-            raise refusals[0]
-        return ended
+        return at_once.ended([Id.of(id) for id in ids], lambda id: {str(id)} if self._deleted(id) else set())
 
     def _deleted(self, id: Id) -> bool:
         """Whether it has ended by Google's word."""
@@ -237,9 +221,3 @@ class Google:
         zones = sorted({Id.of(id).zone for id in wanted})
         raw = [each for zone in zones for each in self._api.listed("instances", zone, f"labels.{launching.LEASE}:*")]
         return [found for each in raw for found in troubles_of(each) if found.instance_id in wanted]
-
-    def _each(self, ids: Sequence[Id], act: Callable[[Id], Any]) -> list[Any]:
-        if not ids:
-            return []
-        with ThreadPoolExecutor(min(_THREADS, len(ids))) as threads:
-            return list(threads.map(act, ids))

@@ -20,7 +20,7 @@ from ironburst.adapters.google.api import Api, Json, refused
 from ironburst.adapters.google.cloud import Google
 from ironburst.adapters.google.instances import Id, instance, tail
 from ironburst.adapters.google.launches import Launches
-from ironburst.ports import CloudError, Instance, LaunchRequest, OutcomeUnknown
+from ironburst.ports import CloudError, Instance, OutcomeUnknown
 from ironburst.ports.images import Build, Image
 
 CALLS = {
@@ -193,19 +193,7 @@ def _launch(build: Build) -> launching.Launch:
     if not build.as_nodes:
         place |= {"network_interfaces": place["network_interfaces"][:1], "local_ssds": 0, "boot_disk_mb_s": None}
         place |= {"boot_disk_type": "pd-balanced", "reservation": "", "reservation_bound": False}
-    request = LaunchRequest(
-        token=build.token,
-        cluster=build.cluster,
-        pool=build.pool,
-        launch=BUILD,
-        zone=build.zone,
-        market=build.market,
-        count=1,
-        image_id=build.base_image,
-        user_data=build.user_data,
-        place=place,
-    )
-    made = launching.of(request)
+    made = launching.of(build.request(BUILD, place))
     properties = made.body["instanceProperties"]
     boot = properties["disks"][0]["initializeParams"]
     for labelled in (properties, boot):

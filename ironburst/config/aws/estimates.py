@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ironburst import catalog
-from ironburst.config.aws import declared, subnets
+from ironburst.config.aws import subnets
 from ironburst.config.aws.models import AwsCloud
 from ironburst.config.aws.network_models import ENDPOINTS, HallLink
 from ironburst.config.estimate import HOURS_PER_MONTH, Estimate
@@ -19,7 +19,7 @@ WAY_OUT: dict[str, catalog.NetworkItem] = {
 
 def running(config: ClusterConfig) -> list[Estimate]:
     """What costs money all the time in AWS beside nodes."""
-    if not (cloud := declared.of(config)):
+    if not (cloud := config.cloud_by_class(AwsCloud)):
         return []
     costs = [network(cloud)] if not cloud.network.existing else []
     return costs + ([eks(cloud)] if config.kubernetes and config.kubernetes.eks else [])

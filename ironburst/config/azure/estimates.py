@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from ironburst.catalog.azure.prices import NetworkItem, network_price
-from ironburst.config.azure import declared
 from ironburst.config.azure.models import AzureCloud
-from ironburst.config.estimate import HOURS_PER_MONTH, Estimate, NetworkPart, of_network
+from ironburst.config.estimate import Estimate, of_network
 from ironburst.config.models import ClusterConfig
 
 WAY_OUT: dict[str, NetworkItem] = {"vpn": "vpn-out", "expressroute": "expressroute-out"}
@@ -13,7 +12,7 @@ WAY_OUT: dict[str, NetworkItem] = {"vpn": "vpn-out", "expressroute": "expressrou
 
 def running(config: ClusterConfig) -> list[Estimate]:
     """What costs money all the time in Azure beside nodes."""
-    cloud = declared.of(config)
+    cloud = config.cloud_by_class(AzureCloud)
     return [network(cloud)] if cloud and not cloud.network.existing else []
 
 
@@ -31,10 +30,4 @@ def network(cloud: AzureCloud) -> Estimate:
     }
     for kind in dict.fromkeys(link.kind for link in links):
         parts += [(f"{kind} gateway", 1, gateway[kind]), ("", 1, "public-address")]
-    for link in links:
-        if link.gb_per_month:
-            said = f"{link.gb_per_month:,g} GB a month to {link.hall}"
-            parts.append((said, link.gb_per_month / HOURS_PER_MONTH, WAY_OUT[link.kind]))
-    data += [(f"to {link.hall}", WAY_OUT[link.kind]) for link in links if link.gb_per_month is None]
-    priced = [NetworkPart(called, count, item, network_price(item)) for called, count, item in parts]
-    return of_network(priced, [(called, network_price(item)) for called, item in data])
+    return of_network(parts, data, [(link, WAY_OUT[link.kind]) for link in links], network_price)

@@ -4,9 +4,6 @@ resource; tags and names are no part of a condition, so a launch is a resource g
 
 from __future__ import annotations
 
-from ironburst.config.models import ClusterConfig
-
-STORE = "azure-keyvault"
 _GROUPS = "Microsoft.Resources/subscriptions/resourceGroups"
 LOOKING = (
     "Microsoft.Authorization/permissions/read",
@@ -84,15 +81,3 @@ PREVIEWING = (
     f"{_GROUPS}/read",
 )
 """of CI: what a refresh of the stack's resources reads"""
-
-
-def secrets(config: ClusterConfig) -> list[tuple[str, str]]:
-    """(vault, name) of those that rented nodes read."""
-    named = set[tuple[str, str]]()
-    for scheduler in (config.scheduler, *config.other_schedulers):
-        for key in ("munge_key", "join_token"):
-            scheme, _, rest = str(getattr(scheduler, key, None) or "").partition(":")
-            if scheme == STORE:
-                vault, _, name = rest.partition("#")[0].partition("/")
-                named.add((vault, name))
-    return sorted(named)

@@ -7,28 +7,33 @@ from __future__ import annotations
 from datetime import datetime
 
 from ironburst.config.burst_models import Burst
-from ironburst.config.checks.common import Findings
-from ironburst.config.cloud_models import Bought, Pool
+from ironburst.config.checks.common import Findings, Place
+from ironburst.config.cloud_models import Bought, Cloud, Pool
 from ironburst.config.finding import Finding, path_of
 from ironburst.config.types import duration_text
 
+OVER = "the pool's capacity ended at {}; nothing can be rented in it"
 ZONE_MISSING = "has no time zone; write for example 2026-12-01T11:30:00Z"
-Place = tuple[str | int, ...]
 
 
-def over(at: Place, pool: Pool, now: datetime) -> Findings:
-    """Capacity that is taken back by `now`. `at`: the pool's place in the file."""
+def over(cloud: Cloud | None, now: datetime) -> Findings:
+    """Capacity of pools that is taken back by `now`."""
+    for p, pool in enumerate(cloud.pools if cloud else ()):
+        yield from _over(("cloud", "pools", p), pool, now)
+
+
+def _over(at: Place, pool: Pool, now: datetime) -> Findings:
     if pool.block:
         yield from _block((*at, pool.block_key), pool.block, now)
     if pool.capacity_ends and pool.block:
         message = f"stands beside {pool.block_key}, whose own end counts; leave it out"
         yield Finding(path_of(*at, "capacity_ends"), str(pool.capacity_ends), "capacity", message)
     elif pool.capacity_ends:
-        yield from _ended(path_of(*at, "capacity_ends"), pool.capacity_ends, now)
+        yield from ended(path_of(*at, "capacity_ends"), pool.capacity_ends, now)
 
 
 def _block(at: Place, bought: Bought, now: datetime) -> Findings:
-    yield from _ended(path_of(*at, "ends"), bought.ends, now)
+    yield from ended(path_of(*at, "ends"), bought.ends, now)
     if bought.starts and bought.starts.tzinfo is None:
         yield Finding(path_of(*at, "starts"), str(bought.starts), "time-zone", ZONE_MISSING)
     elif bought.starts and bought.ends.tzinfo and bought.starts >= bought.ends:
@@ -36,11 +41,12 @@ def _block(at: Place, bought: Bought, now: datetime) -> Findings:
         yield Finding(path_of(*at, "starts"), str(bought.starts), "order", message)
 
 
-def _ended(path: str, ends: datetime, now: datetime) -> Findings:
+def ended(path: str, ends: datetime, now: datetime, over: str = OVER) -> Findings:
+    """An end that is over by `now`, or has no time zone. `over`: the message, with {} where the end is written."""
     if ends.tzinfo is None:
         yield Finding(path, str(ends), "time-zone", ZONE_MISSING)
     elif ends <= now:
-        yield Finding(path, str(ends), "over", f"the pool's capacity ended at {ends}; nothing can be rented in it")
+        yield Finding(path, str(ends), "over", over.format(ends))
 
 
 def markets(at: Place, pool: Pool) -> Findings:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import functools
 import ipaddress
-from collections.abc import Callable, Iterator
+import re
+from collections.abc import Callable, Iterator, Sequence
+from typing import TypeVar
 
 from ironburst import catalog
 from ironburst.config.cloud_models import Cloud, Group, Pool
@@ -16,6 +18,9 @@ from ironburst.config.scheduler_models import Scheduler
 Findings = Iterator[Finding]
 At = Callable[..., str]
 """The path in the file of a key of one section: at("bmc", "addresses", 0)."""
+Place = tuple[str | int, ...]
+G = TypeVar("G", bound=Group)
+P = TypeVar("P", bound=Pool)
 
 
 def owned_nodes(config: ClusterConfig) -> Iterator[tuple[At, Hall, Nodes]]:
@@ -54,6 +59,12 @@ def pools(config: ClusterConfig) -> Iterator[tuple[At, Pool]]:
     yield from ((at, nodes) for at, nodes in cloud_nodes(config) if isinstance(nodes, Pool))
 
 
+def places(groups: Sequence[G], pools: Sequence[P]) -> Iterator[tuple[Place, G | P]]:
+    """Groups and pools of `cloud`, each with its place in the file."""
+    yield from ((("cloud", "groups", g), group) for g, group in enumerate(groups))
+    yield from ((("cloud", "pools", p), pool) for p, pool in enumerate(pools))
+
+
 def readable(cloud: Cloud, path: str, reference: str) -> Findings:
     """A finding where a secret isn't in the store that the cloud's nodes can read."""
     if reference.partition(":")[0] != cloud.store:
@@ -68,6 +79,19 @@ def unknown(path: str, name: str, lookup: Callable[[str], object]) -> Findings:
         lookup(name)
     except catalog.Unknown as error:
         yield Finding(path, name, "unknown", str(error))
+
+
+def architecture(cloud: Cloud | None, arm: re.Pattern[str], advice: str = "") -> Findings:
+    """An image that boots on none of its nodes. `arm`: matches types with Arm's processors; `advice`: the message's
+    end.
+    """
+    build = cloud.images.build_type if cloud else None
+    for pool in cloud.pools if cloud and build else ():
+        if build and any(bool(arm.fullmatch(name)) != bool(arm.fullmatch(build)) for name in pool.types):
+            arms = "Arm" if arm.fullmatch(build) else "x86"
+            message = f"{build} is of {arms}, and pool {pool.name} isn't: its image would boot on none of its nodes"
+            yield Finding(path_of("cloud", "images", "build_type"), build, "architecture", message + advice)
+            return
 
 
 def unroutable(address: str) -> bool:

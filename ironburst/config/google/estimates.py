@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from ironburst.catalog.google.prices import NetworkItem, network_price
-from ironburst.config.estimate import HOURS_PER_MONTH, Estimate, NetworkPart, of_network
-from ironburst.config.google import declared
+from ironburst.config.estimate import Estimate, of_network
 from ironburst.config.google.models import GoogleCloud
 from ironburst.config.models import ClusterConfig
 
@@ -15,7 +14,7 @@ TUNNELS = 2
 
 def running(config: ClusterConfig) -> list[Estimate]:
     """What costs money all the time in Google Cloud beside nodes."""
-    cloud = declared.of(config)
+    cloud = config.cloud_by_class(GoogleCloud)
     return [network(cloud)] if cloud and not cloud.network.existing else []
 
 
@@ -33,10 +32,4 @@ def network(cloud: GoogleCloud) -> Estimate:
     attachments = sum(len(link.interconnects) for link in links)
     parts += [(f"{tunnels} VPN tunnels", tunnels, "vpn-tunnel")] if tunnels else []
     parts += [(f"{attachments} VLAN attachments", attachments, "vlan-attachment")] if attachments else []
-    for link in links:
-        if link.gb_per_month:
-            said = f"{link.gb_per_month:,g} GB a month to {link.hall}"
-            parts.append((said, link.gb_per_month / HOURS_PER_MONTH, WAY_OUT[link.kind]))
-    data += [(f"to {link.hall}", WAY_OUT[link.kind]) for link in links if link.gb_per_month is None]
-    priced = [NetworkPart(called, count, item, network_price(item)) for called, count, item in parts]
-    return of_network(priced, [(called, network_price(item)) for called, item in data])
+    return of_network(parts, data, [(link, WAY_OUT[link.kind]) for link in links], network_price)

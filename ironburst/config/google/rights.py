@@ -5,10 +5,8 @@ Pure. What each is for: docs/adr/0128.
 from __future__ import annotations
 
 from ironburst.config.google.models import GoogleCloud, GoogleGroup, GooglePool
-from ironburst.config.models import ClusterConfig
 from ironburst.nodes import naming
 
-STORE = "google-secretmanager"
 INSTANCE = "compute.googleapis.com/Instance"
 ENDING = ("compute.instances.delete",)
 """of a rented node, and of the controller; on the cluster's rented instances alone"""
@@ -88,15 +86,3 @@ def of_data(place: str) -> tuple[str, str]:
     if not prefix:
         return bucket, ""
     return bucket, f'resource.name == "{named}" || resource.name.startsWith("{named}/objects/{prefix}/")'
-
-
-def secrets(config: ClusterConfig) -> list[tuple[str, str]]:
-    """(project, name) of those that rented nodes read."""
-    named = set[tuple[str, str]]()
-    for scheduler in (config.scheduler, *config.other_schedulers):
-        for key in ("munge_key", "join_token"):
-            scheme, _, rest = str(getattr(scheduler, key, None) or "").partition(":")
-            if scheme == STORE:
-                project, _, name = rest.partition("#")[0].partition("/")
-                named.add((project, name))
-    return sorted(named)

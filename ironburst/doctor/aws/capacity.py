@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from ironburst.config.aws.models import AwsGroup, AwsPool
 from ironburst.doctor.aws.account import IamQuestion, Reservation
 from ironburst.doctor.aws.site import PUBLISH, AwsSite, Reserved, markets_of, reserved
-from ironburst.doctor.checks import CheckResult, State, answered
+from ironburst.doctor.checks import CheckResult, State, answered, judged
 from ironburst.doctor.rented import most, zones_of
 
 CHECK = "capacity"
@@ -113,12 +113,9 @@ def _reservation(site: AwsSite, who: str, nodes: AwsGroup | AwsPool, held: Reser
         seen = f"there is no such reservation in {site.cloud.region}"
         yield CheckResult(CHECK, looked_at, "fail", seen, "name one of this account and region, or leave it out")
         return
-    wrong = list(_wrong(nodes, held, real))
-    for state, seen, todo in wrong:
-        yield CheckResult(CHECK, looked_at, state, seen, todo)
-    if not wrong:
-        window = f" until {real.ends:%Y-%m-%d %H:%M} UTC" if real.ends else ""
-        yield CheckResult(CHECK, looked_at, "ok", f"active, {real.count} {real.instance_type} in {real.zone}{window}")
+    window = f" until {real.ends:%Y-%m-%d %H:%M} UTC" if real.ends else ""
+    fine = f"active, {real.count} {real.instance_type} in {real.zone}{window}"
+    yield from judged(CHECK, looked_at, _wrong(nodes, held, real), fine)
 
 
 def _wrong(nodes: AwsGroup | AwsPool, held: Reserved, real: Reservation) -> Iterator[tuple[State, str, str]]:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from ironburst.doctor.aws import billing, capacity, identity, images, link, orphans, quotas, rights, secret, zones
 from ironburst.doctor.aws.site import AwsSite
-from ironburst.doctor.checks import Check, CheckResult, Unasked, run
+from ironburst.doctor.checks import Check, CheckResult, run_after
 
 CHECKS: tuple[Check[AwsSite], ...] = (
     quotas.check,
@@ -23,9 +23,4 @@ CHECKS: tuple[Check[AwsSite], ...] = (
 
 def check(site: AwsSite) -> Iterator[CheckResult]:
     """Every finding as it comes. Without credentials or an answer to who we are, nothing else is asked."""
-    try:
-        yield from identity.check(site)
-    except Unasked as error:
-        yield CheckResult(identity.CHECK, "caller", "unknown", error.seen, error.todo)
-        return
-    yield from run(CHECKS, site)
+    yield from run_after(identity.check, identity.CHECK, "caller", CHECKS, site)

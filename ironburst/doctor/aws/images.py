@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from ironburst.config.aws.models import AwsGroup, AwsPool
 from ironburst.doctor.aws.account import ImageFacts, TypeFacts
 from ironburst.doctor.aws.site import AwsSite
-from ironburst.doctor.checks import CheckResult, State, answered
+from ironburst.doctor.checks import CheckResult, State, answered, judged
 from ironburst.nodes.naming import image_parameter
 
 CHECK = "images"
@@ -39,12 +39,8 @@ def _of(site: AwsSite, who: str, nodes: AwsGroup | AwsPool) -> Iterator[CheckRes
         yield CheckResult(CHECK, looked_at, "fail", seen, todo)
         return
     facts = site.account.types(nodes.types)
-    wrong = list(_wrong(site, nodes, image, facts))
-    for state, seen, todo in wrong:
-        yield CheckResult(CHECK, looked_at, state, seen, todo)
-    if not wrong:
-        seen = f"{image.architecture}, root {image.root_device} of {image.root_gb} GiB, owner {image.owner}"
-        yield CheckResult(CHECK, looked_at, "ok", seen)
+    seen = f"{image.architecture}, root {image.root_device} of {image.root_gb} GiB, owner {image.owner}"
+    yield from judged(CHECK, looked_at, _wrong(site, nodes, image, facts), seen)
 
 
 def _bake(pool: AwsPool) -> str:

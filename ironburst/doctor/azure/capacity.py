@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ironburst.doctor.azure.site import AzureSite, Nodes, zones_of
-from ironburst.doctor.checks import CheckResult, State, answered
+from ironburst.doctor.checks import CheckResult, State, answered, judged
 from ironburst.doctor.rented import markets_of, most, spot
 
 CHECK = "capacity"
@@ -40,10 +40,8 @@ def _offered(site: AzureSite, who: str, nodes: Nodes) -> Iterator[CheckResult]:
             elif zone and zone not in facts.zones:
                 zones = ", ".join(sorted(facts.zones)) or "none"
                 wrong.append((f"{where} has no {name}; zones that do: {zones}", f"declare such a zone at {who}"))
-    for seen, todo in wrong:
-        yield CheckResult(CHECK, who, "fail", seen, todo)
-    if not wrong:
-        yield CheckResult(CHECK, who, "ok", f"{site.cloud.region} offers {', '.join(nodes.types)}")
+    failed: list[tuple[State, str, str]] = [("fail", seen, todo) for seen, todo in wrong]
+    yield from judged(CHECK, who, failed, f"{site.cloud.region} offers {', '.join(nodes.types)}")
 
 
 def _reservation(site: AzureSite, who: str, nodes: Nodes, group: str) -> Iterator[CheckResult]:
@@ -65,7 +63,4 @@ def _reservation(site: AzureSite, who: str, nodes: Nodes, group: str) -> Iterato
     elif count < most(nodes):
         todo = f"declare {count} at {who}, or have it enlarged"
         wrong.append(("warn", f"it has {count} places, and {most(nodes)} nodes are declared", todo))
-    for state, seen, todo in wrong:
-        yield CheckResult(CHECK, what, state, seen, todo)
-    if not wrong:
-        yield CheckResult(CHECK, what, "ok", f"{count} places, {held.taken} in use")
+    yield from judged(CHECK, what, wrong, f"{count} places, {held.taken} in use")

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from ironburst.doctor.azure import capacity, images, orphans, providers, quotas, reaper, rights
 from ironburst.doctor.azure.site import AzureSite
-from ironburst.doctor.checks import Check, CheckResult, Unasked, run
+from ironburst.doctor.checks import Check, CheckResult, run_after
 
 CHECKS: tuple[Check[AzureSite], ...] = (
     rights.check,
@@ -20,9 +20,4 @@ CHECKS: tuple[Check[AzureSite], ...] = (
 
 def check(site: AzureSite) -> Iterator[CheckResult]:
     """Every finding as it comes. Where nobody answers which providers are registered, nothing else is asked."""
-    try:
-        yield from providers.check(site)
-    except Unasked as error:
-        yield CheckResult(providers.CHECK, site.cloud.subscription, "unknown", error.seen, error.todo)
-        return
-    yield from run(CHECKS, site)
+    yield from run_after(providers.check, providers.CHECK, site.cloud.subscription, CHECKS, site)

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ironburst.config.azure.models import AzureGroup
-from ironburst.doctor.azure.site import AzureSite, Nodes, kinds
+from ironburst import catalog
+from ironburst.catalog.azure.sizes import size
+from ironburst.doctor.azure.site import AzureSite, Nodes
 from ironburst.doctor.azure.subscription import ImageVersion
-from ironburst.doctor.checks import CheckResult, State, answered
+from ironburst.doctor.checks import CheckResult, State, answered, judged
+from ironburst.doctor.rented import image_of
 
 CHECK = "images"
 
@@ -19,18 +21,12 @@ def check(site: AzureSite) -> Iterator[CheckResult]:
 
 
 def _of(site: AzureSite, who: str, nodes: Nodes) -> Iterator[CheckResult]:
-    fixed = isinstance(nodes, AzureGroup)
-    reference = nodes.image if isinstance(nodes, AzureGroup) else site.cloud.image_place(site.config.name, nodes.name)
-    another = f"declare another at {who}" if fixed else f"bake one: ironburst image {nodes.name}"
+    reference, another = image_of(site.cloud, site.config.name, who, nodes)
     what, image = f"image of {who}", site.subscription.image(reference)
     if image is None:
         yield CheckResult(CHECK, what, "fail", f"{reference} isn't there, or has no version that counts", another)
         return
-    wrong = list(_wrong(nodes, image, another))
-    for state, seen, todo in wrong:
-        yield CheckResult(CHECK, what, state, seen, todo)
-    if not wrong:
-        yield CheckResult(CHECK, what, "ok", image.name)
+    yield from judged(CHECK, what, _wrong(nodes, image, another), image.name)
 
 
 def _wrong(nodes: Nodes, image: ImageVersion, another: str) -> Iterator[tuple[State, str, str]]:
@@ -41,6 +37,6 @@ def _wrong(nodes: Nodes, image: ImageVersion, another: str) -> Iterator[tuple[St
         yield "fail", f"{image.name} needs {image.disk_gb} GB, and root_disk_gb is {nodes.root_disk_gb}", todo
     if image.generation == "V1":
         yield "fail", f"{image.name} is of generation 1, and H100 and later sizes boot generation 2 alone", another
-    for kind in kinds(nodes):
+    for kind in catalog.known(nodes.types, size):
         if image.architecture and image.architecture != kind.architecture:
             yield "fail", f"{image.name} is of {image.architecture}, and {kind.name} of {kind.architecture}", another

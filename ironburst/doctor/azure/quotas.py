@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from ironburst.doctor.azure.site import AzureSite, Nodes, kinds
+from ironburst import catalog
+from ironburst.catalog.azure.sizes import size
+from ironburst.doctor.azure.site import AzureSite, Nodes
 from ironburst.doctor.azure.subscription import CoreQuota, SizeFacts
 from ironburst.doctor.checks import CheckResult, answered
 from ironburst.doctor.rented import markets_of, most
@@ -41,7 +43,7 @@ def needs(site: AzureSite, sizes: Mapping[str, SizeFacts]) -> dict[str, int]:
 def _vcpus(nodes: Nodes, sizes: Mapping[str, SizeFacts]) -> dict[str, int]:
     """Of one node, by family; of several sizes of a family the most."""
     found: dict[str, int] = {}
-    for kind in kinds(nodes):
+    for kind in catalog.known(nodes.types, size):
         facts = sizes.get(kind.name.lower())
         family = facts.family if facts else kind.family
         found[family] = max(found.get(family, 0), facts.vcpus if facts else kind.vcpus or 0)

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
 
-from ironburst import catalog
-from ironburst.catalog.azure.sizes import Size, size
 from ironburst.config.azure.models import AzureCloud, AzureGroup, AzurePool
 from ironburst.config.models import ClusterConfig
 from ironburst.doctor import rented
@@ -37,12 +34,3 @@ def zones_of(nodes: Nodes) -> list[str]:
     """The numbers of the zones that they may be in; empty: in none."""
     zones = [nodes.zone] if isinstance(nodes, AzureGroup) else list(nodes.zones)
     return [zone.rpartition("-")[2] if "-" in zone else "" for zone in zones]
-
-
-def kinds(nodes: Nodes) -> Iterator[Size]:
-    """Their sizes that the catalogue knows."""
-    for name in nodes.types:
-        try:
-            yield size(name)
-        except catalog.Unknown:
-            continue

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ironburst.doctor.checks import CheckResult, State, answered
+from ironburst.doctor.checks import CheckResult, State, answered, judged
 from ironburst.doctor.google.site import GoogleSite, Nodes
 from ironburst.doctor.rented import markets_of, most, spot, zones_of
 
@@ -62,7 +62,4 @@ def _reservation(site: GoogleSite, who: str, nodes: Nodes, name: str) -> Iterato
     if held.count < most(nodes):
         seen = f"it has {held.count} machines, and {most(nodes)} are declared"
         wrong.append(("warn", seen, f"declare {held.count} at {who}, or have it enlarged"))
-    for state, seen, todo in wrong:
-        yield CheckResult(CHECK, what, state, seen, todo)
-    if not wrong:
-        yield CheckResult(CHECK, what, "ok", f"{held.count} x {held.machine_type}, {held.in_use} in use")
+    yield from judged(CHECK, what, wrong, f"{held.count} x {held.machine_type}, {held.in_use} in use")

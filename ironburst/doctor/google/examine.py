@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ironburst.doctor.checks import Check, CheckResult, Unasked, run
+from ironburst.doctor.checks import Check, CheckResult, run_after
 from ironburst.doctor.google import capacity, images, orphans, quotas, rights, services
 from ironburst.doctor.google.site import GoogleSite
 
@@ -19,9 +19,4 @@ CHECKS: tuple[Check[GoogleSite], ...] = (
 
 def check(site: GoogleSite) -> Iterator[CheckResult]:
     """Every finding as it comes. Where nobody answers which APIs are enabled, nothing else is asked."""
-    try:
-        yield from services.check(site)
-    except Unasked as error:
-        yield CheckResult(services.CHECK, site.cloud.project, "unknown", error.seen, error.todo)
-        return
-    yield from run(CHECKS, site)
+    yield from run_after(services.check, services.CHECK, site.cloud.project, CHECKS, site)

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 from ironburst import catalog
 from ironburst.catalog.google.machine_types import machine_type
-from ironburst.config.google.models import GoogleGroup
-from ironburst.doctor.checks import CheckResult, State, answered
+from ironburst.doctor.checks import CheckResult, State, answered, judged
 from ironburst.doctor.google.project import ImageFacts
 from ironburst.doctor.google.site import GoogleSite, Nodes
+from ironburst.doctor.rented import image_of
 
 CHECK = "images"
 
@@ -21,18 +21,12 @@ def check(site: GoogleSite) -> Iterator[CheckResult]:
 
 
 def _of(site: GoogleSite, who: str, nodes: Nodes) -> Iterator[CheckResult]:
-    fixed = isinstance(nodes, GoogleGroup)
-    reference = nodes.image if isinstance(nodes, GoogleGroup) else site.cloud.image_place(site.config.name, nodes.name)
-    another = f"declare another at {who}" if fixed else f"bake one: ironburst image {nodes.name}"
+    reference, another = image_of(site.cloud, site.config.name, who, nodes)
     what, image = f"image of {who}", site.project.image(reference)
     if image is None:
         yield CheckResult(CHECK, what, "fail", f"{reference} isn't there, or isn't shared with this project", another)
         return
-    wrong = list(_wrong(nodes, image, another))
-    for state, seen, todo in wrong:
-        yield CheckResult(CHECK, what, state, seen, todo)
-    if not wrong:
-        yield CheckResult(CHECK, what, "ok", f"{image.name}, {image.disk_gb} GB")
+    yield from judged(CHECK, what, _wrong(nodes, image, another), f"{image.name}, {image.disk_gb} GB")
 
 
 def _wrong(nodes: Nodes, image: ImageFacts, another: str) -> Iterator[tuple[State, str, str]]:
@@ -41,10 +35,6 @@ def _wrong(nodes: Nodes, image: ImageFacts, another: str) -> Iterator[tuple[Stat
     if image.disk_gb > nodes.root_disk_gb:
         todo = f"write root_disk_gb: {image.disk_gb} or more"
         yield "fail", f"{image.name} needs {image.disk_gb} GB, and root_disk_gb is {nodes.root_disk_gb}", todo
-    for name in nodes.types:
-        try:
-            arch = machine_type(name).architecture
-        except catalog.Unknown:
-            continue
-        if image.architecture and image.architecture != arch:
-            yield "fail", f"{image.name} is of {image.architecture}, and {name} of {arch}", another
+    for kind in catalog.known(nodes.types, machine_type):
+        if image.architecture and image.architecture != kind.architecture:
+            yield "fail", f"{image.name} is of {image.architecture}, and {kind.name} of {kind.architecture}", another

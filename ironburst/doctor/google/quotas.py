@@ -10,7 +10,7 @@ import math
 from collections.abc import Iterator, Mapping
 
 from ironburst import catalog
-from ironburst.catalog.google.machine_types import MachineType, machine_type
+from ironburst.catalog.google.machine_types import machine_type
 from ironburst.doctor.checks import CheckResult, answered
 from ironburst.doctor.google.project import Quota
 from ironburst.doctor.google.site import GoogleSite, Nodes
@@ -68,18 +68,10 @@ def needs(site: GoogleSite) -> dict[tuple[str, str], int]:
 def _gpus(nodes: Nodes) -> dict[str, int]:
     """Of one node, by model; of several types the most."""
     found: dict[str, int] = {}
-    for kind in _kinds(nodes):
+    for kind in catalog.known(nodes.types, machine_type):
         model = kind.gpu_model or ""
         found[model] = max(found.get(model, 0), math.ceil(kind.gpu_count * (kind.gpu_fraction or 1)))
     return found
-
-
-def _kinds(nodes: Nodes) -> Iterator[MachineType]:
-    for name in nodes.types:
-        try:
-            yield machine_type(name)
-        except catalog.Unknown:
-            continue
 
 
 def _disks_gb(site: GoogleSite) -> int:
@@ -87,7 +79,8 @@ def _disks_gb(site: GoogleSite) -> int:
     return sum(
         nodes.root_disk_gb * most(nodes)
         for _, nodes in site.nodes
-        if nodes.root_disk_type != "hyperdisk-balanced" and not any(kind.hyperdisk_only for kind in _kinds(nodes))
+        if nodes.root_disk_type != "hyperdisk-balanced"
+        and not any(kind.hyperdisk_only for kind in catalog.known(nodes.types, machine_type))
     )
 
 

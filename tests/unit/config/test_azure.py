@@ -3,7 +3,7 @@
 import ipaddress
 import re
 from copy import deepcopy
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -15,16 +15,15 @@ from ironburst.catalog.tables import table
 from ironburst.config import estimates, prices
 from ironburst.config.azure import rights, subnets, up_role
 from ironburst.config.checks import check
-from ironburst.config.load import ConfigError, from_value
+from ironburst.config.load import from_value
 from ironburst.document import PoolZone, parse
 from ironburst.document.azure import AzurePlace
 from ironburst.document.build import CloudInstance, Observed, build
 from ironburst.document.places import UNKNOWN
 from ironburst.nodes import azure as names
 from tests import azure_stack
+from tests.unit.config.cloud_changes import NOW, SOON, change, malformed, network, pool, refused, said, wrong
 
-NOW = datetime(2026, 11, 28, tzinfo=UTC)
-SOON = (NOW + timedelta(days=9)).isoformat()
 GROUP = f"/subscriptions/{azure_stack.SUBSCRIPTION}/resourceGroups/capacity/providers"
 RESERVATION = f"{GROUP}/Microsoft.Compute/capacityReservationGroups/h100"
 SUBNET = f"{GROUP}/Microsoft.Network/virtualNetworks/gpu/subnets/nodes"
@@ -37,30 +36,8 @@ def declared():
     return azure_stack.value()
 
 
-def said(value, severity="error"):
-    """(path below cloud, message) of what is wrong with it as a whole."""
-    found = [each for each in check(from_value(value), NOW) if each.severity == severity]
-    return [(each.path.partition(".cloud.")[2], each.message) for each in found]
-
-
 def test_a_stack_in_azure_is_valid(declared):
     assert said(declared) == []
-
-
-def refused(value):
-    with pytest.raises(ConfigError) as caught:
-        from_value(value)
-    return [(each.path.partition("ironburst:cluster.")[2], each.message) for each in caught.value.findings]
-
-
-def change(path, value):
-    def act(cloud):
-        *above, last = path
-        for key in above:
-            cloud = cloud[key]
-        cloud[last] = value
-
-    return act
 
 
 LINK = ["network", "hall_link"]
@@ -106,24 +83,13 @@ MALFORMED = {
 
 @pytest.mark.parametrize("case", MALFORMED)
 def test_what_is_malformed_is_said_at_its_place_without_the_unions_tag(declared, case):
-    act, path, words = MALFORMED[case]
-    act(declared["cloud"])
-    ((at, message),) = refused(declared)
-    assert at == path and words in message, (at, message)
+    malformed(declared, *MALFORMED[case])
 
 
 def test_a_secret_in_the_place_of_its_reference_is_not_shown(declared):
     declared["cloud"]["network"]["hall_link"]["shared_secret"] = "hunter2"
     ((path, message),) = refused(declared)
     assert path.endswith("shared_secret") and "hunter2" not in message
-
-
-def pool(number=0, **changes):
-    return lambda cloud: cloud["pools"][number].update(changes)
-
-
-def network(**changes):
-    return lambda cloud: cloud["network"].update(changes)
 
 
 WRONG = {
@@ -224,13 +190,7 @@ WRONG = {
 
 @pytest.mark.parametrize("case", WRONG)
 def test_what_azure_would_refuse_is_said_first(declared, case):
-    act, path, words = WRONG[case]
-    act(declared["cloud"])
-    found = said(declared)
-    if path is None:
-        assert found == []
-    else:
-        assert any(at == path and words in message for at, message in found), found
+    wrong(declared, *WRONG[case])
 
 
 def test_a_hall_in_infinibands_own_network_is_refused_only_with_infiniband(declared):
@@ -409,4 +369,4 @@ def test_up_may_do_what_the_declaration_needs_and_no_more(declared):
 
 
 def test_secrets_that_nodes_read_are_named(declared):
-    assert rights.secrets(from_value(declared)) == [("lab-vault", "munge-key")]
+    assert from_value(declared).node_secrets("azure-keyvault") == [("lab-vault", "munge-key")]

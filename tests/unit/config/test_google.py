@@ -2,7 +2,7 @@
 
 import re
 from copy import deepcopy
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -14,28 +14,21 @@ from ironburst.catalog.tables import table
 from ironburst.config import clouds, estimates, prices
 from ironburst.config.checks import check
 from ironburst.config.google import rights, subnets, up_role
-from ironburst.config.load import ConfigError, from_value, read_value
+from ironburst.config.load import from_value, read_value
 from ironburst.document import PoolZone, parse
 from ironburst.document.build import CloudInstance, Observed, build
 from ironburst.document.google import GooglePlace
 from ironburst.document.places import UNKNOWN
 from ironburst.nodes import naming
 from tests import google_stack
+from tests.unit.config.cloud_changes import NOW, SOON, change, malformed, network, pool, refused, said, wrong
 
-NOW = datetime(2026, 11, 28, tzinfo=UTC)
-SOON = (NOW + timedelta(days=9)).isoformat()
 CALENDAR = {"name": "h100-week", "ends": SOON}
 
 
 @pytest.fixture
 def declared():
     return google_stack.value()
-
-
-def said(value):
-    """(path below cloud, message) of what is wrong with it as a whole, but for warnings."""
-    found = [each for each in check(from_value(value), NOW) if each.severity == "error"]
-    return [(each.path.partition(".cloud.")[2], each.message) for each in found]
 
 
 def test_a_stack_in_google_is_valid(declared):
@@ -68,22 +61,6 @@ def test_a_secret_that_its_nodes_can_not_read_is_refused(declared):
     assert [each.rule for each in check(from_value(value), NOW) if each.severity == "error"] == ["munge-key"]
 
 
-def refused(value):
-    with pytest.raises(ConfigError) as caught:
-        from_value(value)
-    return [(each.path.partition("ironburst:cluster.")[2], each.message) for each in caught.value.findings]
-
-
-def change(path, value):
-    def act(cloud):
-        *above, last = path
-        for key in above:
-            cloud = cloud[key]
-        cloud[last] = value
-
-    return act
-
-
 MALFORMED = {
     "a provider that isn't known": (change(["provider"], "gogle"), "cloud", "allowed are aws, google, azure"),
     "a number of the project": (change(["project"], "4711"), "cloud.project", "write for example gpu-prod-4711"),
@@ -114,24 +91,13 @@ MALFORMED = {
 
 @pytest.mark.parametrize("case", MALFORMED)
 def test_what_is_malformed_is_said_at_its_place_without_the_unions_tag(declared, case):
-    act, path, words = MALFORMED[case]
-    act(declared["cloud"])
-    ((at, message),) = refused(declared)
-    assert at == path and words in message, (at, message)
+    malformed(declared, *MALFORMED[case])
 
 
 def test_a_secret_in_the_place_of_its_reference_is_not_shown(declared):
     declared["cloud"]["network"]["hall_link"]["shared_secret"] = "hunter2"
     ((path, message),) = refused(declared)
     assert path.endswith("shared_secret") and "hunter2" not in message
-
-
-def pool(number=0, **changes):
-    return lambda cloud: cloud["pools"][number].update(changes)
-
-
-def network(**changes):
-    return lambda cloud: cloud["network"].update(changes)
 
 
 WRONG = {
@@ -243,13 +209,7 @@ WRONG = {
 
 @pytest.mark.parametrize("case", WRONG)
 def test_what_google_would_refuse_is_said_first(declared, case):
-    act, path, words = WRONG[case]
-    act(declared["cloud"])
-    found = said(declared)
-    if path is None:
-        assert found == []
-    else:
-        assert any(at == path and words in message for at, message in found), found
+    wrong(declared, *WRONG[case])
 
 
 def test_subnetworks_of_a_network_that_is_there_are_as_many_as_the_nics(declared):

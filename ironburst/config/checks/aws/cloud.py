@@ -5,28 +5,25 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime
 
-from ironburst.config.aws import declared as in_aws
 from ironburst.config.aws.models import AwsCloud, AwsGroup, AwsPool, CapacityBlock
-from ironburst.config.burst_models import Burst
+from ironburst.config.checks.capacity import ZONE_MISSING, dead_man, ended
 from ironburst.config.checks.common import Findings
 from ironburst.config.finding import Finding, path_of
 from ironburst.config.models import ClusterConfig
-from ironburst.config.types import duration_text
 
 BOUGHT = ("capacity_block", "capacity_reservation", "capacity_reservation_group")
-ZONE_MISSING = "has no time zone; write for example 2026-12-01T11:30:00Z"
 
 
 def capacity(config: ClusterConfig, now: datetime) -> Findings:
     """Combinations that AWS refuses, and capacity that is taken back by `now`."""
-    if not (cloud := in_aws.of(config)):
+    if not (cloud := config.cloud_by_class(AwsCloud)):
         return
     yield from _group_regions(cloud)
     for g, group in enumerate(cloud.groups):
         yield from _of_group(group, ("cloud", "groups", g), now)
     for p, pool in enumerate(cloud.pools):
         yield from _of_pool(pool, ("cloud", "pools", p), now)
-        yield from _in_time(pool, ("cloud", "pools", p), config.burst)
+        yield from dead_man(("cloud", "pools", p), pool, config.burst)
 
 
 def _of_group(group: AwsGroup, here: tuple[str | int, ...], now: datetime) -> Findings:
@@ -45,21 +42,13 @@ def _of_pool(pool: AwsPool, here: tuple[str | int, ...], now: datetime) -> Findi
         message = "stands beside capacity_block, whose own end counts; leave it out"
         yield Finding(path_of(*here, "capacity_ends"), str(pool.capacity_ends), "CAP-1", message)
     elif pool.capacity_ends:
-        over = f"the pool's capacity ended at {pool.capacity_ends}; nothing could be rented in it"
-        yield from _ended(path_of(*here, "capacity_ends"), pool.capacity_ends, now, over)
+        over = "the pool's capacity ended at {}; nothing could be rented in it"
+        yield from ended(path_of(*here, "capacity_ends"), pool.capacity_ends, now, over)
     yield from _markets(pool, here)
     for key in ("capacity_reservation", "capacity_block"):
         if len(pool.types) > 1 and getattr(pool, key):
             message = f"stands beside several instance_types, and a {key.split('_')[1]} is of one: make it its own pool"
             yield Finding(path_of(*here, key), str(getattr(pool, key)), "CAP-3", message)
-
-
-def _in_time(pool: AwsPool, here: tuple[str | int, ...], burst: Burst) -> Findings:
-    """Until it has joined it hears no heartbeat: its data are copied, its gate runs."""
-    if pool.boot >= burst.dead_man:
-        alone = duration_text(burst.dead_man)
-        message = f"until it joins a node hears nobody, and ends itself after burst.dead_man, {alone}: raise that"
-        yield Finding(path_of(*here, "boot"), duration_text(pool.boot), "dead-man", message)
 
 
 def _markets(pool: AwsPool, here: tuple[str | int, ...]) -> Findings:
@@ -103,7 +92,7 @@ def _block(block: CapacityBlock | None, here: tuple[str | int, ...], now: dateti
     if block is None:
         return
     starts, ends = (path_of(*here, "capacity_block", key) for key in ("starts", "ends"))
-    yield from _ended(ends, block.ends, now, f"the block ended at {block.ends}; AWS has taken it back")
+    yield from ended(ends, block.ends, now, "the block ended at {}; AWS has taken it back")
     if block.starts and block.starts.tzinfo is None:
         yield Finding(starts, str(block.starts), "time-zone", ZONE_MISSING)
     elif block.starts and block.ends.tzinfo and block.starts >= block.ends:
@@ -120,10 +109,3 @@ def _group_regions(cloud: AwsCloud) -> Findings:
             if arn and arn.split(":")[3] != cloud.region:
                 message = f"is a group of {arn.split(':')[3]}, and the nodes run in {cloud.region}: name one of theirs"
                 yield Finding(path_of("cloud", kind, n, "capacity_reservation_group"), arn, "region", message)
-
-
-def _ended(path: str, ends: datetime, now: datetime, over: str) -> Findings:
-    if ends.tzinfo is None:
-        yield Finding(path, str(ends), "time-zone", ZONE_MISSING)
-    elif ends <= now:
-        yield Finding(path, str(ends), "over", over)

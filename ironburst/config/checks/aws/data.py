@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ironburst.config.aws import declared as in_aws
+from ironburst.config.aws.models import AwsCloud
 from ironburst.config.checks.common import Findings
 from ironburst.config.checks.data import of_nodes
 from ironburst.config.cloud_models import Pool
@@ -15,7 +15,7 @@ ROLE_NAME = 64 - 8  # characters of an IAM role's name, without those that make 
 
 def data(config: ClusterConfig) -> Findings:
     """The role of nodes with data of their own has a name that IAM takes."""
-    cloud = in_aws.of(config)
+    cloud = config.cloud_by_class(AwsCloud)
     for where, nodes in of_nodes(cloud) if cloud else ():
         kind = "node" if isinstance(nodes, Pool) else "fixed"
         role = naming.logical(config.name, kind, nodes.name)

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import re
 
-from ironburst.config.aws import declared as in_aws
 from ironburst.config.aws.models import AwsCloud
-from ironburst.config.checks.common import Findings, unroutable
+from ironburst.config.checks.common import Findings, architecture, unroutable
 from ironburst.config.finding import Finding, path_of
 from ironburst.config.models import ClusterConfig
 
@@ -16,20 +15,9 @@ _ARM = re.compile(r"(a1|[a-z]+\d+g[a-z]*|p6e-gb\d+)\..*")
 
 def doubtful(config: ClusterConfig) -> Findings:
     """All of it."""
-    if cloud := in_aws.of(config):
-        yield from _build_type(cloud)
+    if cloud := config.cloud_by_class(AwsCloud):
+        yield from architecture(cloud, _ARM, "; take a type of its architecture")
         yield from _links(cloud)
-
-
-def _build_type(cloud: AwsCloud) -> Findings:
-    kind = cloud.images.build_type
-    for pool in cloud.pools if kind else []:
-        if kind and any(bool(_ARM.fullmatch(name)) != bool(_ARM.fullmatch(kind)) for name in pool.types):
-            arms = "Arm" if _ARM.fullmatch(kind) else "x86"
-            message = f"{kind} is of {arms}, and pool {pool.name} isn't: its image would boot on none of its nodes"
-            path = path_of("cloud", "images", "build_type")
-            yield Finding(path, kind, "architecture", f"{message}; take a type of its architecture")
-            return
 
 
 def _links(cloud: AwsCloud) -> Findings:

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from datetime import datetime
 
 from ironburst.catalog.aws.eks import eks_versions
-from ironburst.config.aws import declared as in_aws
 from ironburst.config.aws import eks_cluster
 from ironburst.config.aws.models import AwsCloud
 from ironburst.config.checks.common import At, Findings, cloud_nodes, clouds, owned_nodes, schedulers
@@ -29,7 +28,7 @@ def hosted(config: ClusterConfig) -> Findings:
         yield Finding(path_of("halls"), None, "missing", message)
     for at, each in made:
         yield from _nodes(config, at, each)
-        if cloud := in_aws.of(config):
+        if cloud := config.cloud_by_class(AwsCloud):
             yield from _network(cloud, next(where for where, its in clouds(config) if its is cloud))
         else:
             message = "is made in AWS, and this stack has no cloud there: declare it, with a group of nodes"
@@ -42,7 +41,7 @@ def _previewing_admin(config: ClusterConfig, at: At, declared: Kubernetes) -> Fi
     """Pulumi draws seven characters behind the role's name."""
     ours = re.compile(re.escape(naming.logical(config.name, "preview")) + "(-[0-9a-f]{7})?")
     for arn in declared.eks.admins if declared.eks else ():
-        if (cloud := in_aws.of(config)) and cloud.ci and ours.fullmatch(arn.rpartition("/")[2]):
+        if (cloud := config.cloud_by_class(AwsCloud)) and cloud.ci and ours.fullmatch(arn.rpartition("/")[2]):
             message = (
                 "is the role of CI's previews: whoever may open a pull request would be cluster-admin. Leave it out, "
                 "`pulumi up` lets it look"
@@ -57,10 +56,11 @@ def _nodes(config: ClusterConfig, at: At, declared: Kubernetes) -> Findings:
             message = "are to join EKS, and nodes of a hall can't (AWS has hybrid nodes for that): give them to Slurm"
             yield Finding(where("names"), nodes.names, "eks-nodes", message)
     for where, its in cloud_nodes(config):
-        if config.scheduler_of(its) is declared and config.cloud_of(its) is not in_aws.of(config):
+        if config.scheduler_of(its) is declared and config.cloud_of(its) is not config.cloud_by_class(AwsCloud):
             message = "are to join EKS, and nodes of another cloud can't: give them to another scheduler"
             yield Finding(where("scheduler"), its.scheduler, "eks-nodes", message)
-    if (cloud := in_aws.of(config)) and not any(config.scheduler_of(group) is declared for group in cloud.groups):
+    cloud = config.cloud_by_class(AwsCloud)
+    if cloud and not any(config.scheduler_of(group) is declared for group in cloud.groups):
         message = "has no fixed node: declare a group under cloud.groups, or the cluster's DNS has nowhere to run"
         yield Finding(at("eks"), None, "eks-nodes", message)
 

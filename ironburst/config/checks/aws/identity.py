@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from ironburst.config.aws import declared as in_aws
+from ironburst.config.aws.models import AwsCloud
 from ironburst.config.checks.common import Findings
 from ironburst.config.finding import Finding, path_of
 from ironburst.config.models import ClusterConfig
@@ -17,7 +17,7 @@ SOON = timedelta(days=60)
 
 def authorities(config: ClusterConfig, now: datetime) -> Findings:
     """The certificates that IAM Roles Anywhere is to trust are authorities', and not over by `now`."""
-    if not (cloud := in_aws.of(config)) or not cloud.controller:
+    if not (cloud := config.cloud_by_class(AwsCloud)) or not cloud.controller:
         return
     path = path_of("cloud", "controller", "ca")
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)

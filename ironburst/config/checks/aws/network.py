@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ironburst import catalog
-from ironburst.config.aws import declared as in_aws
 from ironburst.config.aws import subnets
 from ironburst.config.aws.models import AwsCloud
 from ironburst.config.aws.network_models import CloudNetwork, HallLink
@@ -23,7 +22,7 @@ LINK_KEYS = {
 
 def room(config: ClusterConfig) -> Findings:
     """Every zone's subnet has an address for each interface of the nodes that may run there."""
-    cloud = in_aws.of(config)
+    cloud = config.cloud_by_class(AwsCloud)
     if not cloud or cloud.network.existing:
         return
     network, path = cloud.network, path_of("cloud", "network", "cidr")
@@ -53,7 +52,7 @@ def room(config: ClusterConfig) -> Findings:
 
 def zones(config: ClusterConfig) -> Findings:
     """Zones are the region's, have a subnet, and offer the instance types that are wanted in them."""
-    if not (cloud := in_aws.of(config)):
+    if not (cloud := config.cloud_by_class(AwsCloud)):
         return
     network, region = cloud.network, cloud.region
     for z, zone in enumerate(network.zones):
@@ -107,7 +106,7 @@ def _used_zones(cloud: AwsCloud) -> Iterator[tuple[str, str, list[str]]]:
 
 def hall_links(config: ClusterConfig) -> Findings:
     """Each link names a declared hall and has its kind's keys, and they fit together."""
-    if not (cloud := in_aws.of(config)):
+    if not (cloud := config.cloud_by_class(AwsCloud)):
         return
     network = cloud.network
     first = path_of("cloud", "network", "hall_link" if network.hall_link else "hall_links")

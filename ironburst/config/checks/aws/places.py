@@ -6,7 +6,6 @@ import ipaddress
 import re
 
 from ironburst import catalog
-from ironburst.config.aws import declared as in_aws
 from ironburst.config.aws.models import AwsCloud
 from ironburst.config.checks.common import Findings, clouds, owned_nodes
 from ironburst.config.finding import Finding, path_of
@@ -59,7 +58,7 @@ def names_of_groups(config: ClusterConfig) -> Findings:
 
 def region(config: ClusterConfig) -> Findings:
     """AWS has the region."""
-    if not (cloud := in_aws.of(config)):
+    if not (cloud := config.cloud_by_class(AwsCloud)):
         return
     name, path = cloud.region, path_of("cloud", "region")
     try:
@@ -76,7 +75,7 @@ def region(config: ClusterConfig) -> Findings:
 
 def pulumis_region(config: ClusterConfig, given: object) -> Findings:
     """Pulumi works in the region that is declared; `given`: aws:region of the stack file."""
-    if not (cloud := in_aws.of(config)):
+    if not (cloud := config.cloud_by_class(AwsCloud)):
         return
     path, declared = next(at("region") for at, each in clouds(config) if each is cloud), cloud.region
     if given is None:
@@ -96,7 +95,7 @@ def networks(config: ClusterConfig) -> Findings:
             if address in own and network.prefixlen < 31:
                 message = f"{address} is {own[address]} in {hall.cidr}; take one between"
                 yield Finding(at("addresses", n), address, "address", message)
-    if (cloud := in_aws.of(config)) and not cloud.network.existing:
+    if (cloud := config.cloud_by_class(AwsCloud)) and not cloud.network.existing:
         yield from _vpc(cloud)
 
 

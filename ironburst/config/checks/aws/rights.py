@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ironburst.config.aws import declared as in_aws
 from ironburst.config.aws import sizes
+from ironburst.config.aws.models import AwsCloud
 from ironburst.config.checks.common import Findings
 from ironburst.config.finding import Finding, path_of
 from ironburst.config.models import ClusterConfig
@@ -21,7 +21,7 @@ KINDS = {
 
 def policy_sizes(config: ClusterConfig) -> Findings:
     """Every policy that `up` would write fits, with the longest ARNs that AWS gives."""
-    for each in sizes.of(config, cloud) if (cloud := in_aws.of(config)) else ():
+    for each in sizes.of(config, cloud) if (cloud := config.cloud_by_class(AwsCloud)) else ():
         if each.size > each.most:
             todo = SHORTER.get(each.role, "name fewer data sets, or data sets that lie below one prefix")
             message = (
@@ -33,7 +33,7 @@ def policy_sizes(config: ClusterConfig) -> Findings:
 
 def boundary(config: ClusterConfig) -> Findings:
     """A boundary that the roles below the path can't change, of the region's own partition."""
-    if not (cloud := in_aws.of(config)) or not (declared := cloud.iam.permissions_boundary):
+    if not (cloud := config.cloud_by_class(AwsCloud)) or not (declared := cloud.iam.permissions_boundary):
         return
     path, scope = path_of("cloud", "iam", "permissions_boundary"), sizes.where(cloud)
     partition, name = declared.split(":")[1], declared.partition(":policy")[2]

@@ -9,8 +9,8 @@ from __future__ import annotations
 import re
 import unicodedata
 
-from ironburst.config.aws import declared as in_aws
 from ironburst.config.aws import eks_cluster
+from ironburst.config.aws.models import AwsCloud
 from ironburst.config.checks.common import Findings, cloud_nodes
 from ironburst.config.finding import Finding, path_of
 from ironburst.config.models import ClusterConfig
@@ -28,7 +28,7 @@ RESERVED = (".", "..", "_index")
 
 def tags(config: ClusterConfig) -> Findings:
     """Every key and value can be a tag of all that is made."""
-    if not (cloud := in_aws.of(config)):
+    if not (cloud := config.cloud_by_class(AwsCloud)):
         return
     path, given = path_of("cloud", "tags"), cloud.tags
     if len(given) > MOST:

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from datetime import datetime
 
 from ironburst import catalog
-from ironburst.catalog.azure.sizes import Size, size
-from ironburst.config.azure import declared as in_azure
+from ironburst.catalog.azure.sizes import size
 from ironburst.config.azure.models import AzureCloud, AzureGroup, AzurePool
 from ironburst.config.checks import capacity as capacity_of
-from ironburst.config.checks.capacity import Place
-from ironburst.config.checks.common import Findings, schedulers, unknown
+from ironburst.config.checks.common import Findings, Place, architecture, places, schedulers, unknown
 from ironburst.config.finding import Finding, path_of
 from ironburst.config.models import ClusterConfig
 
@@ -33,11 +30,11 @@ NO_USERS = frozenset(
 
 def cloud(config: ClusterConfig) -> Findings:
     """All that doesn't depend on the day."""
-    declared = in_azure.of(config)
+    declared = config.cloud_by_class(AzureCloud)
     if not declared:
         return
     yield from unknown(path_of("cloud", "region"), declared.region, lambda name: catalog.region(name, "azure"))
-    for at, nodes in _nodes(declared):
+    for at, nodes in places(declared.groups, declared.pools):
         yield from _sold(at, nodes)
         yield from _fabric(at, nodes)
         yield from _machine(at, nodes)
@@ -61,26 +58,11 @@ def cloud(config: ClusterConfig) -> Findings:
 
 def capacity(config: ClusterConfig, now: datetime) -> Findings:
     """Capacity that is taken back by `now`."""
-    declared = in_azure.of(config)
-    for p, pool in enumerate(declared.pools if declared else ()):
-        yield from capacity_of.over(("cloud", "pools", p), pool, now)
-
-
-def _nodes(cloud: AzureCloud) -> Iterator[tuple[Place, Nodes]]:
-    yield from ((("cloud", "groups", g), group) for g, group in enumerate(cloud.groups))
-    yield from ((("cloud", "pools", p), pool) for p, pool in enumerate(cloud.pools))
-
-
-def _kinds(nodes: Nodes) -> Iterator[Size]:
-    for name in nodes.types:
-        try:
-            yield size(name)
-        except catalog.Unknown:
-            continue  # said by instance_types
+    yield from capacity_of.over(config.cloud_by_class(AzureCloud), now)
 
 
 def _sold(at: Place, nodes: Nodes) -> Findings:
-    for kind in _kinds(nodes):
+    for kind in catalog.known(nodes.types, size):
         if nodes.capacity_reservation_group and kind.on_demand_reservation == "no":
             message = f"Azure reserves no {kind.name} on demand: leave it out, or name a bought block"
             yield Finding(path_of(*at, "capacity_reservation_group"), kind.name, "not-sold", message)
@@ -92,7 +74,7 @@ def _sold(at: Place, nodes: Nodes) -> Findings:
 def _fabric(at: Place, nodes: Nodes) -> Findings:
     """InfiniBand ends at a scale set's edge, and a reservation on demand has none."""
     path = path_of(*at, "infiniband")
-    links = [kind.infiniband_links for kind in _kinds(nodes)]
+    links = [kind.infiniband_links for kind in catalog.known(nodes.types, size)]
     if nodes.infiniband and 0 in links:
         yield Finding(path, True, "infiniband", f"{', '.join(nodes.types)} has no InfiniBand: leave it out")
     if nodes.infiniband and nodes.capacity_reservation_group:
@@ -110,7 +92,7 @@ def _machine(at: Place, nodes: Nodes) -> Findings:
     if isinstance(nodes, AzurePool) and nodes.root_disk_mb_s:
         message = "isn't asked for: a managed disk has the throughput of its size; leave it out, or make it larger"
         yield Finding(path_of(*at, "root_disk_mb_s"), nodes.root_disk_mb_s, "disk", message)
-    for kind in _kinds(nodes):
+    for kind in catalog.known(nodes.types, size):
         if nodes.security_type and kind.trusted_launch == "no":
             message = f"{kind.name} has no Trusted Launch: leave it out"
             yield Finding(path_of(*at, "security_type"), nodes.security_type, "security", message)
@@ -146,11 +128,4 @@ _ARM = re.compile(r"Standard_[A-Z]+[0-9-]+[a-z]*p[a-z]*_.*|Standard_[A-Z]+\d+isr
 
 def doubtful(config: ClusterConfig) -> Findings:
     """An image that boots on none of its nodes."""
-    declared = in_azure.of(config)
-    build = declared.images.build_type if declared else None
-    for pool in declared.pools if declared and build else ():
-        if build and any(bool(_ARM.fullmatch(name)) != bool(_ARM.fullmatch(build)) for name in pool.types):
-            arms = "Arm" if _ARM.fullmatch(build) else "x86"
-            message = f"{build} is of {arms}, and pool {pool.name} isn't: its image would boot on none of its nodes"
-            yield Finding(path_of("cloud", "images", "build_type"), build, "architecture", message)
-            return
+    yield from architecture(config.cloud_by_class(AzureCloud), _ARM)

@@ -7,7 +7,6 @@ import re
 from collections.abc import Iterator
 
 from ironburst import catalog
-from ironburst.config.azure import declared as in_azure
 from ironburst.config.azure import subnets
 from ironburst.config.azure.models import AzureCloud
 from ironburst.config.checks import linked
@@ -21,7 +20,7 @@ FABRIC = "172.16.0.0/16"
 
 def network(config: ClusterConfig) -> Findings:
     """All of it."""
-    if cloud := in_azure.of(config):
+    if cloud := config.cloud_by_class(AzureCloud):
         yield from _zones(cloud)
         yield from _room(cloud)
         yield from _fabric(config, cloud)

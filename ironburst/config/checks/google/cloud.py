@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from datetime import datetime
 
 from ironburst import catalog
 from ironburst.catalog.google.machine_types import MachineType, machine_type
 from ironburst.config.checks import capacity as capacity_of
-from ironburst.config.checks.capacity import Place
-from ironburst.config.checks.common import Findings, unknown
+from ironburst.config.checks.common import Findings, Place, architecture, places, unknown
 from ironburst.config.finding import Finding, path_of
-from ironburst.config.google import declared as in_google
 from ironburst.config.google.models import GoogleCloud, GoogleGroup, GooglePool
 from ironburst.config.models import ClusterConfig
 from ironburst.nodes import naming
@@ -25,15 +22,15 @@ OURS = "ironburst"
 
 def cloud(config: ClusterConfig) -> Findings:
     """All that doesn't depend on the day."""
-    declared = in_google.of(config)
+    declared = config.cloud_by_class(GoogleCloud)
     if not declared:
         return
     if naming.SEPARATOR in config.name:
         message = f"has {naming.SEPARATOR!r}, behind which a cluster's names end for Google: write one hyphen"
         yield Finding(path_of("name"), config.name, "name", message)
     yield from unknown(path_of("cloud", "region"), declared.region, lambda name: catalog.region(name, "google"))
-    for place, nodes in _nodes(declared):
-        for kind in _kinds(nodes):
+    for place, nodes in places(declared.groups, declared.pools):
+        for kind in catalog.known(nodes.types, machine_type):
             yield from _disks(place, nodes, kind)
         yield from _sold(place, nodes)
     for p, pool in enumerate(declared.pools):
@@ -55,22 +52,7 @@ def cloud(config: ClusterConfig) -> Findings:
 
 def capacity(config: ClusterConfig, now: datetime) -> Findings:
     """Capacity that is taken back by `now`."""
-    declared = in_google.of(config)
-    for p, pool in enumerate(declared.pools if declared else ()):
-        yield from capacity_of.over(("cloud", "pools", p), pool, now)
-
-
-def _nodes(cloud: GoogleCloud) -> Iterator[tuple[Place, Nodes]]:
-    yield from ((("cloud", "groups", g), group) for g, group in enumerate(cloud.groups))
-    yield from ((("cloud", "pools", p), pool) for p, pool in enumerate(cloud.pools))
-
-
-def _kinds(nodes: Nodes) -> Iterator[MachineType]:
-    for name in nodes.types:
-        try:
-            yield machine_type(name)
-        except catalog.Unknown:
-            continue  # said by instance_types
+    yield from capacity_of.over(config.cloud_by_class(GoogleCloud), now)
 
 
 def _disks(at: Place, nodes: Nodes, kind: MachineType) -> Findings:
@@ -92,7 +74,7 @@ def _disks(at: Place, nodes: Nodes, kind: MachineType) -> Findings:
 def _sold(at: Place, nodes: Nodes) -> Findings:
     """Some types are sold on demand only in a reservation."""
     on_demand = isinstance(nodes, GoogleGroup) or "on-demand" in nodes.markets
-    for kind in _kinds(nodes):
+    for kind in catalog.known(nodes.types, machine_type):
         if on_demand and "on-demand" not in kind.purchase and not nodes.reserved:
             sold = " or ".join(each for each in kind.purchase if each != "capacity-block")
             message = f"{kind.name} isn't sold on demand; name a reservation" + (f", or write {sold}" if sold else "")
@@ -122,11 +104,4 @@ _ARM = re.compile(r"(t2a|c4a|n4a|a4x)-.*")
 
 def doubtful(config: ClusterConfig) -> Findings:
     """An image that boots on none of its nodes."""
-    declared = in_google.of(config)
-    build = declared.images.build_type if declared else None
-    for pool in declared.pools if declared and build else ():
-        if build and any(bool(_ARM.fullmatch(name)) != bool(_ARM.fullmatch(build)) for name in pool.types):
-            arms = "Arm" if _ARM.fullmatch(build) else "x86"
-            message = f"{build} is of {arms}, and pool {pool.name} isn't: its image would boot on none of its nodes"
-            yield Finding(path_of("cloud", "images", "build_type"), build, "architecture", message)
-            return
+    yield from architecture(config.cloud_by_class(GoogleCloud), _ARM)

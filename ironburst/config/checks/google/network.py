@@ -8,7 +8,6 @@ from ironburst import catalog
 from ironburst.config.checks import linked
 from ironburst.config.checks.common import Findings
 from ironburst.config.finding import Finding, path_of
-from ironburst.config.google import declared as in_google
 from ironburst.config.google import subnets
 from ironburst.config.google.models import GoogleCloud
 from ironburst.config.models import ClusterConfig
@@ -16,7 +15,7 @@ from ironburst.config.models import ClusterConfig
 
 def network(config: ClusterConfig) -> Findings:
     """All of it."""
-    if cloud := in_google.of(config):
+    if cloud := config.cloud_by_class(GoogleCloud):
         yield from _zones(cloud)
         yield from _room(cloud)
         yield from _fabric(cloud)
