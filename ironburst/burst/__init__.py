@@ -3,7 +3,7 @@
 `decide(snapshot, policy) -> Decision` is a function of its arguments. Snapshots and decisions go to and from JSON with
 `to_json` and `from_json`: the audit log, a bug report and a regression test are the same file.
 
-- snapshot (with memory) and policy go in, decision comes out; codec: all three as JSON
+- snapshot (with memory and resources) and policy go in, decision comes out; codec: all three as JSON
 - decide: the passes of one decision, in order; sanitize: what in a snapshot can't be right; sides: two schedulers
 - home: the queue placed on home's nodes (packing, holes); lateness: late jobs, by limits and runtimes (learned)
 - eligibility: jobs that can't be rented for; offers: where a job can go, by expected cost; slots: what is rented
@@ -34,7 +34,8 @@ from ironburst.burst.decision import (
 )
 from ironburst.burst.orders import Halt, UserLimit, signed
 from ironburst.burst.policy import Policy
-from ironburst.burst.snapshot import CoolDown, Job, Lease, Node, OtherType, Pool, Resources, Snapshot
+from ironburst.burst.resources import Resources
+from ironburst.burst.snapshot import CoolDown, Job, Lease, Node, OtherType, Pool, Snapshot
 
 __all__ = [
     "Alternative",

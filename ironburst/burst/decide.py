@@ -23,7 +23,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from functools import partial
-from operator import attrgetter
 
 from ironburst.burst import release, runtimes, sanitize, sides
 from ironburst.burst.answers import Answers, to_spot
@@ -107,8 +106,7 @@ class _Tick:
         """
         partitions = self.home.partitions
         pending = [job for job in self.snapshot.waiting if not partitions.isdisjoint(job.partitions)]
-        pending.sort(key=attrgetter("submit_s", "id"))
-        return sorted(pending, key=attrgetter("priority"), reverse=True)
+        return sorted(pending, key=lambda job: (-job.priority, job.submit_s, job.id))
 
     def sent_to_pools(self) -> list[tuple[Job, str]]:
         """The pending jobs that somebody submitted to a partition of rented nodes, not to home, and that partition."""

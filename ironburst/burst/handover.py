@@ -8,7 +8,7 @@ finds room first. Without such nodes it is narrowed again, to what its user wrot
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 from ironburst.burst import explain
 from ironburst.burst.decision import Assign, Move, Narrow, Widen
@@ -101,7 +101,9 @@ class Handover:
         # of one that is larger than home, which Slurm would hold in home alone; looked at last
         waiting = [name for name in own if name == naming.WAITING_PARTITION]
         partitions = (*(name for name in own if name not in waiting), rented.partition, *waiting)
-        excluded = tuple(sorted({*self._own_exclusions(job), *set(rented.nodes).difference(nodes)}))
+        excluded = tuple([name for name in _sorted(rented.nodes) if name not in nodes])
+        if own_exclusions := self._own_exclusions(job):
+            excluded = tuple(sorted({*own_exclusions, *excluded}))
         drained = any(node.has("DRAIN") for name in nodes if (node := self._nodes.get(name)))
         if set(job.partitions) != set(partitions) or set(job.excluded) != set(excluded) or drained:
             reason = f"rented {'node' if len(nodes) == 1 else 'nodes'} {explain.listed(nodes)} passed the gate"
@@ -119,6 +121,11 @@ class Handover:
     @cached_property
     def _rentable(self) -> set[str]:
         return {name for pool in self._snapshot.pools for name in pool.nodes}
+
+
+@lru_cache(maxsize=1024)  # of a pool they are the same for all of its jobs, and mostly in the next decision
+def _sorted(names: tuple[str, ...]) -> list[str]:
+    return sorted(set(names))
 
 
 def _by_requeue(job: Job) -> bool:

@@ -35,14 +35,12 @@ class Home:
 
     def _nodes(self, snapshot: Snapshot) -> tuple[list[Node], list[Node], frozenset[str]]:
         """Home's, those of them that are up, and the names of all."""
-        nodes, partitions = snapshot.nodes, self.partitions
+        owned, partitions = snapshot.owned, self.partitions
         before = snapshot.kept.get("nodes")
-        if before is None or before[0] is not nodes or before[1] != partitions:
-            owned = _owned(snapshot, partitions)
-            up, names = [node for node in owned if node.open], frozenset([node.name for node in owned])
-            before = nodes, partitions, (owned, up, names)
-            if len(partitions) == 1:  # of several it depends on the pools, too
-                snapshot.kept["nodes"] = before
+        if before is None or before[0] is not owned or before[1] != partitions:
+            nodes = [node for node in owned if not partitions.isdisjoint(node.partitions)]
+            up, names = [node for node in nodes if node.open], frozenset([node.name for node in nodes])
+            before = snapshot.kept["nodes"] = owned, partitions, (nodes, up, names)
         of_home: tuple[list[Node], list[Node], frozenset[str]] = before[2]
         return of_home
 
@@ -73,14 +71,6 @@ class Home:
         self._plan, self.staying = self._running_alone.copy(), []
         for job in others:
             self.stays(job, self.earliest(job))
-
-
-def _owned(snapshot: Snapshot, partitions: set[str]) -> list[Node]:
-    if len(partitions) == 1:
-        (home,) = partitions
-        return [node for node in snapshot.nodes if home in node.partitions]
-    rentable = {name for pool in snapshot.pools for name in pool.nodes}
-    return [node for node in snapshot.nodes if not partitions.isdisjoint(node.partitions) and node.name not in rentable]
 
 
 def could_ever_fit(job: Job, nodes: Iterable[Node]) -> bool:

@@ -90,9 +90,10 @@ def terms(pool: Pool, lease: Lease, cool_downs: Iterable[CoolDown], idle_since_s
     if lease.market in pool.prepaid_markets:
         return Terms(buy_s=0.0, free_s=math.inf)
     again = max(boot_s(pool), pool.min_billing_s)
+    its_own = [each for each in cool_downs if each.pool == pool.name]
     closed = {
         (each.instance_type, cool_down.zone, cool_down.market)
-        for cool_down in cool_downs
+        for cool_down in its_own
         for each in pool.by_type
         if cool_down.concerns(each) and (cool_down.until_s is None or cool_down.until_s > now_s)
     }

@@ -36,6 +36,10 @@ class Launches:
     def __init__(self, snapshot: Snapshot, offers: Offers, slots: Slots, commitments: Commitments):
         self.made: list[Launch] = []
         self._snapshot, self._offers, self._slots, self._commitments = snapshot, offers, slots, commitments
+        # by the identity of a list of offers: those that had names enough when last looked at
+        self._open: dict[int, list[Offer]] = {}
+        # and after so many launches, what is in the way of all jobs that it is for, whatever their limits
+        self._refused: dict[int, tuple[int, Refusal]] = {}
         self._too_few: dict[tuple[str, int, int, tuple[str, ...]], Obstacle] = {}  # said of thousands of jobs
 
     @cached_property
@@ -56,8 +60,9 @@ class Launches:
         if self._snapshot.halt:
             return halted(self._snapshot.halt)
         mine, before = self._offers.of(job), len(self.made)
-        if mine.for_all and mine.ranked.refused and mine.ranked.refused[0] == before:
-            return mine.ranked.refused[1]
+        refused = self._refused.get(id(mine.ranked)) if mine.for_all else None
+        if refused and refused[0] == before:
+            return refused[1]
         obstacles: list[Obstacle] = []
         for offer in chain(mine.fitting[:TOLD], self._still_open(job, mine)):
             launched = self._launch(job, offer, why)
@@ -69,7 +74,7 @@ class Launches:
             told.append(dearer_closed(dearer, obstacles[TOLD:]))
         refusal = Refusal(tuple(told))
         if mine.for_all and all(obstacle.code in ("max_nodes", "cool_down") for obstacle in obstacles):
-            mine.ranked.refused = before, refusal
+            self._refused[id(mine.ranked)] = before, refusal
         return refusal
 
     def share(self, reused: Reused, job: Job) -> None:
@@ -104,8 +109,9 @@ class Launches:
         if self._most_names < job.nodes or len(mine.fitting) <= TOLD:
             return
         ranked, limit_s, told = mine.ranked, job.least_limit_s, mine.fitting[:TOLD]
-        ranked.open = [offer for offer in ranked.open if self.enough_names(job, offer)]
-        for offer in ranked.open:
+        still_open = [offer for offer in self._open.get(id(ranked), ranked) if self.enough_names(job, offer)]
+        self._open[id(ranked)] = still_open
+        for offer in still_open:
             fits = limit_s <= offer.pool.max_run_s and in_time(job, offer.pool, self._snapshot.now_s)
             if fits and not any(offer is tried for tried in told):
                 yield offer
@@ -168,6 +174,7 @@ class Launches:
 
     def _too_few_names(self, job: Job, pool: Pool, free: int) -> Obstacle:
         if (key := (pool.name, free, job.nodes, job.keeps_off)) not in self._too_few:
+            pool = self._snapshot.pool_of[pool.name]
             self._too_few[key] = too_few_names(pool, free, job.nodes, self._taken(job, pool))
         return self._too_few[key]
 

@@ -10,13 +10,11 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from operator import is_
 from typing import NamedTuple
 
 from ironburst.burst.cost import boot_s, to_completion_usd, weight_usd
 from ironburst.burst.eligibility import in_time, meant, not_in_pool, not_on_market, spot_failed
 from ironburst.burst.policy import Policy
-from ironburst.burst.refusals import Refusal
 from ironburst.burst.snapshot import Job, Pool, Snapshot
 from ironburst.nodes.gpus import NodeGpu
 
@@ -57,16 +55,6 @@ class Offer(NamedTuple):
 
 
 @dataclass
-class Ranked:
-    """Offers for alike jobs that run about as long: what is expected to cost least to their end first."""
-
-    offers: list[Offer]
-    open: list[Offer]  # those whose pools had names enough when last looked at
-    # after so many launches, what was in the way of one of these jobs, and is so of all of them, whatever their limits
-    refused: tuple[int, Refusal] | None = None
-
-
-@dataclass
 class AlikeOffers:
     """Offers for jobs that are alike in all that an offer looks at, but the time."""
 
@@ -75,7 +63,7 @@ class AlikeOffers:
     longest_s: float = field(init=False)  # time limit up to which all of them take a job
     boots: list[tuple[float, float]] = field(init=False)  # (boot, longest run), soonest first
     one_order: bool = field(init=False)  # the cheapest hour is the cheapest to the end, however long the job
-    ranked: dict[int, Ranked] = field(default_factory=dict)  # by the magnitude of the run time
+    ranked: dict[int, list[Offer]] = field(default_factory=dict)  # by the magnitude of the run time
 
     def __post_init__(self) -> None:
         pools = [offer.pool for offer in self.offers]
@@ -94,7 +82,7 @@ class AlikeOffers:
         """Those that may take a job like this one, were it short enough. `at_home`: the GPUs that it means."""
         offers = [
             Offer(each.usd_per_hour[market] or 0.0, each, market, each.instance_type if pool.other_types else "")
-            for pool in snapshot.pools
+            for pool in snapshot.offered
             if not not_in_pool(job, pool, at_home, however_long=True)
             for each in pool.by_type
             for market in each.markets
@@ -103,12 +91,13 @@ class AlikeOffers:
         hourly = [(0.0 if each.prepaid else each.usd_per_hour) + each.pool.carbon_usd_per_hour for each in offers]
         return cls(_sorted(offers, hourly), job.nodes)
 
-    def by_cost(self, run_s: float) -> Ranked:
-        """For run times of this magnitude (a power of two): costs are compared at its middle."""
+    def by_cost(self, run_s: float) -> list[Offer]:
+        """What is expected to cost least first, for run times of this magnitude (a power of two): costs are compared at
+        its middle.
+        """
         magnitude = 0 if self.one_order else math.frexp(run_s)[1] if math.isfinite(run_s) else ENDLESS
         if magnitude not in self.ranked:
-            offers = self.offers if self.one_order else self._in_order(0.75 * 2.0**magnitude)
-            self.ranked[magnitude] = Ranked(offers, offers)
+            self.ranked[magnitude] = self.offers if self.one_order else self._in_order(0.75 * 2.0**magnitude)
         return self.ranked[magnitude]
 
     def _in_order(self, run_s: float) -> list[Offer]:
@@ -120,13 +109,13 @@ class JobOffers(NamedTuple):
     """What is offered to one job: `fitting` are those of `ranked` that may take it, in the same order."""
 
     alike: AlikeOffers
-    ranked: Ranked
+    ranked: list[Offer]
     fitting: list[Offer]
 
     @property
     def for_all(self) -> bool:
         """Whether all jobs that are alike and run about as long have these very offers."""
-        return self.fitting is self.ranked.offers
+        return self.fitting is self.ranked
 
 
 class Offers:
@@ -209,7 +198,7 @@ class Offers:
     def _of(self, job: Job) -> JobOffers:
         alike = self._alike_of(job)
         ranked, limit_s = alike.by_cost(self.run_s(job)), job.least_limit_s
-        fitting = ranked.offers
+        fitting = ranked
         if limit_s > alike.longest_s:
             fitting = [offer for offer in fitting if limit_s <= offer.pool.max_run_s]
         if job.deadline_s is not None:
@@ -220,14 +209,11 @@ class Offers:
 
 
 def _alike_of(snapshot: Snapshot, policy: Policy) -> dict[tuple[object, ...], AlikeOffers]:
-    """By shape: those of the last decision on the very same pools (`Snapshot.kept`), with nothing tried; else none."""
-    pools, before = snapshot.pools, snapshot.kept.get("offers")
-    if before is None or before[0] is not policy or len(before[1]) != len(pools) or not all(map(is_, before[1], pools)):
+    """By shape: those of the last decision on the very same pools (`Snapshot.kept`), else none."""
+    pools, before = snapshot.offered, snapshot.kept.get("offers")
+    if before is None or before[0] is not policy or before[1] is not pools:
         before = snapshot.kept["offers"] = policy, pools, {}
     alike: dict[tuple[object, ...], AlikeOffers] = before[2]
-    for each in alike.values():
-        for ranked in each.ranked.values():
-            ranked.open, ranked.refused = ranked.offers, None
     return alike
 
 

@@ -18,7 +18,8 @@ from heapq import heapify, heappop, heappush, heapreplace
 from typing import Any, NamedTuple, TypeAlias
 
 from ironburst.burst.holes import Holes
-from ironburst.burst.snapshot import Job, Node, Resources
+from ironburst.burst.resources import Resources
+from ironburst.burst.snapshot import Job, Node
 
 # Part of a GPU's share of CPUs or memory by which a job may exceed its own share:
 # else every odd request would cost a GPU more.
@@ -83,7 +84,7 @@ class _Kind:
         if start <= self.now_s:
             return self._fullest_now(gpus)
         heap = self._heap(gpus)
-        if gpus == self.width or min(heap[1:3], default=(math.inf, 0))[0] > start:
+        if gpus == self.width or not [at_s for at_s, _ in heap[1:3] if at_s <= start]:
             return heap[0][1]
         ties = self.soonest(gpus, 1)
         return min((bisect_right(self.free[row], start), row) for _, row in ties)[1]

@@ -52,17 +52,13 @@ def _needed_soon(
     time of their like: as many as it has nodes.
     """
     pools, now_s = snapshot.pool_of, snapshot.now_s
-    left = [
-        (lease.id, (pool.name, lease.market), pool.each, now_s + pool.boot_s)
-        for lease in leases
-        if (pool := pools.get(lease.pool)) is not None
-    ]
+    left = [(lease.id, (lease.pool, lease.market)) for lease in leases if lease.pool in pools]
     if not left:
         return frozenset()
     jobs = {job.id: job for job in snapshot.waiting}
-    horizon_s = max([boots_by_s for *_, boots_by_s in left])
+    there = {place: pools[place[0]] for _, place in left}
+    horizon_s = now_s + max([pool.boot_s for pool in there.values()])
     needed: set[str] = set()
-    there = {place for _, place, *_ in left}
     for wait in waits:
         if not left:
             break
@@ -70,14 +66,12 @@ def _needed_soon(
             continue
         job = jobs[wait.job]
         places = renting.offers.places(job)
-        if there.isdisjoint(places):
-            continue
-        fitting = [
-            id
-            for id, place, each, boots_by_s in left
-            if place in places and job.each.within(each) and wait.rent_s <= boots_by_s
-        ]
-        if fitting:
+        fitting_places = {
+            place
+            for place, pool in there.items()
+            if place in places and job.each.within(pool.each) and wait.rent_s <= now_s + pool.boot_s
+        }
+        if fitting_places and (fitting := [id for id, place in left if place in fitting_places]):
             needed.update(fitting[: job.nodes])
             left = [lease for lease in left if lease[0] not in needed]
     return frozenset(needed)

@@ -24,7 +24,8 @@ from ironburst.burst.budget import Budget
 from ironburst.burst.explain import FAR_S
 from ironburst.burst.memory import Experience, IdleHistory
 from ironburst.burst.orders import Halt
-from ironburst.burst.snapshot import CoolDown, Job, Lease, Node, OtherType, Pool, Resources, Snapshot
+from ironburst.burst.resources import Resources
+from ironburst.burst.snapshot import CoolDown, Job, Lease, Node, OtherType, Pool, Snapshot
 
 MOST_GPUS = 1024  # of one node
 MOST_LN = 100.0  # of a run time over its limit, as a logarithm

@@ -9,7 +9,8 @@ from functools import cache, cached_property
 from ironburst.burst.cost import boot_s, on_nodes_s
 from ironburst.burst.eligibility import moves
 from ironburst.burst.policy import Policy
-from ironburst.burst.snapshot import Job, Lease, Node, Pool, Resources, Snapshot
+from ironburst.burst.resources import Resources
+from ironburst.burst.snapshot import Job, Lease, Node, Pool, Snapshot
 
 
 @dataclass

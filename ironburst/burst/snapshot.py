@@ -18,31 +18,10 @@ from ironburst.burst.codec import IF_SAID
 from ironburst.burst.frozen import frozen
 from ironburst.burst.memory import Experience, IdleHistory, SpotMarket
 from ironburst.burst.orders import Halt
+from ironburst.burst.resources import Resources
 from ironburst.nodes import naming
 from ironburst.nodes import states as node_states
 from ironburst.nodes.gpus import NodeGpu
-
-
-@dataclass(frozen=True)
-class Resources:
-    """What a job asks of each of its nodes, or what a node has."""
-
-    gpus: int
-    cpus: int = 0
-    memory_mb: int = 0
-
-    def within(self, other: Resources) -> bool:
-        """Whether `other` has at least as much of each."""
-        return self.gpus <= other.gpus and self.cpus <= other.cpus and self.memory_mb <= other.memory_mb
-
-    def at_most(self, other: Resources) -> Resources:
-        """Of each no more than `other` has."""
-        if self.within(other):
-            return self
-        return Resources(min(self.gpus, other.gpus), min(self.cpus, other.cpus), min(self.memory_mb, other.memory_mb))
-
-    def __sub__(self, other: Resources) -> Resources:
-        return Resources(self.gpus - other.gpus, self.cpus - other.cpus, self.memory_mb - other.memory_mb)
 
 
 @frozen(frozen=True, slots=True)
@@ -379,6 +358,17 @@ class Snapshot:
     def node_of(self) -> dict[str, Node]:
         """Nodes by their names."""
         return {node.name: node for node in self.nodes}
+
+    @cached_property
+    def owned(self) -> tuple[Node, ...]:
+        """The nodes that are in no pool."""
+        rentable = {name for pool in self.pools for name in pool.nodes}
+        return tuple([node for node in self.nodes if node.name not in rentable])
+
+    @cached_property
+    def offered(self) -> tuple[Pool, ...]:
+        """The pools as offers are made of them: all but their idle histories, and which of their nodes are shown."""
+        return self.pools
 
     @cached_property
     def launchable(self) -> frozenset[str]:

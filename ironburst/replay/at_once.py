@@ -27,8 +27,8 @@ class AtOnce:
         self.fates, self.now_s = fates, -math.inf
         self._ends: list[tuple[float, int]] = []  # (moment, job)
         pools = tuple(_pool(count) for count in range(1, gpus + 1))
-        nodes = tuple(Node(name, (pool.partition,), pool.each, OFF) for pool in pools for name in pool.nodes)
-        self._view = RentedView(pools, nodes, frozenset([node.name for node in nodes]))
+        nodes = {name: Node(name, (pool.partition,), pool.each, OFF) for pool in pools for name in pool.nodes}
+        self._view = RentedView(pools, pools, nodes, frozenset(nodes))
 
     def advance(self, now_s: float) -> list[int]:
         """It is this moment. Returns the jobs that lost their nodes: none ever does."""

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from itertools import chain
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ironburst.burst import Job, Node
@@ -19,7 +18,7 @@ class Known:
         self._on = JobsOn()
         self._home = tuple(home)
         self._home_of = {node.name: node for node in home}
-        self._rented_nodes: tuple[Node, ...] | None = None
+        self._rented_nodes: Mapping[str, Node] | None = None
         self._nodes: tuple[Node, ...] = ()
         self._of_nodes: dict[str, Any] = {}
         self._kept: dict[str, Any] = {}
@@ -34,12 +33,9 @@ class Known:
     def nodes(self, view: RentedView) -> tuple[Node, ...]:
         """Home's and the rented ones: one and the same object while they are."""
         if self._rented_nodes is not view.nodes:
-            self._rented_nodes, self._nodes = view.nodes, self._home + view.nodes
-            names = chain.from_iterable([pool.nodes for pool in view.pools])
-            self._of_nodes = {
-                "node_of": self._home_of | dict(zip(names, view.nodes, strict=True)),
-                "launchable": view.launchable,
-            }
+            self._rented_nodes, node_of = view.nodes, {**self._home_of, **view.nodes}
+            self._nodes = tuple(node_of.values())
+            self._of_nodes = {"node_of": node_of, "launchable": view.launchable}
         return self._nodes
 
     def begins(self, number: int, parts: tuple[Job, ...]) -> None:
@@ -55,4 +51,10 @@ class Known:
 
     def of(self, view: RentedView) -> dict[str, Any]:
         """The properties of a snapshot with these `nodes`."""
-        return {"jobs_on": {**self._on, **view.jobs_on}, "kept": self._kept, **self._of_nodes}
+        return {
+            "jobs_on": {**self._on, **view.jobs_on},
+            "kept": self._kept,
+            "offered": view.offered,
+            "owned": self._home,
+            **self._of_nodes,
+        }

@@ -12,20 +12,20 @@ import heapq
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from itertools import chain, islice
 from typing import NamedTuple
 
-from ironburst.burst import Assign, Decision, Job, Launch, Lease, Move, Node, Pool, Release, Widen
+from ironburst.burst import Assign, Decision, Job, Launch, Move, Pool, Release, Widen
 from ironburst.replay.cool_downs import CoolDowns
 from ironburst.replay.idle_logs import IdleLogs
 from ironburst.replay.leases import LeasedRun, LiveLease
 from ironburst.replay.outcome import Bill, Fates
 from ironburst.replay.provider import Capacity, SimulatedCloud, taken_back_after_s
-from ironburst.replay.view import OFF, JobsOn, RentedView
+from ironburst.replay.sight import Sight
+from ironburst.replay.view import RentedView
 
 KEPT_S = 60.0  # a lease that was kept though its time was over is looked at again after this
 LOOK_S = 600.0  # jobs that move are looked at again after this
-SHOWN = 24  # free nodes of a pool in one snapshot: what one decision rents at most
+SHOWN = 24  # free nodes of a pool in one snapshot, or as many as a job needs: what one decision rents at most
 
 
 class _Event(NamedTuple):
@@ -35,15 +35,6 @@ class _Event(NamedTuple):
     subject: str  # the job's number or the lease's id
 
 
-class _Shown(NamedTuple):
-    """What the policy sees of leases and the jobs on them."""
-
-    nodes: tuple[Node, ...]
-    launchable: frozenset[str]
-    leases: tuple[Lease, ...]
-    jobs: tuple[Job, ...]
-
-
 class Rented:
     """The leases of a SimulatedCloud while a trace is played.
 
@@ -51,7 +42,8 @@ class Rented:
     `prepaid_usd`: known when the play is over.
     """
 
-    def __init__(self, fates: Fates, cloud: SimulatedCloud, begins_s: float, tick_s: float):
+    def __init__(self, fates: Fates, cloud: SimulatedCloud, begins_s: float, tick_s: float, most_nodes: int):
+        """`most_nodes`: of one job."""
         self.fates, self.cloud, self.tick_s, self.now_s = fates, cloud, tick_s, begins_s
         self.bills: list[Bill] = []
         self.refusals, self.prepaid_usd = 0, 0.0
@@ -59,26 +51,19 @@ class Rented:
         self._cool_downs = CoolDowns(cloud.cool_down_s)
         self._idle_logs = IdleLogs(cloud.pools)
         self._declared = {pool.name: pool for pool in cloud.pools}
-        self._unrented = {pool.name: dict.fromkeys(pool.nodes[::-1]) for pool in cloud.pools}  # the next one last
         self._leases: dict[str, LiveLease] = {}  # by node, in the order of their launch
-        self._leases_of: dict[str, dict[str, LiveLease]] = {pool.name: {} for pool in cloud.pools}
         self._unused: set[LiveLease] = set()  # those without a job on them
         self._promised: dict[int, set[str]] = {}  # ids of the leases that wait for a job; some may have ended
         self._runs: dict[int, LeasedRun] = {}
         self._launches = self._planned = 0
         self._events: list[_Event] = []
         self._decision_s = math.inf  # when a decision is wanted
+        self._let_go = False  # a lease waited for a job that started on others in this decision
         self._done: list[int] = []
         self._saving: set[int] = set()  # those of the jobs that run that save their work
         self._moved: list[int] = []  # jobs that left on demand for spot, and are back in the queue
         self._seen_pools: dict[str, Pool] = {}
-        self._seen: _Shown | None = None  # None: something has changed since
-        self._nodes_seen: tuple[Node, ...] = ()  # one and the same object while nothing changes
-        self._nodes_of: dict[str, tuple[Node, ...]] = {}  # of the pools whose nodes are as they were seen last
-        self._names: dict[str, tuple[str, ...]] = {}  # of them
-        self._free: dict[str, list[str]] = {}  # of these the names that nobody rents
-        self._jobs_on = JobsOn()
-        self._off = {name: Node(name, (pool.partition,), pool.each, OFF) for pool in cloud.pools for name in pool.nodes}
+        self._sight = Sight(cloud.pools, max(SHOWN, most_nodes))
 
     # ---- what the play asks
 
@@ -116,19 +101,24 @@ class Rented:
 
     def view(self) -> RentedView:
         """As the policy sees it now. What hasn't changed is the same object: much is remembered by identity."""
-        if self._seen is None:
-            self._seen = self._look()
-        seen = self._seen
+        seen = self._sight.now()
         self._idle_logs.tidy(self._alive, self.now_s)
         return RentedView(
-            pools=tuple([self._seen_pool(pool, self._names[pool.name]) for pool in self.cloud.pools]),
+            pools=tuple([self._seen_pool(pool, seen.names[pool.name]) for pool in self.cloud.pools]),
+            offered=self.cloud.pools,
             nodes=seen.nodes,
             launchable=seen.launchable,
             leases=seen.leases,
             cool_downs=self._cool_downs.at(self.now_s),
             jobs=seen.jobs,
-            jobs_on=self._jobs_on,
+            jobs_on=self._sight.jobs_on,
         )
+
+    def _seen_pool(self, pool: Pool, nodes: tuple[str, ...]) -> Pool:
+        seen, history = self._seen_pools.get(pool.name), self._idle_logs.show(pool.name)
+        if seen is None or seen.nodes is not nodes or seen.idle_history is not history:
+            seen = self._seen_pools[pool.name] = replace(pool, nodes=nodes, idle_history=history)
+        return seen
 
     def take_done(self) -> list[int]:
         """The jobs whose work on leases was done since this was asked last."""
@@ -137,7 +127,7 @@ class Rented:
 
     def started_at_home(self, jobs: Iterable[int]) -> None:
         """Nothing rented waits for these jobs any more."""
-        if sum(map(self._dismiss, jobs)):
+        if [lease for number in jobs for lease in self._dismiss(number)]:
             self._want_decision(self.now_s)
 
     def apply(self, decision: Decision, pending: Mapping[int, Job]) -> list[int]:
@@ -153,7 +143,7 @@ class Rented:
             self._moves(move)
         for release in decision.releases:
             self._release(release)
-        self._plan_looks(launched=bool(decision.launches))
+        self._plan_looks(ended=bool(decision.launches or decision.releases))
         return started
 
     def take_moved(self) -> list[int]:
@@ -169,27 +159,6 @@ class Rented:
             prices = [pool.usd_per_hour[market] or 0.0 for market in pool.prepaid_markets if market in pool.markets]
             self.prepaid_usd += sum(prices[:1]) * len(pool.nodes) * (ended_s - began_s) / 3600
 
-    # ---- what the policy sees
-
-    def _look(self) -> _Shown:
-        for name, of_it in self._leases_of.items():
-            if name not in self._nodes_of:
-                unrented = self._free[name] = list(islice(reversed(self._unrented[name]), SHOWN))
-                self._names[name] = (*of_it, *unrented)
-                off = [self._off[node] for node in unrented]
-                self._nodes_of[name] = (*[lease.seen_node() for lease in of_it.values()], *off)
-        if self._nodes_seen != (nodes := tuple(chain(*[self._nodes_of[name] for name in self._leases_of]))):
-            self._nodes_seen = nodes
-        leases = tuple([lease.seen() for lease in self._leases.values()])
-        launchable = frozenset(chain(*self._free.values()))
-        return _Shown(self._nodes_seen, launchable, leases, tuple([run.seen for run in self._runs.values()]))
-
-    def _seen_pool(self, pool: Pool, nodes: tuple[str, ...]) -> Pool:
-        seen, history = self._seen_pools.get(pool.name), self._idle_logs.show(pool.name)
-        if seen is None or seen.nodes != nodes or seen.idle_history is not history:
-            seen = self._seen_pools[pool.name] = replace(pool, nodes=nodes, idle_history=history)
-        return seen
-
     # ---- what is to come
 
     def _want_decision(self, at_s: float) -> None:
@@ -204,10 +173,10 @@ class Rented:
     # ---- what the decision says
 
     def _assign(self, assign: Assign) -> None:
-        self._seen = None
         for id in assign.leases:
             if lease := self._alive(id):
                 lease.assign(assign.job, assign.committed_until_s)
+                self._sight.changed(lease)
                 self._promised.setdefault(assign.job, set()).add(id)
 
     def _launch(self, launch: Launch) -> None:
@@ -216,13 +185,10 @@ class Rented:
         if zone is None:
             self._want_decision(now_s + self.tick_s)
             return
-        self._seen = None
-        self._nodes_of.pop(pool.name, None)
         self._launches += 1
         self._idle_logs.launched(pool.name, len(launch.nodes), now_s)
         for n, node in enumerate(launch.nodes):
-            del self._unrented[pool.name][node]
-            lease = self._leases[node] = self._leases_of[pool.name][node] = LiveLease(
+            lease = self._leases[node] = LiveLease(
                 id=f"{self._launches}/{node}",
                 launch=str(self._launches),
                 node=node,
@@ -236,6 +202,7 @@ class Rented:
                 instance_type=launch.instance_type,
             )
             self._unused.add(lease)
+            self._sight.launched(lease)
             for number in launch.jobs:
                 self._promised.setdefault(number, set()).add(lease.id)
             if trace := self.cloud.spot_of(launch.market, zone):
@@ -264,31 +231,29 @@ class Rented:
         leases = [lease for lease in there if lease.free_gpus >= job.each.gpus][: job.nodes]
         if len(leases) < job.nodes:
             return False
-        self._seen = None
-        self._dismiss(job.id)
+        self._let_go |= any(lease not in leases for lease in self._dismiss(job.id))
         for lease in leases:
             if not lease.on:
                 self._unused.remove(lease)
                 self._idle_logs.used(lease, self._cool_downs.at(now_s), now_s)
-                if lease.state != "ready":
-                    self._nodes_of.pop(lease.pool.name, None)
+                self._sight.changed(lease)
             lease.begin(job.id, job.each.gpus, now_s)
         end_s = now_s + float(self.fates.left_s[job.id]) / leases[0].pool.speed
         run = self._runs[job.id] = LeasedRun.of(job, leases, now_s, end_s)
-        self._jobs_on.begin([run.seen])
+        self._sight.begins(run.seen)
         if job.saves_s is not None:
             self._saving.add(job.id)
         self._plan(end_s, "ends", str(job.id))
         self.fates.begins(job.id, now_s, leases[0].pool.name)
         return True
 
-    def _dismiss(self, number: int) -> bool:
-        """Nothing rented waits for this job any more. Whether anything did."""
+    def _dismiss(self, number: int) -> list[LiveLease]:
+        """Nothing rented waits for this job any more. Returns the leases that did."""
         waiting = [lease for id in self._promised.pop(number, ()) if (lease := self._alive(id))]
         for lease in waiting:
-            self._seen = None
             lease.dismiss(number)
-        return bool(waiting)
+            self._sight.changed(lease)
+        return waiting
 
     def _moves(self, move: Move) -> None:
         """The job loses what it did since its last checkpoint: nothing says that it saves when it is told to."""
@@ -311,8 +276,7 @@ class Rented:
 
     def _joins(self, lease: LiveLease, at_s: float) -> None:
         lease.joins(at_s)
-        self._seen = None
-        self._nodes_of.pop(lease.pool.name, None)
+        self._sight.changed(lease)
         self._want_decision(at_s)
 
     def _run_ends(self, number: int, at_s: float) -> None:
@@ -331,13 +295,13 @@ class Rented:
 
     def _leaves(self, run: LeasedRun, at_s: float) -> None:
         del self._runs[run.number]
-        self._seen = None
-        self._jobs_on.end([run.seen])
+        self._sight.ends(run.seen)
         self._saving.discard(run.number)
         for lease in run.leases:
             lease.end(run.number, run.start_s, at_s)
             if not lease.on:
                 self._unused.add(lease)
+                self._sight.changed(lease)
                 if not lease.prepaid:
                     self._idle_logs.began(lease, at_s)
                 self._plan_look(lease, at_s)
@@ -361,11 +325,9 @@ class Rented:
         return jobs
 
     def _end(self, lease: LiveLease, at_s: float, interrupted: bool) -> None:
-        del self._leases[lease.node], self._leases_of[lease.pool.name][lease.node]
+        del self._leases[lease.node]
         self._unused.discard(lease)
-        self._seen = None
-        self._nodes_of.pop(lease.pool.name, None)
-        self._unrented[lease.pool.name][lease.node] = None
+        self._sight.ended(lease)
         for number, usd in lease.charges().items():
             self.fates.usd[number] += usd
         self.bills.append(lease.bill(at_s, interrupted))
@@ -377,20 +339,25 @@ class Rented:
         lease.look_s = self._idle_logs.look_again_s(lease, self._cool_downs.at(at_s))
         self._want_decision(at_s if lease.prepaid else max(at_s, lease.look_s))
 
-    def _plan_looks(self, launched: bool) -> None:
-        """After a decision (`launched`: that may have been refused): when the next is wanted for leases that idle."""
-        now_s, kept = self.now_s, False
+    def _plan_looks(self, ended: bool) -> None:
+        """After a decision: when the next is wanted for leases that idle. `ended`: launches that may have been refused,
+        or leases, whose names are free now.
+        """
+        now_s, kept, wanted_s = self.now_s, False, math.inf
         for lease in self._unused:
             if lease.idle_since_s is not None and not lease.prepaid and lease.state == "ready":
                 if lease.look_s <= now_s:
                     lease.look_s = self._idle_logs.look_again_s(lease, self._cool_downs.at(now_s))
                     if lease.look_s <= now_s:  # kept for a job that is due
                         lease.look_s, kept = now_s + KEPT_S, True
-                self._want_decision(max(now_s + self.tick_s, lease.look_s))
+                wanted_s = min(wanted_s, max(now_s + self.tick_s, lease.look_s))
             elif not lease.worked and not lease.waiting:  # kept for a job that is due
-                self._want_decision(now_s + KEPT_S)
-        if kept and (launched or self._more_is_due()):
+                wanted_s = min(wanted_s, now_s + KEPT_S)
+        if wanted_s < math.inf:
+            self._want_decision(wanted_s)
+        if kept and (ended or self._let_go or self._more_is_due()):
             self._want_decision(now_s)
+        self._let_go = False
         if self._saving:  # they may move
             self._want_decision(now_s + LOOK_S)
 

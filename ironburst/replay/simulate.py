@@ -73,7 +73,11 @@ class _Play:
         self.fates = Fates.of(trace.duration_s)
         self.count = len(trace)
         began_s = self.jobs.submit_s[0] if self.count else 0.0
-        self.rented = Rented(self.fates, cloud, began_s, home.tick_s) if cloud else AtOnce(self.fates, home.gpus)
+        self.most_gpus = max(self.jobs.gpus, default=0)
+        most_nodes = -(-self.most_gpus // home.gpus)
+        self.rented = (
+            Rented(self.fates, cloud, began_s, home.tick_s, most_nodes) if cloud else AtOnce(self.fates, home.gpus)
+        )
         self.now_s, self.submitted, self.decisions = 0.0, 0, 0
         self.queue: list[tuple[float, int]] = []  # (order, job)
         self.pending: dict[int, Job] = {}  # those in the queue, by number
@@ -91,7 +95,6 @@ class _Play:
         )
         self.known = Known(self.declared)
         self.spot: tuple[SpotMarket, ...] = ()  # what was seen of it
-        self.most_gpus = max(self.jobs.gpus, default=0)
         self.least_gpus = min(min(self.jobs.gpus, default=0), home.gpus)  # that any job needs on some node
         self.sound = shown is None and self._is_sound()
 
@@ -252,7 +255,10 @@ class _Play:
     def _snapshot(self) -> Snapshot:
         view, known = self.rented.view(), self.known
         # the order of the queue is the scheduler's: the policy is told it by priorities
-        waiting = tuple([_with_priority(self.pending[number], -place) for place, (_, number) in enumerate(self.queue)])
+        waiting = tuple([self.pending[number] for _, number in self.queue])
+        for place, job in enumerate(waiting):
+            if job.priority != -place:
+                object.__setattr__(job, "priority", -place)  # the play's own objects; copies would be half of its time
         placed = known.at_home + view.jobs
         snapshot = Snapshot(
             now_s=self.now_s,
@@ -274,7 +280,7 @@ class _Play:
         view, count = self.rented.view(), self.count
         for first in range(0, max(count, 1), AT_ONCE):
             jobs = tuple(self.jobs.pending(number, 0.0) for number in range(first, min(first + AT_ONCE, count)))
-            whole = Snapshot(0.0, jobs, self.declared + view.nodes, view.pools, budget=ENDLESS)
+            whole = Snapshot(0.0, jobs, (*self.declared, *view.nodes.values()), view.pools, budget=ENDLESS)
             if sanitize.sound(whole) != (whole, []):
                 return False
         return True
@@ -302,9 +308,3 @@ class _Play:
             refusals=rented.refusals,
             not_rented={job: code for job, code in sorted(self.not_rented.items()) if not fates.rented[job]},
         )
-
-
-def _with_priority(job: Job, priority: int) -> Job:
-    if job.priority != priority:
-        object.__setattr__(job, "priority", priority)  # this play's own objects; a copy each would be half of its time
-    return job

@@ -32,12 +32,13 @@ class JobsOn(dict[str, list[Job]]):
 
 
 class RentedView(NamedTuple):
-    """What it adds to a snapshot. `nodes`: those of the pools, in their order; `launchable`: names of those that nobody
-    rents; `jobs`: those that run on leases; `jobs_on`: by node.
+    """What it adds to a snapshot. `offered`: the pools as they are declared; `nodes`: theirs, in their order, by name;
+    `launchable`: names of those that nobody rents; `jobs`: those that run on leases; `jobs_on`: by node.
     """
 
     pools: tuple[Pool, ...]
-    nodes: tuple[Node, ...]
+    offered: tuple[Pool, ...]
+    nodes: Mapping[str, Node]
     launchable: frozenset[str]
     leases: tuple[Lease, ...] = ()
     cool_downs: tuple[CoolDown, ...] = ()

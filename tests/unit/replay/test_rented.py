@@ -2,21 +2,24 @@
 is prepaid.
 """
 
-from copy import copy
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from ironburst.burst import Policy, Pool, Resources, decide
+from ironburst.burst import Decision, Job, Launch, Node, Policy, Pool, Resources, Widen, decide
 from ironburst.burst.cost import billed_s
 from ironburst.burst.limits import REFERENCE, Limits
+from ironburst.burst.memory import IdleHistory
+from ironburst.burst.offers import AlikeOffers
 from ironburst.burst.snapshot import jobs_on
 from ironburst.replay.home import Home
+from ironburst.replay.outcome import Fates
 from ironburst.replay.provider import Capacity, Shortage, SimulatedCloud
-from ironburst.replay.rented import Rented
+from ironburst.replay.rented import SHOWN, Rented
 from ironburst.replay.simulate import play
 from ironburst.replay.traces import Trace
+from ironburst.replay.view import OFF
 
 HOUR = 3600.0
 SPOT, ON_DEMAND = "spot", "on-demand"
@@ -186,24 +189,32 @@ def test_the_books_add_up(seed):
     assert not np.array_equal(reseeded.start_s, played.start_s)
 
 
-def knows_nothing(rented):
-    """The same, without what the policy saw of it before."""
-    anew = copy(rented)
-    anew._leases = {node: replace(lease, _seen=None, _seen_node=None) for node, lease in rented._leases.items()}
-    anew._leases_of = {pool: {node: anew._leases[node] for node in of_it} for pool, of_it in rented._leases_of.items()}
-    anew._nodes_of, anew._names = {}, {}
-    return anew
+def looked_at_anew(rented):
+    """What the policy would see, were it looked at for the first time."""
+    pools, leases, nodes = rented.cloud.pools, [], {}
+    for lease in rented._leases.values():
+        fresh = replace(lease, _seen=None, _seen_node=None)
+        leases.append(fresh.seen())
+        nodes.setdefault(lease.pool.name, {})[lease.node] = fresh.seen_node()
+    for each in pools:
+        free = list(reversed(rented._sight._unrented[each.name]))[:SHOWN]
+        assert {*free}.isdisjoint(rented._leases)
+        off = {name: Node(name, (each.partition,), each.each, OFF) for name in free}
+        nodes[each.name] = nodes.get(each.name, {}) | off
+    of_all = [pair for each in pools for pair in nodes[each.name].items()]
+    names = [tuple(nodes[each.name]) for each in pools]
+    launchable = {name for name, node in of_all if node.launchable}
+    return of_all, names, launchable, tuple(leases), tuple(run.seen for run in rented._runs.values())
 
 
 def test_what_the_policy_sees_is_as_it_is_also_where_it_was_kept(monkeypatch):
     view, kept = Rented.view, []
 
     def seen(rented):
-        kept.append(rented._seen is not None)
-        shown, anew = view(rented), knows_nothing(rented)
-        now = anew._look()
-        assert (shown.nodes, shown.leases, shown.jobs) == (now.nodes, now.leases, now.jobs)
-        assert [pool.nodes for pool in shown.pools] == [anew._names[pool.name] for pool in shown.pools]
+        kept.append(rented._sight._seen is not None)
+        shown = view(rented)
+        of_it = [*shown.nodes.items()], [pool.nodes for pool in shown.pools], shown.launchable, shown.leases, shown.jobs
+        assert of_it == looked_at_anew(rented)
         assert shown.jobs_on == jobs_on(shown.jobs)
         assert {lease.node for lease in rented._unused} == {lease.node for lease in shown.leases} - set(shown.jobs_on)
         return shown
@@ -212,6 +223,13 @@ def test_what_the_policy_sees_is_as_it_is_also_where_it_was_kept(monkeypatch):
     jobs, cloud = full_cloud(5, count=400)
     play(jobs, Home(2), fixed(0.5), cloud)
     assert 0 < sum(kept) < len(kept)
+
+
+def test_a_job_of_more_nodes_than_a_snapshot_shows_otherwise_is_rented_for():
+    """As by a controller, which sees all nodes of a pool."""
+    many = SHOWN + 6
+    played = play(trace((0, 10, 8), (1, 2, 8 * many)), Home(1), fixed(), SimulatedCloud((pool(nodes=many + 2),)))
+    assert played.rented.tolist() == [False, True] and len(played.bills) == many
 
 
 def test_a_decision_is_asked_for_again_at_one_moment_only_where_it_may_do_something(monkeypatch):
@@ -234,6 +252,60 @@ def test_a_decision_is_asked_for_again_at_one_moment_only_where_it_may_do_someth
     assert never.bills != always.bills
 
 
+def test_it_is_asked_for_again_where_names_were_given_back_that_a_job_lacked():
+    """Two of a pool's six nodes for a gang, one of them idle and given back in that very decision."""
+    random, count = np.random.default_rng(3), 250
+    gpus = random.choice([1, 1, 1, 2, 4, 8, 16], count)
+    submit_s = np.cumsum(random.exponential(random.choice([100, 200, 400]), count))
+    jobs = Trace(submit_s, random.lognormal(7.3, 1.2, count), gpus, requeue=random.random(count) < 0.8)
+    pools = tuple(
+        pool(
+            f"x{gpus}",
+            gpus,
+            {SPOT: 0.4 * gpus, ON_DEMAND: float(gpus)},
+            6,
+            interruptions_per_hour={SPOT: rate},
+            checkpoint_s=600.0,
+        )
+        for gpus, rate in ((1, 1.0), (4, 0.2), (8, 1.0))
+    )
+    cloud = SimulatedCloud(pools, 3, {SPOT: Shortage(0.3, HOUR), ON_DEMAND: Shortage(0.3, HOUR)})
+    policy = Policy("home", 0.0, Limits(REFERENCE), spot_max_nodes=4)
+    played = play(jobs, Home(1), policy, cloud)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(Rented, "_more_is_due", lambda _: True)
+        always = play(jobs, Home(1), policy, cloud)
+    assert played.bills == always.bills and played.decisions < always.decisions
+
+
+@pytest.mark.parametrize("leases", [1, 2])
+def test_it_is_asked_for_again_where_a_job_starts_and_another_lease_waited_for_it(leases):
+    """That one is free for others; while a lease is kept though its time is over."""
+    x8 = pool()
+    rented = Rented(Fates.of(np.array([60.0, HOUR])), SimulatedCloud((x8,)), 0.0, 10.0, 1)
+    jobs = {number: Job(number, "", "ann", "PENDING", 0.0, 1, Resources(8), HOUR, ("home",)) for number in (0, 1)}
+
+    def decided(now_s, **what):
+        rented.advance(now_s)
+        rented.wants_decision(), rented.view()
+        rented.apply(Decision(**what), jobs)
+        return rented.wants_decision()
+
+    def launch(node, job):
+        return Launch("x8", ("a",), ON_DEMAND, (x8.nodes[node],), (job,), 8.0, 9 * HOUR, 80.0, "")
+
+    def widen(node, job):
+        return Widen(job, ("home", "burst-x8"), (), (x8.nodes[node],), "")
+
+    decided(0.0, launches=(launch(0, 0), *[launch(node, 1) for node in range(1, leases + 1)]))
+    assert not decided(600.0, widen=(widen(0, 0),))
+    assert decided(1270.0, widen=(widen(1, 1),)) == (leases > 1)
+
+
+def as_offered(pool):
+    return replace(pool, nodes=(), idle_history=IdleHistory())
+
+
 @pytest.mark.parametrize("learns", [False, True])
 def test_what_a_play_knows_of_its_snapshots_is_what_would_be_found(learns):
     jobs, cloud = full_cloud(5, count=300)
@@ -242,11 +314,26 @@ def test_what_a_play_knows_of_its_snapshots_is_what_would_be_found(learns):
 
     def shown(snapshot):
         fresh = replace(snapshot)  # knows nothing
-        for name in ("waiting", "placed", "jobs_on", "node_of", "launchable"):
+        for name in ("waiting", "placed", "jobs_on", "node_of", "owned", "launchable"):
             assert vars(snapshot)[name] == getattr(fresh, name)
+        assert [as_offered(each) for each in snapshot.offered] == [as_offered(each) for each in fresh.offered]
         kept.append(len(snapshot.kept))
         assert decide(snapshot, policy) == decide(fresh, policy)
         return snapshot
 
     play(jobs, Home(2), policy, cloud, shown=shown)
     assert kept[0] == 0 and all(kept[1:])
+
+
+def test_offers_are_made_once_in_a_play_for_jobs_that_are_alike(monkeypatch):
+    """Leases come and go, and idle times are learned from: offers look at neither."""
+    made, of = [], AlikeOffers.of
+
+    def noted(job, *more):
+        made.append((job.each, job.nodes, job.requeue))
+        return of(job, *more)
+
+    monkeypatch.setattr(AlikeOffers, "of", noted)
+    jobs, cloud = full_cloud(5, count=300)
+    assert len(play(jobs, Home(2), fixed(0.5), cloud).bills) > 50
+    assert len(made) == len(set(made)) > 5
