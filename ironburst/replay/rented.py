@@ -59,6 +59,7 @@ class Rented:
         self._events: list[_Event] = []
         self._decision_s = math.inf  # when a decision is wanted
         self._let_go = False  # a lease waited for a job that started on others in this decision
+        self._kept_s = -math.inf  # when the last decision was, if it kept a lease whose time was over
         self._done: list[int] = []
         self._saving: set[int] = set()  # those of the jobs that run that save their work
         self._moved: list[int] = []  # jobs that left on demand for spot, and are back in the queue
@@ -126,8 +127,10 @@ class Rented:
         return done
 
     def started_at_home(self, jobs: Iterable[int]) -> None:
-        """Nothing rented waits for these jobs any more."""
-        if [lease for number in jobs for lease in self._dismiss(number)]:
+        """Nothing rented waits for these jobs any more. Those that began right after a decision have what others were
+        predicted to begin on.
+        """
+        if [lease for number in jobs for lease in self._dismiss(number)] or self._kept_s == self.now_s:
             self._want_decision(self.now_s)
 
     def apply(self, decision: Decision, pending: Mapping[int, Job]) -> list[int]:
@@ -355,6 +358,7 @@ class Rented:
                 wanted_s = min(wanted_s, now_s + KEPT_S)
         if wanted_s < math.inf:
             self._want_decision(wanted_s)
+        self._kept_s = now_s if kept else -math.inf
         if kept and (ended or self._let_go or self._more_is_due()):
             self._want_decision(now_s)
         self._let_go = False

@@ -302,6 +302,24 @@ def test_it_is_asked_for_again_where_a_job_starts_and_another_lease_waited_for_i
     assert decided(1270.0, widen=(widen(1, 1),)) == (leases > 1)
 
 
+def test_it_is_asked_for_again_where_jobs_begin_at_home_right_after_it():
+    """On nodes that were kept free for a job that is rented for now: others wait for longer than was predicted."""
+    x8 = pool()
+    rented = Rented(Fates.of(np.array([60.0, HOUR])), SimulatedCloud((x8,)), 0.0, 10.0, 1)
+    job = Job(0, "", "ann", "PENDING", 0.0, 1, Resources(8), HOUR, ("home",))
+    launch = Launch("x8", ("a",), ON_DEMAND, x8.nodes[:1], (0,), 8.0, 9 * HOUR, 80.0, "")
+    widen = Widen(0, ("home", "burst-x8"), (), x8.nodes[:1], "")
+    asked = []
+    for now_s, said in ((0.0, {"launches": (launch,)}), (600.0, {"widen": (widen,)}), (1270.0, {}), (1280.0, {})):
+        rented.advance(now_s)
+        rented.wants_decision(), rented.view()
+        rented.apply(Decision(**said), {0: job})
+        asked.append(rented.wants_decision())
+        rented.started_at_home([7])
+        asked.append(rented.wants_decision())
+    assert asked == [False] * 4 + [False, True] + [False] * 2, "where a lease is kept though its time is over"
+
+
 def as_offered(pool):
     return replace(pool, nodes=(), idle_history=IdleHistory())
 
