@@ -84,8 +84,8 @@ def access(bmc):
 
 
 def test_a_few_at_once_in_connections_that_are_kept(served):
-    _, bmc = served()
-    assert 1 < bmc.most_at_once <= AT_ONCE and bmc.connections <= AT_ONCE
+    bmcs = [served()[1] for _ in range(3)]  # a busy machine may answer one request before it sends the next
+    assert 1 < max(bmc.most_at_once for bmc in bmcs) <= AT_ONCE >= max(bmc.connections for bmc in bmcs)
 
 
 @pytest.mark.parametrize("quirks", [["few-at-once"], ["drops-kept"], ["few-at-once", "drops-kept"]], ids="+".join)

@@ -28,7 +28,7 @@ class Httplib2:
     def request(self, uri, method="GET", body=None, headers=None, **_):
         body = body.encode() if isinstance(body, str) else body or b""
         for _try in range(2):  # as httplib2: a connection that is lost may have been an old one
-            if answer := self._lab.handle(method, _path(uri), body):
+            if answer := self._lab.handle(method, _path(uri), body, {}):
                 status, said = answer
                 head = {"status": str(status), "content-type": "application/json; charset=UTF-8"}
                 return httplib2.Response(head), said

@@ -104,7 +104,7 @@ class GoogleCloud(FakeCloud):
 
     def _deleted(self, vm):
         url = f"{ROOT}projects/{self.lab.project}/zones/{vm.zone}/instances/{vm.name}"
-        answer = self.lab.handle("DELETE", url, b"")
+        answer = self.lab.handle("DELETE", url, b"", {})
         return answer is not None and (answer[0] < 400 or b"resourceNotReady" in answer[1])
 
 

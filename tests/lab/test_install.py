@@ -40,9 +40,9 @@ def agent(site):
     socket = site.dir / "agent"
     agent = subprocess.Popen(["ssh-agent", "-D", "-a", str(socket)], stdout=subprocess.DEVNULL)
     try:
-        wait_for(socket.exists, 10, "the agent")
         env = os.environ | {"SSH_AUTH_SOCK": str(socket)}
-        subprocess.run(["ssh-add", "-q", str(key)], env=env, check=True)
+        # its socket is there before it listens
+        wait_for(lambda: not subprocess.run(["ssh-add", "-q", str(key)], env=env).returncode, 10, "the agent")
         yield env | {"LAB_BMC_PASSWORD": PASSWORD}, key.with_suffix(".pub").read_text().strip()
     finally:
         agent.terminate()
