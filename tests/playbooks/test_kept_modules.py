@@ -230,6 +230,23 @@ def test_what_can_not_be_kept_runs_as_ansible_runs_it_and_that_is_told_once(host
     assert len([size for size in host.sizes() if size < 20_000]) == 0
 
 
+@pytest.mark.skipif("_socket" in sys.builtin_module_names, reason="this Python looks for it in no folder")
+def test_nothing_is_imported_from_a_folder_that_others_may_write_to(tmp_path):
+    """The program as it is sent: `_socket` is the first module that it looks for in folders."""
+    top, told = tmp_path / "kept", tmp_path / "told"
+    (top / "of-somebody" / ".has").mkdir(parents=True)
+    (top / "of-somebody" / ".has" / "key").write_text("")
+    (top / "of-somebody" / "_socket.py").write_text(f"open({str(told)!r}, 'w')\nraise SystemExit")
+    plugin = PLAYBOOKS / "plugins/connection/ssh_kept.py"
+    show = f"import runpy; print(runpy.run_path({str(plugin)!r})['PROGRAM'])"
+    sent = subprocess.run([sys.executable, "-c", show], capture_output=True, text=True, check=True).stdout
+    program = "key = 'key'" + sent.rstrip("\n").replace("/run/ironburst-modules", str(top)) + "{})"
+    for mode, found in ((0o777, False), (0o700, os.geteuid() == 0)):
+        top.chmod(mode)
+        subprocess.run([sys.executable, "-S", "-"], input=program, text=True, capture_output=True)
+        assert told.exists() == found
+
+
 @pytest.mark.parametrize("method", ["sudo", "su"])
 def test_another_user_than_root_runs_modules_as_before_without_a_word(host, method):
     """By su Ansible sends a module as a file, by `dd` where there is no sftp."""

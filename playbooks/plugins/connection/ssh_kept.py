@@ -35,10 +35,10 @@ PROGRAM = f"""
 import os, sys
 source, top = {KEPT.read_text()!r}, {WORDS["TOP"]!r}
 try:
-    folders = [os.path.join(top, name) for name in os.listdir(top)]
-    sys.path[:0] = [folder for folder in folders if os.path.exists(os.path.join(folder, ".has", key))][:1]
     if os.lstat(top).st_uid or os.lstat(top).st_mode & 0o77:
         raise ImportError(top)
+    folders = [os.path.join(top, name) for name in os.listdir(top)]
+    sys.path[:0] = [folder for folder in folders if os.path.exists(os.path.join(folder, ".has", key))][:1]
     from kept_module import main
 except (OSError, ImportError):
     kept = dict(__name__="kept_module")
