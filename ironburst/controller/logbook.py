@@ -85,7 +85,7 @@ class Logbook:
 
 def _gpu_use(policy: Policy, snapshot: Snapshot) -> GpuUse:
     homes = {policy.home_partition, *policy.other_homes}
-    home = {node.name for node in snapshot.nodes if not homes.isdisjoint(node.partitions)}
+    home = {node.name for node in snapshot.owned if not homes.isdisjoint(node.partitions)}
     use = dict.fromkeys(("home", "rented", "waiting"), 0)
     for job in snapshot.jobs:
         where = "waiting" if job.pending or not job.on else "home" if home.issuperset(job.on[:1]) else "rented"
