@@ -57,8 +57,7 @@ def cluster(plane, api, tokens, tmp_path_factory):
 def node(api, name, *taints, gate="True", gpus="8"):
     meta = {"name": name, "labels": {"ironburst.io/site": "burst-p5"}}
     api.call("POST", "/api/v1/nodes", {"metadata": meta, "spec": {"taints": list(taints)}})
-    raw = api.call("GET", f"/api/v1/nodes/{name}")
-    raw["status"] |= {
+    status = {
         "allocatable": {"nvidia.com/gpu": gpus},
         "capacity": {"nvidia.com/gpu": gpus},
         "conditions": [
@@ -66,7 +65,8 @@ def node(api, name, *taints, gate="True", gpus="8"):
             {"type": "ironburst.io/GatePassed", "status": gate, "reason": "t", "message": "t"},
         ],
     }
-    api.call("PUT", f"/api/v1/nodes/{name}/status", raw)
+    # no GET and PUT: Kubernetes' own controllers write to a new node in between
+    api.call("PATCH", f"/api/v1/nodes/{name}/status", {"status": status})
 
 
 def taints(api, name):
