@@ -141,7 +141,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     if arguments.processes < 1:
         parser.error(f"--processes is {arguments.processes}; allowed is 1 or more")
     with ThreadPoolExecutor(arguments.processes) as pool:
-        for line in pool.map(lambda item: run(*item, arguments.results), chosen.items()):
+        for line in pool.map(lambda name: run(name, chosen[name], arguments.results), chosen):
             print(line, flush=True)
     page = report.write(arguments.results)
     print(f"written: {page}")

@@ -43,7 +43,7 @@ ROOM = {"known": 1.0, "limits": 0.95, "limits-by-queue": 0.95}
 ASKED = ("pool_gpus", "run_times", "seeds", "wait_factor", "patience", "limits", "hours_per_gpu_hour")
 LIMIT_FACTORS = (2.0, 5.0)  # a user's time limit over the run time, where the trace knows no limits
 Policy = Callable[[Trace, int], Outcome]  # when each job starts, at home or rented, in a pool of so many GPUs
-Ours = Callable[[WaitLimits], Policy]
+Ours = Callable[..., Policy]  # of WaitLimits, and decided's settings
 Figures = Mapping[str, float]
 
 

@@ -240,10 +240,10 @@ class Scenario:
             self.ledger.close()
         doomed = self.rng.random() < 0.5
         at, after, counter = self.rng.randint(1, 60) if doomed else None, self.rng.random() < 0.5, itertools.count(1)
-        calls = [Breaking(port, counter, at, after) for port in (self.slurm, self.cloud)]
+        slurm, cloud = (Breaking(port, counter, at, after) for port in (self.slurm, self.cloud))
         self.ledger = Ledger(self.path)
         self.ledger._db.execute("PRAGMA synchronous=OFF")  # no power cut here; four times as fast
-        self.controller = Controller(*calls, self.ledger, self.own)
+        self.controller = Controller(slurm, cloud, self.ledger, self.own)
 
     def run(self) -> Outcome:
         submitting = self.clock.now() + (self.end_s - self.clock.now()) * 0.8

@@ -256,7 +256,7 @@ class KubeApi:
                 text = "Cannot evict pod as it would violate the pod's disruption budget."
                 raise Refusal(429, "TooManyRequests", text, causes=[("DisruptionBudget", said)])
             if not dry:
-                self.edit(*budget, lambda raw, left=allowed - 1: raw["status"].update(disruptionsAllowed=left))
+                self.edit(*budget, change=lambda raw, left=allowed - 1: raw["status"].update(disruptionsAllowed=left))
         if not dry:
             self.delete(key, None)
         return {"kind": "Status", "apiVersion": "v1", "status": "Success"}

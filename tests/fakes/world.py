@@ -24,11 +24,11 @@ class World:
 
     def start(self, **breaking):
         counter = itertools.count(1)
-        ports = [Breaking(port, counter, **breaking) if breaking else port for port in (self.slurm, self.cloud)]
+        slurm, cloud = (Breaking(port, counter, **breaking) if breaking else port for port in (self.slurm, self.cloud))
         self.ledger = Ledger(self.path)
         if not self.ledger.shared:
             self.ledger._db.execute("PRAGMA synchronous=OFF")  # no power cut in these tests; four times as fast
-        self.controller = Controller(*ports, self.ledger, self.clock, Recorder(self.path.with_name("ticks")))
+        self.controller = Controller(slurm, cloud, self.ledger, self.clock, Recorder(self.path.with_name("ticks")))
         return counter
 
     def tick(self, times=1):

@@ -26,6 +26,7 @@ from ironburst.controller.ledger import Ledger, LedgerError
 from ironburst.nodes import naming
 from lab.aws import client
 from lab.demo import converge, declare, service
+from lab.demo.aws import AWS
 from lab.demo.burst import Head
 from lab.demo.inside import Inside
 from lab.play.faults import MARKETS
@@ -96,7 +97,7 @@ def build(site: Site, tied: bool) -> None:
     inside = declare.start_world(site, say, tied=tied)
     declare.declare(inside, binary.path(), say)
     converge.once(inside, "first", say)
-    converge.bake(inside, "p5", say)
+    converge.bake(inside, "p5", AWS, say)
     service.install(inside)
     service.start(inside, "controller")
 
