@@ -15,17 +15,10 @@ class IdleLogs:
 
     def __init__(self, pools: Iterable[Pool]):
         self._logs = {pool.name: idle_log.IdleLog() for pool in pools}
-        # to the policy, as it was asked last; none of pools with leases that it gave back: it learned of each of these
-        self._shown: dict[str, IdleHistory] = {}
 
     def history(self, pool: str) -> IdleHistory:
         """What the policy learns from."""
         return self._logs[pool].history
-
-    def show(self, pool: str) -> IdleHistory:
-        """The same, to the policy."""
-        shown = self._shown[pool] = self._logs[pool].history
-        return shown
 
     def began(self, lease: LiveLease, now_s: float) -> None:
         """Its last job has left it."""
@@ -44,7 +37,6 @@ class IdleLogs:
         log = self._logs[lease.pool.name]
         if lease.id in log.idle:
             terms = self._terms(lease, cool_downs, now_s)
-            self._shown.pop(lease.pool.name, None)
             self._logs[lease.pool.name] = idle_log.given_back(log, lease.id, terms, lease.usd_per_hour, now_s)
 
     def launched(self, pool: str, nodes: int, now_s: float) -> None:
@@ -61,18 +53,6 @@ class IdleLogs:
     def look_again_s(self, lease: LiveLease, cool_downs: Sequence[CoolDown]) -> float:
         """When an idle lease is worth giving back."""
         return release.look_again_s(lease.pool, lease.seen(), cool_downs, self.history(lease.pool.name))
-
-    def make_due(self, leases: Iterable[LiveLease], cool_downs: Sequence[CoolDown], now_s: float) -> bool:
-        """Whether one of them is worth giving back by what its pool learned since it was shown, and maybe wasn't."""
-
-        def due(lease: LiveLease, history: IdleHistory) -> bool:
-            return release.look_again_s(lease.pool, lease.seen(), cool_downs, history) <= now_s
-
-        for lease in leases:
-            shown, history = self._shown.get(lease.pool.name), self.history(lease.pool.name)
-            if history is not shown and due(lease, history) and not (shown and due(lease, shown)):
-                return True
-        return False
 
     def _terms(self, lease: LiveLease, cool_downs: Sequence[CoolDown], now_s: float) -> Terms:
         since_s = self._logs[lease.pool.name].idle[lease.id]

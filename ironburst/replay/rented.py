@@ -58,7 +58,6 @@ class Rented:
         self._launches = self._planned = 0
         self._events: list[_Event] = []
         self._decision_s = math.inf  # when a decision is wanted
-        self._let_go = False  # a lease waited for a job that started on others in this decision
         self._kept_s = -math.inf  # when the last decision was, if it kept a lease whose time was over
         self._done: list[int] = []
         self._saving: set[int] = set()  # those of the jobs that run that save their work
@@ -116,7 +115,7 @@ class Rented:
         )
 
     def _seen_pool(self, pool: Pool, nodes: tuple[str, ...]) -> Pool:
-        seen, history = self._seen_pools.get(pool.name), self._idle_logs.show(pool.name)
+        seen, history = self._seen_pools.get(pool.name), self._idle_logs.history(pool.name)
         if seen is None or seen.nodes is not nodes or seen.idle_history is not history:
             seen = self._seen_pools[pool.name] = replace(pool, nodes=nodes, idle_history=history)
         return seen
@@ -146,7 +145,7 @@ class Rented:
             self._moves(move)
         for release in decision.releases:
             self._release(release)
-        self._plan_looks(ended=bool(decision.launches or decision.releases))
+        self._plan_looks(changed=bool(started or decision.launches or decision.releases))
         return started
 
     def take_moved(self) -> list[int]:
@@ -234,7 +233,7 @@ class Rented:
         leases = [lease for lease in there if lease.free_gpus >= job.each.gpus][: job.nodes]
         if len(leases) < job.nodes:
             return False
-        self._let_go |= any(lease not in leases for lease in self._dismiss(job.id))
+        self._dismiss(job.id)
         for lease in leases:
             if not lease.on:
                 self._unused.remove(lease)
@@ -342,9 +341,9 @@ class Rented:
         lease.look_s = self._idle_logs.look_again_s(lease, self._cool_downs.at(at_s))
         self._want_decision(at_s if lease.prepaid else max(at_s, lease.look_s))
 
-    def _plan_looks(self, ended: bool) -> None:
-        """After a decision: when the next is wanted for leases that idle. `ended`: launches that may have been refused,
-        or leases, whose names are free now.
+    def _plan_looks(self, changed: bool) -> None:
+        """After a decision: when the next is wanted for leases that idle. `changed`: it launched (which may have been
+        refused), gave leases back (whose names are free now), or started jobs (which leave what waited for them).
         """
         now_s, kept, wanted_s = self.now_s, False, math.inf
         for lease in self._unused:
@@ -359,13 +358,7 @@ class Rented:
         if wanted_s < math.inf:
             self._want_decision(wanted_s)
         self._kept_s = now_s if kept else -math.inf
-        if kept and (ended or self._let_go or self._more_is_due()):
+        if kept and changed:
             self._want_decision(now_s)
-        self._let_go = False
         if self._saving:  # they may move
             self._want_decision(now_s + LOOK_S)
-
-    def _more_is_due(self) -> bool:
-        """Whether idle times that ended with this decision taught that more leases are to be given back at once."""
-        self._idle_logs.tidy(self._alive, self.now_s)
-        return self._idle_logs.make_due(self._unused, self._cool_downs.at(self.now_s), self.now_s)

@@ -233,8 +233,8 @@ def test_a_job_of_more_nodes_than_a_snapshot_shows_otherwise_is_rented_for():
 
 
 def test_a_decision_is_asked_for_again_at_one_moment_only_where_it_may_do_something(monkeypatch):
-    """Where a lease is kept for a job though its time is over, while others ended their idle times: what their pool
-    learns of these may give more leases back at once. The outcome is as if the policy were asked again each time.
+    """Where a lease is kept for a job though its time is over, and something was done: what a pool learns of idle times
+    that end may give more leases back at once. The outcome is as if the policy were asked again each time.
     """
     random, count = np.random.default_rng(5), 1200
     jobs = Trace(
@@ -242,11 +242,12 @@ def test_a_decision_is_asked_for_again_at_one_moment_only_where_it_may_do_someth
     )
     cloud = SimulatedCloud((pool("x1", 1, {ON_DEMAND: 1.0}, 60),))
 
-    def outcome(more_is_due=Rented._more_is_due):
-        monkeypatch.setattr(Rented, "_more_is_due", more_is_due)
+    def outcome(*says):
+        monkeypatch.setattr(Rented, "_plan_looks", lambda rented, changed: looks(rented, *says or [changed]))
         return play(jobs, Home(1), Policy("home", 0.0, Limits(REFERENCE)), cloud)
 
-    played, always, never = outcome(), outcome(lambda _: True), outcome(lambda _: False)
+    looks = Rented._plan_looks
+    played, always, never = outcome(), outcome(True), outcome(False)
     assert played.bills == always.bills and np.array_equal(played.end_s, always.end_s)
     assert played.decisions < 0.9 * always.decisions
     assert never.bills != always.bills
@@ -272,15 +273,15 @@ def test_it_is_asked_for_again_where_names_were_given_back_that_a_job_lacked():
     cloud = SimulatedCloud(pools, 3, {SPOT: Shortage(0.3, HOUR), ON_DEMAND: Shortage(0.3, HOUR)})
     policy = Policy("home", 0.0, Limits(REFERENCE), spot_max_nodes=4)
     played = play(jobs, Home(1), policy, cloud)
+    looks = Rented._plan_looks
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(Rented, "_more_is_due", lambda _: True)
+        patched.setattr(Rented, "_plan_looks", lambda rented, changed: looks(rented, True))
         always = play(jobs, Home(1), policy, cloud)
     assert played.bills == always.bills and played.decisions < always.decisions
 
 
-@pytest.mark.parametrize("leases", [1, 2])
-def test_it_is_asked_for_again_where_a_job_starts_and_another_lease_waited_for_it(leases):
-    """That one is free for others; while a lease is kept though its time is over."""
+def test_it_is_asked_for_again_where_a_job_starts_on_leases():
+    """While another is kept though its time is over."""
     x8 = pool()
     rented = Rented(Fates.of(np.array([60.0, HOUR])), SimulatedCloud((x8,)), 0.0, 10.0, 1)
     jobs = {number: Job(number, "", "ann", "PENDING", 0.0, 1, Resources(8), HOUR, ("home",)) for number in (0, 1)}
@@ -291,15 +292,16 @@ def test_it_is_asked_for_again_where_a_job_starts_and_another_lease_waited_for_i
         rented.apply(Decision(**what), jobs)
         return rented.wants_decision()
 
-    def launch(node, job):
-        return Launch("x8", ("a",), ON_DEMAND, (x8.nodes[node],), (job,), 8.0, 9 * HOUR, 80.0, "")
+    def launch(node):
+        return Launch("x8", ("a",), ON_DEMAND, (x8.nodes[node],), (node,), 8.0, 9 * HOUR, 80.0, "")
 
-    def widen(node, job):
-        return Widen(job, ("home", "burst-x8"), (), (x8.nodes[node],), "")
+    def widen(node):
+        return Widen(node, ("home", "burst-x8"), (), (x8.nodes[node],), "")
 
-    decided(0.0, launches=(launch(0, 0), *[launch(node, 1) for node in range(1, leases + 1)]))
-    assert not decided(600.0, widen=(widen(0, 0),))
-    assert decided(1270.0, widen=(widen(1, 1),)) == (leases > 1)
+    decided(0.0, launches=(launch(0), launch(1)))
+    assert not decided(600.0, widen=(widen(0),)), "none is idle"
+    assert decided(1270.0, widen=(widen(1),)), "node 0 is"
+    assert not decided(1280.0)
 
 
 def test_it_is_asked_for_again_where_jobs_begin_at_home_right_after_it():
