@@ -115,7 +115,7 @@ class Connection:
 
     def executescript(self, sql: str, /) -> Any:
         """Statements without values."""
-        return self._run("execute", _typed(sql), None)
+        return self._run("execute", _typed(sql).replace("BEGIN IMMEDIATE", "BEGIN"), None)
 
     def close(self) -> None:
         """The lock ends with it."""

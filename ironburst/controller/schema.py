@@ -130,16 +130,17 @@ def refuse_others(path: Path, db: Database) -> None:
 
 
 def refuse_half(path: Path, db: Database) -> None:
-    """Raises LedgerError for one whose last row isn't made yet."""
-    if not db.execute("SELECT 1 FROM meta WHERE key = 'version'").fetchone():
+    """Raises LedgerError for one whose tables aren't made yet."""
+    if not columns(db, "meta") or not db.execute("SELECT 1 FROM meta WHERE key = 'version'").fetchone():
         raise LedgerError(f"{path} is being made: ask again in a moment")
 
 
 def apply(db: Database) -> None:
-    """Make what is missing. It may break off anywhere: the next one goes on."""
+    """Make what is missing, in one transaction: each would be written to the disk by itself."""
+    script = "BEGIN IMMEDIATE;\n"  # in it: a script ends the transaction before it
     if "instance_type" not in columns(db, "cool_downs") and columns(db, "cool_downs"):
-        db.execute("ALTER TABLE cool_downs RENAME TO cool_downs_before")  # SQLite can't change a key
-    db.executescript(resources.files(__package__).joinpath("schema.sql").read_text())
+        script += "ALTER TABLE cool_downs RENAME TO cool_downs_before;\n"  # SQLite can't change a key
+    db.executescript(script + resources.files(__package__).joinpath("schema.sql").read_text())
     for table, column, kind in (
         ("decisions", "figures", "TEXT NOT NULL DEFAULT ''"),
         ("leases", "seen_s", "REAL"),
@@ -163,6 +164,7 @@ def apply(db: Database) -> None:
         )
         db.execute("DROP TABLE cool_downs_before")
     db.execute("INSERT INTO meta (key, value) VALUES ('version', ?) ON CONFLICT DO NOTHING", (VERSION,))
+    db.execute("COMMIT")
 
 
 def columns(db: Database, table: str) -> list[str]:

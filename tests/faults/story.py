@@ -145,10 +145,18 @@ class Story:
         end = self.clock.at + limit_s
         while self.later or self.cloud.alive() or not self.done() or self.ledger.leases():
             assert self.clock.at < end, f"no end: {self.jobs()}, {self.states()}, {self.told()[-12:]}"
+            if not (self.later or self.cloud.alive() or self.ledger.leases()):
+                self._skip()
             self.tick()
         for _ in range(3):
             self.tick()  # the next ones carry on
         return self
+
+    def _skip(self):
+        """Nothing is rented or waits: a tick before a job at home ends is the next in which there is anything to do."""
+        ends = [fake.ends for fake in self.slurm.jobs.values() if not fake.done]
+        if all(ends):
+            self.clock.at = max(self.clock.at, min(ends, default=0.0) - self.tick_s)
 
     # ---- what counts
     def done(self):

@@ -49,6 +49,9 @@ class Watched:
             self._scraped_s = self.clock.at
             self._scrape()
 
+    def _skip(self):
+        """Nothing: who watches would see a controller that is away."""
+
     def _scrape(self):
         up, slurm = not self.stopped, not self.slurm.out_of_reach
         self._put(f'up{{job="ironburst",{HEAD}}}', up)

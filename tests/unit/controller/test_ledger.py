@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from ironburst.burst import Job, Launch, Resources
-from ironburst.controller import lock, retention
+from ironburst.controller import lock, retention, schema
 from ironburst.controller.job_story import gather
 from ironburst.controller.ledger import Ledger, LedgerError
 from ironburst.controller.ledger_decisions import Wording
@@ -31,7 +31,10 @@ def test_a_damaged_or_newer_ledger_is_refused_in_one_sentence(tmp_path):
 
 
 def test_a_reader_of_a_ledger_that_is_being_made_is_told_so(tmp_path):
-    """Its tables are made one by one."""
+    """The file is there before its tables; those of an older ironburst were made one by one."""
+    (tmp_path / "empty").touch()
+    with pytest.raises(LedgerError, match="empty is being made: ask again"):
+        Ledger(tmp_path / "empty", read_only=True)
     Ledger(tmp_path / "half").close()
     db = sqlite3.connect(tmp_path / "half")
     db.execute("DELETE FROM meta WHERE key = 'version'")
@@ -42,6 +45,15 @@ def test_a_reader_of_a_ledger_that_is_being_made_is_told_so(tmp_path):
         Ledger(tmp_path / "half", read_only=True)
     Ledger(tmp_path / "half").close()  # the controller goes on
     assert Ledger(tmp_path / "half", read_only=True).all_cool_downs() == []
+
+
+def test_a_ledgers_tables_come_at_once(tmp_path, monkeypatch):
+    """Whoever is killed while they are made leaves none of them."""
+    monkeypatch.setattr(schema, "VERSION", object())  # SQLite takes no such value: the last statement fails
+    with pytest.raises(sqlite3.Error):
+        schema.apply(db := sqlite3.connect(tmp_path / "new", isolation_level=None))
+    db.close()
+    assert sqlite3.connect(tmp_path / "new").execute("SELECT count(*) FROM sqlite_master").fetchone() == (0,)
 
 
 def test_a_failed_transaction_leaves_nothing(ledger_path):
