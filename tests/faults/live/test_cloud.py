@@ -99,7 +99,8 @@ def test_an_answer_is_lost_after_the_launch(live):
     live.calls_fail("RunInstances", drop=True, after=True)
     live.running(live.submit())
     live.assert_told("unknown")
-    assert len(live.instances(ended=True)) == 1
+    launched = [(each["instance_id"], each["state"], each["client_token"]) for each in live.instances(ended=True)]
+    assert len(launched) == 1, f"{launched}\n{live.told()}"
     live.assert_settled()
 
 
