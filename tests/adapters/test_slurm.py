@@ -154,7 +154,7 @@ def test_only_names_are_taken_for_names(recorder, name):
 
 def test_a_failing_command_is_one_sentence(recorder):
     (recorder / "code").write_text("1")
-    with pytest.raises(SchedulerError, match=r"^`scontrol requeue 7` failed with exit code 1: oops$"):
+    with pytest.raises(SchedulerError, match=r"^`scontrol requeue Incomplete 7` failed with exit code 1: oops$"):
         Slurm([str(recorder / "prefix")]).requeue(7)
 
 
@@ -170,7 +170,7 @@ def test_many_jobs_are_put_back_by_one_call_and_those_that_are_refused_are_named
     slurm = Slurm([str(script)])
     third, fourth = (naming.task_of_array(100, task) for task in (3, 4))
     refused = slurm.requeue(7, 8, third, fourth)
-    assert (tmp_path / "log").read_text() == "scontrol requeue 7,8,100_3,100_4\n"
+    assert (tmp_path / "log").read_text() == "scontrol requeue Incomplete 7,8,100_3,100_4\n"
     assert set(refused) == {8, third} and "pending execution" in refused[third]
     assert slurm.requeue() == {}
 
@@ -194,7 +194,7 @@ def test_an_arrays_task_is_never_called_by_the_arrays_own_id(tmp_path):
     slurm.requeue(1, task)
     slurm.place(task, ["home"], [])
     said = (tmp_path / "log").read_text().splitlines()
-    assert said == ["scontrol requeue 1,3_0", "scontrol update jobid=3_0 partition=home excnodelist="]
+    assert said == ["scontrol requeue Incomplete 1,3_0", "scontrol update jobid=3_0 partition=home excnodelist="]
 
 
 @pytest.mark.parametrize(

@@ -363,9 +363,9 @@ class FakeSlurm:
         refused = {}
         for job in jobs:
             fake = self.jobs.get(job)
-            if not fake or fake.done or not fake.job.requeue:
+            if not fake or not fake.job.requeue:
                 refused[job] = f"job {job} can't be requeued"
-            else:
+            elif not fake.done:  # `Incomplete`: nothing is said of one that has ended
                 self._requeue(fake)
         return refused
 

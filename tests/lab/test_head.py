@@ -158,6 +158,21 @@ def test_what_the_controller_moved_starts_there_also_requeued_and_after_a_restar
     assert set(head.ssh(f"squeue -h -r -j {array} -o %N").stdout.split()) == {NODE}
 
 
+def test_what_has_ended_is_not_put_back(head):
+    """As it may have between the controller's look and its call; without `Incomplete` it would run again."""
+    for line, end in (("true", ""), ("sleep 500", "scancel"), ("false", "")):
+        job = alice(head, f"sbatch --parsable --requeue --time=1 --wrap '{line}'")
+        wait_for(lambda job=job: states(head, job) != {"PENDING"}, 90, "its start", pause=0.5)
+        if end:
+            head.ssh(f"{end} {job}")
+
+        def ended(job=job):
+            return head.ssh(f"squeue -h -t all -j {job} -o %T").stdout.strip() in ("COMPLETED", "CANCELLED", "FAILED")
+
+        wait_for(ended, 60, "its end", pause=0.5)
+        assert controller(head, f"scontrol requeue Incomplete {job}") == "" and ended()
+
+
 def test_what_waits_for_rented_nodes_takes_none_of_anothers(head, rented):
     """As a job that is larger than home waits: with a node open in burst-p5 that it fits on."""
     busy = alice(head, "sbatch --parsable -N2 --exclusive --time=9 --wrap 'sleep 500'")

@@ -254,11 +254,13 @@ class Slurm:
         )
 
     def requeue(self, *jobs: int) -> dict[int, str]:
-        """`scontrol requeue 1,2_3`: goes on after one that is refused, and says which those were."""
+        """`scontrol requeue Incomplete 1,2_3`: goes on after one that is refused, and says which those were. Without that
+        word a job that has just ended, or was cancelled, would run again; with it nothing happens, and nothing is said.
+        """
         if not jobs:
             return {}
         called = {self._called(job): job for job in jobs}
-        done = self._run("scontrol", "requeue", ",".join(called))
+        done = self._run("scontrol", "requeue", "Incomplete", ",".join(called))
         if not done.returncode:
             return {}
         refused = {}
@@ -268,7 +270,7 @@ class Slurm:
                 if job is not None and not line.rstrip().endswith(": No error"):
                     refused[job] = line.strip()
         if not refused:  # it is about none of them: slurmctld was not reached
-            raise self._failed(("scontrol", "requeue", ",".join(called)), done)
+            raise self._failed(("scontrol", "requeue", "Incomplete", ",".join(called)), done)
         return refused
 
     def limit(self, shares: Sequence[TeamShare], now: Mapping[str, Quota], gpus: int) -> None:
