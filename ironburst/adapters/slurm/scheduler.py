@@ -254,8 +254,9 @@ class Slurm:
         )
 
     def requeue(self, *jobs: int) -> dict[int, str]:
-        """`scontrol requeue Incomplete 1,2_3`: goes on after one that is refused, and says which those were. Without that
-        word a job that has just ended, or was cancelled, would run again; with it nothing happens, and nothing is said.
+        """`scontrol requeue Incomplete 1,2_3`: goes on after one that is refused, and says which those were. Without
+        that word a job that has just ended, or was cancelled, would run again; with it nothing happens to it, and
+        nothing is said.
         """
         if not jobs:
             return {}
