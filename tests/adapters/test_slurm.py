@@ -163,7 +163,7 @@ def test_many_jobs_are_put_back_by_one_call_and_those_that_are_refused_are_named
     script = tmp_path / "prefix"
     script.write_text(
         f'#!/bin/sh\necho "$@" >> {tmp_path}/log\n'
-        'echo "Job/step already completing or completed for job 8" >&2\n'
+        'echo "Invalid job id specified for job 8" >&2\n'
         'echo "100_3: Job is pending execution" >&2\necho "100_4: No error" >&2\nexit 1\n'
     )
     script.chmod(0o755)
